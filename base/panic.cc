@@ -1,0 +1,13 @@
+#include "base/result.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace gpr {
+
+void panic(const char* file, int line, const std::string& message) {
+    std::fprintf(stderr, "gpr: internal error at %s:%d: %s\n", file, line, message.c_str());
+    std::abort();
+}
+
+}  // namespace gpr

@@ -1,0 +1,108 @@
+// The one event loop of a session: io_uring, one thread, handlers that never block.
+#pragma once
+
+#include <liburing.h>
+
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "base/result.h"
+#include "base/task.h"
+
+namespace gpr {
+
+using Clock = std::chrono::steady_clock;
+
+class Loop;
+
+// Keeps a descriptor watched for as long as it lives. The fd must outlive it.
+class Watch {
+public:
+    Watch() = default;
+    Watch(Loop* loop, uint64_t id) : loop_(loop), id_(id) {}
+    Watch(Watch&& o) noexcept : loop_(std::exchange(o.loop_, nullptr)), id_(o.id_) {}
+    Watch& operator=(Watch&& o) noexcept {
+        reset();
+        loop_ = std::exchange(o.loop_, nullptr);
+        id_ = o.id_;
+        return *this;
+    }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch() { reset(); }
+    void reset();
+
+private:
+    Loop* loop_ = nullptr;
+    uint64_t id_ = 0;
+};
+
+class Loop : public Scheduler {
+public:
+    using Handler = std::function<void(uint32_t revents)>;
+    using TimerId = uint64_t;
+
+    static Result<std::unique_ptr<Loop>> create();
+    ~Loop() override;
+
+    // Level triggered: the handler is called again while the events (POLLIN, ...) last.
+    [[nodiscard]] Watch watch(int fd, uint32_t events, Handler handler);
+
+    TimerId after(std::chrono::nanoseconds delay, std::function<void()> work);
+    void cancel(TimerId id);
+
+    // co_await loop.sleep(1ms);
+    auto sleep(std::chrono::nanoseconds delay) {
+        struct Awaiter {
+            Loop& loop;
+            std::chrono::nanoseconds delay;
+            bool await_ready() const noexcept { return false; }
+            void await_suspend(std::coroutine_handle<> h) {
+                loop.after(delay, [h] { h.resume(); });
+            }
+            void await_resume() const noexcept {}
+        };
+        return Awaiter{*this, delay};
+    }
+
+    void post(std::function<void()> work) override;
+
+    // Called before the loop sleeps, when nothing else is ready: the place to flush batches.
+    void before_sleep(std::function<void()> work) { before_sleep_ = std::move(work); }
+
+    // Returns after stop().
+    void run();
+    void stop() { stopped_ = true; }
+
+private:
+    friend class Watch;
+    struct Watched {
+        int fd;
+        uint32_t events;
+        std::shared_ptr<Handler> handler;
+    };
+
+    Loop() = default;
+    void arm(uint64_t id, const Watched& watched);
+    void unwatch(uint64_t id);
+    io_uring_sqe* sqe();
+    void run_ready();
+    void run_timers();
+    void reap();
+
+    io_uring ring_{};
+    bool ring_ready_ = false;
+    bool stopped_ = false;
+    uint64_t next_id_ = 1;
+    std::map<uint64_t, Watched> watched_;
+    std::multimap<Clock::time_point, std::pair<TimerId, std::function<void()>>> timers_;
+    std::deque<std::function<void()>> ready_;
+    std::function<void()> before_sleep_;
+};
+
+}  // namespace gpr
