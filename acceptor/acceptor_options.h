@@ -1,0 +1,18 @@
+// What `gpr acceptor` was asked to do, once flags, environment and configuration are merged.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gpr {
+
+struct AcceptorOptions {
+    std::vector<std::string> listen;  // HOST:PORT, [V6]:PORT or unix:/path; at least one
+    std::string token_file;           // empty only with plain_allowed or unix: addresses
+    bool plain_allowed = false;       // TCP without TLS, because the user said so
+    std::string log_file;             // empty: stderr
+    std::string log_level = "info";   // trace, debug, info, warning, error, off
+    unsigned max_sessions = 64;       // further ones are refused with a reason
+};
+
+}  // namespace gpr

@@ -1,0 +1,65 @@
+// What `gpr exec` was asked to do, once flags, environment and configuration are merged.
+// Plain data: addresses and patterns are still the user's text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gpr {
+
+struct AcceptorAddress {
+    std::string name;     // the user's name for the node; "1", "2", ... where none was given
+    std::string address;  // HOST:PORT, [V6]:PORT, unix:/path, or local_acceptor
+
+    bool operator==(const AcceptorAddress&) const = default;
+    [[nodiscard]] bool is_local() const;
+};
+
+// The address that stands for an acceptor embedded in this very command.
+inline constexpr const char* local_acceptor = "local";
+
+inline bool AcceptorAddress::is_local() const { return address == local_acceptor; }
+
+enum class SplitKind {
+    all,   // the whole program runs on the node
+    lib,   // text of the libraries whose path or name matches runs there only
+    home,  // text that matches runs on the initiator only
+};
+
+struct SplitRule {
+    SplitKind kind = SplitKind::all;
+    std::string pattern;  // glob of a library's path or file name; empty for `all`
+    std::string node;     // an AcceptorAddress::name; empty for `home`
+
+    bool operator==(const SplitRule&) const = default;
+};
+
+struct StatsOptions {
+    bool enabled = false;
+    std::string file;  // JSON goes here; empty: a short table on stderr
+};
+
+struct LogOptions {
+    std::string file;  // empty: stderr
+    std::string level = "warning";  // trace, debug, info, warning, error, off
+};
+
+struct ExecOptions {
+    std::vector<AcceptorAddress> acceptors;  // at least one; node number is index + 1
+    std::vector<SplitRule> rules;            // in the user's order; at least one
+    std::string config_file;                 // the file that was read; empty: none
+    std::string token_file;                  // empty: none given (right for `local` only)
+    StatsOptions stats;
+    LogOptions log;
+    bool plain_allowed = false;     // TCP without TLS, because the user said so
+    std::string program;            // as typed: argv[0] of the program
+    std::string program_path;       // what execve gets, found in PATH
+    std::vector<std::string> args;  // without argv[0]
+};
+
+// Exit statuses of gpr itself, as env and nohup have them.
+inline constexpr int exit_gpr_failed = 125;
+inline constexpr int exit_cannot_execute = 126;
+inline constexpr int exit_not_found = 127;
+
+}  // namespace gpr
