@@ -1,0 +1,50 @@
+/* Entry points and the raw syscall. See stub.c. */
+#include "layout.h"
+
+.section .text.entry, "ax"
+.globl gpr_stub_entry
+/* rdi: address of the thread's slot. Nothing else is assumed of the registers. */
+gpr_stub_entry:
+    cld
+    lea GPR_SLOT_STACK_TOP(%rdi), %rsp
+    xor %ebp, %ebp
+    call gpr_stub_main
+    hlt
+
+/* rdi: struct gpr_call. A child of clone or clone3 comes back on its own stack, whose top word
+ * is its slot; fork's child is always given registers by the supervisor before it runs. */
+.globl gpr_syscall
+gpr_syscall:
+    push %rbx
+    push %rdi
+    mov %rdi, %rbx
+    mov 0(%rbx), %rax
+    mov 8(%rbx), %rdi
+    mov 16(%rbx), %rsi
+    mov 24(%rbx), %rdx
+    mov 32(%rbx), %r10
+    mov 40(%rbx), %r8
+    mov 48(%rbx), %r9
+    mov 0(%rbx), %rbx
+    syscall
+    test %rax, %rax
+    jnz 1f
+    cmp $56, %rbx
+    je 2f
+    cmp $435, %rbx
+    je 2f
+1:  pop %rdi
+    pop %rbx
+    ret
+2:  pop %rdi
+    jmp gpr_stub_entry
+
+.globl gpr_sigreturn
+/* rdi: the frame; the kernel looks for it 8 bytes below rsp, where the return address was. */
+gpr_sigreturn:
+    lea 8(%rdi), %rsp
+    mov $15, %eax
+    syscall
+    hlt
+
+.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,74 @@
+/* Where gpr lives inside a supervised program, and what supervisor and stub say to each other.
+ * Freestanding C, included by both. Addresses are the same in every process and on every node:
+ * they lie below any PIE base (0x5555...) and above what sanitizers, Go and ZGC reserve. */
+#ifndef GPR_STUB_LAYOUT_H
+#define GPR_STUB_LAYOUT_H
+
+#ifdef __ASSEMBLER__
+#define GPR_UL(x) x
+#else
+#include <stdint.h>
+#define GPR_UL(x) x##UL
+#endif
+
+/* Code: alone in its 4 GiB, because the seccomp filters tell it by the high word of rip. */
+#define GPR_STUB_CODE GPR_UL(0x4f0000000000)
+#define GPR_STUB_HIGH_WORD GPR_UL(0x4f00)
+
+/* Slots, then bounce areas: one shared memfd, also mapped by the supervisor. */
+#define GPR_MAILBOX GPR_UL(0x4f1000000000)
+#define GPR_SLOT_SIZE GPR_UL(0x8000)
+#define GPR_SLOT_COUNT GPR_UL(4096)
+#define GPR_BOUNCE_OFFSET (GPR_SLOT_SIZE * GPR_SLOT_COUNT)
+#define GPR_BOUNCE_SIZE GPR_UL(0x101000) /* 1 MiB of payload and a page of headers, a slot */
+#define GPR_MAILBOX_SIZE (GPR_BOUNCE_OFFSET + GPR_BOUNCE_SIZE * GPR_SLOT_COUNT)
+
+/* Where taken pages land (UFFDIO_MOVE wants equal protections, hence two). */
+#define GPR_SCRATCH_RW GPR_UL(0x4f3000000000)
+#define GPR_SCRATCH_RWX GPR_UL(0x4f3100000000)
+#define GPR_SCRATCH_SIZE GPR_UL(0x200000)
+
+#define GPR_RESERVED_BEGIN GPR_STUB_CODE
+#define GPR_RESERVED_END GPR_UL(0x4f4000000000)
+
+/* New mappings of node k (1..15) are placed here, so that no node needs to ask another. */
+#define GPR_ARENA_BASE GPR_UL(0x300000000000)
+#define GPR_ARENA_SIZE GPR_UL(0x010000000000)
+
+/* Syscall numbers no kernel has: always sent to the supervisor, ENOSYS outside gpr. */
+#define GPR_PARK 0x4770
+
+#ifndef __ASSEMBLER__
+
+enum gpr_op {
+    GPR_OP_CALLS = 1,  /* run calls[0..count), park again */
+    GPR_OP_RESUME = 2, /* become the program: fs, gs, then rt_sigreturn on the frame */
+};
+
+struct gpr_call {
+    uint64_t number;
+    uint64_t args[6];
+    int64_t result;
+};
+
+#define GPR_CALLS_MAX 32
+
+/* The first page of a slot; 0x1000..0x2000 is the stub's stack, 0x2000.. the resume frame. */
+struct gpr_slot {
+    uint32_t op;
+    uint32_t count;
+    uint32_t done;          /* calls finished since the op was given */
+    uint32_t stop_on_error; /* leave the rest of a batch when one fails */
+    uint64_t fs_base;
+    uint64_t gs_base;
+    uint64_t frame; /* address of the rt_sigframe */
+    struct gpr_call calls[GPR_CALLS_MAX];
+    uint8_t scratch[1024]; /* structures that calls point to */
+};
+
+#endif
+
+#define GPR_SLOT_STACK_TOP GPR_UL(0x2000)
+#define GPR_SLOT_FRAME GPR_UL(0x2000)
+
+#endif

@@ -1,0 +1,43 @@
+/* The code gpr puts into a program: it parks, does system calls it is told to, and resumes.
+ * No libc, no static data, no vector registers, position fixed by stub.ld. */
+#include "layout.h"
+
+#define NR_CLONE 56
+#define NR_FORK 57
+#define NR_VFORK 58
+#define NR_CLONE3 435
+#define NR_ARCH_PRCTL 158
+#define ARCH_SET_GS 0x1001
+#define ARCH_SET_FS 0x1002
+
+/* In entry.S. A child of clone pops its slot address from its new stack and enters the stub. */
+long gpr_syscall(const struct gpr_call* call);
+void gpr_sigreturn(uint64_t frame) __attribute__((noreturn));
+
+static long call2(uint64_t number, uint64_t a, uint64_t b) {
+    struct gpr_call call = {number, {a, b}, 0};
+    return gpr_syscall(&call);
+}
+
+static void run_calls(struct gpr_slot* slot) {
+    for (uint32_t i = 0; i < slot->count; i++) {
+        struct gpr_call* call = &slot->calls[i];
+        call->result = gpr_syscall(call);
+        slot->done = i + 1;
+        if (slot->stop_on_error && call->result < 0 && call->result >= -4095) break;
+    }
+}
+
+__attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
+    for (;;) {
+        /* The supervisor answers when it has written an op. An interrupted park just repeats. */
+        if (call2(GPR_PARK, (uint64_t)slot, slot->done) != 0) continue;
+        if (slot->op == GPR_OP_CALLS) {
+            run_calls(slot);
+        } else if (slot->op == GPR_OP_RESUME) {
+            call2(NR_ARCH_PRCTL, ARCH_SET_FS, slot->fs_base);
+            call2(NR_ARCH_PRCTL, ARCH_SET_GS, slot->gs_base);
+            gpr_sigreturn(slot->frame);
+        }
+    }
+}
