@@ -1,0 +1,77 @@
+// A session's box on the acceptor: namespaces without files, network or foreign processes, and an
+// init process that ends everything in them when the worker dies.
+#pragma once
+
+#include <linux/capability.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "acceptor/empty_process.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace gpr {
+
+// What is added to this host's clocks to get the initiator's.
+struct ClockOffsets {
+    int64_t monotonic_ns = 0;
+    int64_t boottime_ns = 0;
+};
+
+// The initiator's clocks, and what CLOCK_MONOTONIC was here at the same moment.
+struct ClockSample {
+    int64_t initiator_monotonic_ns = 0;
+    int64_t initiator_boottime_ns = 0;
+    int64_t local_monotonic_ns = 0;
+};
+ClockOffsets clock_offsets(const ClockSample& sample);
+
+struct SandboxOptions {
+    std::string host_name;    // empty: "gpr"
+    std::string domain_name;  // NIS domain name; empty: the kernel's "(none)"
+    std::optional<ClockOffsets> clock_offsets;
+    int cgroup_fd = -1;  // a cgroup v2 directory for all that is in the box
+    // The only one needed inside: clone3 with chosen ids. Everything else is dropped for good.
+    uint64_t capabilities = uint64_t{1} << CAP_CHECKPOINT_RESTORE;
+};
+
+// Belongs to the thread that created it: its processes are that thread's children and it is told of
+// their end through waitpid. That thread must be the only one of its process.
+class Sandbox {
+public:
+    static Result<std::unique_ptr<Sandbox>> create(const SandboxOptions& options);
+
+    // Kills all that is in the box and waits until it is gone. Wait statuses of its processes that
+    // nobody asked for are lost; other children of the worker are left alone.
+    ~Sandbox();
+    Sandbox(const Sandbox&) = delete;
+    Sandbox& operator=(const Sandbox&) = delete;
+
+    // A direct child of the worker whose pid in the box is `wanted_pid`. EEXIST: that one is taken
+    // (1 always is). The caller seizes it with ptrace and removes the inherited mappings.
+    Result<EmptyProcess> spawn(pid_t wanted_pid, const EmptyProcessOptions& options);
+
+    // In the worker's pid namespace. The worker must not wait for it.
+    [[nodiscard]] pid_t init_pid() const { return init_pid_; }
+    // False: not asked for, or the kernel has no time namespaces; clocks are then this host's.
+    [[nodiscard]] bool has_time_namespace() const { return static_cast<bool>(time_namespace_); }
+
+private:
+    Sandbox() = default;
+    Result<> start_init(const SandboxOptions& options);
+    void end();
+    void reap_processes();
+
+    Fd own_pid_namespace_;  // the worker's
+    Fd init_pidfd_;
+    Fd time_namespace_;
+    Fd alive_;  // init ends when the last copy of this closes
+    pid_t init_pid_ = -1;
+    int cgroup_fd_ = -1;
+    uint64_t capabilities_ = 0;
+};
+
+}  // namespace gpr
