@@ -1,0 +1,144 @@
+# The wire of gpr: the only definition of what two nodes say to each other.
+#
+# Every message is one Frame behind the fixed header of transport/frame.h; page content follows the
+# message as raw bytes and is never part of it. Order of a session:
+#
+#   TLS 1.3 with the token as pre-shared key          plain TCP or a unix socket
+#     initiator              acceptor                   initiator              acceptor
+#     hello             ->                              claim             ->
+#                       <-   welcome | refuse                             <-   challenge | refuse
+#                                                       proof             ->
+#                                                       hello             ->
+#                                                                         <-   welcome | refuse
+#   then session, ping, pong both ways, and bye as the last word of either.
+#
+# Claim, Hello and Refuse keep their first members for ever: that is how two builds that do not
+# speak the same version tell each other so.
+@0xb3e9a5d1c07f4e62;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("gpr::wire");
+
+struct Frame {
+  union {
+    session @0 :SessionMessage;
+    ping @1 :Ping;
+    pong @2 :Ping;
+    bye @3 :Bye;
+    claim @4 :Claim;
+    challenge @5 :Challenge;
+    proof @6 :Proof;
+    hello @7 :Hello;
+    welcome @8 :Welcome;
+    refuse @9 :Refuse;
+  }
+}
+
+# --- session: pages, system calls, crossings -------------------------------------------------
+
+struct SessionMessage {
+  union {
+    nothing @0 :Void;
+    # New members go here.
+    echo @1 :Echo;
+  }
+}
+
+# Answered by whoever measures the link; carries no meaning of its own.
+struct Echo {
+  id @0 :UInt64;
+  wantedBytes @1 :UInt32;
+}
+
+# --- link ------------------------------------------------------------------------------------
+
+struct Ping {
+  id @0 :UInt64;
+}
+
+struct Bye {
+  reason @0 :Text;  # why the sender ends the session, for the peer's user to read
+}
+
+# --- handshake -------------------------------------------------------------------------------
+
+# Without TLS, both sides prove that they know the token: HMAC-SHA256 over both nonces.
+struct Claim {
+  protocolVersion @0 :UInt32;
+  tokenId @1 :Text;
+  nonce @2 :Data;  # 32 random bytes
+}
+
+struct Challenge {
+  nonce @0 :Data;
+  proof @1 :Data;
+}
+
+struct Proof {
+  proof @0 :Data;
+}
+
+struct Hello {
+  protocolVersion @0 :UInt32;
+  software @1 :Text;   # "gpr 0.1.0"
+  sessionId @2 :Text;
+  nodeId @3 :UInt32;   # the node the acceptor becomes
+  host @4 :Host;
+}
+
+struct Welcome {
+  protocolVersion @0 :UInt32;
+  software @1 :Text;
+  sessionId @2 :Text;
+  nodeId @3 :UInt32;
+  host @4 :Host;
+}
+
+struct Refuse {
+  protocolVersion @0 :UInt32;  # of the side that refuses
+  reason @1 :Text;
+}
+
+struct Host {
+  hostName @0 :Text;
+  kernelRelease @1 :Text;
+  features @2 :List(Text);  # kernel features that were probed and found
+  pageSize @3 :UInt64;
+  cpu @4 :Cpu;
+  clock @5 :ClockSample;
+  limits @6 :Limits;
+  devices @7 :List(Text);  # device nodes offered, such as /dev/kvm
+}
+
+struct Cpu {
+  vendor @0 :Text;
+  model @1 :Text;
+  count @2 :UInt32;
+  xcr0 @3 :UInt64;       # extended-state components the kernel enabled
+  xsaveBytes @4 :UInt32; # size of the extended state in standard format
+  leaves @5 :List(CpuidLeaf);
+}
+
+struct CpuidLeaf {
+  leaf @0 :UInt32;
+  subleaf @1 :UInt32;
+  eax @2 :UInt32;
+  ebx @3 :UInt32;
+  ecx @4 :UInt32;
+  edx @5 :UInt32;
+}
+
+# Read one right after the other, nanoseconds.
+struct ClockSample {
+  realtimeNs @0 :Int64;
+  monotonicNs @1 :Int64;
+  boottimeNs @2 :Int64;
+}
+
+struct Limits {
+  openFilesSoft @0 :UInt64;
+  openFilesHard @1 :UInt64;
+  threadsMax @2 :UInt64;
+  pidMax @3 :UInt64;
+  mapCountMax @4 :UInt64;
+}

@@ -1,0 +1,81 @@
+// From a connected socket to a peer that has proven its token and told what it is. Blocking, with
+// a deadline: it happens before the session's loop starts. Nothing a peer sends can make it take
+// longer, use more than a few hundred KiB, or do anything but return an error.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "transport/endpoint.h"
+#include "transport/host.h"
+#include "transport/link.h"
+#include "transport/token.h"
+
+namespace gpr {
+
+class ByteStream;
+class FrameReceiver;
+class Loop;
+
+inline constexpr uint32_t protocol_version = 1;
+inline constexpr std::chrono::milliseconds handshake_timeout{5000};
+
+struct Hello {
+    uint32_t version = protocol_version;
+    std::string software;
+    std::string session_id;
+    uint32_t node_id = 1;
+    HostDescription host;
+};
+struct Welcome {
+    uint32_t version = protocol_version;
+    std::string software;
+    std::string session_id;  // empty: the initiator's
+    uint32_t node_id = 0;    // 0: what the initiator said
+    HostDescription host;
+};
+
+// A proven peer, not yet bound to a loop.
+template <class PeerMessage>
+struct Established {
+    Established();
+    Established(Established&&) noexcept;
+    Established& operator=(Established&&) noexcept;
+    ~Established();
+
+    PeerMessage peer;
+    std::string peer_name;  // for messages: "10.0.0.7:7711"
+    std::string token_id;
+    bool encrypted = false;
+    std::unique_ptr<ByteStream> stream;
+    std::unique_ptr<FrameReceiver> receiver;  // may hold frames that came right behind
+};
+using EstablishedInitiator = Established<Hello>;   // what an acceptor gets
+using EstablishedAcceptor = Established<Welcome>;  // what an initiator gets
+
+struct AcceptOptions {
+    std::string peer_name;     // from Listener::accept
+    bool allow_plain = false;  // unix sockets, and TCP where the administrator said so
+};
+
+// Acceptor side, on an accepted socket. TLS is recognised by its first byte.
+Result<EstablishedInitiator> accept_session(Fd socket, const TokenFile& tokens,
+                                            const Welcome& ours, const AcceptOptions& options,
+                                            Deadline deadline);
+
+// Initiator side: connects, proves, greets.
+Result<EstablishedAcceptor> connect_session(const Endpoint& endpoint, const Token& token,
+                                            const Hello& ours, Deadline deadline);
+// The same on a socket that is already connected.
+Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, const Token& token,
+                                           const Hello& ours, Deadline deadline);
+
+std::string new_session_id();
+
+// Binds the link to the loop that will carry it. The loop must outlive the link.
+template <class PeerMessage>
+std::unique_ptr<Link> make_link(Loop& loop, Established<PeerMessage> established);
+
+}  // namespace gpr

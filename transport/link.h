@@ -1,0 +1,75 @@
+// A link: ordered, reliable frames to one peer, urgent ones first. The session sees only this.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "transport/frame.h"
+
+namespace gpr {
+
+struct LinkStats {
+    uint64_t bytes_in = 0;  // as the socket saw them, encryption included
+    uint64_t bytes_out = 0;
+    uint64_t frames_in = 0;
+    uint64_t frames_out = 0;
+};
+
+class Link {
+public:
+    using FrameHandler = std::function<void(ReceivedFrame&&)>;
+    using ClosedHandler = std::function<void(const Error& reason)>;
+    using DrainedHandler = std::function<void()>;
+
+    Link() = default;
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+    virtual ~Link() = default;
+
+    // Only session frames arrive here. Set before the loop runs. Both handlers may destroy the link.
+    void on_frame(FrameHandler handler) { frame_handler_ = std::move(handler); }
+    // Called once, from the loop and never from inside send(): the peer is gone (the reason names
+    // it), broke the protocol, said bye, or our own close() is through.
+    void on_closed(ClosedHandler handler) { closed_handler_ = std::move(handler); }
+    // Called when nothing is queued any more after something was: produce the next bulk.
+    void on_drained(DrainedHandler handler) { drained_handler_ = std::move(handler); }
+
+    // Goes out at once if nothing is queued. Urgent frames keep their order, bulk frames keep
+    // theirs, and urgent passes bulk. After the link is closed it drops silently.
+    virtual void send(FrameBuilder& frame, Priority priority) = 0;
+
+    // Several send() between hold() and release() leave in one write. They nest; see LinkBatch.
+    virtual void hold() = 0;
+    virtual void release() = 0;
+
+    // Bytes accepted by send() and not yet given to the kernel.
+    [[nodiscard]] virtual uint64_t queued_bytes() const = 0;
+
+    // Sends what is queued, tells the peer why, and ends; on_closed follows.
+    virtual void close(std::string reason) = 0;
+
+    [[nodiscard]] virtual const std::string& peer_name() const = 0;
+    [[nodiscard]] const LinkStats& stats() const { return stats_; }
+
+protected:
+    FrameHandler frame_handler_;
+    ClosedHandler closed_handler_;
+    DrainedHandler drained_handler_;
+    LinkStats stats_;
+};
+
+class LinkBatch {
+public:
+    explicit LinkBatch(Link& link) : link_(link) { link_.hold(); }
+    ~LinkBatch() { link_.release(); }
+    LinkBatch(const LinkBatch&) = delete;
+    LinkBatch& operator=(const LinkBatch&) = delete;
+
+private:
+    Link& link_;
+};
+
+}  // namespace gpr
