@@ -1,0 +1,11 @@
+// The table for readers: docs/syscalls.md and `gpr syscalls [--json]`.
+#pragma once
+
+#include <string>
+
+namespace gpr {
+
+std::string syscalls_markdown();
+std::string syscalls_json();  // an array of objects, one a row, in numeric order
+
+}  // namespace gpr

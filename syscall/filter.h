@@ -1,0 +1,26 @@
+// The two seccomp filters, built from the table.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "syscall/park.h"
+
+namespace gpr {
+
+struct FilterOptions {
+    uint32_t stub_word = stub_high_word;  // rip >> 32 of stub code: it does as it likes
+    uint32_t fd_base = 1u << 20;          // fds from here on belong to the acceptor
+    // FUTEX_WAKE and its kin, and PI operations, are reported: needed as soon as threads of
+    // one process live on two nodes.
+    bool notify_futex_wakes = false;
+    bool kill_foreign_arch = false;  // else i386 calls get ENOSYS
+};
+
+// Always fewer than BPF_MAXINSNS. Install with a listener (SECCOMP_FILTER_FLAG_NEW_LISTENER).
+std::vector<sock_filter> acceptor_filter(const FilterOptions& options);
+std::vector<sock_filter> home_filter(const FilterOptions& options);
+
+}  // namespace gpr

@@ -1,0 +1,92 @@
+// Every x86-64 system call: where it runs, what its arguments point to, how well it is supported.
+//
+// Classes are written for a thread that runs at an acceptor while the process's resources live
+// at home (node 0). A thread at home makes its calls itself; `home_notify` names those that
+// supervision has to see there too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "syscall/shape.h"
+
+namespace gpr {
+
+enum class Place : uint8_t {
+    native,    // where the thread is
+    fd_owner,  // where its fds live: every fd argument is owned here, or it goes home
+    home,      // in the thread's shadow on node 0
+    coherent,  // changes something that every node must know
+    special,   // the supervisor carries it out (clone, exec, exit, ...)
+    refused,   // ENOSYS
+};
+
+enum class Support : uint8_t { full, partial, none };
+
+// May be combined with |.
+enum class Trait : uint16_t {
+    none = 0,
+    blocks = 1 << 0,         // may sleep for as long as others please
+    never_returns = 1 << 1,  // exit, a successful exec, sigreturn
+    changes_fds = 1 << 2,    // opens, closes or renames descriptors
+    home_notify = 1 << 3,    // the home filter reports it as well
+    maps_memory = 1 << 4,    // changes the address space
+};
+constexpr Trait operator|(Trait a, Trait b) {
+    return static_cast<Trait>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
+}
+
+struct Row {
+    uint16_t number = 0;
+    const char* name = "";
+    Place place = Place::refused;
+    Support support = Support::full;
+    Trait traits = Trait::none;
+    std::array<Argument, 6> arguments{};
+    const char* caveat = "";
+
+    [[nodiscard]] constexpr bool has(Trait t) const {
+        return (static_cast<uint16_t>(traits) & static_cast<uint16_t>(t)) != 0;
+    }
+    [[nodiscard]] constexpr bool blocks() const { return has(Trait::blocks); }
+    [[nodiscard]] constexpr bool never_returns() const { return has(Trait::never_returns); }
+    [[nodiscard]] constexpr bool changes_fds() const { return has(Trait::changes_fds); }
+    [[nodiscard]] constexpr bool home_notify() const { return has(Trait::home_notify); }
+};
+
+// One past the highest number that the table knows. It has gaps (337..423).
+inline constexpr uint32_t syscall_limit = 472;
+
+// nullptr: unknown, to be refused with ENOSYS. A seccomp `nr` is an int, hence 32 bits.
+const Row* find_row(uint32_t number);
+
+// In numeric order.
+std::span<const Row* const> all_rows();
+
+const char* name_of(Place place);
+const char* name_of(Support support);
+
+// A call that one argument's value places elsewhere than its row does.
+enum class Verdict : uint8_t { allow, notify, refuse };
+enum class Condition : uint8_t { always, futex_wakes_notify };
+struct ArgumentRule {
+    uint16_t number;
+    uint8_t argument;
+    uint32_t mask;  // applied to the low 32 bits
+    uint32_t value;
+    Verdict acceptor;
+    Verdict home;
+    Condition condition;
+    const char* what;
+};
+std::span<const ArgumentRule> argument_rules();
+
+// Where this very call runs for a thread at an acceptor that owns fds from fd_base on:
+// the filter's decision, for code that holds the arguments in its hands.
+Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
+                         bool notify_futex_wakes);
+Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
+                     bool notify_futex_wakes);
+
+}  // namespace gpr
