@@ -12,8 +12,11 @@
 #include "acceptor/empty_process.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "transport/host.h"
 
 namespace gpr {
+
+struct BootstrapReport;
 
 // What is added to this host's clocks to get the initiator's.
 struct ClockOffsets {
@@ -21,13 +24,9 @@ struct ClockOffsets {
     int64_t boottime_ns = 0;
 };
 
-// The initiator's clocks, and what CLOCK_MONOTONIC was here at the same moment.
-struct ClockSample {
-    int64_t initiator_monotonic_ns = 0;
-    int64_t initiator_boottime_ns = 0;
-    int64_t local_monotonic_ns = 0;
-};
-ClockOffsets clock_offsets(const ClockSample& sample);
+// `ours` is taken when the initiator's sample arrives, so the box is behind by the way here: a thread
+// that crosses, which takes at least as long, never sees time step back.
+ClockOffsets clock_offsets(const ClockSample& initiators, const ClockSample& ours);
 
 struct SandboxOptions {
     std::string host_name;    // empty: "gpr"
@@ -62,6 +61,7 @@ public:
 private:
     Sandbox() = default;
     Result<> start_init(const SandboxOptions& options);
+    static Result<> finish_spawn(const BootstrapReport& report, EmptyProcess& made);
     void end();
     void reap_processes();
 
@@ -72,6 +72,7 @@ private:
     pid_t init_pid_ = -1;
     int cgroup_fd_ = -1;
     uint64_t capabilities_ = 0;
+    std::string pid_namespace_link_;  // as /proc/PID/ns/pid reads
 };
 
 }  // namespace gpr

@@ -1,0 +1,16 @@
+// Giving up what root has.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace gpr {
+
+// For good: effective, permitted and bounding sets become (at most) `kept`, a mask of 1 << CAP_*;
+// inheritable and ambient sets and supplementary groups are emptied.
+Result<> keep_only_capabilities(uint64_t kept);
+
+[[nodiscard]] bool has_capability(unsigned capability);
+
+}  // namespace gpr

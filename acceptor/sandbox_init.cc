@@ -1,0 +1,146 @@
+#include "acceptor/sandbox_init.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "acceptor/privileges.h"
+
+namespace gpr {
+namespace {
+
+constexpr int64_t ns_per_s = 1'000'000'000;
+constexpr int alive_fd = 0;
+constexpr int report_fd = 1;
+
+class Init {
+public:
+    explicit Init(const SandboxOptions& options) : options_(options) {}
+
+    [[noreturn]] void run(int alive, int report) {
+        keep_two_fds(alive, report);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, "gpr-init");
+        need(setsid(), "start a session");
+        make_time_namespace();
+        set_names();
+        make_empty_root();
+        drop_privileges();
+        // Ignoring it makes the kernel reap every orphan at once.
+        signal(SIGCHLD, SIG_IGN);
+        send_report();
+        close(report_fd);
+        char byte = 0;
+        while (read(alive_fd, &byte, 1) != 0) {
+        }
+        _exit(0);
+    }
+
+private:
+    void send_report() {
+        [[maybe_unused]] const auto sent = write(report_fd, &report_, sizeof(report_));
+    }
+
+    void need(long returned, const char* step) {
+        if (returned != -1) return;
+        report_.error = errno;
+        strncpy(report_.failed_step, step, sizeof(report_.failed_step) - 1);
+        send_report();
+        _exit(1);
+    }
+
+    static void keep_two_fds(int alive, int report) {
+        // Through numbers above both, so that neither overwrites the other.
+        const int high = fcntl(report, F_DUPFD_CLOEXEC, 16);
+        dup2(alive, alive_fd);
+        dup2(high, report_fd);
+        close_range(2, ~0U, 0);
+    }
+
+    // Init stays outside it; time_for_children is what spawned processes enter. Offsets cannot be
+    // changed once a process is inside.
+    void make_time_namespace() {
+        if (!options_.clock_offsets) return;
+        if (unshare(CLONE_NEWTIME) == -1) {
+            if (errno == EINVAL || errno == ENOSYS) return;  // a kernel without them
+            need(-1, "make a time namespace");
+        }
+        char text[128];
+        const int length =
+            snprintf(text, sizeof(text), "%s\n%s\n",
+                     offset_line("monotonic", options_.clock_offsets->monotonic_ns).text,
+                     offset_line("boottime", options_.clock_offsets->boottime_ns).text);
+        const int file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+        need(file, "open /proc/self/timens_offsets");
+        need(write(file, text, static_cast<size_t>(length)), "set the clock offsets");
+        close(file);
+        report_.has_time_namespace = true;
+    }
+
+    struct Line {
+        char text[56];
+    };
+    static Line offset_line(const char* clock, int64_t offset_ns) {
+        // Nanoseconds are never negative there: -0.3 s is -1 s + 0.7 s.
+        int64_t seconds = offset_ns / ns_per_s;
+        int64_t nanoseconds = offset_ns % ns_per_s;
+        if (nanoseconds < 0) {
+            nanoseconds += ns_per_s;
+            --seconds;
+        }
+        Line line;
+        snprintf(line.text, sizeof(line.text), "%s %lld %lld", clock,
+                 static_cast<long long>(seconds), static_cast<long long>(nanoseconds));
+        return line;
+    }
+
+    void set_names() {
+        const std::string host = options_.host_name.empty() ? "gpr" : options_.host_name;
+        need(sethostname(host.data(), host.size()), "set the host name");
+        const std::string domain = options_.domain_name.empty() ? "(none)" : options_.domain_name;
+        need(setdomainname(domain.data(), domain.size()), "set the domain name");
+    }
+
+    void make_empty_root() {
+        need(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "make mounts private");
+        // Any directory will do, and without /proc we would not have come this far.
+        const char* const root = "/proc";
+        need(mount("gpr", root, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                   "size=4k,nr_inodes=1,mode=0555"),
+             "mount an empty root");
+        need(chdir(root), "enter the empty root");
+        // Stacks the new root on the old one, which is then the lower of two at "/".
+        need(syscall(SYS_pivot_root, ".", "."), "change to the empty root (pivot_root)");
+        need(umount2(".", MNT_DETACH), "let go of the host's files");
+        need(chdir("/"), "enter the empty root");
+    }
+
+    // It holds a copy of the worker's memory, so nothing in the box may look into it.
+    void drop_privileges() {
+        if (const auto dropped = keep_only_capabilities(0); !dropped) {
+            errno = dropped.error().code;
+            need(-1, "drop init's privileges");
+        }
+        need(prctl(PR_SET_DUMPABLE, 0), "close init to ptrace");
+        need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forgo new privileges");
+    }
+
+    const SandboxOptions& options_;
+    InitReport report_;
+};
+
+}  // namespace
+
+void run_sandbox_init(const SandboxOptions& options, int alive, int report) {
+    Init(options).run(alive, report);
+}
+
+}  // namespace gpr
