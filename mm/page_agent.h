@@ -1,0 +1,103 @@
+// One node's half of coherence: which pages are here, who waits for them, who must keep them.
+// Pure: events in, actions out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mm/page_actions.h"
+#include "mm/page_protocol.h"
+
+namespace gpr {
+
+// A thread stopped at a page: missing, or a write to a write-protected one.
+struct Fault {
+    PageKey key;
+    Access access = Access::read;
+    Tid tid = 0;
+    uint32_t ahead = 0;        // following pages worth asking for now
+    uint32_t ahead_limit = 0;  // following pages that lie in the same mapping: never ask beyond
+};
+
+// What Take found, page by page.
+enum class Taken : uint8_t {
+    data,
+    zero,    // the page was not there: never touched
+    none,    // taken, the bytes were not wanted
+    pinned,  // could not be taken, is still there as before
+};
+struct TakeResult {
+    Taken kind = Taken::none;
+    std::shared_ptr<const std::byte> bytes;  // for data: 4096 bytes
+};
+
+struct AgentOptions {
+    uint64_t hold_ns = 100'000;  // KERNEL-FACTS "Progress": 50 us too short, 100 us 99.9 %
+    uint32_t max_ahead = 64;     // pages of read-ahead in one request
+};
+
+struct AgentStats {
+    uint64_t faults = 0, requests = 0, pages_in = 0, pages_out = 0, upgrades = 0;
+    uint64_t recalls_deferred = 0, late_messages = 0, bad_messages = 0;
+};
+
+class PageAgent {
+public:
+    explicit PageAgent(NodeId self, AgentOptions options = {});
+    ~PageAgent();
+    PageAgent(const PageAgent&) = delete;
+    PageAgent& operator=(const PageAgent&) = delete;
+
+    // --- what exists; the same calls on every node and at the directory, by metadata ---
+    // Untouched pages of the object belong to its birth node, exclusively.
+    void add_object(ObjectId object, NodeId birth);
+    void erase_object(ObjectId object);
+    // The content of the pages is gone (unmapped, MADV_DONTNEED): they are as just born. Waiting
+    // threads are woken to fault again.
+    void drop(ObjectId object, uint64_t first, uint64_t count);
+
+    // --- events ---
+    void on_fault(const Fault& fault, uint64_t now_ns);
+    void on_message(Message message, uint64_t now_ns);  // from the directory
+    void on_taken(uint64_t id, std::vector<TakeResult> results, uint64_t now_ns);
+    void on_installed(uint64_t id, uint64_t now_ns);
+    // The thread got further than its last fault (syscall, crossing): its pages need no hold.
+    void on_progress(Tid tid, uint64_t now_ns);
+    // The thread is gone, or no longer waits here (it was moved).
+    void on_thread_gone(Tid tid, uint64_t now_ns);
+    void on_timer(uint64_t now_ns);
+    // When on_timer is next needed; UINT64_MAX: never.
+    [[nodiscard]] uint64_t next_deadline() const;
+
+    // --- the supervisor's own needs ---
+    // Ends with AcquireDone{cookie} once all pages of the runs are here with that access at the
+    // same time. They then stay for one hold time, or with `hold` until release(cookie). A holder
+    // must not start another acquire before it releases: two such holders could wait for each
+    // other.
+    void acquire(std::vector<PageRun> runs, Access access, uint64_t cookie, bool hold,
+                 uint64_t now_ns);
+    // Also ends an acquire that is not done yet.
+    void release(uint64_t cookie, uint64_t now_ns);
+
+    // A thread leaves for another node and takes the page along: write moves the ownership, read
+    // leaves a shared copy here. False if the page is not ours to give now (not here, in use,
+    // already shared while write is asked). `tid` will hold the page there.
+    bool give_away(PageKey key, NodeId to, Access access, Tid tid, uint64_t now_ns);
+
+    // --- questions ---
+    [[nodiscard]] Presence presence(PageKey key) const;
+    // Whether a page of an unfinished Install or Unprotect still belongs to the same life.
+    [[nodiscard]] bool is_current(uint64_t install_id, PageKey key) const;
+    [[nodiscard]] const AgentStats& stats() const;
+    [[nodiscard]] size_t memory_bytes() const;
+
+    // The actions asked for since the last call, in order. `into` is cleared and reused.
+    void drain(std::vector<Action>& into);
+
+private:
+    struct Core;
+    std::unique_ptr<Core> core_;
+};
+
+}  // namespace gpr

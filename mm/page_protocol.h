@@ -1,0 +1,155 @@
+// What the coherence core of the nodes says to each other, as plain data.
+//
+// Every message goes between a node's PageAgent and the PageDirectory on node 0. Messages of one
+// pair may overtake each other (urgent and bulk streams); epochs make late ones harmless. None may
+// be lost or repeated. A message must not be applied before the metadata its sender knew (above
+// all: drops), see DESIGN 4.5.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+namespace gpr {
+
+using NodeId = uint8_t;     // 0 is the initiator, where the directory is
+using Tid = int32_t;        // of the program; the same on every node
+using ObjectId = uint32_t;  // a memory object, never reused within a session
+
+inline constexpr NodeId directory_node = 0;
+inline constexpr unsigned max_nodes = 16;
+inline constexpr uint32_t max_run_pages = 512;  // in one message; a peer that sends more is wrong
+
+struct PageKey {
+    ObjectId object = 0;
+    uint64_t index = 0;
+
+    auto operator<=>(const PageKey&) const = default;
+    PageKey operator+(uint64_t pages) const { return {object, index + pages}; }
+};
+
+struct PageRun {
+    ObjectId object = 0;
+    uint64_t first = 0;
+    uint32_t count = 0;
+
+    bool operator==(const PageRun&) const = default;
+    [[nodiscard]] PageKey operator[](uint32_t i) const { return {object, first + i}; }
+};
+
+enum class Access : uint8_t { read, write };
+enum class Presence : uint8_t { none, shared, exclusive };
+
+// Counts a page's ownership changes. A drop (munmap, MADV_DONTNEED) starts a new life of the page
+// on every node, in which eras count from 0 again: low 36 bits era, high 28 bits life. Within an
+// era the mode (one writer, or readers) and the content stay, and no node is granted twice.
+using Epoch = uint64_t;
+inline constexpr unsigned era_bits = 36;
+inline constexpr Epoch make_epoch(uint32_t life, uint64_t era) {
+    return (static_cast<uint64_t>(life) << era_bits) | (era & ((1ULL << era_bits) - 1));
+}
+inline constexpr uint32_t life_of(Epoch e) { return static_cast<uint32_t>(e >> era_bits); }
+inline constexpr uint64_t era_of(Epoch e) { return e & ((1ULL << era_bits) - 1); }
+inline constexpr Epoch next_era(Epoch e) { return make_epoch(life_of(e), era_of(e) + 1); }
+// Negative, 0, positive as a is before, at, after b in the same life; eras may wrap.
+inline constexpr int64_t compare_eras(Epoch a, Epoch b) {
+    return static_cast<int64_t>((a - b) << (64 - era_bits));
+}
+
+enum class ContentKind : uint8_t {
+    none,      // no content travels: it stays where it is, or nobody needs it
+    zero,      // never touched, or known to be zero: no payload
+    data,      // one page of bytes
+    pinned,    // Surrender only: a device holds the page, it stays here
+    declined,  // Surrender only: an optional page that this node still wants
+};
+
+struct PageContent {
+    ContentKind kind = ContentKind::none;
+    // For data: 4096 bytes, kept alive by whatever block they lie in (a frame, the scratch ring).
+    std::shared_ptr<const std::byte> bytes;
+};
+
+// Who wants a page, and since when. The oldest wins: age first, then node, then tid. Ages are
+// logical (Lamport) time, because the clocks of two hosts cannot be compared.
+struct Priority {
+    uint64_t age = 0;
+    NodeId node = 0;
+    Tid tid = 0;
+
+    auto operator<=>(const Priority&) const = default;
+};
+
+// Agent to directory. Of the run the first `must` pages are needed, the rest is read-ahead.
+struct Request {
+    PageRun run;
+    uint32_t must = 1;
+    Access access = Access::read;
+    Presence have = Presence::none;  // of all pages, at the sender when it asked
+    Tid tid = 0;
+    uint64_t age = 0;
+    std::vector<Epoch> have_epochs;  // of the first pages: at least `must`, at most run.count
+};
+
+// Directory to agent. contents: data, zero, or none for "you have it: only the right is new".
+struct Grant {
+    PageRun run;
+    Presence presence = Presence::none;
+    Tid tid = 0;           // held for this thread when it lands; 0: read-ahead
+    uint32_t collect = 0;  // not 0: answer each page with Ack
+    std::vector<Epoch> epochs;
+    std::vector<PageContent> contents;
+};
+
+// Directory to agent: give these pages up, or keep them shared.
+struct Recall {
+    PageRun run;
+    Presence leave = Presence::none;
+    bool want_data = true;      // false: others have the content
+    bool optional = false;      // read-ahead: decline what is in use
+    bool only_touched = false;  // collect: decline what was never touched
+    Priority for_whom;
+    std::vector<Epoch> epochs;
+};
+
+// Agent to directory, the answer.
+struct Surrender {
+    PageRun run;
+    Presence left = Presence::none;
+    std::vector<Epoch> epochs;  // as recalled
+    std::vector<PageContent> contents;
+};
+
+// Agent to directory: given up unasked, for another node (with a crossing).
+struct Push {
+    PageRun run;
+    NodeId to = 0;
+    Presence left = Presence::none;
+    Presence grant = Presence::none;
+    Tid tid = 0;
+    std::vector<Epoch> epochs;
+    std::vector<PageContent> contents;
+};
+
+// Directory to agent: the page is anchored at a node (a device holds it); go there instead.
+struct Refused {
+    PageRun run;
+    NodeId anchor = 0;
+    std::vector<Epoch> epochs;
+};
+
+// Agent to directory: pages of a collect have landed.
+struct Ack {
+    uint32_t collect = 0;
+    uint32_t pages = 0;
+};
+
+struct Message {
+    uint64_t clock = 0;  // Lamport time of the sender
+    std::variant<Request, Grant, Recall, Surrender, Push, Refused, Ack> body;
+};
+
+}  // namespace gpr
