@@ -101,6 +101,10 @@ constexpr Argument fd_set(uint8_t index) {
 constexpr Argument sized_by(uint8_t index) {
     return {Kind::buffer, Direction::out, Extent::valued, Returned::valued, 1, 0, index};
 }
+// The kernel may also read it (getsockopt).
+constexpr Argument sized_by_inout(uint8_t index) {
+    return {Kind::buffer, Direction::inout, Extent::valued, Returned::valued, 1, 0, index};
+}
 constexpr Argument iovec_in(uint8_t index) {
     return {Kind::iovec, Direction::in, Extent::counted, Returned::nothing, 16, 0, index};
 }

@@ -1,0 +1,63 @@
+// One file a family; table.cc joins them. Included by those files alone.
+#pragma once
+
+#include <span>
+
+#include "syscall/table.h"
+
+namespace gpr {
+
+std::span<const Row> descriptor_rows();  // reading, writing, polling, duplicating
+std::span<const Row> path_rows();        // names in the file system, mounts
+std::span<const Row> memory_rows();
+std::span<const Row> process_rows();     // creation, identity, scheduling, limits
+std::span<const Row> signal_rows();
+std::span<const Row> time_rows();        // clocks, timers, futexes
+std::span<const Row> socket_rows();
+std::span<const Row> ipc_rows();         // System V and POSIX queues, keys
+std::span<const Row> system_rows();      // the machine, modules, tracing, what is obsolete
+
+namespace rows {
+
+using enum Place;
+using enum Support;
+using namespace shape;
+
+inline constexpr Trait plain = Trait::none;
+inline constexpr Trait blocks = Trait::blocks;
+inline constexpr Trait final = Trait::never_returns;
+inline constexpr Trait opens = Trait::changes_fds;
+inline constexpr Trait notify = Trait::home_notify;
+inline constexpr Trait maps = Trait::home_notify | Trait::maps_memory;
+
+// Struct sizes of the x86-64 ABI; tests/unit/syscall compares them with the headers.
+inline constexpr uint16_t stat_size = 144;
+inline constexpr uint16_t statx_size = 256;
+inline constexpr uint16_t statfs_size = 120;
+inline constexpr uint16_t timespec_size = 16;
+inline constexpr uint16_t itimer_size = 32;
+inline constexpr uint16_t rusage_size = 144;
+inline constexpr uint16_t rlimit_size = 16;
+inline constexpr uint16_t siginfo_size = 128;
+inline constexpr uint16_t sigset_size = 8;  // the kernel's, not libc's
+inline constexpr uint16_t sigaction_size = 32;
+inline constexpr uint16_t sigaltstack_size = 24;
+inline constexpr uint16_t sigevent_size = 64;
+inline constexpr uint16_t utsname_size = 390;
+inline constexpr uint16_t sysinfo_size = 112;
+inline constexpr uint16_t tms_size = 32;
+inline constexpr uint16_t timex_size = 208;
+inline constexpr uint16_t epoll_event_size = 12;  // packed
+inline constexpr uint16_t pollfd_size = 8;
+inline constexpr uint16_t sembuf_size = 6;
+inline constexpr uint16_t mq_attr_size = 64;
+inline constexpr uint16_t io_event_size = 32;
+inline constexpr uint16_t io_uring_params_size = 120;
+inline constexpr uint16_t ustat_size = 32;
+
+// The kernel writes the time left back whatever the outcome.
+inline constexpr Argument time_left = inout(timespec_size, Returned::always);
+inline constexpr Argument offset = inout(8, Returned::always);
+
+}  // namespace rows
+}  // namespace gpr

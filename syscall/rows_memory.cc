@@ -1,0 +1,57 @@
+#include "syscall/rows.h"
+
+namespace gpr {
+using namespace rows;
+namespace {
+
+constexpr const char* numa = "placement applies to the node where the thread runs";
+
+constexpr Row table[] = {
+    {9, "mmap", coherent, full, maps, {num, num, num, num, fd, num}},
+    {10, "mprotect", coherent, full, maps, {num, num, num}},
+    {11, "munmap", coherent, full, maps, {num, num}},
+    {12, "brk", coherent, full, maps, {num}},
+    {25, "mremap", coherent, full, maps, {num, num, num, num, num}},
+    {26, "msync", coherent, full, blocks, {num, num, num}},
+    {27, "mincore", home, partial, plain, {num, num, raw},
+     "answers for pages that are resident at home"},
+    {28, "madvise", coherent, full, maps, {num, num, num}},
+    {30, "shmat", coherent, partial, maps, {num, num, num},
+     "the segment must not be shared with a process outside the session"},
+    {67, "shmdt", coherent, partial, maps, {num}, "see shmat"},
+    {149, "mlock", coherent, partial, notify, {num, num}, "locks the pages at home only"},
+    {150, "munlock", coherent, full, notify, {num, num}},
+    {151, "mlockall", coherent, partial, notify, {num}, "locks the pages at home only"},
+    {152, "munlockall", coherent, full, notify, {}},
+    {216, "remap_file_pages", coherent, none, maps, {num, num, num, num, num},
+     "its non-linear view is not known to the directory"},
+    {237, "mbind", native, partial, plain, {num, num, num, raw, num, num}, numa},
+    {238, "set_mempolicy", native, partial, plain, {num, raw, num}, numa},
+    {239, "get_mempolicy", native, partial, plain, {raw, raw, num, num, num}, numa},
+    {256, "migrate_pages", home, partial, plain, {num, num, raw, raw}, "moves home's pages"},
+    {279, "move_pages", home, partial, plain, {num, num, raw, raw, raw, num},
+     "answers for pages that are resident at home"},
+    {319, "memfd_create", home, full, opens, {text, num}},
+    {323, "userfaultfd", home, partial, opens | notify, {num},
+     "ranges the program registers are anchored at home"},
+    {325, "mlock2", coherent, partial, notify, {num, num, num}, "locks the pages at home only"},
+    {329, "pkey_mprotect", coherent, partial, maps, {num, num, num, num}, "see pkey_alloc"},
+    {330, "pkey_alloc", coherent, partial, notify, {num, num},
+     "every node must give the same key"},
+    {331, "pkey_free", coherent, partial, notify, {num}, "see pkey_alloc"},
+    {440, "process_madvise", home, partial, notify, {fd, raw, num, num, num},
+     "advice on the caller's own memory reaches home's pages only"},
+    {447, "memfd_secret", home, partial, opens, {num}, "its mappings are anchored at home"},
+    {448, "process_mrelease", home, full, plain, {fd, num}},
+    {450, "set_mempolicy_home_node", native, partial, plain, {num, num, num, num}, numa},
+    {453, "map_shadow_stack", refused, none, maps, {num, num, num},
+     "shadow stacks do not cross"},
+    {462, "mseal", coherent, partial, maps, {num, num, num},
+     "sealed ranges can no longer be taken apart, so they are sealed at home only"},
+};
+
+}  // namespace
+
+std::span<const Row> memory_rows() { return table; }
+
+}  // namespace gpr

@@ -1,0 +1,35 @@
+#include "syscall/rows.h"
+
+namespace gpr {
+using namespace rows;
+namespace {
+
+// Signals arrive at home: whoever waits for one, waits there.
+constexpr Row table[] = {
+    {13, "rt_sigaction", coherent, full, notify, {num, in(sigaction_size), out(sigaction_size), num}},
+    {14, "rt_sigprocmask", coherent, full, plain, {num, in(sigset_size), out(sigset_size), num}},
+    {15, "rt_sigreturn", native, full, final, {}},
+    {34, "pause", home, full, blocks, {}},
+    {62, "kill", home, full, plain, {num, num}},
+    // The set may be shorter than sigset_t: what is not written comes back unchanged.
+    {127, "rt_sigpending", home, full, plain, {inout(sigset_size), num}},
+    {128, "rt_sigtimedwait", home, full, blocks,
+     {in(sigset_size), out(siginfo_size, Returned::positive), in(timespec_size), num}},
+    {129, "rt_sigqueueinfo", home, full, plain, {num, num, in(siginfo_size)}},
+    {130, "rt_sigsuspend", home, full, blocks, {in(sigset_size), num}},
+    {131, "sigaltstack", coherent, full, notify, {in(sigaltstack_size), out(sigaltstack_size)}},
+    {200, "tkill", home, full, plain, {num, num}},
+    {219, "restart_syscall", special, full, blocks, {},
+     "goes where the interrupted call ran"},
+    {234, "tgkill", home, full, plain, {num, num, num}},
+    {282, "signalfd", home, full, opens, {fd, in(sigset_size), num}},
+    {289, "signalfd4", home, full, opens, {fd, in(sigset_size), num, num}},
+    {297, "rt_tgsigqueueinfo", home, full, plain, {num, num, num, in(siginfo_size)}},
+    {424, "pidfd_send_signal", home, full, plain, {fd, num, in(siginfo_size), num}},
+};
+
+}  // namespace
+
+std::span<const Row> signal_rows() { return table; }
+
+}  // namespace gpr

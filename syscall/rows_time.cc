@@ -1,0 +1,51 @@
+#include "syscall/rows.h"
+
+namespace gpr {
+using namespace rows;
+namespace {
+
+constexpr const char* wakes = "wakes and PI operations are reported once threads live on two nodes";
+constexpr const char* cpu_timers = "a timer on a CPU-time clock counts home's share only";
+
+constexpr Row table[] = {
+    {35, "nanosleep", native, full, blocks,
+     {in(timespec_size), out(timespec_size, Returned::interrupted)}},
+    {36, "getitimer", home, full, plain, {num, out(itimer_size)},
+     "ITIMER_VIRTUAL and ITIMER_PROF are those of the node where the thread runs"},
+    {37, "alarm", home, full, plain, {num}},
+    {38, "setitimer", home, full, plain, {num, in(itimer_size), out(itimer_size)},
+     "ITIMER_VIRTUAL and ITIMER_PROF are those of the node where the thread runs"},
+    {96, "gettimeofday", native, full, plain, {out(16), out(8)}},
+    {159, "adjtimex", home, full, plain, {inout(timex_size, Returned::always)}},
+    {164, "settimeofday", home, full, plain, {in(16), in(8)}},
+    {201, "time", native, full, plain, {out(8)}},
+    {202, "futex", native, full, blocks, {raw, num, num, raw, raw, num}, wakes},
+    {222, "timer_create", home, partial, plain, {num, in(sigevent_size), out(4)}, cpu_timers},
+    {223, "timer_settime", home, partial, plain, {num, num, in(itimer_size), out(itimer_size)},
+     cpu_timers},
+    {224, "timer_gettime", home, partial, plain, {num, out(itimer_size)}, cpu_timers},
+    {225, "timer_getoverrun", home, full, plain, {num}},
+    {226, "timer_delete", home, full, plain, {num}},
+    {227, "clock_settime", home, full, plain, {num, in(timespec_size)}},
+    {228, "clock_gettime", native, partial, plain, {num, out(timespec_size)},
+     "CPU-time clocks count the node where the thread runs"},
+    {229, "clock_getres", native, full, plain, {num, out(timespec_size)}},
+    {230, "clock_nanosleep", native, full, blocks,
+     {num, num, in(timespec_size), out(timespec_size, Returned::interrupted)}},
+    {273, "set_robust_list", native, full, plain, {num, num}},
+    {274, "get_robust_list", native, full, plain, {num, raw, raw}},
+    {283, "timerfd_create", home, full, opens, {num, num}},
+    {286, "timerfd_settime", fd_owner, full, plain, {fd, num, in(itimer_size), out(itimer_size)}},
+    {287, "timerfd_gettime", fd_owner, full, plain, {fd, out(itimer_size)}},
+    {305, "clock_adjtime", home, full, plain, {num, inout(timex_size, Returned::always)}},
+    {449, "futex_waitv", native, full, blocks, {raw, num, num, raw, num}},
+    {454, "futex_wake", native, full, plain, {raw, num, num, num}, wakes},
+    {455, "futex_wait", native, full, blocks, {raw, num, num, num, raw, num}},
+    {456, "futex_requeue", native, full, plain, {raw, num, num, num}, wakes},
+};
+
+}  // namespace
+
+std::span<const Row> time_rows() { return table; }
+
+}  // namespace gpr

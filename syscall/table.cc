@@ -1,0 +1,165 @@
+#include "syscall/table.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/result.h"
+#include "syscall/park.h"
+#include "syscall/rows.h"
+
+namespace gpr {
+namespace {
+
+using enum Verdict;
+
+constexpr uint32_t every_bit = 0xffffffff;
+constexpr uint32_t futex_command = ~(128u | 256u);  // without PRIVATE and CLOCK_REALTIME
+
+constexpr ArgumentRule rules[] = {
+    // A wake may concern a waiter on another node. LOCK_PI, TRYLOCK_PI and WAKE_OP fail with
+    // EFAULT on a missing page instead of asking for it, so their page is fetched first.
+    {202, 1, futex_command, 1, notify, notify, Condition::futex_wakes_notify, "FUTEX_WAKE"},
+    {202, 1, futex_command, 3, notify, notify, Condition::futex_wakes_notify, "FUTEX_REQUEUE"},
+    {202, 1, futex_command, 4, notify, notify, Condition::futex_wakes_notify, "FUTEX_CMP_REQUEUE"},
+    {202, 1, futex_command, 5, notify, notify, Condition::futex_wakes_notify, "FUTEX_WAKE_OP"},
+    {202, 1, futex_command, 6, notify, notify, Condition::futex_wakes_notify, "FUTEX_LOCK_PI"},
+    {202, 1, futex_command, 7, notify, notify, Condition::futex_wakes_notify, "FUTEX_UNLOCK_PI"},
+    {202, 1, futex_command, 8, notify, notify, Condition::futex_wakes_notify, "FUTEX_TRYLOCK_PI"},
+    {202, 1, futex_command, 10, notify, notify, Condition::futex_wakes_notify,
+     "FUTEX_WAKE_BITSET"},
+    {202, 1, futex_command, 11, notify, notify, Condition::futex_wakes_notify,
+     "FUTEX_WAIT_REQUEUE_PI"},
+    {202, 1, futex_command, 12, notify, notify, Condition::futex_wakes_notify,
+     "FUTEX_CMP_REQUEUE_PI"},
+    {202, 1, futex_command, 13, notify, notify, Condition::futex_wakes_notify, "FUTEX_LOCK_PI2"},
+    {454, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "futex_wake"},
+    {456, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "futex_requeue"},
+    // Timers of CPU time count the CPU that the thread uses.
+    {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
+    {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
+    {38, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
+    {38, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
+    {157, 0, every_bit, 25, allow, allow, Condition::always, "PR_GET_TSC"},
+    {157, 0, every_bit, 26, allow, allow, Condition::always, "PR_SET_TSC"},
+    {157, 0, every_bit, 29, allow, allow, Condition::always, "PR_SET_TIMERSLACK"},
+    {157, 0, every_bit, 30, allow, allow, Condition::always, "PR_GET_TIMERSLACK"},
+    {157, 0, every_bit, 22, notify, notify, Condition::always, "PR_SET_SECCOMP"},
+    {157, 0, every_bit, 35, notify, notify, Condition::always, "PR_SET_MM"},
+    {157, 0, every_bit, 59, notify, notify, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
+    // What the process may use or sees of the CPU must be the same on every node.
+    {158, 0, every_bit, 0x1012, notify, notify, Condition::always, "ARCH_SET_CPUID"},
+    {158, 0, every_bit, 0x1023, notify, notify, Condition::always, "ARCH_REQ_XCOMP_PERM"},
+    {158, 0, every_bit, 0x1025, notify, notify, Condition::always, "ARCH_REQ_XCOMP_GUEST_PERM"},
+    {158, 0, every_bit, 0x2001, notify, notify, Condition::always, "ARCH_MAP_VDSO_X32"},
+    {158, 0, every_bit, 0x2002, notify, notify, Condition::always, "ARCH_MAP_VDSO_32"},
+    {158, 0, every_bit, 0x2003, notify, notify, Condition::always, "ARCH_MAP_VDSO_64"},
+    // Shadow stacks and tagged addresses do not cross.
+    {158, 0, every_bit, 0x4002, refuse, refuse, Condition::always, "ARCH_ENABLE_TAGGED_ADDR"},
+    {158, 0, every_bit, 0x5001, refuse, refuse, Condition::always, "ARCH_SHSTK_ENABLE"},
+};
+
+struct Index {
+    std::array<const Row*, syscall_limit> by_number{};
+    std::vector<const Row*> ordered;
+
+    Index() {
+        for (std::span<const Row> family :
+             {descriptor_rows(), path_rows(), memory_rows(), process_rows(), signal_rows(),
+              time_rows(), socket_rows(), ipc_rows(), system_rows()}) {
+            for (const Row& row : family) {
+                GPR_ASSERT(row.number < syscall_limit);
+                GPR_ASSERT(by_number[row.number] == nullptr);
+                by_number[row.number] = &row;
+            }
+        }
+        std::ranges::copy_if(by_number, std::back_inserter(ordered),
+                             [](const Row* row) { return row != nullptr; });
+    }
+};
+
+const Index& index() {
+    static const Index built;
+    return built;
+}
+
+const ArgumentRule* matching_rule(uint32_t number, const std::array<uint64_t, 6>& args,
+                                  bool notify_futex_wakes) {
+    for (const ArgumentRule& rule : rules) {
+        if (rule.number != number) continue;
+        if (rule.condition == Condition::futex_wakes_notify && !notify_futex_wakes) continue;
+        if ((static_cast<uint32_t>(args[rule.argument]) & rule.mask) == rule.value) return &rule;
+    }
+    return nullptr;
+}
+
+bool owns_every_fd(const Row& row, const std::array<uint64_t, 6>& args, uint32_t fd_base) {
+    for (size_t i = 0; i < args.size(); ++i) {
+        if (row.arguments[i].kind != Kind::fd) continue;
+        auto fd = static_cast<uint32_t>(args[i]);
+        if (fd < fd_base || fd > INT32_MAX) return false;
+    }
+    return true;
+}
+
+bool is_reserved(uint32_t number) {
+    return number == gpr_park_number || number == gpr_hypercall_number;
+}
+
+}  // namespace
+
+const Row* find_row(uint32_t number) {
+    return number < syscall_limit ? index().by_number[number] : nullptr;
+}
+
+std::span<const Row* const> all_rows() { return index().ordered; }
+
+std::span<const ArgumentRule> argument_rules() { return rules; }
+
+const char* name_of(Place place) {
+    switch (place) {
+        case Place::native: return "native";
+        case Place::fd_owner: return "fd-owner";
+        case Place::home: return "home";
+        case Place::coherent: return "coherent";
+        case Place::special: return "special";
+        case Place::refused: return "refused";
+    }
+    return "?";
+}
+
+const char* name_of(Support support) {
+    switch (support) {
+        case Support::full: return "full";
+        case Support::partial: return "partial";
+        case Support::none: return "none";
+    }
+    return "?";
+}
+
+Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
+                         bool notify_futex_wakes) {
+    if (is_reserved(number)) return notify;
+    const Row* row = find_row(number);
+    if (row == nullptr) return refuse;
+    if (const auto* rule = matching_rule(number, args, notify_futex_wakes)) return rule->acceptor;
+    switch (row->place) {
+        case Place::native: return allow;
+        case Place::refused: return refuse;
+        case Place::fd_owner: return owns_every_fd(*row, args, fd_base) ? allow : notify;
+        case Place::home:
+        case Place::coherent:
+        case Place::special: return notify;
+    }
+    return notify;
+}
+
+Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
+                     bool notify_futex_wakes) {
+    if (is_reserved(number)) return notify;
+    const Row* row = find_row(number);
+    if (row == nullptr || row->place == Place::refused) return refuse;
+    if (const auto* rule = matching_rule(number, args, notify_futex_wakes)) return rule->home;
+    return row->home_notify() ? notify : allow;
+}
+
+}  // namespace gpr
