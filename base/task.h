@@ -176,7 +176,11 @@ public:
         explicit Guard(AsyncMutex* m) : mutex_(m) {}
         Guard(Guard&& o) noexcept : mutex_(std::exchange(o.mutex_, nullptr)) {}
         Guard(const Guard&) = delete;
-        Guard& operator=(Guard&&) = delete;
+        Guard& operator=(Guard&& o) noexcept {
+            release();
+            mutex_ = std::exchange(o.mutex_, nullptr);
+            return *this;
+        }
         ~Guard() { release(); }
         void release() {
             if (mutex_) std::exchange(mutex_, nullptr)->unlock();

@@ -55,6 +55,8 @@ struct gpr_call {
 
 /* The first page of a slot; 0x1000..0x2000 is the stub's stack, 0x2000.. the resume frame. */
 struct gpr_slot {
+    uint32_t given; /* counts ops written by the supervisor; */
+    uint32_t taken; /* the stub copies it when it begins one: an answer can be lost to a signal */
     uint32_t op;
     uint32_t count;
     uint32_t done;          /* calls finished since the op was given */

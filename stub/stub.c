@@ -32,6 +32,7 @@ __attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
     for (;;) {
         /* The supervisor answers when it has written an op. An interrupted park just repeats. */
         if (call2(GPR_PARK, (uint64_t)slot, slot->done) != 0) continue;
+        slot->taken = slot->given;
         if (slot->op == GPR_OP_CALLS) {
             run_calls(slot);
         } else if (slot->op == GPR_OP_RESUME) {

@@ -39,9 +39,138 @@ struct Frame {
 struct SessionMessage {
   union {
     nothing @0 :Void;
-    # New members go here.
     echo @1 :Echo;
+    processStart @2 :ProcessStart;      # home: make a fragment with this layout
+    processStarted @3 :ProcessStarted;  # acceptor: done, or why not
+    processEnd @4 :ProcessId;           # home: end the fragment
+    processGone @5 :ProcessGone;        # acceptor: it has ended
+    crossing @6 :Crossing;              # a thread goes on at the receiver; raw: extended state
+    call @7 :CallRequest;               # a system call for home; raw: the marshalled call
+    callDone @8 :CallReply;             # raw: what the call wrote
+    mapping @9 :MappingChange;          # the sender's address space changed
+    signal @10 :SignalDelivery;         # deliver it where the thread is
+    pages @11 :PageMessage;             # coherence; raw: page content
+    futexWake @12 :FutexWake;
+    shadowEnd @13 :ThreadId;            # home: this thread is gone
   }
+}
+
+struct ProcessId {
+  pid @0 :Int32;
+}
+
+struct ThreadId {
+  pid @0 :Int32;
+  tid @1 :Int32;
+}
+
+# One mapping: a view of a memory object, whole pages, addresses in bytes.
+struct MappingView {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+  prot @2 :UInt32;   # PROT_*
+  shared @3 :Bool;
+  file @4 :Bool;     # untouched pages have content, which node 0 knows
+  object @5 :UInt32;
+  objectPage @6 :UInt64;
+}
+
+struct ProcessStart {
+  pid @0 :Int32;
+  name @1 :Text;
+  mappings @2 :List(MappingView);
+  vdsoBegin @3 :UInt64;  # 0: none; where [vvar] begins and [vdso] ends at home
+  vdsoEnd @4 :UInt64;
+  actions @5 :List(SignalAction);
+}
+
+struct SignalAction {
+  signal @0 :UInt32;
+  action @1 :Data;  # struct sigaction as the kernel has it
+}
+
+struct ProcessStarted {
+  pid @0 :Int32;
+  error @1 :Text;  # empty: it stands
+}
+
+struct ProcessGone {
+  pid @0 :Int32;
+  cpuNs @1 :UInt64;   # user and system time of the fragment
+}
+
+struct Crossing {
+  pid @0 :Int32;
+  tid @1 :Int32;
+  registers @2 :Data;      # user_regs_struct
+  signalMask @3 :UInt64;
+  clearTid @4 :UInt64;     # what the kernel shall clear when the thread ends
+}
+
+struct CallRequest {
+  pid @0 :Int32;
+  tid @1 :Int32;
+  number @2 :UInt32;
+  args @3 :List(UInt64);
+  noReply @4 :Bool;
+  registers @5 :Data;      # for calls that start a process: what its first thread has
+  extendedState @6 :Data;
+  signalMask @7 :UInt64;
+}
+
+struct CallReply {
+  pid @0 :Int32;
+  tid @1 :Int32;
+  result @2 :Int64;        # the kernel's own, restart codes included
+  signals @3 :List(Data);  # siginfo of what interrupted it, to deliver before it returns
+}
+
+struct MappingChange {
+  pid @0 :Int32;
+  union {
+    map @1 :MappingView;      # replaces what was there
+    unmap @2 :AddressRange;
+    protect @3 :Protect;
+    discard @4 :AddressRange; # madvise: the content is gone
+    move @5 :Move;
+  }
+}
+
+struct AddressRange {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+}
+
+struct Protect {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+  prot @2 :UInt32;
+}
+
+struct Move {
+  from @0 :UInt64;
+  oldSize @1 :UInt64;
+  to @2 :UInt64;
+  newSize @3 :UInt64;
+}
+
+struct SignalDelivery {
+  pid @0 :Int32;
+  tid @1 :Int32;
+  info @2 :Data;    # siginfo_t
+  fatal @3 :Bool;   # acceptor: it has no handler, end the process with it
+}
+
+struct FutexWake {
+  pid @0 :Int32;
+  address @1 :UInt64;
+  count @2 :Int32;
+  bitset @3 :UInt32;
+}
+
+# mm/page_protocol.h says what these mean.
+struct PageMessage {
+  placeholder @0 :Void;
 }
 
 # Answered by whoever measures the link; carries no meaning of its own.

@@ -1,0 +1,110 @@
+#include "mm/address_space.h"
+
+namespace gpr {
+
+Mapping* AddressSpace::find(Address a) {
+    auto it = mappings_.upper_bound(a);
+    if (it == mappings_.begin()) return nullptr;
+    --it;
+    return it->second.range.contains(a) ? &it->second : nullptr;
+}
+
+Mapping* AddressSpace::find_from(Address a) {
+    if (Mapping* m = find(a)) return m;
+    auto it = mappings_.upper_bound(a);
+    return it == mappings_.end() ? nullptr : &it->second;
+}
+
+bool AddressSpace::is_free(Range range) const {
+    auto it = mappings_.upper_bound(range.begin);
+    if (it != mappings_.begin() && std::prev(it)->second.range.overlaps(range)) return false;
+    return it == mappings_.end() || !it->second.range.overlaps(range);
+}
+
+void AddressSpace::index(const Mapping& m) {
+    by_object_[{m.object, m.object_page}] = m.range.begin;
+}
+
+void AddressSpace::unindex(const Mapping& m) {
+    auto it = by_object_.find({m.object, m.object_page});
+    if (it != by_object_.end() && it->second == m.range.begin) by_object_.erase(it);
+}
+
+void AddressSpace::split(Address at) {
+    auto it = mappings_.upper_bound(at);
+    if (it == mappings_.begin()) return;
+    --it;
+    Mapping& low = it->second;
+    if (low.range.begin == at || !low.range.contains(at)) return;
+    Mapping high = low;
+    uint64_t before = at - low.range.begin;
+    high.range.begin = at;
+    high.object_page += before / page_size;
+    high.content_offset += before;
+    low.range.end = at;
+    index(high);
+    mappings_.emplace(at, std::move(high));
+}
+
+std::vector<Mapping> AddressSpace::unmap(Range range) {
+    std::vector<Mapping> removed;
+    if (range.empty()) return removed;
+    split(range.begin);
+    split(range.end);
+    auto it = mappings_.lower_bound(range.begin);
+    while (it != mappings_.end() && it->first < range.end) {
+        unindex(it->second);
+        removed.push_back(std::move(it->second));
+        it = mappings_.erase(it);
+    }
+    if (range.begin < gap_hint_) gap_hint_ = range.begin;
+    return removed;
+}
+
+std::vector<Mapping> AddressSpace::map(Mapping mapping) {
+    auto replaced = unmap(mapping.range);
+    index(mapping);
+    Address begin = mapping.range.begin;
+    mappings_.insert_or_assign(begin, std::move(mapping));
+    return replaced;
+}
+
+std::optional<Address> AddressSpace::address_of(PageKey key) {
+    auto it = by_object_.upper_bound({key.object, key.index});
+    if (it == by_object_.begin()) return std::nullopt;
+    --it;
+    if (it->first.first != key.object) return std::nullopt;
+    Address begin = it->second;
+    const Mapping& m = mappings_.at(begin);
+    Address a = begin + (key.index - m.object_page) * page_size;
+    if (!m.range.contains(a)) return std::nullopt;
+    return a;
+}
+
+bool AddressSpace::shows(ObjectId object) const {
+    auto it = by_object_.lower_bound({object, 0});
+    return it != by_object_.end() && it->first.first == object;
+}
+
+std::optional<Address> AddressSpace::find_gap(Range window, uint64_t size) const {
+    // Below the hint there is no gap; freed ranges pull it back.
+    Address at = std::max(window.begin, gap_hint_);
+    auto it = mappings_.upper_bound(at);
+    if (it != mappings_.begin() && std::prev(it)->second.range.contains(at)) {
+        at = std::prev(it)->second.range.end;
+    }
+    for (; it != mappings_.end() && it->first < window.end; ++it) {
+        if (it->first - at >= size) return at;
+        at = it->second.range.end;
+    }
+    if (at + size > window.end) return std::nullopt;
+    return at;
+}
+
+void AddressSpace::clear() {
+    mappings_.clear();
+    by_object_.clear();
+    gap_hint_ = {0};
+}
+
+}  // namespace gpr

@@ -1,0 +1,81 @@
+// The program's mappings as gpr knows them: every node keeps a replica, changed by the same
+// metadata in the same order. A mapping is a view of a memory object; pages are named by object.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/address.h"
+#include "base/fd.h"
+#include "mm/page_protocol.h"
+
+namespace gpr {
+
+// What this node does with a mapping, beyond what all nodes agree on.
+enum class Backing : uint8_t {
+    anonymous,    // private anonymous memory, registered with userfaultfd or not
+    native_file,  // a file mapping of this node's kernel: always present, never registered
+};
+
+struct Mapping {
+    Range range;
+    int prot = 0;
+    bool shared = false;      // MAP_SHARED in the program's eyes
+    bool file = false;        // pages start as file content, at home
+    ObjectId object = 0;
+    uint64_t object_page = 0;  // page of the object at range.begin
+    // Node-local:
+    Backing backing = Backing::anonymous;
+    bool registered = false;             // with this node's userfaultfd
+    std::shared_ptr<Fd> content;         // home only: where untouched pages of `file` come from
+    uint64_t content_offset = 0;         // bytes, at range.begin
+
+    [[nodiscard]] PageKey key(Address a) const {
+        return {object, object_page + (a.page() - range.begin) / page_size};
+    }
+};
+
+class AddressSpace {
+public:
+    [[nodiscard]] Mapping* find(Address a);
+    // The first mapping that ends above a.
+    [[nodiscard]] Mapping* find_from(Address a);
+    [[nodiscard]] bool is_free(Range range) const;
+
+    // Replaces what was there. Returns the pieces that were replaced.
+    std::vector<Mapping> map(Mapping mapping);
+    std::vector<Mapping> unmap(Range range);
+    // Splits at the edges and visits every mapping wholly inside the range.
+    template <class Visit>
+    void for_each(Range range, Visit visit) {
+        split(range.begin);
+        split(range.end);
+        for (auto it = mappings_.lower_bound(range.begin);
+             it != mappings_.end() && it->first < range.end; ++it) {
+            visit(it->second);
+        }
+    }
+    // Where an object's page is seen; nothing if no mapping shows it any more.
+    [[nodiscard]] std::optional<Address> address_of(PageKey key);
+    [[nodiscard]] bool shows(ObjectId object) const;
+
+    // The lowest free range of this size inside the window, page aligned.
+    [[nodiscard]] std::optional<Address> find_gap(Range window, uint64_t size) const;
+
+    [[nodiscard]] const std::map<Address, Mapping>& all() const { return mappings_; }
+    void clear();
+
+private:
+    void split(Address at);
+    void index(const Mapping& m);
+    void unindex(const Mapping& m);
+
+    std::map<Address, Mapping> mappings_;
+    std::map<std::pair<ObjectId, uint64_t>, Address> by_object_;  // first page -> begin
+    mutable Address gap_hint_{0};
+};
+
+}  // namespace gpr

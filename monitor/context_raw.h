@@ -1,0 +1,31 @@
+// The state of a thread of the program between two of its instructions.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+namespace gpr {
+
+struct ThreadContext {
+    user_regs_struct regs{};         // with fs_base and gs_base
+    std::vector<std::byte> xstate;   // standard (not compacted) XSAVE layout
+    uint64_t signal_mask = 0;
+};
+
+// The thread must be in a ptrace stop.
+Result<ThreadContext> capture_context(pid_t tid);
+Result<void> apply_context(pid_t tid, const ThreadContext& context);
+
+// Writes a signal frame from which rt_sigreturn restores the context (but not fs and gs).
+// frame: our mapping of the memory; frame_address: where the program sees it, 64-byte aligned.
+// Returns the size used, 0 if room is too small.
+size_t write_sigreturn_frame(const ThreadContext& context, std::byte* frame, size_t room,
+                             uint64_t frame_address);
+
+}  // namespace gpr

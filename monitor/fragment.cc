@@ -1,0 +1,280 @@
+#include "monitor/fragment.h"
+
+#include <linux/sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/uapi/userfaultfd.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t uffd_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+                                   UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MOVE;
+constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
+
+const std::byte zero_pages[64 * page_size] = {};
+
+}  // namespace
+
+Fragment::Fragment(Scheduler& scheduler, pid_t pid, pid_t host_pid, RemoteMemory memory,
+                   std::unique_ptr<Mailbox> mailbox)
+    : scheduler_(scheduler), pid_(pid), host_pid_(host_pid), memory_(std::move(memory)),
+      mailbox_(std::move(mailbox)), scratch_(scheduler) {}
+
+Result<void> Fragment::adopt_uffd(Fd uffd) {
+    uffdio_api api{UFFD_API, uffd_features, 0};
+    if (ioctl(uffd.get(), UFFDIO_API, &api) != 0) {
+        return fail(errno, "userfaultfd lacks what gpr needs (see 'gpr health')");
+    }
+    uffd_ = std::move(uffd);
+    return {};
+}
+
+Task<Result<pid_t>> Fragment::start_helper(StubThread& worker, StubThread& helper, uint64_t flags,
+                                           pid_t id) {
+    Mailbox& box = *mailbox_;
+    box.prepare_birth(helper.slot());
+    add_stub_thread(helper);
+    // clone3 adds stack_size to stack; the child pops its slot from the top word.
+    clone_args args{};
+    args.flags = flags;
+    args.stack = Mailbox::slot_address(helper.slot()).value;
+    args.stack_size = GPR_SLOT_STACK_TOP - 8;
+    volatile gpr_slot& slot = box.slot(worker.slot());
+    uint64_t scratch = worker.scratch_address().value;
+    if (id != 0) {
+        pid_t ids[1] = {id};
+        args.set_tid = scratch + sizeof args;
+        args.set_tid_size = 1;
+        std::memcpy(const_cast<uint8_t*>(slot.scratch) + sizeof args, ids, sizeof ids);
+    }
+    std::memcpy(const_cast<uint8_t*>(slot.scratch), &args, sizeof args);
+    int64_t tid = co_await worker.call(SYS_clone3, scratch, sizeof args);
+    auto checked = from_kernel(tid, "cannot start a helper in the program");
+    if (!checked) co_return tl::make_unexpected(checked.error());
+    co_return static_cast<pid_t>(tid);
+}
+
+Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
+                                           pid_t executor_id, bool executor_is_thread) {
+    uffd_number_ = uffd_number;
+    constexpr int map_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE;
+    for (auto [at, prot] : {std::pair{GPR_SCRATCH_RW, PROT_READ | PROT_WRITE},
+                            std::pair{GPR_SCRATCH_RWX, PROT_READ | PROT_WRITE | PROT_EXEC}}) {
+        int64_t mapped = co_await worker.call(SYS_mmap, at, GPR_SCRATCH_SIZE,
+                                              static_cast<uint64_t>(prot), map_flags, ~0UL, 0);
+        if (mapped != static_cast<int64_t>(at)) co_return fail("cannot map gpr's scratch memory");
+        auto registered = register_range({{at}, {at + GPR_SCRATCH_SIZE}});
+        if (!registered) co_return registered;
+        // Read and freed again and again: never worth huge pages.
+        co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_NOHUGEPAGE);
+    }
+    auto puncher_slot = mailbox_->allocate();
+    auto executor_slot = mailbox_->allocate();
+    if (!puncher_slot || !executor_slot) co_return fail(EAGAIN, "no slots for helpers");
+    puncher_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *puncher_slot);
+    executor_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *executor_slot);
+
+    // Its own descriptor table, with a copy of the userfaultfd: as long as it lives, a missing
+    // page cannot turn into zeros.
+    auto puncher = co_await start_helper(worker, *puncher_, CLONE_VM, puncher_id);
+    if (!puncher) co_return tl::make_unexpected(puncher.error());
+    puncher_tid_ = *puncher;
+    co_await puncher_->call(SYS_close_range, 0, static_cast<uint64_t>(uffd_number - 1));
+    co_await puncher_->call(SYS_close_range, static_cast<uint64_t>(uffd_number + 1), ~0U);
+
+    uint64_t flags = CLONE_VM;
+    if (executor_is_thread) {
+        flags |= CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+    }
+    auto executor = co_await start_helper(worker, *executor_, flags, executor_id);
+    if (!executor) co_return tl::make_unexpected(executor.error());
+    executor_tid_ = *executor;
+    if (!executor_is_thread) co_await executor_->call(SYS_close_range, 0, ~0U);
+    int64_t closed = co_await worker.call(SYS_close, static_cast<uint64_t>(uffd_number));
+    (void)closed;
+    co_return Result<void>{};
+}
+
+Result<void> Fragment::register_range(Range range) {
+    uffdio_register r{};
+    r.range = {range.begin.value, range.size()};
+    r.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
+    if (ioctl(uffd_.get(), UFFDIO_REGISTER, &r) != 0) {
+        return fail(errno, fmt::format("cannot register {:#x}-{:#x} with userfaultfd",
+                                       range.begin.value, range.end.value));
+    }
+    return {};
+}
+
+void Fragment::install(Address at, std::span<const std::byte> bytes, bool writable) {
+    uint64_t done = 0;
+    while (done < bytes.size()) {
+        uffdio_copy c{};
+        c.dst = at.value + done;
+        c.src = reinterpret_cast<uint64_t>(bytes.data() + done);
+        c.len = bytes.size() - done;
+        c.mode = writable ? 0 : UFFDIO_COPY_MODE_WP;
+        if (ioctl(uffd_.get(), UFFDIO_COPY, &c) == 0) return;
+        if (c.copy > 0) {
+            done += static_cast<uint64_t>(c.copy);
+            continue;
+        }
+        if (errno == EAGAIN) continue;
+        if (errno != EEXIST) return;  // the range is gone: whoever waited was woken by that
+        wake({at + done, at + done + page_size});
+        done += page_size;
+    }
+}
+
+void Fragment::install_zero(Address at, uint64_t pages, bool writable) {
+    if (!writable) {
+        while (pages > 0) {
+            uint64_t n = std::min<uint64_t>(pages, sizeof zero_pages / page_size);
+            install(at, {zero_pages, n * page_size}, false);
+            at = at + n * page_size;
+            pages -= n;
+        }
+        return;
+    }
+    while (pages > 0) {
+        uffdio_zeropage z{};
+        z.range = {at.value, pages * page_size};
+        if (ioctl(uffd_.get(), UFFDIO_ZEROPAGE, &z) == 0) return;
+        uint64_t done = z.zeropage > 0 ? static_cast<uint64_t>(z.zeropage) / page_size : 0;
+        if (done == 0) {
+            if (errno == EAGAIN) continue;
+            if (errno != EEXIST) return;
+            wake({at, at + page_size});
+            done = 1;
+        }
+        at = at + done * page_size;
+        pages -= done;
+    }
+}
+
+void Fragment::write_protect(Range range) {
+    uffdio_writeprotect w{};
+    w.range = {range.begin.value, range.size()};
+    w.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+    while (ioctl(uffd_.get(), UFFDIO_WRITEPROTECT, &w) != 0 && errno == EAGAIN) {
+    }
+}
+
+void Fragment::write_enable(Range range) {
+    uffdio_writeprotect w{};
+    w.range = {range.begin.value, range.size()};
+    w.mode = 0;
+    while (ioctl(uffd_.get(), UFFDIO_WRITEPROTECT, &w) != 0 && errno == EAGAIN) {
+    }
+}
+
+void Fragment::wake(Range range) {
+    uffdio_range r{range.begin.value, range.size()};
+    ioctl(uffd_.get(), UFFDIO_WAKE, &r);
+}
+
+Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
+    Taken taken;
+    taken.bytes.resize(pages * page_size);
+    taken.results.assign(pages, 0);
+    uint64_t i = 0;
+    while (i < pages) {
+        size_t got = memory_.read(at + i * page_size, taken.bytes.data() + i * page_size,
+                                  (pages - i) * page_size);
+        uint64_t whole = got / page_size;
+        for (uint64_t k = 0; k < whole; k++) taken.results[i + k] = 1;
+        i += whole;
+        if (i < pages) {
+            std::memset(taken.bytes.data() + i * page_size, 0, page_size);
+            i++;
+        }
+    }
+    return taken;
+}
+
+Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot) {
+    // UFFDIO_MOVE refuses read-only mappings; nobody can write those, so reading comes first.
+    if (!(prot & PROT_WRITE)) {
+        Taken taken = peek(at, pages);
+        auto lock = co_await puncher_->lock();
+        std::vector<Call> calls{Call{SYS_madvise, {at.value, pages * page_size, MADV_DONTNEED}, 0}};
+        co_await puncher_->run_locked(calls);
+        co_return taken;
+    }
+    Taken all;
+    auto guard = co_await scratch_.lock();
+    uint64_t scratch = (prot & PROT_EXEC) ? GPR_SCRATCH_RWX : GPR_SCRATCH_RW;
+    for (uint64_t first = 0; first < pages; first += scratch_pages) {
+        uint64_t count = std::min(pages - first, scratch_pages);
+        auto lock = co_await puncher_->lock();
+        volatile gpr_slot& slot = mailbox_->slot(puncher_->slot());
+        std::vector<int> failed(count, 1);
+        uint64_t i = 0;
+        int busy_tries = 0;
+        while (i < count) {
+            uffdio_move move{};
+            move.dst = scratch + i * page_size;
+            move.src = at.value + (first + i) * page_size;
+            move.len = (count - i) * page_size;
+            move.mode = UFFDIO_MOVE_MODE_DONTWAKE | UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
+            std::memcpy(const_cast<uint8_t*>(slot.scratch), &move, sizeof move);
+            std::vector<Call> calls{Call{SYS_ioctl,
+                                         {static_cast<uint64_t>(uffd_number_), UFFDIO_MOVE,
+                                          puncher_->scratch_address().value},
+                                         0}};
+            co_await puncher_->run_locked(calls);
+            std::memcpy(&move, const_cast<uint8_t*>(slot.scratch), sizeof move);
+            if (calls[0].result == 0) break;
+            if (move.move > 0) {
+                i += static_cast<uint64_t>(move.move) / page_size;
+                busy_tries = 0;
+                continue;
+            }
+            if (calls[0].result == -EAGAIN) continue;
+            if (calls[0].result == -EBUSY && busy_tries++ < 2) {
+                // Shared by fork, perhaps: a write makes the page ours alone.
+                std::vector<Call> touch{
+                    Call{SYS_madvise, {move.src, page_size, MADV_POPULATE_WRITE}, 0}};
+                lock.release();
+                co_await executor_->run(touch);
+                lock = co_await puncher_->lock();
+                continue;
+            }
+            failed[i] = calls[0].result == -EBUSY ? -EBUSY : 0;
+            i++;
+            busy_tries = 0;
+        }
+        Taken part = peek({scratch}, count);
+        for (uint64_t k = 0; k < count; k++) {
+            if (failed[k] == -EBUSY) part.results[k] = -EBUSY;
+        }
+        std::vector<Call> empty{
+            Call{SYS_madvise, {scratch, count * page_size, MADV_DONTNEED}, 0}};
+        co_await puncher_->run_locked(empty);
+        all.bytes.insert(all.bytes.end(), part.bytes.begin(), part.bytes.end());
+        all.results.insert(all.results.end(), part.results.begin(), part.results.end());
+    }
+    co_return all;
+}
+
+void Fragment::add_stub_thread(StubThread& thread) {
+    if (by_slot_.size() <= thread.slot()) by_slot_.resize(thread.slot() + 1, nullptr);
+    by_slot_[thread.slot()] = &thread;
+}
+
+void Fragment::remove_stub_thread(const StubThread& thread) {
+    if (thread.slot() < by_slot_.size()) by_slot_[thread.slot()] = nullptr;
+}
+
+StubThread* Fragment::stub_thread(Mailbox::SlotIndex slot) {
+    return slot < by_slot_.size() ? by_slot_[slot] : nullptr;
+}
+
+}  // namespace gpr

@@ -1,0 +1,88 @@
+// One process on one node: its memory, its mailbox, its userfaultfd and its helpers.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "mm/address_space.h"
+#include "monitor/mailbox.h"
+#include "monitor/remote_memory_raw.h"
+#include "monitor/stub_thread.h"
+
+namespace gpr {
+
+class Fragment {
+public:
+    // pid: what the program calls it; host_pid: the same process for this supervisor.
+    Fragment(Scheduler& scheduler, pid_t pid, pid_t host_pid, RemoteMemory memory,
+             std::unique_ptr<Mailbox> mailbox);
+
+    // --- set-up, in this order -----------------------------------------------------------------
+    // Takes the userfaultfd that lies in the process's table as `number`.
+    Result<void> adopt_uffd(Fd uffd);
+    // Maps the scratch areas and starts the two helpers, all by calls made in `worker`, a thread
+    // of the process that is in the stub. helper_ids: what clone3 shall call them; 0 for any.
+    Task<Result<void>> start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
+                                     pid_t executor_id, bool executor_is_thread);
+
+    // --- pages: µs each, none of these block ----------------------------------------------------
+    // Ranges are whole pages inside one mapping.
+    Result<void> register_range(Range range);
+    // Pages that are present already stay as they are. Wakes who waits.
+    void install(Address at, std::span<const std::byte> bytes, bool writable);
+    void install_zero(Address at, uint64_t pages, bool writable);
+    void write_protect(Range range);
+    void write_enable(Range range);  // and wakes
+    void wake(Range range);
+    // Removes pages from [at, at + pages) and gives their bytes: data[i] is empty for a page that
+    // was not there. -EBUSY in `errors` for one that is pinned.
+    struct Taken {
+        std::vector<std::byte> bytes;   // 4096 for each page, zeros where nothing was
+        std::vector<int> results;       // 1 taken, 0 was missing, -EBUSY pinned
+    };
+    Task<Taken> take(Address at, uint64_t pages, int prot);
+    // Reads without removing: pages that are missing are marked so.
+    Taken peek(Address at, uint64_t pages) const;
+
+    // --- the parts ------------------------------------------------------------------------------
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    [[nodiscard]] pid_t host_pid() const { return host_pid_; }
+    [[nodiscard]] RemoteMemory& memory() { return memory_; }
+    [[nodiscard]] Mailbox& mailbox() { return *mailbox_; }
+    [[nodiscard]] int uffd() const { return uffd_.get(); }
+    [[nodiscard]] StubThread& executor() { return *executor_; }
+    [[nodiscard]] StubThread& puncher() { return *puncher_; }
+    [[nodiscard]] bool has_helpers() const { return executor_ && puncher_; }
+    [[nodiscard]] pid_t puncher_tid() const { return puncher_tid_; }
+    [[nodiscard]] pid_t executor_tid() const { return executor_tid_; }
+
+    // Every stub thread of this process by slot, for the listener's PARK notifications.
+    void add_stub_thread(StubThread& thread);
+    void remove_stub_thread(const StubThread& thread);
+    [[nodiscard]] StubThread* stub_thread(Mailbox::SlotIndex slot);
+
+    AddressSpace space;
+
+private:
+    Task<Result<pid_t>> start_helper(StubThread& worker, StubThread& helper, uint64_t flags,
+                                     pid_t id);
+
+    Scheduler& scheduler_;
+    pid_t pid_;
+    pid_t host_pid_;
+    RemoteMemory memory_;
+    std::unique_ptr<Mailbox> mailbox_;
+    Fd uffd_;
+    int uffd_number_ = -1;  // in the puncher
+    std::unique_ptr<StubThread> puncher_;
+    std::unique_ptr<StubThread> executor_;
+    pid_t puncher_tid_ = 0;
+    pid_t executor_tid_ = 0;
+    AsyncMutex scratch_;
+    std::vector<StubThread*> by_slot_;
+};
+
+}  // namespace gpr

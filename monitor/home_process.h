@@ -1,0 +1,49 @@
+// A process of the session, as the monitor sees it, and its threads at home.
+#pragma once
+
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "monitor/fragment.h"
+#include "monitor/waits.h"
+
+namespace gpr {
+
+struct HomeProcess;
+
+struct HomeThread {
+    pid_t tid = 0;
+    HomeProcess* process = nullptr;
+    std::unique_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
+    bool helper = false;               // puncher or executor
+    bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
+    bool in_call = false;              // the shadow runs a forwarded call
+    std::vector<siginfo_t> interruptions;  // signals that came during it
+    OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
+};
+
+struct HomeProcess {
+    enum class State {
+        native,     // untouched by gpr but for the filter: a child that has not been split (yet)
+        preparing,  // the stub is going in
+        split,      // has a fragment here and one at the acceptor
+        ending,
+    };
+
+    pid_t pid = 0;
+    State state = State::native;
+    HomeProcess* shares_memory_with = nullptr;  // vfork children, until they exec
+    std::unique_ptr<Fragment> fragment;
+    std::unordered_map<pid_t, HomeThread*> threads;
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    uint64_t break_end = 0;
+    uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n
+    bool started_remotely = false;
+    bool is_root = false;
+};
+
+}  // namespace gpr

@@ -1,0 +1,79 @@
+#include "monitor/mailbox.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "stub/image.h"
+
+namespace gpr {
+
+Result<std::unique_ptr<Mailbox>> Mailbox::create() {
+    Fd fd(memfd_create("gpr-mailbox", MFD_CLOEXEC));
+    if (!fd) return fail(errno, "cannot create a mailbox memfd");
+    if (ftruncate(fd.get(), GPR_MAILBOX_SIZE) != 0) return fail(errno, "cannot size a mailbox");
+    void* base = mmap(nullptr, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+    if (base == MAP_FAILED) return fail(errno, "cannot map a mailbox");
+    return std::unique_ptr<Mailbox>(new Mailbox(std::move(fd), static_cast<std::byte*>(base)));
+}
+
+Mailbox::~Mailbox() { munmap(base_, GPR_MAILBOX_SIZE); }
+
+Result<Mailbox::SlotIndex> Mailbox::allocate() {
+    if (!free_.empty()) {
+        SlotIndex index = free_.back();
+        free_.pop_back();
+        return index;
+    }
+    if (next_ == GPR_SLOT_COUNT) {
+        return fail(EAGAIN, fmt::format("a process may have {} threads under gpr", GPR_SLOT_COUNT));
+    }
+    return next_++;
+}
+
+void Mailbox::release(SlotIndex index) {
+    std::memset(base_ + GPR_SLOT_SIZE * index, 0, sizeof(gpr_slot));
+    free_.push_back(index);
+}
+
+volatile gpr_slot& Mailbox::slot(SlotIndex index) {
+    return *reinterpret_cast<volatile gpr_slot*>(base_ + GPR_SLOT_SIZE * index);
+}
+
+std::span<std::byte> Mailbox::frame(SlotIndex index) {
+    return {base_ + GPR_SLOT_SIZE * index + GPR_SLOT_FRAME, GPR_SLOT_SIZE - GPR_SLOT_FRAME};
+}
+
+std::span<std::byte> Mailbox::bounce(SlotIndex index) {
+    return {base_ + GPR_BOUNCE_OFFSET + GPR_BOUNCE_SIZE * index, GPR_BOUNCE_SIZE};
+}
+
+Result<Mailbox::SlotIndex> Mailbox::index_of(Address slot) {
+    uint64_t offset = slot.value - GPR_MAILBOX;
+    if (slot.value < GPR_MAILBOX || offset % GPR_SLOT_SIZE != 0 ||
+        offset / GPR_SLOT_SIZE >= GPR_SLOT_COUNT) {
+        return fail(EINVAL, "a parked thread named no slot");
+    }
+    return static_cast<SlotIndex>(offset / GPR_SLOT_SIZE);
+}
+
+void Mailbox::prepare_birth(SlotIndex index) {
+    uint64_t address = slot_address(index).value;
+    std::memcpy(base_ + GPR_SLOT_SIZE * index + GPR_SLOT_STACK_TOP - 8, &address, 8);
+}
+
+Result<Fd> Mailbox::create_code_memfd() {
+    Fd fd(memfd_create("gpr-stub", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!fd) return fail(errno, "cannot create the stub memfd");
+    auto size = static_cast<ssize_t>(stub_image_size);
+    if (::write(fd.get(), stub_image, stub_image_size) != size) {
+        return fail(errno, "cannot write the stub");
+    }
+    if (ftruncate(fd.get(), page_size) != 0) return fail(errno, "cannot size the stub");
+    fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return fd;
+}
+
+}  // namespace gpr

@@ -1,0 +1,61 @@
+// The shared memory through which a supervisor and the stubs of one process talk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/address.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "stub/layout.h"
+
+namespace gpr {
+
+class Mailbox {
+public:
+    using SlotIndex = uint32_t;
+
+    static Result<std::unique_ptr<Mailbox>> create();
+    ~Mailbox();
+    Mailbox(const Mailbox&) = delete;
+    Mailbox& operator=(const Mailbox&) = delete;
+
+    [[nodiscard]] int memfd() const { return memfd_.get(); }
+
+    Result<SlotIndex> allocate();
+    void release(SlotIndex index);
+
+    [[nodiscard]] volatile gpr_slot& slot(SlotIndex index);
+    [[nodiscard]] std::span<std::byte> frame(SlotIndex index);
+    [[nodiscard]] std::span<std::byte> bounce(SlotIndex index);
+
+    [[nodiscard]] static Address slot_address(SlotIndex index) {
+        return {GPR_MAILBOX + GPR_SLOT_SIZE * index};
+    }
+    [[nodiscard]] static Address bounce_address(SlotIndex index) {
+        return {GPR_MAILBOX + GPR_BOUNCE_OFFSET + GPR_BOUNCE_SIZE * index};
+    }
+    // Where a stub thread's stack begins: it grows down; its top word holds the slot address
+    // for threads born by clone.
+    [[nodiscard]] static Address stack_top(SlotIndex index) {
+        return slot_address(index) + GPR_SLOT_STACK_TOP;
+    }
+    static Result<SlotIndex> index_of(Address slot);
+    void prepare_birth(SlotIndex index);
+
+    // The stub's code, sealed; one for all processes.
+    static Result<Fd> create_code_memfd();
+
+private:
+    Mailbox(Fd memfd, std::byte* base) : memfd_(std::move(memfd)), base_(base) {}
+
+    Fd memfd_;
+    std::byte* base_;
+    std::vector<SlotIndex> free_;
+    SlotIndex next_ = 0;
+};
+
+}  // namespace gpr

@@ -1,0 +1,52 @@
+// One seccomp listener: system calls that the filter sends to the supervisor.
+#pragma once
+
+#include <linux/seccomp.h>
+
+#include <functional>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+struct Notification {
+    uint64_t id;
+    pid_t tid;  // in the supervisor's pid namespace
+    uint32_t number;
+    uint64_t args[6];
+    uint64_t instruction_pointer;
+};
+
+class Notifier {
+public:
+    using Handler = std::function<void(const Notification&)>;
+
+    Notifier(Loop& loop, Fd listener, Handler handler);
+
+    // All return false when the caller is gone or was interrupted: it will not see the answer.
+    bool reply(uint64_t id, int64_t value) const;
+    // error: a positive errno or a kernel-internal restart code (512..516)
+    bool reply_error(uint64_t id, int error) const;
+    // The kernel's convention: -4095..-1 is an error.
+    bool reply_raw(uint64_t id, int64_t result) const;
+    bool let_it_run(uint64_t id) const;
+    // Puts a copy of our fd into the caller's table, close-on-exec; its number is the answer.
+    bool reply_with_fd(uint64_t id, int fd) const;
+    [[nodiscard]] bool still_valid(uint64_t id) const;
+
+    // Takes what waits, without blocking.
+    void poll();
+    [[nodiscard]] int fd() const { return listener_.get(); }
+
+private:
+    bool send(uint64_t id, int64_t value, int error, uint32_t flags) const;
+
+    Fd listener_;
+    Handler handler_;
+    Watch watch_;
+};
+
+}  // namespace gpr

@@ -1,0 +1,59 @@
+#include "monitor/ptrace.h"
+
+#include <sys/syscall.h>
+
+namespace gpr::trace {
+
+namespace {
+template <class Value>
+Result<Value> fetch(__ptrace_request request, pid_t tid, const char* what) {
+    Value value{};
+    if (::ptrace(request, tid, nullptr, &value) != 0) return fail(errno, what);
+    return value;
+}
+}  // namespace
+
+Result<void> seize(pid_t tid, long options) {
+    if (::ptrace(PTRACE_SEIZE, tid, nullptr, options) != 0) {
+        return fail(errno, fmt::format("cannot trace process {}", tid));
+    }
+    return {};
+}
+
+Result<user_regs_struct> registers(pid_t tid) {
+    return fetch<user_regs_struct>(PTRACE_GETREGS, tid, "cannot read registers");
+}
+
+Result<void> set_registers(pid_t tid, user_regs_struct regs) {
+    if (::ptrace(PTRACE_SETREGS, tid, nullptr, &regs) != 0) return fail(errno, "cannot set registers");
+    return {};
+}
+
+Result<siginfo_t> signal_info(pid_t tid) {
+    return fetch<siginfo_t>(PTRACE_GETSIGINFO, tid, "cannot read a signal");
+}
+
+Result<void> set_signal_info(pid_t tid, siginfo_t info) {
+    if (::ptrace(PTRACE_SETSIGINFO, tid, nullptr, &info) != 0) return fail(errno, "cannot set a signal");
+    return {};
+}
+
+Result<unsigned long> event_message(pid_t tid) {
+    return fetch<unsigned long>(PTRACE_GETEVENTMSG, tid, "cannot read an event");
+}
+
+void resume(pid_t tid, int signal) { ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal)); }
+void single_step(pid_t tid) { ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, 0L); }
+void interrupt(pid_t tid) { ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L); }
+void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
+
+void rewind_interrupted_call(user_regs_struct& regs) {
+    long result = static_cast<long>(regs.rax);
+    if (static_cast<long>(regs.orig_rax) >= 0 && is_restart(result)) {
+        regs.rax = result == -restart_block ? SYS_restart_syscall : regs.orig_rax;
+        regs.rip -= 2;
+    }
+    regs.orig_rax = ~0UL;
+}
+
+}  // namespace gpr::trace

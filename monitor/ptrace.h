@@ -1,0 +1,41 @@
+// The ptrace requests we use, with their errors as values. ESRCH is ordinary: the thread died.
+#pragma once
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "base/result.h"
+
+namespace gpr::trace {
+
+Result<void> seize(pid_t tid, long options);
+Result<user_regs_struct> registers(pid_t tid);
+Result<void> set_registers(pid_t tid, user_regs_struct regs);
+Result<siginfo_t> signal_info(pid_t tid);
+Result<void> set_signal_info(pid_t tid, siginfo_t info);
+Result<unsigned long> event_message(pid_t tid);
+// These fail silently where the thread is gone: its death is reported by a wait.
+void resume(pid_t tid, int signal = 0);
+void single_step(pid_t tid);
+void interrupt(pid_t tid);
+void stay_stopped(pid_t tid);  // in a group-stop, until SIGCONT
+
+inline constexpr long home_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
+                                     PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT;
+inline constexpr long acceptor_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
+
+// What a system call that was interrupted leaves in rax for the kernel's own use.
+inline constexpr long restart_sys = 512, restart_nointr = 513, restart_nohand = 514,
+                      restart_block = 516;
+constexpr bool is_restart(long result) {
+    return result == -restart_sys || result == -restart_nointr || result == -restart_nohand ||
+           result == -restart_block;
+}
+
+// Makes the registers of a thread that stopped inside a system call such that the call begins
+// again where they are resumed, on whatever node.
+void rewind_interrupted_call(user_regs_struct& regs);
+
+}  // namespace gpr::trace

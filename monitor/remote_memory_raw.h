@@ -1,0 +1,50 @@
+// A program's memory through /proc/pid/mem: never blocks on a missing page (process_vm_* would).
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace gpr {
+
+class RemoteMemory {
+public:
+    static Result<RemoteMemory> open(pid_t pid);
+
+    // Bytes transferred: short at the first page that is missing or, for writes, protected by
+    // userfaultfd. Access protections (PROT_*) do not matter.
+    size_t read(Address from, void* to, size_t size) const;
+    size_t write(Address to, const void* from, size_t size) const;
+
+    [[nodiscard]] bool read_exact(Address from, void* to, size_t size) const {
+        return read(from, to, size) == size;
+    }
+    [[nodiscard]] bool write_exact(Address to, const void* from, size_t size) const {
+        return write(to, from, size) == size;
+    }
+    [[nodiscard]] int fd() const { return fd_.get(); }
+
+private:
+    explicit RemoteMemory(Fd fd) : fd_(std::move(fd)) {}
+    Fd fd_;
+};
+
+// One line of /proc/pid/maps.
+struct MapsEntry {
+    Range range;
+    int prot = 0;  // PROT_*
+    bool shared = false;
+    uint64_t offset = 0;
+    uint64_t inode = 0;
+    std::string name;
+};
+
+Result<std::vector<MapsEntry>> read_maps(pid_t pid);
+
+}  // namespace gpr

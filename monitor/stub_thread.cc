@@ -1,0 +1,102 @@
+#include "monitor/stub_thread.h"
+
+#include <atomic>
+
+namespace gpr {
+
+void StubThread::on_park(const Notifier& notifier, uint64_t notification) {
+    notifier_ = &notifier;
+    notification_ = notification;
+    bool busy = state_ == State::working || state_ == State::in_program;
+    bool lost = busy && mailbox_.slot(slot_).taken != given_;
+    if (state_ == State::ordered || lost) {
+        send();
+        return;
+    }
+    state_ = State::parked;
+    changed_.notify_all();
+}
+
+void StubThread::on_death() {
+    state_ = State::dead;
+    changed_.notify_all();
+}
+
+void StubThread::captured() {
+    if (state_ != State::dead) state_ = State::arriving;
+}
+
+void StubThread::send() {
+    // A refusal means that a signal interrupted the park: it will park again, see on_park.
+    bool sent = notifier_->reply(notification_, 0);
+    state_ = !sent ? State::ordered : resuming_ ? State::in_program : State::working;
+}
+
+Task<bool> StubThread::give(uint32_t op) {
+    while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+    if (state_ == State::dead) co_return false;
+    volatile gpr_slot& s = mailbox_.slot(slot_);
+    s.op = op;
+    resuming_ = op == GPR_OP_RESUME;
+    s.given = ++given_;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    send();
+    co_return true;
+}
+
+Task<int64_t> StubThread::call(uint64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                               uint64_t e, uint64_t f) {
+    std::vector<Call> calls{Call{number, {a, b, c, d, e, f}, 0}};
+    co_await run(calls);
+    co_return calls[0].result;
+}
+
+Task<void> StubThread::run(std::vector<Call>& calls) {
+    auto guard = co_await mutex_.lock();
+    co_await run_locked(calls);
+}
+
+Task<void> StubThread::run_locked(std::vector<Call>& calls) {
+    for (auto& c : calls) c.result = thread_gone;
+    size_t first = 0;
+    while (first < calls.size()) {
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        if (state_ == State::dead) co_return;
+        size_t count = std::min<size_t>(calls.size() - first, GPR_CALLS_MAX);
+        volatile gpr_slot& s = mailbox_.slot(slot_);
+        for (size_t i = 0; i < count; i++) {
+            s.calls[i].number = calls[first + i].number;
+            for (int a = 0; a < 6; a++) s.calls[i].args[a] = calls[first + i].args[a];
+            s.calls[i].result = thread_gone;
+        }
+        s.count = static_cast<uint32_t>(count);
+        s.done = 0;
+        s.stop_on_error = 1;
+        bool alive = co_await give(GPR_OP_CALLS);
+        if (!alive) co_return;
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        uint32_t done = s.done;
+        for (size_t i = 0; i < done; i++) calls[first + i].result = s.calls[i].result;
+        if (done < count) co_return;
+        int64_t last = calls[first + count - 1].result;
+        if (last < 0 && last >= -4095) co_return;
+        first += count;
+    }
+}
+
+Task<bool> StubThread::resume(const ThreadContext& context) {
+    auto guard = co_await mutex_.lock();
+    while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+    if (state_ == State::dead) co_return false;
+    auto room = mailbox_.frame(slot_);
+    uint64_t address = Mailbox::slot_address(slot_).value + GPR_SLOT_FRAME;
+    GPR_ASSERT(write_sigreturn_frame(context, room.data(), room.size(), address) != 0);
+    volatile gpr_slot& s = mailbox_.slot(slot_);
+    s.fs_base = context.regs.fs_base;
+    s.gs_base = context.regs.gs_base;
+    s.frame = address;
+    bool alive = co_await give(GPR_OP_RESUME);
+    co_return alive;
+}
+
+}  // namespace gpr

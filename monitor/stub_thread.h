@@ -1,0 +1,73 @@
+// A kernel thread that is in the stub: parked, or doing one operation for us.
+#pragma once
+
+#include <vector>
+
+#include "base/task.h"
+#include "monitor/context_raw.h"
+#include "monitor/mailbox.h"
+#include "monitor/notifier.h"
+
+namespace gpr {
+
+struct Call {
+    uint64_t number = 0;
+    uint64_t args[6] = {};
+    int64_t result = 0;
+};
+
+// The kernel's convention for a thread that died while it worked for us.
+inline constexpr int64_t thread_gone = -3;  // -ESRCH
+
+class StubThread {
+public:
+    StubThread(Scheduler& scheduler, Mailbox& mailbox, Mailbox::SlotIndex slot)
+        : scheduler_(scheduler), mailbox_(mailbox), slot_(slot), mutex_(scheduler),
+          changed_(scheduler) {}
+
+    // Events, from whoever reads the listener and the waits.
+    void on_park(const Notifier& notifier, uint64_t notification);
+    void on_death();
+
+    // Runs one system call (or a batch that stops at the first error) in the thread. Calls from
+    // several coroutines queue. Waits until the thread is parked first.
+    Task<int64_t> call(uint64_t number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
+                       uint64_t d = 0, uint64_t e = 0, uint64_t f = 0);
+    Task<void> run(std::vector<Call>& calls);
+    // The same, but the pointers refer to what fill() put into the slot's scratch or the bounce.
+    [[nodiscard]] auto lock() { return mutex_.lock(); }
+    Task<void> run_locked(std::vector<Call>& calls);
+
+    // The thread leaves the stub and becomes the program. False: it died.
+    Task<bool> resume(const ThreadContext& context);
+    // The thread was taken out of the program and pointed at the stub's entry.
+    void captured();
+
+    [[nodiscard]] bool in_stub() const { return state_ != State::in_program; }
+    [[nodiscard]] bool working() const { return state_ == State::working; }
+    [[nodiscard]] bool dead() const { return state_ == State::dead; }
+    [[nodiscard]] Mailbox::SlotIndex slot() const { return slot_; }
+    [[nodiscard]] Mailbox& mailbox() { return mailbox_; }
+    [[nodiscard]] Address scratch_address() const {
+        return Mailbox::slot_address(slot_) + offsetof(gpr_slot, scratch);
+    }
+
+private:
+    enum class State { arriving, parked, ordered, working, in_program, dead };
+
+    Task<bool> give(uint32_t op);
+    void send();
+
+    Scheduler& scheduler_;
+    Mailbox& mailbox_;
+    Mailbox::SlotIndex slot_;
+    State state_ = State::arriving;
+    const Notifier* notifier_ = nullptr;
+    uint64_t notification_ = 0;
+    uint32_t given_ = 0;
+    bool resuming_ = false;
+    AsyncMutex mutex_;
+    Signal changed_;
+};
+
+}  // namespace gpr

@@ -1,0 +1,70 @@
+#include "monitor/waits.h"
+
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+namespace gpr {
+
+WaitStatus WaitStatus::decode(int raw) {
+    if (WIFEXITED(raw)) return {Kind::exited, WEXITSTATUS(raw)};
+    if (WIFSIGNALED(raw)) return {Kind::killed, WTERMSIG(raw)};
+    int signal = WSTOPSIG(raw);
+    int event = raw >> 16;
+    if (event == PTRACE_EVENT_STOP) {
+        bool stopping = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN ||
+                        signal == SIGTTOU;
+        return stopping ? WaitStatus{Kind::group_stop, signal} : WaitStatus{Kind::trap_stop, 0};
+    }
+    if (event != 0) return {Kind::event, event};
+    if (signal == (SIGTRAP | 0x80)) return {Kind::syscall_stop, 0};
+    return {Kind::signal_stop, signal};
+}
+
+Result<std::unique_ptr<Waits>> Waits::create(Loop& loop) {
+    std::unique_ptr<Waits> waits(new Waits(loop));
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) return fail(errno, "cannot create a signalfd for SIGCHLD");
+    waits->signal_fd_ = Fd(fd);
+    Waits* raw = waits.get();
+    waits->watch_ = loop.watch(fd, POLLIN, [raw](uint32_t) { raw->poll(); });
+    return waits;
+}
+
+void Waits::poll() {
+    signalfd_siginfo info;
+    while (::read(signal_fd_.get(), &info, sizeof info) > 0) {
+    }
+    int status = 0;
+    pid_t tid;
+    while ((tid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+        auto it = handlers_.find(tid);
+        if (it == handlers_.end()) {
+            early_[tid] = status;
+            continue;
+        }
+        auto handler = it->second;
+        (*handler)(WaitStatus::decode(status));
+    }
+}
+
+void Waits::set_handler(pid_t tid, Handler handler) {
+    handlers_[tid] = std::make_shared<Handler>(std::move(handler));
+    auto it = early_.find(tid);
+    if (it == early_.end()) return;
+    int status = it->second;
+    early_.erase(it);
+    auto deliver = handlers_[tid];
+    (*deliver)(WaitStatus::decode(status));
+}
+
+void Waits::remove_handler(pid_t tid) { handlers_.erase(tid); }
+
+}  // namespace gpr

@@ -1,0 +1,58 @@
+// All ptrace waits of a session go through here: one SIGCHLD signalfd, one waitpid loop.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+// A wait status, taken apart once.
+struct WaitStatus {
+    enum class Kind {
+        exited,       // value: exit code
+        killed,       // value: signal
+        signal_stop,  // signal-delivery-stop; value: signal
+        event,        // PTRACE_EVENT_*; value: the event, signal: what comes with it
+        group_stop,   // PTRACE_EVENT_STOP with a stopping signal; value: that signal
+        trap_stop,    // PTRACE_EVENT_STOP by PTRACE_INTERRUPT or at birth
+        syscall_stop,
+    };
+    Kind kind;
+    int value = 0;
+
+    static WaitStatus decode(int raw);
+    [[nodiscard]] bool ended() const { return kind == Kind::exited || kind == Kind::killed; }
+};
+
+class Waits {
+public:
+    using Handler = std::function<void(WaitStatus)>;
+
+    // Blocks SIGCHLD in this thread.
+    static Result<std::unique_ptr<Waits>> create(Loop& loop);
+
+    // A status that came before its handler (a new child's first stop) is delivered at once.
+    void set_handler(pid_t tid, Handler handler);
+    void remove_handler(pid_t tid);
+
+    // Collects what has already happened, without waiting.
+    void poll();
+
+private:
+    explicit Waits(Loop& loop) : loop_(loop) {}
+
+    Loop& loop_;
+    Fd signal_fd_;
+    Watch watch_;
+    std::unordered_map<pid_t, std::shared_ptr<Handler>> handlers_;
+    std::unordered_map<pid_t, int> early_;
+};
+
+}  // namespace gpr
