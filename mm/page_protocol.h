@@ -73,14 +73,14 @@ struct PageContent {
     std::shared_ptr<const std::byte> bytes;
 };
 
-// Who wants a page, and since when. The oldest wins: age first, then node, then tid. Ages are
+// (Named apart from the priority of frames, transport/frame.h.) Who wants a page, and since when. The oldest wins: age first, then node, then tid. Ages are
 // logical (Lamport) time, because the clocks of two hosts cannot be compared.
-struct Priority {
+struct Seniority {
     uint64_t age = 0;
     NodeId node = 0;
     Tid tid = 0;
 
-    auto operator<=>(const Priority&) const = default;
+    auto operator<=>(const Seniority&) const = default;
 };
 
 // Agent to directory. Of the run the first `must` pages are needed, the rest is read-ahead.
@@ -111,7 +111,7 @@ struct Recall {
     bool want_data = true;      // false: others have the content
     bool optional = false;      // read-ahead: decline what is in use
     bool only_touched = false;  // collect: decline what was never touched
-    Priority for_whom;
+    Seniority for_whom;
     std::vector<Epoch> epochs;
 };
 
