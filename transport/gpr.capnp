@@ -168,11 +168,62 @@ struct FutexWake {
   bitset @3 :UInt32;
 }
 
-# mm/page_protocol.h says what these mean.
+# mm/page_protocol.h says what these mean. Contents are kinds, one byte a page; the bytes of the
+# pages that have some follow in the raw part, in order.
 struct PageMessage {
-  placeholder @0 :Void;
+  clock @0 :UInt64;
+  object @1 :UInt32;
+  first @2 :UInt64;
+  count @3 :UInt32;
+  epochs @4 :List(UInt64);
+  union {
+    request @5 :PageRequest;
+    grant @6 :PageGrant;
+    recall @7 :PageRecall;
+    surrender @8 :PageSurrender;
+    push @9 :PagePush;
+    refused @10 :UInt8;  # the anchor's node
+    ack @11 :UInt32;     # the collect; count says how many pages
+  }
 }
 
+struct PageRequest {
+  must @0 :UInt32;
+  access @1 :UInt8;
+  have @2 :UInt8;
+  tid @3 :Int32;
+  age @4 :UInt64;
+}
+
+struct PageGrant {
+  presence @0 :UInt8;
+  tid @1 :Int32;
+  collect @2 :UInt32;
+  contents @3 :Data;
+}
+
+struct PageRecall {
+  leave @0 :UInt8;
+  wantData @1 :Bool;
+  optional @2 :Bool;
+  onlyTouched @3 :Bool;
+  age @4 :UInt64;
+  node @5 :UInt8;
+  tid @6 :Int32;
+}
+
+struct PageSurrender {
+  left @0 :UInt8;
+  contents @1 :Data;
+}
+
+struct PagePush {
+  to @0 :UInt8;
+  left @1 :UInt8;
+  grant @2 :UInt8;
+  tid @3 :Int32;
+  contents @4 :Data;
+}
 # Answered by whoever measures the link; carries no meaning of its own.
 struct Echo {
   id @0 :UInt64;
