@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -134,7 +134,9 @@ Result<SessionCgroup> CgroupParent::create_session(const CgroupLimits& limits) c
     return session;
 }
 
-void CgroupParent::remove_session(pid_t worker) const { remove_cgroup(session_path(path_, worker)); }
+void CgroupParent::remove_session(pid_t worker) const {
+    remove_cgroup(session_path(path_, worker));
+}
 
 SessionCgroup::~SessionCgroup() {
     if (directory_) remove_cgroup(path_);

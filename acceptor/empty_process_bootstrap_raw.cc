@@ -1,8 +1,6 @@
 // Order matters throughout: namespaces are joined while there are capabilities, descriptors are
 // closed when nothing needs them any more, and the filter comes last, because from then on only the
 // stub may make system calls.
-#include "acceptor/empty_process_bootstrap.h"
-
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/rseq.h>
@@ -21,6 +19,7 @@
 #include <csignal>
 #include <thread>
 
+#include "acceptor/empty_process_bootstrap.h"
 #include "acceptor/privileges.h"
 #include "base/uapi/seccomp.h"
 #include "base/userfaultfd.h"
@@ -250,8 +249,8 @@ Result<> await_bootstrap(const BootstrapReport& report, int pidfd) {
         const auto state = report.state.load(std::memory_order_acquire);
         if (state == BootstrapState::in_stub) return {};
         if (state == BootstrapState::failed) {
-            return fail(report.error, std::string("the empty process could not ") +
-                                          report.failed_step);
+            return fail(report.error,
+                        std::string("the empty process could not ") + report.failed_step);
         }
         if (has_ended(pidfd)) return fail("the empty process was killed while it was made");
         if (std::chrono::steady_clock::now() > give_up_at) {

@@ -4,6 +4,7 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -16,8 +17,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-
-#include <spdlog/spdlog.h>
 
 #include "acceptor/empty_process_bootstrap.h"
 #include "acceptor/privileges.h"
@@ -151,8 +150,7 @@ void collect(pid_t tid) {
 }  // namespace
 
 ClockOffsets clock_offsets(const ClockSample& initiators, const ClockSample& ours) {
-    return {initiators.monotonic_ns - ours.monotonic_ns,
-            initiators.boottime_ns - ours.boottime_ns};
+    return {initiators.monotonic_ns - ours.monotonic_ns, initiators.boottime_ns - ours.boottime_ns};
 }
 
 Result<std::unique_ptr<Sandbox>> Sandbox::create(const SandboxOptions& options) {
@@ -192,8 +190,8 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
         return fail("the sandbox's init died");
     }
     if (answer.error != 0) {
-        return fail(answer.error, fmt::format("the sandbox's init could not {}",
-                                              answer.failed_step));
+        return fail(answer.error,
+                    fmt::format("the sandbox's init could not {}", answer.failed_step));
     }
     struct stat pid_namespace {};
     const auto directory = fmt::format("/proc/{}/ns/", init_pid_);
@@ -201,8 +199,7 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
                         "look at the sandbox's pid namespace"));
     pid_namespace_link_ = fmt::format("pid:[{}]", pid_namespace.st_ino);
     if (answer.has_time_namespace) {
-        time_namespace_ =
-            Fd(open((directory + "time_for_children").c_str(), O_RDONLY | O_CLOEXEC));
+        time_namespace_ = Fd(open((directory + "time_for_children").c_str(), O_RDONLY | O_CLOEXEC));
         if (!time_namespace_) return fail(errno, "open the sandbox's time namespace");
     }
     return {};
@@ -217,8 +214,8 @@ Result<EmptyProcess> Sandbox::spawn(pid_t wanted_pid, const EmptyProcessOptions&
         int pidfd = -1;
         const long pid = clone_process(0, &pidfd, &wanted_pid, cgroup_fd_);
         if (pid == 0) {
-            bootstrap_empty_process({options, init_pidfd_.get(), time_namespace_.get(),
-                                     capabilities_, *report});
+            bootstrap_empty_process(
+                {options, init_pidfd_.get(), time_namespace_.get(), capabilities_, *report});
         }
         if (pid == -1) return explain_clone(errno, wanted_pid);
         made.host_pid = static_cast<pid_t>(pid);
@@ -251,7 +248,8 @@ Sandbox::~Sandbox() {
 void Sandbox::end() {
     const auto give_up_at = std::chrono::steady_clock::now() + end_deadline;
     syscall(SYS_pidfd_send_signal, init_pidfd_.get(), SIGKILL, nullptr, 0);
-    for (int wait_ms = 1; !ended_within(init_pidfd_, wait_ms); wait_ms = std::min(2 * wait_ms, 50)) {
+    for (int wait_ms = 1; !ended_within(init_pidfd_, wait_ms);
+         wait_ms = std::min(2 * wait_ms, 50)) {
         reap_processes();
         if (std::chrono::steady_clock::now() > give_up_at) {
             spdlog::error("sandbox {}: processes do not end, left to the kernel", init_pid_);

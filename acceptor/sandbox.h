@@ -24,8 +24,8 @@ struct ClockOffsets {
     int64_t boottime_ns = 0;
 };
 
-// `ours` is taken when the initiator's sample arrives, so the box is behind by the way here: a thread
-// that crosses, which takes at least as long, never sees time step back.
+// `ours` is taken when the initiator's sample arrives, so the box is behind by the way here: a
+// thread that crosses, which takes at least as long, never sees time step back.
 ClockOffsets clock_offsets(const ClockSample& initiators, const ClockSample& ours);
 
 struct SandboxOptions {
