@@ -8,7 +8,7 @@ namespace gpr {
 
 struct AcceptorOptions {
     std::vector<std::string> listen;  // HOST:PORT, [V6]:PORT or unix:/path; at least one
-    std::string token_file;           // empty only with plain_allowed or unix: addresses
+    std::string token_file;           // never empty
     bool plain_allowed = false;       // TCP without TLS, because the user said so
     std::string log_file;             // empty: stderr
     std::string log_level = "info";   // trace, debug, info, warning, error, off

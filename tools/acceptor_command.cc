@@ -1,0 +1,108 @@
+#include "tools/acceptor_command.h"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "tools/commands.h"
+#include "tools/common_settings.h"
+#include "transport/endpoint.h"
+#ifdef GPR_HAS_ACCEPTOR
+#include "acceptor/daemon.h"
+#endif
+
+namespace gpr {
+namespace {
+
+constexpr std::string_view acceptor_notes =
+    "ADDR is HOST[:PORT], [V6]:PORT, tcp://HOST:PORT (with --plain) or unix:/path. Nothing listens\n"
+    "without a token: make one with 'gpr token new --file FILE'. Ends on SIGTERM or SIGINT; running\n"
+    "sessions end with it.";
+
+Result<unsigned> parse_count(const std::string& text, std::string_view what) {
+    unsigned count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc{} || end != text.data() + text.size() || count == 0) {
+        return fail(fmt::format("--{} wants a number above 0, not '{}'", what, text));
+    }
+    return count;
+}
+
+}  // namespace
+
+const CommandSpec& acceptor_spec() {
+    static const CommandSpec spec{
+        "acceptor",
+        "--listen ADDR --token-file FILE [OPTION]...",
+        "Offer this host to initiators: each session gets a process of its own, empty and boxed.",
+        {
+            {"listen", SettingKind::list, "ADDR", "where initiators connect; may be repeated"},
+            token_file_setting,
+            {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
+            log_setting,
+            log_level_setting,
+            plain_setting,
+            config_setting,
+        },
+        false,
+        0,
+        acceptor_notes};
+    return spec;
+}
+
+Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
+                                              const Environment& environment) {
+    GPR_TRY(const GatheredSettings gathered,
+            gather_settings(acceptor_spec(), parsed.flags, environment));
+    const Settings& settings = gathered.settings;
+    AcceptorOptions options;
+    options.listen = settings.list("listen");
+    options.token_file = settings.text("token-file");
+    options.plain_allowed = settings.toggle("plain");
+    options.log_file = settings.text("log");
+    options.log_level = settings.text("log-level", options.log_level);
+    if (settings.has("max-sessions")) {
+        GPR_TRY(options.max_sessions, parse_count(settings.text("max-sessions"), "max-sessions"));
+    }
+    if (!is_log_level(options.log_level)) {
+        return fail(fmt::format("no log level is called '{}'", options.log_level));
+    }
+    if (options.listen.empty()) {
+        return fail("no address to listen on; add '--listen HOST:PORT' or '--listen unix:/path'");
+    }
+    for (const std::string& address : options.listen) {
+        GPR_CHECK(parse_endpoint(address, options.plain_allowed));
+    }
+    if (options.token_file.empty()) {
+        return fail("nothing listens without a token; run 'gpr token new --file FILE' and add"
+                    " '--token-file FILE'");
+    }
+    return options;
+}
+
+int acceptor_main(const Words& arguments) {
+    const auto parsed = parse_command(acceptor_spec(), arguments);
+    if (!parsed) {
+        complain(parsed.error().message());
+        return exit_usage;
+    }
+    if (parsed->wants_help) {
+        std::fputs(help_text(acceptor_spec()).c_str(), stdout);
+        return 0;
+    }
+    const auto options =
+        make_acceptor_options(*parsed, [](const char* name) { return getenv(name); });
+    if (!options) {
+        complain(options.error().message());
+        return exit_usage;
+    }
+#ifdef GPR_HAS_ACCEPTOR
+    return run_acceptor_daemon(*options);
+#else
+    complain("this build cannot accept sessions: it was made without the acceptor");
+    return exit_failed;
+#endif
+}
+
+}  // namespace gpr

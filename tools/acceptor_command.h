@@ -1,0 +1,15 @@
+// `gpr acceptor`: what was asked for, as the daemon wants to hear it.
+#pragma once
+
+#include "acceptor/acceptor_options.h"
+#include "base/result.h"
+#include "tools/command_line.h"
+
+namespace gpr {
+
+const CommandSpec& acceptor_spec();
+
+Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
+                                              const Environment& environment);
+
+}  // namespace gpr

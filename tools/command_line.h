@@ -1,0 +1,46 @@
+// One command of gpr: its flags, and what a command line says to it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tools/settings.h"
+
+namespace gpr {
+
+struct CommandSpec {
+    std::string_view name;  // "exec", "token new"
+    std::string_view usage;
+    std::string_view summary;
+    std::vector<Setting> settings;
+    bool runs_program = false;  // the first word that is no flag ends gpr's own options
+    size_t most_words = 0;      // other words it takes, such as ADDR
+    std::string_view notes = "";
+};
+
+struct ParsedCommand {
+    Answers flags;
+    std::vector<std::string> words;    // neither flags nor their values
+    std::vector<std::string> program;  // runs_program: the program and its arguments, untouched
+    bool wants_help = false;
+};
+
+// Mistakes come back with the flag that may have been meant.
+Result<ParsedCommand> parse_command(const CommandSpec& spec, std::vector<std::string> arguments);
+
+std::string help_text(const CommandSpec& spec);
+
+struct ProgramCut {
+    std::vector<std::string> options;  // gpr's
+    std::vector<std::string> program;
+};
+
+// Where gpr's own options end: at `--`, or at the first word that is neither a flag nor the value
+// of one. Nothing after that is looked at.
+ProgramCut cut_program(std::span<const Setting> settings,
+                       const std::vector<std::string>& arguments);
+
+}  // namespace gpr

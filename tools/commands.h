@@ -1,0 +1,27 @@
+// The commands of gpr. Each takes the words behind its name and answers with the exit status.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+
+namespace gpr {
+
+using Words = std::vector<std::string>;
+
+int exec_main(const Words& arguments);
+int acceptor_main(const Words& arguments);
+int token_main(const Words& arguments);
+int health_main(const Words& arguments);
+int syscalls_main(const Words& arguments);
+int setup_main(const Words& arguments);
+
+// `gpr: what; next step` on stderr, one line.
+void complain(std::string_view text);
+
+// Statuses of every command but exec, whose own are in monitor/exec_options.h.
+inline constexpr int exit_failed = 1;
+inline constexpr int exit_usage = 2;
+
+}  // namespace gpr

@@ -1,0 +1,31 @@
+// Settings that more than one command has, and what a configuration file may hold.
+#pragma once
+
+#include <vector>
+
+#include "tools/command_line.h"
+#include "tools/settings.h"
+
+namespace gpr {
+
+inline constexpr Setting token_file_setting{"token-file", SettingKind::text, "FILE",
+                                            "token that both sides know ('gpr token new')", true};
+inline constexpr Setting plain_setting{
+    "plain", SettingKind::toggle, "", "allow TCP without encryption (tcp://HOST:PORT)"};
+inline constexpr Setting log_setting{"log", SettingKind::text, "FILE",
+                                     "write the log to FILE instead of stderr", true};
+inline constexpr Setting log_level_setting{"log-level", SettingKind::text, "LEVEL",
+                                           "trace, debug, info, warning, error or off"};
+inline constexpr Setting config_setting{"config", SettingKind::text, "FILE",
+                                        "read this configuration, not the usual one", true};
+
+struct GatheredSettings {
+    Settings settings;
+    std::string config_file;  // empty: none was read
+};
+
+// Flags, then the environment, then the configuration file.
+Result<GatheredSettings> gather_settings(const CommandSpec& spec, const Answers& flags,
+                                         const Environment& environment);
+
+}  // namespace gpr

@@ -1,0 +1,146 @@
+#include "tools/exec_command.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "tools/commands.h"
+#include "tools/common_settings.h"
+#include "tools/find_program.h"
+#include "tools/split_rules.h"
+#include "transport/endpoint.h"
+#ifdef GPR_HAS_MONITOR
+#include "monitor/run.h"
+#endif
+
+namespace gpr {
+namespace {
+
+// What execvp searches where PATH is unset.
+constexpr const char* fallback_path = "/bin:/usr/bin";
+
+constexpr std::string_view exec_notes =
+    "split rules (default: all):\n"
+    "  all          the whole program runs on the node\n"
+    "  lib:GLOB     text of libraries whose path or name matches runs there only\n"
+    "  home:GLOB    text that matches runs here only\n"
+    "  RULE@NAME    on the acceptor called NAME; without, on the first one\n"
+    "\n"
+    "ADDR is HOST[:PORT], [V6]:PORT, unix:/path, or 'local' for an acceptor inside this command.\n"
+    "Lists in the environment are separated by commas.\n"
+    "\n"
+    "exit status: the program's; 125 gpr failed; 126 the program cannot be executed; 127 not found";
+
+Failure no_acceptor() {
+    return fail(
+        "no acceptor is named; add '--acceptor HOST:PORT', set GPR_ACCEPTOR or 'acceptor' in the"
+        " configuration, or try '--acceptor local'");
+}
+
+Result<> check_credentials(const ExecOptions& options) {
+    for (const AcceptorAddress& acceptor : options.acceptors) {
+        if (!acceptor.is_local() && options.token_file.empty()) {
+            return fail(fmt::format(
+                "acceptor {} wants a token and none is named; run 'gpr token new' there, copy it"
+                " here, and add '--token-file FILE'",
+                acceptor.address));
+        }
+    }
+    return {};
+}
+
+StatsOptions stats_options(const Settings& settings) {
+    const std::string stats = settings.text("stats");
+    if (stats.empty() || is_false(stats)) return {};
+    return {true, is_true(stats) ? "" : stats};
+}
+
+Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environment& environment) {
+    GPR_TRY(const GatheredSettings gathered,
+            gather_settings(exec_spec(), parsed.flags, environment));
+    const Settings& settings = gathered.settings;
+    ExecOptions options;
+    options.config_file = gathered.config_file;
+    options.plain_allowed = settings.toggle("plain");
+    options.token_file = settings.text("token-file");
+    options.log = {settings.text("log"), settings.text("log-level", options.log.level)};
+    options.stats = stats_options(settings);
+    if (!is_log_level(options.log.level)) {
+        return fail(fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"
+                                " error and off",
+                                options.log.level));
+    }
+    GPR_TRY(options.acceptors, parse_acceptors(settings.list("acceptor"), options.plain_allowed));
+    if (options.acceptors.empty()) return no_acceptor();
+    GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors));
+    GPR_CHECK(check_credentials(options));
+    return options;
+}
+
+}  // namespace
+
+const CommandSpec& exec_spec() {
+    static const CommandSpec spec{
+        "exec",
+        "[OPTION]... [--] PROGRAM [ARG]...",
+        "Run PROGRAM split over this host and acceptors. Options after PROGRAM are PROGRAM's.",
+        {
+            {"acceptor", SettingKind::list, "[NAME=]ADDR", "a host to run on; may be repeated"},
+            {"split", SettingKind::list, "RULE[@NAME]", "what runs there; may be repeated"},
+            token_file_setting,
+            {"stats", SettingKind::toggle_or_text, "FILE",
+             "say at the end what crossed: JSON to FILE, or a table on stderr", true},
+            log_setting,
+            log_level_setting,
+            plain_setting,
+            config_setting,
+        },
+        true,
+        0,
+        exec_notes};
+    return spec;
+}
+
+tl::expected<ExecOptions, ExecRefusal> make_exec_options(const ParsedCommand& parsed,
+                                                         const Environment& environment) {
+    if (parsed.program.empty()) {
+        return tl::unexpected(ExecRefusal{
+            {0, "no program is named; write it behind the options, as in 'gpr exec --acceptor local"
+                " ls -l'"}});
+    }
+    auto options = session_options(parsed, environment);
+    if (!options) return tl::unexpected(ExecRefusal{options.error()});
+
+    options->program = parsed.program.front();
+    options->args.assign(parsed.program.begin() + 1, parsed.program.end());
+    const char* search_path = environment("PATH");
+    auto path = find_program(options->program, search_path ? search_path : fallback_path);
+    if (!path) return tl::unexpected(ExecRefusal{path.error(), exit_status_of(path.error())});
+    options->program_path = *path;
+    return *options;
+}
+
+int exec_main(const Words& arguments) {
+    const auto parsed = parse_command(exec_spec(), arguments);
+    if (!parsed) {
+        complain(parsed.error().message());
+        return exit_gpr_failed;
+    }
+    if (parsed->wants_help) {
+        std::fputs(help_text(exec_spec()).c_str(), stdout);
+        return 0;
+    }
+    const auto options = make_exec_options(*parsed, [](const char* name) { return getenv(name); });
+    if (!options) {
+        complain(options.error().error.message());
+        return options.error().status;
+    }
+#ifdef GPR_HAS_MONITOR
+    return run_exec(*options);
+#else
+    complain("this build cannot split programs: it was made without the monitor");
+    return exit_gpr_failed;
+#endif
+}
+
+}  // namespace gpr

@@ -1,0 +1,23 @@
+// `gpr exec`: what was asked for, as the monitor wants to hear it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "monitor/exec_options.h"
+#include "tools/command_line.h"
+
+namespace gpr {
+
+const CommandSpec& exec_spec();
+
+// An error comes with the exit status it means: 125, 126 or 127.
+struct ExecRefusal {
+    Error error;
+    int status = exit_gpr_failed;
+};
+tl::expected<ExecOptions, ExecRefusal> make_exec_options(const ParsedCommand& parsed,
+                                                         const Environment& environment);
+
+}  // namespace gpr

@@ -1,0 +1,73 @@
+// The gpr command: one word chooses what it does.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "tools/commands.h"
+#include "tools/suggest.h"
+
+namespace {
+
+struct Command {
+    std::string_view name;
+    std::string_view summary;
+    int (*run)(const gpr::Words& arguments);
+};
+
+constexpr std::array commands = {
+    Command{"exec", "run a program split over this host and acceptors", gpr::exec_main},
+    Command{"acceptor", "offer this host to initiators", gpr::acceptor_main},
+    Command{"token", "make the token both sides must know", gpr::token_main},
+    Command{"health", "say what this host, or an acceptor, has and lacks", gpr::health_main},
+    Command{"setup", "grant normal users what gpr needs (run as root)", gpr::setup_main},
+    Command{"syscalls", "list every system call and where it runs", gpr::syscalls_main},
+};
+
+std::string overview() {
+    std::string text = "usage: gpr COMMAND [OPTION]...\n\nRun one process on two or more hosts.\n\n";
+    for (const Command& command : commands) {
+        text += fmt::format("  {:<9} {}\n", command.name, command.summary);
+    }
+    text +=
+        "\n'gpr COMMAND --help' says more. A first try, with no second host:\n"
+        "  gpr exec --acceptor local --stats ls -l\n";
+    return text;
+}
+
+int unknown_command(const std::string& typed) {
+    std::vector<std::string_view> names;
+    for (const Command& command : commands) names.push_back(command.name);
+    const std::string nearest = gpr::nearest_word(typed, names);
+    gpr::complain(fmt::format("there is no command '{}'; {}", typed,
+                              nearest.empty() ? "see 'gpr --help'"
+                                              : fmt::format("did you mean '{}'?", nearest)));
+    return gpr::exit_usage;
+}
+
+}  // namespace
+
+void gpr::complain(std::string_view text) { fmt::print(stderr, "gpr: {}\n", text); }
+
+int main(int argc, char** argv) {
+    const gpr::Words words(argv + 1, argv + argc);
+    if (words.empty()) {
+        std::fputs(overview().c_str(), stderr);
+        return gpr::exit_usage;
+    }
+    const std::string& first = words.front();
+    if (first == "--help" || first == "-h" || first == "help") {
+        std::fputs(overview().c_str(), stdout);
+        return 0;
+    }
+    if (first == "--version" || first == "-V") {
+        fmt::print("gpr {}\n", GPR_VERSION);
+        return 0;
+    }
+    const auto command = std::find_if(commands.begin(), commands.end(),
+                                      [&](const Command& c) { return c.name == first; });
+    if (command == commands.end()) return unknown_command(first);
+    return command->run({words.begin() + 1, words.end()});
+}

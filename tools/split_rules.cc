@@ -1,0 +1,126 @@
+#include "tools/split_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "transport/endpoint.h"
+
+namespace gpr {
+namespace {
+
+// Kinds the design names and this version does not have.
+constexpr std::array later_kinds = {"fn", "dev", "thread", "path", "policy"};
+
+bool is_name_char(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+}
+
+bool is_name(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+bool is_called(const std::vector<AcceptorAddress>& acceptors, std::string_view name) {
+    return std::any_of(acceptors.begin(), acceptors.end(),
+                       [&](const AcceptorAddress& a) { return a.name == name; });
+}
+
+std::string names_of(const std::vector<AcceptorAddress>& acceptors) {
+    std::string names;
+    for (const AcceptorAddress& acceptor : acceptors) {
+        names += (names.empty() ? "" : ", ") + acceptor.name;
+    }
+    return names;
+}
+
+Result<AcceptorAddress> parse_acceptor(const std::string& text, size_t node, bool plain_allowed) {
+    AcceptorAddress acceptor{std::to_string(node), text};
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos && is_name(std::string_view(text).substr(0, equals))) {
+        acceptor = {text.substr(0, equals), text.substr(equals + 1)};
+    }
+    if (!acceptor.is_local()) GPR_CHECK(parse_endpoint(acceptor.address, plain_allowed));
+    return acceptor;
+}
+
+struct RuleText {
+    std::string_view rule;
+    std::string_view node;
+};
+
+RuleText cut_node(std::string_view text, const std::vector<AcceptorAddress>& acceptors) {
+    const size_t at = text.rfind('@');
+    if (at == std::string_view::npos) return {text, {}};
+    const std::string_view node = text.substr(at + 1);
+    // Library names may hold an '@' (libfoo@1.so); a word that could be a name is taken as one.
+    const bool meant = is_called(acceptors, node) ||
+                       (is_name(node) && node.find(".so") == std::string_view::npos);
+    return meant ? RuleText{text.substr(0, at), node} : RuleText{text, {}};
+}
+
+Failure bad_kind(std::string_view text, std::string_view kind) {
+    if (std::find(later_kinds.begin(), later_kinds.end(), kind) != later_kinds.end()) {
+        return fail(fmt::format(
+            "split rule '{}': '{}:' is not supported in this version; use all, lib:GLOB or home:GLOB",
+            text, kind));
+    }
+    return fail(fmt::format(
+        "split rule '{}' is not understood; use all, lib:GLOB or home:GLOB, then @NODE if needed",
+        text));
+}
+
+}  // namespace
+
+Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::string>& texts,
+                                                     bool plain_allowed) {
+    std::vector<AcceptorAddress> acceptors;
+    for (const std::string& text : texts) {
+        GPR_TRY(AcceptorAddress acceptor,
+                parse_acceptor(text, acceptors.size() + 1, plain_allowed));
+        if (is_called(acceptors, acceptor.name)) {
+            return fail(fmt::format("two acceptors are called '{}'; give one another name",
+                                    acceptor.name));
+        }
+        acceptors.push_back(std::move(acceptor));
+    }
+    return acceptors;
+}
+
+Result<SplitRule> parse_split_rule(std::string_view text,
+                                   const std::vector<AcceptorAddress>& acceptors) {
+    const auto [rule, node] = cut_node(text, acceptors);
+    if (!node.empty() && !is_called(acceptors, node)) {
+        return fail(fmt::format("split rule '{}': no acceptor is called '{}'; there is {}", text,
+                                node, names_of(acceptors)));
+    }
+    const size_t colon = rule.find(':');
+    const std::string_view kind = rule.substr(0, colon);
+    const std::string pattern(colon == std::string_view::npos ? "" : rule.substr(colon + 1));
+    const std::string runs_on(!node.empty() || acceptors.empty() ? node : acceptors.front().name);
+
+    if (rule == "all") return SplitRule{SplitKind::all, "", runs_on};
+    const bool has_pattern = kind == "lib" || kind == "home";
+    if (!has_pattern || colon == std::string_view::npos) return bad_kind(text, kind);
+    if (pattern.empty()) {
+        return fail(fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
+    }
+    if (kind == "lib") return SplitRule{SplitKind::lib, pattern, runs_on};
+    if (!node.empty()) {
+        return fail(fmt::format("split rule '{}': home is the initiator; leave out '@{}'", text,
+                                node));
+    }
+    return SplitRule{SplitKind::home, pattern, ""};
+}
+
+Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>& texts,
+                                                 const std::vector<AcceptorAddress>& acceptors) {
+    std::vector<SplitRule> rules;
+    for (const std::string& text : texts) {
+        GPR_TRY(SplitRule rule, parse_split_rule(text, acceptors));
+        rules.push_back(std::move(rule));
+    }
+    if (rules.empty()) rules.push_back({SplitKind::all, "", acceptors.front().name});
+    return rules;
+}
+
+}  // namespace gpr

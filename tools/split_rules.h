@@ -1,0 +1,27 @@
+// Acceptors and split rules as users write them: [NAME=]ADDR and RULE[@NAME].
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "monitor/exec_options.h"
+
+namespace gpr {
+
+// Names are checked to be different; an acceptor without one is called by its node number.
+// `plain_allowed` also admits tcp://HOST:PORT.
+Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::string>& texts,
+                                                     bool plain_allowed);
+
+// `all`, `lib:GLOB` and `home:GLOB`. A rule without a node means the first acceptor. What follows
+// the last '@' is a node's name only if an acceptor is called so or nothing else could be meant.
+Result<SplitRule> parse_split_rule(std::string_view text,
+                                   const std::vector<AcceptorAddress>& acceptors);
+
+// An empty list means `all`.
+Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>& texts,
+                                                 const std::vector<AcceptorAddress>& acceptors);
+
+}  // namespace gpr
