@@ -14,7 +14,7 @@ struct Feature {
     std::string_view cure;        // what to do where it is missing
     bool required = true;
     bool present = false;
-    std::string detail = {};      // a value, or the kernel's reason for saying no
+    std::string detail = {};  // a value, or the kernel's reason for saying no
 
     explicit operator bool() const { return present; }
 };
@@ -36,7 +36,8 @@ struct KernelFeatures {
     Feature uffd_event_remap{"uffd remap events", "following mremap", cure_newer_kernel};
     Feature uffd_event_remove{"uffd remove events", "following madvise", cure_newer_kernel};
     Feature uffd_event_unmap{"uffd unmap events", "following munmap", cure_newer_kernel};
-    Feature uffd_event_fork{"uffd fork events", "forks seen by the kernel, not only by gpr's filter",
+    Feature uffd_event_fork{"uffd fork events",
+                            "forks seen by the kernel, not only by gpr's filter",
                             "run as root (CAP_SYS_PTRACE)", false};
     Feature uffd_shmem{"uffd on shared memory", "shared mappings across nodes", cure_newer_kernel,
                        false};
@@ -78,8 +79,8 @@ struct KernelFeatures {
                      "set kernel.io_uring_disabled to 0, and allow io_uring in the container"};
     Feature open_files{"open file limit", "descriptor numbers shared out among nodes",
                        "raise the hard limit to 4096 or more (ulimit -Hn, /etc/security/limits.d)"};
-    Feature fsgsbase{"FSGSBASE", "crossings without arch_prctl", "use a CPU and kernel that have it",
-                     false};
+    Feature fsgsbase{"FSGSBASE", "crossings without arch_prctl",
+                     "use a CPU and kernel that have it", false};
     Feature cpuid_faulting{"CPUID faulting", "hiding CPU features a peer lacks",
                            "use a CPU (or hypervisor) that has it", false};
     Feature bpf{"BPF tracing", "cheaper futex wake-ups and crossings",

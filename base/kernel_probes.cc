@@ -106,8 +106,8 @@ int probe_pidfd_getfd_of_launcher() {
 }
 
 int probe_populate_write() {
-    void* page = mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                      0);
+    void* page =
+        mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return errno;
     const int verdict = errno_unless(madvise(page, page_size, MADV_POPULATE_WRITE) == 0);
     munmap(page, page_size);

@@ -46,8 +46,8 @@ Result<> start_logging(const std::string& file, const std::string& level) {
     if (!fd && to_stderr) fd = Fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
     if (!fd) return fail(errno, fmt::format("cannot open the log file {}", file));
 
-    auto logger = std::make_shared<spdlog::logger>(
-        "gpr", std::make_shared<DescriptorSink>(std::move(fd)));
+    auto logger =
+        std::make_shared<spdlog::logger>("gpr", std::make_shared<DescriptorSink>(std::move(fd)));
     logger->set_pattern(to_stderr ? "gpr: %v" : "%Y-%m-%dT%H:%M:%S.%f%z %P %l %v");
     logger->set_level(spdlog::level::from_str(level));
     spdlog::set_default_logger(std::move(logger));

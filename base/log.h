@@ -1,9 +1,9 @@
 // Where log lines go. Call sites use spdlog::info(...) and friends; this sets up what is behind it.
 #pragma once
 
-#include <string>
-
 #include <spdlog/spdlog.h>
+
+#include <string>
 
 #include "base/result.h"
 

@@ -1,7 +1,7 @@
-#include "base/result.h"
-
 #include <cstdio>
 #include <cstdlib>
+
+#include "base/result.h"
 
 namespace gpr {
 

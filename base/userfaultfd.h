@@ -15,7 +15,8 @@ inline constexpr const char* userfaultfd_device = "/dev/userfaultfd";
 Result<Fd> open_userfaultfd(int flags);
 
 // UFFDIO_API, once per userfaultfd. Answers what the kernel can do, which may be more than asked.
-// EINVAL: the kernel lacks one of `features`. EPERM: UFFD_FEATURE_EVENT_FORK without CAP_SYS_PTRACE.
+// EINVAL: the kernel lacks one of `features`. EPERM: UFFD_FEATURE_EVENT_FORK without
+// CAP_SYS_PTRACE.
 Result<uint64_t> enable_userfaultfd(const Fd& uffd, uint64_t features);
 
 }  // namespace gpr

@@ -40,7 +40,7 @@ struct StatsOptions {
 };
 
 struct LogOptions {
-    std::string file;  // empty: stderr
+    std::string file;               // empty: stderr
     std::string level = "warning";  // trace, debug, info, warning, error, off
 };
 

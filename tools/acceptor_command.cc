@@ -16,8 +16,10 @@ namespace gpr {
 namespace {
 
 constexpr std::string_view acceptor_notes =
-    "ADDR is HOST[:PORT], [V6]:PORT, tcp://HOST:PORT (with --plain) or unix:/path. Nothing listens\n"
-    "without a token: make one with 'gpr token new --file FILE'. Ends on SIGTERM or SIGINT; running\n"
+    "ADDR is HOST[:PORT], [V6]:PORT, tcp://HOST:PORT (with --plain) or unix:/path. Nothing "
+    "listens\n"
+    "without a token: make one with 'gpr token new --file FILE'. Ends on SIGTERM or SIGINT; "
+    "running\n"
     "sessions end with it.";
 
 Result<unsigned> parse_count(const std::string& text, std::string_view what) {
@@ -75,8 +77,9 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
         GPR_CHECK(parse_endpoint(address, options.plain_allowed));
     }
     if (options.token_file.empty()) {
-        return fail("nothing listens without a token; run 'gpr token new --file FILE' and add"
-                    " '--token-file FILE'");
+        return fail(
+            "nothing listens without a token; run 'gpr token new --file FILE' and add"
+            " '--token-file FILE'");
     }
     return options;
 }

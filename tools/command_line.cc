@@ -1,9 +1,8 @@
 #include "tools/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <list>
-
-#include <CLI/CLI.hpp>
 
 #include "tools/suggest.h"
 

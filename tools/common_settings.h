@@ -10,8 +10,8 @@ namespace gpr {
 
 inline constexpr Setting token_file_setting{"token-file", SettingKind::text, "FILE",
                                             "token that both sides know ('gpr token new')", true};
-inline constexpr Setting plain_setting{
-    "plain", SettingKind::toggle, "", "allow TCP without encryption (tcp://HOST:PORT)"};
+inline constexpr Setting plain_setting{"plain", SettingKind::toggle, "",
+                                       "allow TCP without encryption (tcp://HOST:PORT)"};
 inline constexpr Setting log_setting{"log", SettingKind::text, "FILE",
                                      "write the log to FILE instead of stderr", true};
 inline constexpr Setting log_level_setting{"log-level", SettingKind::text, "LEVEL",

@@ -1,5 +1,6 @@
 #include "tools/config_file.h"
 
+#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,8 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include <toml++/toml.h>
 
 #include "tools/suggest.h"
 
@@ -73,9 +72,9 @@ Failure unknown_key(const std::string& file, const toml::node& node, const std::
     for (const Setting& setting : settings) names.push_back(setting.name);
     const std::string nearest = nearest_word(key, names);
     return wrong(file, node,
-                 nearest.empty() ? fmt::format("no setting is called '{}'", key)
-                                 : fmt::format("no setting is called '{}'; did you mean '{}'?", key,
-                                               nearest));
+                 nearest.empty()
+                     ? fmt::format("no setting is called '{}'", key)
+                     : fmt::format("no setting is called '{}'; did you mean '{}'?", key, nearest));
 }
 
 }  // namespace
@@ -86,8 +85,7 @@ Result<Answers> answers_from_toml(std::string_view text, const std::string& name
     try {
         table = toml::parse(text, name);
     } catch (const toml::parse_error& error) {
-        return fail(
-            fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
+        return fail(fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
     }
     Answers answers;
     for (const auto& [key, node] : table) {

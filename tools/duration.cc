@@ -26,8 +26,8 @@ Result<std::chrono::seconds> parse_duration(std::string_view text) {
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), count);
     const int64_t unit = rest + 1 == text.data() + text.size() ? seconds_per(*rest) : 0;
     if (error != std::errc{} || unit == 0 || count <= 0) {
-        return fail(fmt::format("'{}' is no duration; write a number and s, m, h, d or w, as in 30d",
-                                text));
+        return fail(fmt::format(
+            "'{}' is no duration; write a number and s, m, h, d or w, as in 30d", text));
     }
     if (count > longest_days * 86'400 / unit) return fail(fmt::format("{} is too long", text));
     return std::chrono::seconds(count * unit);

@@ -66,9 +66,10 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     options.log = {settings.text("log"), settings.text("log-level", options.log.level)};
     options.stats = stats_options(settings);
     if (!is_log_level(options.log.level)) {
-        return fail(fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"
-                                " error and off",
-                                options.log.level));
+        return fail(
+            fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"
+                        " error and off",
+                        options.log.level));
     }
     GPR_TRY(options.acceptors, parse_acceptors(settings.list("acceptor"), options.plain_allowed));
     if (options.acceptors.empty()) return no_acceptor();
@@ -105,8 +106,9 @@ tl::expected<ExecOptions, ExecRefusal> make_exec_options(const ParsedCommand& pa
                                                          const Environment& environment) {
     if (parsed.program.empty()) {
         return tl::unexpected(ExecRefusal{
-            {0, "no program is named; write it behind the options, as in 'gpr exec --acceptor local"
-                " ls -l'"}});
+            {0,
+             "no program is named; write it behind the options, as in 'gpr exec --acceptor local"
+             " ls -l'"}});
     }
     auto options = session_options(parsed, environment);
     if (!options) return tl::unexpected(ExecRefusal{options.error()});

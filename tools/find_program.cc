@@ -11,7 +11,7 @@ namespace {
 
 // 0, or why execve would refuse it.
 int refusal_of(const std::string& path) {
-    struct stat status{};
+    struct stat status {};
     if (stat(path.c_str(), &status) == -1) return errno;
     if (!S_ISREG(status.st_mode)) return EACCES;
     return faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;

@@ -23,7 +23,8 @@ const CommandSpec& health_spec() {
         {token_file_setting, plain_setting, config_setting},
         false,
         1,
-        "exit status: 0 nothing required is missing, 1 something is or the acceptor did not answer"};
+        "exit status: 0 nothing required is missing, 1 something is or the acceptor did not "
+        "answer"};
     return spec;
 }
 
@@ -48,8 +49,8 @@ Result<EstablishedAcceptor> greet(const std::string& address, const Settings& se
 
 int check_acceptor(const std::string& address, const ParsedCommand& parsed,
                    const KernelFeatures& features) {
-    const auto gathered = gather_settings(health_spec(), parsed.flags,
-                                          [](const char* name) { return getenv(name); });
+    const auto gathered =
+        gather_settings(health_spec(), parsed.flags, [](const char* name) { return getenv(name); });
     auto peer = gathered ? greet(address, gathered->settings, features)
                          : Result<EstablishedAcceptor>(tl::unexpect, gathered.error());
     if (!peer) {

@@ -1,8 +1,8 @@
 #include "tools/health_report.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "tools/table.h"
 
@@ -36,9 +36,10 @@ std::string features_report(const KernelFeatures& features) {
     std::string text = format_table(rows);
     const size_t missing = features.lacking().size();
     text += missing == 0 ? "\nNothing that gpr requires is missing.\n"
-                         : fmt::format("\n{} required feature{} missing; the last column says what"
-                                       " to do.\n",
-                                       missing, missing == 1 ? " is" : "s are");
+                         : fmt::format(
+                               "\n{} required feature{} missing; the last column says what"
+                               " to do.\n",
+                               missing, missing == 1 ? " is" : "s are");
     return text;
 }
 

@@ -1,10 +1,10 @@
 // The gpr command: one word chooses what it does.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "tools/commands.h"
 #include "tools/suggest.h"
@@ -27,7 +27,8 @@ constexpr std::array commands = {
 };
 
 std::string overview() {
-    std::string text = "usage: gpr COMMAND [OPTION]...\n\nRun one process on two or more hosts.\n\n";
+    std::string text =
+        "usage: gpr COMMAND [OPTION]...\n\nRun one process on two or more hosts.\n\n";
     for (const Command& command : commands) {
         text += fmt::format("  {:<9} {}\n", command.name, command.summary);
     }
@@ -41,9 +42,9 @@ int unknown_command(const std::string& typed) {
     std::vector<std::string_view> names;
     for (const Command& command : commands) names.push_back(command.name);
     const std::string nearest = gpr::nearest_word(typed, names);
-    gpr::complain(fmt::format("there is no command '{}'; {}", typed,
-                              nearest.empty() ? "see 'gpr --help'"
-                                              : fmt::format("did you mean '{}'?", nearest)));
+    gpr::complain(fmt::format(
+        "there is no command '{}'; {}", typed,
+        nearest.empty() ? "see 'gpr --help'" : fmt::format("did you mean '{}'?", nearest)));
     return gpr::exit_usage;
 }
 

@@ -15,7 +15,8 @@ const CommandSpec& setup_spec() {
     static const CommandSpec spec{
         "setup",
         "[--user NAME]... [--group NAME] [--check]",
-        "Grant normal users what gpr needs: access to /dev/userfaultfd for a group, and the kernel\n"
+        "Grant normal users what gpr needs: access to /dev/userfaultfd for a group, and the "
+        "kernel\n"
         "switches without which they cannot have namespaces, io_uring or ptrace. Run as root.",
         {
             {"user", SettingKind::list, "NAME", "make NAME a member (default: who called sudo)"},
@@ -24,8 +25,10 @@ const CommandSpec& setup_spec() {
         },
         false,
         0,
-        "A userfaultfd that stops the kernel's own accesses is a tool of many attacks, so access is\n"
-        "for members of the group only. BPF stays root's: without it gpr is slower, not less right."};
+        "A userfaultfd that stops the kernel's own accesses is a tool of many attacks, so access "
+        "is\n"
+        "for members of the group only. BPF stays root's: without it gpr is slower, not less "
+        "right."};
     return spec;
 }
 
@@ -90,8 +93,9 @@ int setup_main(const Words& arguments) {
     const SetupWishes wishes = wishes_from(settings);
     const HostState state = HostState::read("", wishes);
     if (!state.has_device && !state.device_minor) {
-        complain("this kernel offers no /dev/userfaultfd; run Linux 6.8 or newer with"
-                 " CONFIG_USERFAULTFD");
+        complain(
+            "this kernel offers no /dev/userfaultfd; run Linux 6.8 or newer with"
+            " CONFIG_USERFAULTFD");
         return exit_failed;
     }
     return settings.toggle("check") ? check_only(plan_setup(state, wishes)) : set_up(state, wishes);

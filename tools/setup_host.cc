@@ -24,9 +24,8 @@ namespace fs = std::filesystem;
 constexpr unsigned misc_major = 10;
 
 bool any_exists(const std::string& root, std::initializer_list<const char*> paths) {
-    return std::any_of(paths.begin(), paths.end(), [&](const char* path) {
-        return access((root + path).c_str(), F_OK) == 0;
-    });
+    return std::any_of(paths.begin(), paths.end(),
+                       [&](const char* path) { return access((root + path).c_str(), F_OK) == 0; });
 }
 
 std::string text_of(const std::string& path) {
@@ -56,7 +55,7 @@ std::optional<unsigned> minor_from_misc(const std::string& root) {
 }
 
 void read_device(const std::string& root, HostState& state) {
-    struct stat status{};
+    struct stat status {};
     state.has_device = stat((root + userfaultfd_device).c_str(), &status) == 0;
     if (!state.has_device) {
         state.device_minor = minor_from_misc(root);
@@ -112,8 +111,8 @@ HostState HostState::read(const std::string& root, const SetupWishes& wishes) {
         }
     }
     read_device(root, state);
-    state.has_udev = any_exists(root, {"/usr/bin/udevadm", "/usr/sbin/udevadm", "/bin/udevadm",
-                                       "/sbin/udevadm"});
+    state.has_udev = any_exists(
+        root, {"/usr/bin/udevadm", "/usr/sbin/udevadm", "/bin/udevadm", "/sbin/udevadm"});
     state.has_tmpfiles = any_exists(root, {"/usr/bin/systemd-tmpfiles", "/bin/systemd-tmpfiles"});
     state.rule_text = text_of(root + (state.has_udev ? udev_rule_path : tmpfiles_path));
     state.sysctl_text = text_of(root + sysctl_path);
@@ -130,7 +129,8 @@ Result<> apply_step(const SetupStep& step, const std::string& root) {
         case SetupStep::Kind::write_file: {
             std::error_code error;
             fs::create_directories(fs::path(path).parent_path(), error);
-            if (error) return fail(error.value(), fmt::format("cannot make the folder of {}", path));
+            if (error)
+                return fail(error.value(), fmt::format("cannot make the folder of {}", path));
             return write_text(path, step.text, O_CREAT | O_TRUNC);
         }
         case SetupStep::Kind::make_device: {

@@ -53,16 +53,17 @@ RuleText cut_node(std::string_view text, const std::vector<AcceptorAddress>& acc
     if (at == std::string_view::npos) return {text, {}};
     const std::string_view node = text.substr(at + 1);
     // Library names may hold an '@' (libfoo@1.so); a word that could be a name is taken as one.
-    const bool meant = is_called(acceptors, node) ||
-                       (is_name(node) && node.find(".so") == std::string_view::npos);
+    const bool meant =
+        is_called(acceptors, node) || (is_name(node) && node.find(".so") == std::string_view::npos);
     return meant ? RuleText{text.substr(0, at), node} : RuleText{text, {}};
 }
 
 Failure bad_kind(std::string_view text, std::string_view kind) {
     if (std::find(later_kinds.begin(), later_kinds.end(), kind) != later_kinds.end()) {
-        return fail(fmt::format(
-            "split rule '{}': '{}:' is not supported in this version; use all, lib:GLOB or home:GLOB",
-            text, kind));
+        return fail(
+            fmt::format("split rule '{}': '{}:' is not supported in this version; use all, "
+                        "lib:GLOB or home:GLOB",
+                        text, kind));
     }
     return fail(fmt::format(
         "split rule '{}' is not understood; use all, lib:GLOB or home:GLOB, then @NODE if needed",
@@ -78,8 +79,8 @@ Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::stri
         GPR_TRY(AcceptorAddress acceptor,
                 parse_acceptor(text, acceptors.size() + 1, plain_allowed));
         if (is_called(acceptors, acceptor.name)) {
-            return fail(fmt::format("two acceptors are called '{}'; give one another name",
-                                    acceptor.name));
+            return fail(
+                fmt::format("two acceptors are called '{}'; give one another name", acceptor.name));
         }
         acceptors.push_back(std::move(acceptor));
     }
@@ -102,12 +103,13 @@ Result<SplitRule> parse_split_rule(std::string_view text,
     const bool has_pattern = kind == "lib" || kind == "home";
     if (!has_pattern || colon == std::string_view::npos) return bad_kind(text, kind);
     if (pattern.empty()) {
-        return fail(fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
+        return fail(
+            fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
     }
     if (kind == "lib") return SplitRule{SplitKind::lib, pattern, runs_on};
     if (!node.empty()) {
-        return fail(fmt::format("split rule '{}': home is the initiator; leave out '@{}'", text,
-                                node));
+        return fail(
+            fmt::format("split rule '{}': home is the initiator; leave out '@{}'", text, node));
     }
     return SplitRule{SplitKind::home, pattern, ""};
 }

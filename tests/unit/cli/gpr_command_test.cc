@@ -1,0 +1,99 @@
+// The built command itself, as a user meets it.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "tests/unit/cli/temporary_folder.h"
+#include "transport/token.h"
+
+namespace {
+
+struct Outcome {
+    int status;
+    std::string output;  // stdout and stderr
+};
+
+Outcome gpr_command(const std::string& words) {
+    // No setting of the one who runs the tests may leak in.
+    const std::string line = "env -i PATH=/usr/bin:/bin XDG_CONFIG_HOME=/nonexistent " GPR_COMMAND
+                             " " +
+                             words + " 2>&1 </dev/null";
+    FILE* pipe = popen(line.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    std::string output;
+    std::array<char, 4096> chunk{};
+    for (size_t got = 0; (got = fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
+        output.append(chunk.data(), got);
+    }
+    return {WEXITSTATUS(pclose(pipe)), output};
+}
+
+bool is_one_line(const std::string& text) {
+    return text.find('\n') == text.size() - 1 && text.find("gpr: ") == 0;
+}
+
+}  // namespace
+
+TEST_CASE("version, help and unknown commands") {
+    CHECK(gpr_command("--version").output.find("gpr 0.") == 0);
+    CHECK(gpr_command("--help").status == 0);
+    CHECK(gpr_command("").status == 2);
+    const Outcome unknown = gpr_command("exce ls");
+    CHECK(unknown.status == 2);
+    CHECK(unknown.output == "gpr: there is no command 'exce'; did you mean 'exec'?\n");
+    for (const char* command : {"exec", "acceptor", "token", "health", "setup", "syscalls"}) {
+        CAPTURE(command);
+        const Outcome help = gpr_command(std::string(command) + " --help");
+        CHECK(help.status == 0);
+        CHECK(help.output.find("usage: gpr ") == 0);
+    }
+}
+
+TEST_CASE("errors of exec are one line and 125, 126 or 127") {
+    for (const char* words : {"exec ls", "exec --acceptor local", "exec --bogus ls",
+                              "exec --acceptor local --split fn:x ls", "exec --acceptor b:1 ls"}) {
+        CAPTURE(words);
+        const Outcome outcome = gpr_command(words);
+        CHECK(outcome.status == 125);
+        CHECK(is_one_line(outcome.output));
+    }
+    CHECK(gpr_command("exec --acceptor local /etc/passwd").status == 126);
+    CHECK(gpr_command("exec --acceptor local no-such-program").status == 127);
+}
+
+TEST_CASE("token new prints what the other side can read") {
+    const Outcome printed = gpr_command("token new --expires 1h");
+    CHECK(printed.status == 0);
+    const auto token = gpr::parse_token(printed.output.substr(0, printed.output.find('\n')));
+    REQUIRE(token);
+    CHECK(token->expires_at.has_value());
+
+    const gpr::TemporaryFolder folder;
+    const std::string file = folder.path() + "/token";
+    REQUIRE(gpr_command("token new --file " + file).status == 0);
+    REQUIRE(gpr_command("token new --file " + file).status == 0);
+    const auto tokens = gpr::TokenFile::load(file);
+    REQUIRE(tokens);
+    CHECK(tokens->tokens().size() == 2);
+    struct stat status {};
+    REQUIRE(stat(file.c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0600);
+
+    CHECK(gpr_command("token").status == 2);
+    CHECK(gpr_command("token new --expires soon").status == 1);
+    CHECK(gpr_command("token new --file /nonexistent/token").status == 1);
+}
+
+TEST_CASE("health lists features and says by its status whether one is missing") {
+    const Outcome outcome = gpr_command("health");
+    CHECK(outcome.output.find("userfaultfd") != std::string::npos);
+    const bool missing = outcome.output.find("MISSING") != std::string::npos;
+    CHECK(outcome.status == (missing ? 1 : 0));
+    const Outcome no_answer = gpr_command("health unix:/nonexistent/socket");
+    CHECK(no_answer.status == 1);
+    CHECK(no_answer.output.find("token") != std::string::npos);
+}
