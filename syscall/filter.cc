@@ -1,0 +1,168 @@
+// The order of the tests matters for speed at home. A call that is allowed on its number alone
+// never has its instruction pointer or arguments loaded: the kernel then proves at install time
+// that it is always allowed, puts it in a bitmap and does not run the program for it any more
+// (Linux 5.11, seccomp_is_const_allow).
+#include "syscall/filter.h"
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <map>
+
+#include "base/result.h"
+#include "syscall/filter_program.h"
+#include "syscall/table.h"
+
+namespace gpr {
+namespace {
+
+using Label = FilterProgram::Label;
+
+constexpr uint32_t refuse_action = SECCOMP_RET_ERRNO | ENOSYS;
+// Little-endian: the low half of an argument comes first.
+constexpr uint32_t low_half_of(size_t argument) {
+    return static_cast<uint32_t>(offsetof(seccomp_data, args) + argument * 8);
+}
+constexpr uint32_t rip_high_half = offsetof(seccomp_data, instruction_pointer) + 4;
+
+enum class Side { acceptor, home };
+
+class Builder {
+public:
+    Builder(Side side, const FilterOptions& options) : side_(side), options_(options) {
+        allow_ = program_.ret(SECCOMP_RET_ALLOW);
+        always_notify_ = program_.ret(SECCOMP_RET_USER_NOTIF);
+        notify_ = unless_stub(SECCOMP_RET_USER_NOTIF);
+        refuse_ = unless_stub(refuse_action);
+    }
+
+    std::vector<sock_filter> build() {
+        for (const Row* row : all_rows()) actions_[row->number] = action_of(*row);
+        // A tracer that skips a call sets its number to -1: the kernel then keeps rax as it is.
+        actions_[uint32_t(-1)] = allow_;
+        actions_[gpr_park_number] = always_notify_;
+        actions_[gpr_hypercall_number] = always_notify_;
+        auto intervals = as_intervals();
+        Label by_number = program_.load(offsetof(seccomp_data, nr), tree(intervals));
+        Label foreign = program_.ret(options_.kill_foreign_arch
+                                         ? static_cast<uint32_t>(SECCOMP_RET_KILL_PROCESS)
+                                         : refuse_action);
+        program_.load(offsetof(seccomp_data, arch),
+                      program_.branch(BPF_JEQ, AUDIT_ARCH_X86_64, by_number, foreign));
+        auto built = program_.finish();
+        GPR_ASSERT(built.size() < BPF_MAXINSNS);
+        return built;
+    }
+
+private:
+    struct Interval {
+        uint32_t first;
+        Label action;
+    };
+
+    Label unless_stub(uint32_t action) {
+        Label otherwise = program_.ret(action);
+        return program_.load(rip_high_half, program_.branch(BPF_JEQ, options_.stub_word, allow_,
+                                                            otherwise));
+    }
+
+    Label label_of(Verdict verdict) const {
+        switch (verdict) {
+            case Verdict::allow: return allow_;
+            case Verdict::notify: return notify_;
+            case Verdict::refuse: return refuse_;
+        }
+        return notify_;
+    }
+
+    Label row_default(const Row& row) {
+        if (row.place == Place::refused) return refuse_;
+        if (side_ == Side::home) return row.home_notify() ? notify_ : allow_;
+        if (row.place == Place::native) return allow_;
+        return row.place == Place::fd_owner ? fds_owned(row) : notify_;
+    }
+
+    // Every fd argument lies in [fd_base, INT32_MAX]: AT_FDCWD and -1 are none of ours. Rows with
+    // fds in the same places share the test.
+    Label fds_owned(const Row& row) {
+        uint32_t places = 0;
+        for (size_t i = 0; i < row.arguments.size(); ++i) {
+            if (row.arguments[i].kind == Kind::fd) places |= 1u << i;
+        }
+        auto [known, is_new] = fd_tests_.try_emplace(places, allow_);
+        for (size_t i = 6; is_new && i-- > 0;) {
+            if ((places & (1u << i)) == 0) continue;
+            Label positive = program_.branch(BPF_JGT, INT32_MAX, notify_, known->second);
+            known->second = program_.load(
+                low_half_of(i), program_.branch(BPF_JGE, options_.fd_base, positive, notify_));
+        }
+        return known->second;
+    }
+
+    // The argument rules of one call, tried in table order, then what its row says.
+    Label action_of(const Row& row) {
+        Label otherwise = row_default(row);
+        auto rules = argument_rules();
+        for (size_t i = rules.size(); i-- > 0;) {
+            const ArgumentRule& rule = rules[i];
+            if (rule.number != row.number) continue;
+            if (rule.condition == Condition::futex_wakes_notify && !options_.notify_futex_wakes) {
+                continue;
+            }
+            Label match = label_of(side_ == Side::acceptor ? rule.acceptor : rule.home);
+            if (match == otherwise) continue;
+            if (rule.mask == 0) {
+                otherwise = match;
+                continue;
+            }
+            Label test = program_.branch(BPF_JEQ, rule.value, match, otherwise);
+            if (rule.mask != 0xffffffff) test = program_.mask(rule.mask, test);
+            otherwise = program_.load(low_half_of(rule.argument), test);
+        }
+        return otherwise;
+    }
+
+    // Numbers that no row names are refused.
+    std::vector<Interval> as_intervals() const {
+        std::vector<Interval> intervals{{0, refuse_}};
+        auto add = [&](uint32_t first, Label action) {
+            if (intervals.back().first == first) intervals.pop_back();
+            if (!intervals.empty() && intervals.back().action == action) return;
+            intervals.push_back({first, action});
+        };
+        for (const auto& [number, action] : actions_) {
+            add(number, action);
+            if (number != UINT32_MAX) add(number + 1, refuse_);
+        }
+        return intervals;
+    }
+
+    Label tree(std::span<const Interval> intervals) {
+        if (intervals.size() == 1) return intervals.front().action;
+        size_t middle = intervals.size() / 2;
+        Label high = tree(intervals.subspan(middle));
+        Label low = tree(intervals.first(middle));
+        return program_.branch(BPF_JGE, intervals[middle].first, high, low);
+    }
+
+    Side side_;
+    const FilterOptions& options_;
+    FilterProgram program_;
+    Label allow_ = 0, always_notify_ = 0, notify_ = 0, refuse_ = 0;
+    std::map<uint32_t, Label> fd_tests_;  // by the set of fd arguments
+    std::map<uint32_t, Label> actions_;   // by number
+};
+
+}  // namespace
+
+std::vector<sock_filter> acceptor_filter(const FilterOptions& options) {
+    return Builder(Side::acceptor, options).build();
+}
+
+std::vector<sock_filter> home_filter(const FilterOptions& options) {
+    return Builder(Side::home, options).build();
+}
+
+}  // namespace gpr

@@ -1,0 +1,62 @@
+#include "syscall/filter_program.h"
+
+#include "base/result.h"
+
+namespace gpr {
+namespace {
+
+// A branch may write two trampolines first, hence less than 255.
+constexpr size_t reach = 250;
+
+}  // namespace
+
+FilterProgram::Label FilterProgram::push(sock_filter instruction) {
+    reversed_.push_back(instruction);
+    return reversed_.size();
+}
+
+FilterProgram::Label FilterProgram::ret(uint32_t action) {
+    return push(BPF_STMT(BPF_RET | BPF_K, action));
+}
+
+void FilterProgram::continue_at(Label next) {
+    if (next == reversed_.size()) return;
+    push(BPF_STMT(BPF_JMP | BPF_JA, static_cast<uint32_t>(reversed_.size() - next)));
+}
+
+FilterProgram::Label FilterProgram::near(Label label) {
+    if (reversed_.size() - label < reach) return label;
+    const sock_filter target = reversed_[label - 1];
+    if (target.code == (BPF_RET | BPF_K)) return push(target);
+    return push(BPF_STMT(BPF_JMP | BPF_JA, static_cast<uint32_t>(reversed_.size() - label)));
+}
+
+FilterProgram::Label FilterProgram::load(uint32_t offset, Label next) {
+    continue_at(next);
+    return push(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
+}
+
+FilterProgram::Label FilterProgram::mask(uint32_t bits, Label next) {
+    continue_at(next);
+    return push(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits));
+}
+
+FilterProgram::Label FilterProgram::branch(uint16_t condition, uint32_t value, Label yes,
+                                           Label no) {
+    if (yes == no) {
+        continue_at(yes);
+        return yes;
+    }
+    yes = near(yes);
+    no = near(no);
+    size_t here = reversed_.size();
+    GPR_ASSERT(here - yes <= 255 && here - no <= 255);
+    return push(BPF_JUMP(static_cast<uint16_t>(BPF_JMP | BPF_K | condition), value,
+                         static_cast<uint8_t>(here - yes), static_cast<uint8_t>(here - no)));
+}
+
+std::vector<sock_filter> FilterProgram::finish() const {
+    return {reversed_.rbegin(), reversed_.rend()};
+}
+
+}  // namespace gpr
