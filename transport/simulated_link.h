@@ -43,6 +43,7 @@ struct SimulatedLinkOptions {
 };
 
 class SimulatedLink;
+struct SimulatedNetwork;  // what both ends share
 
 // Two ends. Either may be destroyed or killed at any time.
 class SimulatedPair {
@@ -57,8 +58,7 @@ public:
     void kill_second();
 
 private:
-    struct Shared;
-    std::shared_ptr<Shared> shared_;
+    std::shared_ptr<SimulatedNetwork> shared_;
     std::unique_ptr<SimulatedLink> first_;
     std::unique_ptr<SimulatedLink> second_;
 };

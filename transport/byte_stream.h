@@ -1,0 +1,70 @@
+// A non-blocking stream of bytes to a peer: a socket, or TLS over one.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "transport/endpoint.h"
+
+namespace gpr {
+
+class ByteStream {
+public:
+    struct Transfer {
+        size_t bytes = 0;    // 0 and not ended: would block
+        bool ended = false;  // the peer sent its last byte
+    };
+
+    explicit ByteStream(Fd socket) : socket_(std::move(socket)) {}
+    ByteStream(const ByteStream&) = delete;
+    ByteStream& operator=(const ByteStream&) = delete;
+    virtual ~ByteStream() = default;
+
+    virtual Result<Transfer> read(std::span<std::byte> to) = 0;
+    // Bytes that read() can give although the socket itself may have none.
+    [[nodiscard]] virtual bool has_unread() const { return false; }
+
+    // How many bytes were accepted; 0: would block.
+    virtual Result<size_t> write(std::span<const iovec> parts) = 0;
+    // Accepted bytes that still wait inside for the socket; flush() tries again.
+    [[nodiscard]] virtual size_t unsent() const { return 0; }
+    virtual Result<> flush() { return {}; }
+
+    // No more writing: the peer reads the end of the stream.
+    virtual void finish_writing();
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+    [[nodiscard]] uint64_t socket_bytes_in() const { return bytes_in_; }
+    [[nodiscard]] uint64_t socket_bytes_out() const { return bytes_out_; }
+
+protected:
+    // sendmsg and recv with the errno kept out of the way of would-block.
+    Result<size_t> socket_send(std::span<const iovec> parts);
+    Result<Transfer> socket_receive(std::span<std::byte> to);
+
+private:
+    Fd socket_;
+    uint64_t bytes_in_ = 0;
+    uint64_t bytes_out_ = 0;
+};
+
+class PlainStream : public ByteStream {
+public:
+    using ByteStream::ByteStream;
+    Result<Transfer> read(std::span<std::byte> to) override { return socket_receive(to); }
+    Result<size_t> write(std::span<const iovec> parts) override { return socket_send(parts); }
+};
+
+// Waits for poll events until the deadline; ETIMEDOUT after it.
+Result<> wait_for_socket(int fd, short events, Deadline deadline);
+
+// Low latency, a short kernel queue (so that urgent frames find a short one), death noticed.
+void tune_socket(int fd);
+
+}  // namespace gpr

@@ -1,0 +1,253 @@
+#include "transport/stream_link.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+namespace gpr {
+
+namespace {
+// One readable event reads at most this much before other descriptors have their turn.
+constexpr size_t max_bytes_per_event = 2u << 20;
+constexpr std::chrono::milliseconds linger_time{1000};
+constexpr size_t max_printable = 400;
+}  // namespace
+
+std::string printable(const std::string& text) {
+    std::string out = text.substr(0, max_printable);
+    std::replace_if(
+        out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
+    return out;
+}
+
+StreamLink::StreamLink(Loop& loop, std::unique_ptr<ByteStream> stream,
+                       std::unique_ptr<FrameReceiver> receiver, std::string peer_name)
+    : loop_(loop),
+      stream_(std::move(stream)),
+      receiver_(std::move(receiver)),
+      peer_name_(std::move(peer_name)) {
+    read_watch_ = loop_.watch(stream_->fd(), POLLIN, [this](uint32_t) { on_readable(); });
+    schedule_tick();
+    // Frames may have come together with the handshake's last one: no event announces them.
+    loop_.post([this, alive = std::weak_ptr<void>(alive_)] {
+        if (!alive.expired() && deliver_frames(alive)) on_readable();
+    });
+}
+
+StreamLink::~StreamLink() {
+    loop_.cancel(tick_timer_);
+    loop_.cancel(linger_timer_);
+}
+
+void StreamLink::send(FrameBuilder& frame, Priority priority) {
+    if (state_ != State::open) return;
+    if (auto started = encoder_.start(frame, priority); !started) return end(started.error());
+    ++stats_.frames_out;
+    bool direct = holds_ == 0 && queue_.empty() && stream_->unsent() == 0;
+    while (encoder_.next()) {
+        size_t sent = 0;
+        if (direct) {
+            auto written = stream_->write(encoder_.parts());
+            if (!written) return cannot_write(written.error());
+            sent = *written;
+            count_bytes();
+            if (sent == encoder_.size() && stream_->unsent() == 0) continue;
+            direct = false;
+            if (sent == encoder_.size()) continue;
+        }
+        queue_.push(priority, encoder_.parts(), sent);
+    }
+    if (direct) return;
+    was_queued_ = true;
+    if (holds_ == 0) want_write(true);
+}
+
+void StreamLink::release() {
+    GPR_ASSERT(holds_ > 0);
+    if (--holds_ == 0 && state_ == State::open && !queue_.empty() && !wants_write_) flush_queue();
+}
+
+void StreamLink::flush_queue() {
+    if (auto flushed = stream_->flush(); !flushed) return end(flushed.error());
+    count_bytes();
+    while (!queue_.empty() && stream_->unsent() == 0) {
+        queue_.gather(gathered_);
+        auto written = stream_->write(gathered_);
+        count_bytes();
+        if (!written) return cannot_write(written.error());
+        if (*written == 0) break;
+        queue_.consume(*written);
+    }
+    bool left = !queue_.empty() || stream_->unsent() > 0;
+    want_write(left);
+    if (left) return;
+    if (state_ == State::saying_bye) return all_sent();
+    if (std::exchange(was_queued_, false) && drained_handler_) {
+        loop_.post([this, alive = std::weak_ptr<void>(alive_)] {
+            if (!alive.expired() && state_ == State::open && drained_handler_) drained_handler_();
+        });
+    }
+}
+
+// A peer that said bye and closed makes our next write fail: its reason lies unread in the socket.
+void StreamLink::cannot_write(const Error& why) {
+    want_write(false);
+    if (state_ == State::open) state_ = State::deaf_peer;
+    loop_.post([this, why, alive = std::weak_ptr<void>(alive_)] {
+        if (alive.expired()) return;
+        on_readable();
+        if (!alive.expired()) end(why);
+    });
+}
+
+void StreamLink::want_write(bool wanted) {
+    if (wanted == wants_write_) return;
+    wants_write_ = wanted;
+    if (wanted) {
+        write_watch_ = loop_.watch(stream_->fd(), POLLOUT, [this](uint32_t) { flush_queue(); });
+    } else {
+        write_watch_.reset();
+    }
+}
+
+void StreamLink::on_readable() {
+    std::weak_ptr<void> alive = alive_;
+    for (size_t total = 0; total < max_bytes_per_event && state_ != State::ended;) {
+        auto space = receiver_->space();
+        auto transfer = stream_->read(space);
+        count_bytes();
+        if (!transfer) return end(transfer.error());
+        if (transfer->ended) {
+            return end({0, "it closed the connection without a word"});
+        }
+        if (stream_->unsent() > 0) want_write(true);
+        if (transfer->bytes == 0) return;
+        total += transfer->bytes;
+        receiver_->received(transfer->bytes);
+        if (!deliver_frames(alive)) return;
+        if (transfer->bytes < space.size() && !stream_->has_unread()) return;
+    }
+    // TLS may hold bytes that no event of the socket will announce.
+    if (state_ != State::ended && stream_->has_unread()) {
+        loop_.post([this, alive] {
+            if (!alive.expired()) on_readable();
+        });
+    }
+}
+
+bool StreamLink::deliver_frames(const std::weak_ptr<void>& alive) {
+    while (state_ != State::ended) {
+        auto frame = receiver_->next();
+        if (!frame) {
+            end({0, fmt::format("it broke the protocol: {}", frame.error().what)});
+            return false;
+        }
+        if (!*frame) return true;
+        ++stats_.frames_in;
+        if (!deliver(std::move(**frame), alive)) return false;
+    }
+    return false;
+}
+
+bool StreamLink::deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive) {
+    auto message = frame.message();
+    switch (message.which()) {
+        case wire::Frame::SESSION:
+            // After our own close() what the peer still had under way is of no interest.
+            if (frame_handler_ && !closing()) frame_handler_(std::move(frame));
+            return !alive.expired() && state_ != State::ended;
+        case wire::Frame::PING:
+            send_pong(message.getPing().getId());
+            return state_ != State::ended;
+        case wire::Frame::PONG:
+            return true;
+        case wire::Frame::BYE: {
+            std::string why = printable(message.getBye().getReason().cStr());
+            end({0, fmt::format("it ended the session: {}", why.empty() ? "no reason" : why)});
+            return false;
+        }
+        default:
+            end({0, "it broke the protocol: unexpected message"});
+            return false;
+    }
+}
+
+void StreamLink::send_pong(uint64_t id) {
+    // A peer that pings without reading its answers must not fill our memory.
+    if (!queue_.empty()) return;
+    control_.restart();
+    control_.message().initPong().setId(id);
+    send(control_, Priority::urgent);
+}
+
+void StreamLink::schedule_tick() {
+    tick_timer_ = loop_.after(Keepalive::tick_interval, [this] { on_tick(); });
+}
+
+void StreamLink::on_tick() {
+    std::weak_ptr<void> alive = alive_;
+    schedule_tick();
+    on_readable();  // bytes that wait while we were busy count for the peer
+    if (alive.expired() || state_ != State::open) return;
+    auto now = Clock::now().time_since_epoch();
+    auto verdict = keepalive_.tick(now, stream_->socket_bytes_in(), stream_->socket_bytes_out());
+    if (verdict == Keepalive::Verdict::dead) {
+        auto silence = std::chrono::duration<double>(keepalive_.silence()).count();
+        end({0, fmt::format("it has been silent for {:.1f} s", silence)});
+    } else if (verdict == Keepalive::Verdict::ping && queue_.empty()) {
+        control_.restart();
+        control_.message().initPing().setId(static_cast<uint64_t>(now.count()));
+        send(control_, Priority::urgent);
+    }
+}
+
+void StreamLink::close(std::string reason) {
+    if (state_ != State::open) return;
+    control_.restart();
+    control_.message().initBye().setReason(reason);
+    close_reason_ = {0, std::move(reason)};
+    holds_ = 0;
+    // Bulk, so that it leaves behind everything else.
+    send(control_, Priority::bulk);
+    if (state_ != State::open) return;
+    state_ = State::saying_bye;
+    linger_timer_ = loop_.after(linger_time, [this] { end({}); });
+    if (queue_.empty() && stream_->unsent() == 0) {
+        all_sent();
+    } else {
+        want_write(true);
+    }
+}
+
+void StreamLink::all_sent() {
+    state_ = State::lingering;
+    stream_->finish_writing();
+}
+
+void StreamLink::end(Error reason) {
+    if (state_ == State::ended) return;
+    bool ours = closing();
+    state_ = State::ended;
+    want_write(false);
+    read_watch_.reset();
+    loop_.cancel(tick_timer_);
+    loop_.cancel(linger_timer_);
+    count_bytes();
+    // The peer learns at once, even if our owner keeps this object for a while.
+    stream_->finish_writing();
+    Error told = ours ? close_reason_
+                      : Error{reason.code, fmt::format("lost {}: {}", peer_name_, reason.what)};
+    loop_.post([this, told = std::move(told), alive = std::weak_ptr<void>(alive_)] {
+        if (!alive.expired() && closed_handler_) {
+            auto handler = closed_handler_;  // survives the link's end
+            handler(told);
+        }
+    });
+}
+
+void StreamLink::count_bytes() {
+    stats_.bytes_in = stream_->socket_bytes_in();
+    stats_.bytes_out = stream_->socket_bytes_out();
+}
+
+}  // namespace gpr

@@ -1,0 +1,83 @@
+// The real link: a byte stream, carried by a loop.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/byte_stream.h"
+#include "transport/frame_encoder.h"
+#include "transport/frame_receiver.h"
+#include "transport/keepalive.h"
+#include "transport/link.h"
+#include "transport/loop.h"
+#include "transport/send_queue.h"
+
+namespace gpr {
+
+class StreamLink : public Link {
+public:
+    // peer_name goes into reasons: "acceptor 10.0.0.7:7711". The receiver may hold bytes already.
+    StreamLink(Loop& loop, std::unique_ptr<ByteStream> stream,
+               std::unique_ptr<FrameReceiver> receiver, std::string peer_name);
+    ~StreamLink() override;
+
+    void send(FrameBuilder& frame, Priority priority) override;
+    void hold() override { ++holds_; }
+    void release() override;
+    [[nodiscard]] uint64_t queued_bytes() const override { return queue_.bytes(); }
+    void close(std::string reason) override;
+    [[nodiscard]] const std::string& peer_name() const override { return peer_name_; }
+
+private:
+    enum class State {
+        open,
+        deaf_peer,   // writing failed; reading goes on until the end of what arrived
+        saying_bye,  // nothing more is accepted; what is queued still goes out
+        lingering,   // all is sent; waiting for the peer to close, lest a reset eats our last words
+        ended,       // on_closed is on its way, or was called
+    };
+
+    void on_readable();
+    // False once the link has ended, or has been destroyed by a handler.
+    bool deliver_frames(const std::weak_ptr<void>& alive);
+    bool deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive);
+    void flush_queue();
+    void cannot_write(const Error& why);
+    [[nodiscard]] bool closing() const {
+        return state_ == State::saying_bye || state_ == State::lingering;
+    }
+    void want_write(bool wanted);
+    void on_tick();
+    void schedule_tick();
+    void send_pong(uint64_t id);
+    void all_sent();
+    void end(Error reason);
+    void count_bytes();
+
+    Loop& loop_;
+    std::unique_ptr<ByteStream> stream_;
+    std::unique_ptr<FrameReceiver> receiver_;
+    std::string peer_name_;
+    State state_ = State::open;
+    Error close_reason_;
+    FrameEncoder encoder_;
+    SendQueue queue_;
+    std::vector<iovec> gathered_;
+    int holds_ = 0;
+    bool was_queued_ = false;
+    bool wants_write_ = false;
+    Keepalive keepalive_;
+    Loop::TimerId tick_timer_ = 0;
+    Loop::TimerId linger_timer_ = 0;
+    FrameBuilder control_;
+    std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+    // Last: unwatched before the stream closes its descriptor.
+    Watch read_watch_;
+    Watch write_watch_;
+};
+
+// Text of a peer, for our user's terminal: control characters and length cut.
+std::string printable(const std::string& text);
+
+}  // namespace gpr

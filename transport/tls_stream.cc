@@ -1,0 +1,288 @@
+#include "transport/tls_stream.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <poll.h>
+
+#include <algorithm>
+
+namespace gpr {
+
+namespace {
+
+constexpr size_t record_bytes = 16u << 10;   // the largest of RFC 8446
+constexpr int read_buffer_bytes = 256 << 10;  // what one recv may bring
+constexpr const char* cipher_suite = "TLS_AES_128_GCM_SHA256";
+constexpr unsigned char cipher_id[2] = {0x13, 0x01};
+
+std::string openssl_reason() {
+    unsigned long code = ERR_peek_last_error();
+    const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
+    return reason ? reason : "unknown error";
+}
+
+Failure tls_failure(const char* what) {
+    return fail(EPROTO, fmt::format("{} ({})", what, openssl_reason()));
+}
+
+// A pre-shared key is handed to OpenSSL as a made-up session to resume.
+SSL_SESSION* session_from(SSL* ssl, const Token& token) {
+    SSL_SESSION* session = SSL_SESSION_new();
+    if (session && SSL_SESSION_set1_master_key(session, token.secret.data(),
+                                               token.secret.size()) == 1 &&
+        SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, cipher_id)) == 1 &&
+        SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1) {
+        return session;
+    }
+    SSL_SESSION_free(session);
+    return nullptr;
+}
+
+}  // namespace
+
+int TlsStream::bio_write(BIO* bio, const char* data, size_t size, size_t* written) {
+    auto* self = static_cast<TlsStream*>(BIO_get_data(bio));
+    const auto* bytes = reinterpret_cast<const std::byte*>(data);
+    self->outgoing_.insert(self->outgoing_.end(), bytes, bytes + size);
+    *written = size;
+    return 1;
+}
+
+int TlsStream::bio_read(BIO* bio, char* data, size_t size, size_t* got) {
+    auto* self = static_cast<TlsStream*>(BIO_get_data(bio));
+    BIO_clear_retry_flags(bio);
+    auto transfer = self->socket_receive({reinterpret_cast<std::byte*>(data), size});
+    if (!transfer) {
+        self->receive_errno_ = transfer.error().code;
+        return 0;
+    }
+    self->socket_ended_ = transfer->ended;
+    if (transfer->bytes == 0 && !transfer->ended) BIO_set_retry_read(bio);
+    *got = transfer->bytes;
+    return transfer->bytes > 0 ? 1 : 0;
+}
+
+long TlsStream::bio_control(BIO*, int command, long, void*) {
+    return command == BIO_CTRL_FLUSH || command == BIO_CTRL_DUP ? 1 : 0;
+}
+
+int TlsStream::use_session(SSL* ssl, const EVP_MD*, const unsigned char** id, size_t* id_size,
+                           SSL_SESSION** session) {
+    auto* self = static_cast<TlsStream*>(SSL_get_app_data(ssl));
+    *session = session_from(ssl, self->client_token_);
+    *id = reinterpret_cast<const unsigned char*>(self->client_token_.id.data());
+    *id_size = self->client_token_.id.size();
+    return *session ? 1 : 0;
+}
+
+int TlsStream::find_session(SSL* ssl, const unsigned char* id, size_t id_size,
+                            SSL_SESSION** session) {
+    auto* self = static_cast<TlsStream*>(SSL_get_app_data(ssl));
+    self->claimed_id_.assign(reinterpret_cast<const char*>(id), std::min<size_t>(id_size, 64));
+    // An expired token still proves who asks; the greeting then refuses it by name.
+    self->token_ = self->server_tokens_->find({reinterpret_cast<const char*>(id), id_size});
+    *session = self->token_ ? session_from(ssl, *self->token_) : nullptr;
+    return 1;
+}
+
+Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
+    std::unique_ptr<TlsStream> stream(new TlsStream(std::move(socket)));
+    bool server = side == Side::server;
+    stream->context_.reset(SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()));
+    SSL_CTX* context = stream->context_.get();
+    if (!context || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_ciphersuites(context, cipher_suite) != 1 ||
+        SSL_CTX_set_num_tickets(context, 0) != 1) {
+        return tls_failure("cannot set up TLS");
+    }
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    // We trust no certificate: a peer without the token cannot offer one instead.
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_default_read_buffer_len(context, read_buffer_bytes);
+    if (server) {
+        SSL_CTX_set_psk_find_session_callback(context, find_session);
+    } else {
+        SSL_CTX_set_psk_use_session_callback(context, use_session);
+    }
+
+    stream->bio_method_.reset(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "gpr socket"));
+    BIO_METHOD* method = stream->bio_method_.get();
+    if (!method) return tls_failure("cannot set up TLS");
+    BIO_meth_set_write_ex(method, bio_write);
+    BIO_meth_set_read_ex(method, bio_read);
+    BIO_meth_set_ctrl(method, bio_control);
+    stream->ssl_.reset(SSL_new(context));
+    BIO* bio = BIO_new(method);
+    if (!stream->ssl_ || !bio) {
+        BIO_free(bio);
+        return tls_failure("cannot set up TLS");
+    }
+    BIO_set_data(bio, stream.get());
+    BIO_set_init(bio, 1);
+    SSL_set_bio(stream->ssl_.get(), bio, bio);
+    SSL_set_app_data(stream->ssl_.get(), stream.get());
+    if (server) {
+        SSL_set_accept_state(stream->ssl_.get());
+    } else {
+        SSL_set_connect_state(stream->ssl_.get());
+    }
+    return stream;
+}
+
+Result<std::unique_ptr<TlsStream>> TlsStream::client(Fd socket, const Token& token) {
+    GPR_TRY(auto stream, create(std::move(socket), Side::client));
+    stream->client_token_ = token;
+    return stream;
+}
+
+Result<std::unique_ptr<TlsStream>> TlsStream::server(Fd socket, const TokenFile& tokens) {
+    GPR_TRY(auto stream, create(std::move(socket), Side::server));
+    stream->server_tokens_ = &tokens;
+    return stream;
+}
+
+tl::expected<void, TlsStream::HandshakeFailure> TlsStream::handshake(Deadline deadline) {
+    auto network = [](const Error& error) {
+        return tl::make_unexpected(HandshakeFailure{HandshakeFailure::Kind::network, error});
+    };
+    for (;;) {
+        ERR_clear_error();
+        int rc = SSL_do_handshake(ssl_.get());
+        int why = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(ssl_.get(), rc);
+        auto failure = rc == 1 || why == SSL_ERROR_WANT_READ
+                           ? tl::expected<void, HandshakeFailure>{}
+                           : explain_handshake_failure(why);
+        do {  // also the alert that tells the peer why
+            auto flushed = flush();
+            if (!flushed) return failure ? network(flushed.error()) : failure;
+            if (unsent() == 0) break;
+            auto ready = wait_for_socket(fd(), POLLOUT, deadline);
+            if (!ready) return failure ? network(ready.error()) : failure;
+        } while (true);
+        if (!failure) return failure;
+        if (rc == 1) break;
+        if (auto ready = wait_for_socket(fd(), POLLIN, deadline); !ready) {
+            return network(ready.error());
+        }
+    }
+    if (SSL_session_reused(ssl_.get()) != 1) {
+        return tl::make_unexpected(HandshakeFailure{HandshakeFailure::Kind::refused,
+                                                    {EACCES, "the token was not used"}});
+    }
+    return {};
+}
+
+tl::expected<void, TlsStream::HandshakeFailure> TlsStream::explain_handshake_failure(
+    int ssl_error) {
+    using Kind = HandshakeFailure::Kind;
+    auto result = [](Kind kind, int code, std::string what) {
+        return tl::make_unexpected(HandshakeFailure{kind, {code, std::move(what)}});
+    };
+    if (receive_errno_ != 0) return result(Kind::network, receive_errno_, "connection lost");
+    if (socket_ended_ || ssl_error == SSL_ERROR_ZERO_RETURN) {
+        return result(Kind::network, 0, "the peer closed the connection");
+    }
+    unsigned long code = ERR_peek_last_error();
+    int reason = ERR_GET_REASON(code);
+    // Alerts of the peer are numbered from 1000 on; the others are what we found ourselves.
+    bool alert = reason >= SSL_AD_REASON_OFFSET;
+    bool ours = reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_BAD_PSK ||
+                reason == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM ||
+                reason == SSL_R_NO_SUITABLE_KEY_SHARE || reason == SSL_R_NO_SHARED_CIPHER ||
+                reason == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    return result(alert || ours ? Kind::refused : Kind::not_tls, 0,
+                  fmt::format("TLS: {}", openssl_reason()));
+}
+
+Result<ByteStream::Transfer> TlsStream::read(std::span<std::byte> to) {
+    size_t total = 0;
+    while (total < to.size()) {
+        ERR_clear_error();
+        size_t got = 0;
+        int rc = SSL_read_ex(ssl_.get(), to.data() + total, to.size() - total, &got);
+        if (rc == 1) {
+            total += got;
+            if (!has_unread()) break;
+            continue;
+        }
+        int why = SSL_get_error(ssl_.get(), rc);
+        if (why == SSL_ERROR_WANT_READ) break;
+        if (total > 0) break;  // the next read meets the end or error again
+        if (why == SSL_ERROR_ZERO_RETURN) return Transfer{0, true};
+        if (receive_errno_ != 0) return fail(receive_errno_, "cannot receive");
+        // Without TLS's own last word the end may be somebody else's doing: still the end.
+        if (socket_ended_) return Transfer{0, true};
+        return tls_failure("the encrypted stream is damaged");
+    }
+    if (unsent() > 0) GPR_CHECK(flush());  // TLS answers some of what it reads by itself
+    return Transfer{total, false};
+}
+
+bool TlsStream::has_unread() const { return SSL_has_pending(ssl_.get()) == 1; }
+
+Result<> TlsStream::encrypt(const void* data, size_t size) {
+    if (size == 0) return {};
+    ERR_clear_error();
+    size_t written = 0;
+    // bio_write takes everything, so this never is partial and never would block.
+    if (SSL_write_ex(ssl_.get(), data, size, &written) != 1 || written != size) {
+        return tls_failure("cannot encrypt");
+    }
+    return {};
+}
+
+Result<size_t> TlsStream::write(std::span<const iovec> parts) {
+    GPR_CHECK(flush());
+    if (unsent() > 0) return size_t{0};
+    size_t total = 0;
+    stage_.clear();
+    for (const iovec& part : parts) {
+        const auto* data = static_cast<const std::byte*>(part.iov_base);
+        size_t left = part.iov_len;
+        total += left;
+        while (left > 0) {
+            size_t taken = left;
+            if (stage_.empty() && left >= record_bytes) {
+                taken = left - left % record_bytes;
+                GPR_CHECK(encrypt(data, taken));
+            } else {
+                taken = std::min(left, record_bytes - stage_.size());
+                stage_.insert(stage_.end(), data, data + taken);
+                if (stage_.size() == record_bytes) {
+                    GPR_CHECK(encrypt(stage_.data(), stage_.size()));
+                    stage_.clear();
+                }
+            }
+            data += taken;
+            left -= taken;
+        }
+    }
+    GPR_CHECK(encrypt(stage_.data(), stage_.size()));
+    GPR_CHECK(flush());
+    return total;
+}
+
+Result<> TlsStream::flush() {
+    while (unsent() > 0) {
+        iovec part{outgoing_.data() + outgoing_sent_, unsent()};
+        GPR_TRY(size_t sent, socket_send({&part, 1}));
+        if (sent == 0) return {};
+        outgoing_sent_ += sent;
+    }
+    outgoing_.clear();
+    outgoing_sent_ = 0;
+    return {};
+}
+
+void TlsStream::finish_writing() {
+    if (SSL_is_init_finished(ssl_.get()) == 1) {
+        ERR_clear_error();
+        SSL_shutdown(ssl_.get());
+        (void)flush();
+    }
+    ByteStream::finish_writing();
+}
+
+}  // namespace gpr
