@@ -1,0 +1,204 @@
+"""A lane: the private place where cases run one after another.
+
+It is a process of its own with a private mount namespace and two network namespaces joined by a
+veth pair: the initiator's and the acceptor's. Everything lives in private namespaces and below one
+subreaper, so nothing survives the lane, however it ends, and whatever a case leaves behind can be
+counted.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import process_tree
+
+INITIATOR_IP, ACCEPTOR_IP, PORT = "10.77.0.1", "10.77.0.2", 7711
+START_TIMEOUT_S = 10
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _CLONE_NEWNS = 1, 36, 0x00020000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class LaneError(Exception):
+    """The lane could not be set up; the message says what and why."""
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        raise LaneError(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def _ip(*arguments: str) -> None:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise LaneError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Lane:
+    """Call enter() in the process that will run the cases, close() at the end."""
+
+    def __init__(self, gpr: Path | None, user: str = "", workspace_parent: str | None = None):
+        self.gpr = gpr
+        self.user = user
+        self.two_hosts = False
+        self.root = Path(tempfile.mkdtemp(prefix="gpr-tests-", dir=workspace_parent))
+        self.case_dir = self.root / "case"
+        self.token_file = self.root / "token"
+        self.acceptor_log = self.root / "acceptor.log"
+        self._acceptor: subprocess.Popen | None = None
+        self._mounts_before: set[str] = set()
+
+    # -- set-up and tear-down
+
+    def enter(self) -> None:
+        _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1), "cannot become a subreaper")
+        os.chmod(self.root, 0o755)
+        if os.geteuid() == 0:
+            self._make_hosts()
+        self._mounts_before = self._mounts()
+
+    def _make_hosts(self) -> None:
+        _checked(_libc.unshare(_CLONE_NEWNS), "cannot make a mount namespace")
+        for command in (["mount", "--make-rprivate", "/"],
+                        ["mkdir", "-p", "/run/netns"],
+                        ["mount", "-t", "tmpfs", "gpr-tests", "/run/netns"]):
+            subprocess.run(command, check=True)
+        for name in ("initiator", "acceptor"):
+            _ip("netns", "add", name)
+            _ip("-n", name, "link", "set", "lo", "up")
+        _ip("-n", "initiator", "link", "add", "veth0", "type", "veth",
+            "peer", "name", "veth0", "netns", "acceptor")
+        for name, address in (("initiator", INITIATOR_IP), ("acceptor", ACCEPTOR_IP)):
+            _ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
+            _ip("-n", name, "link", "set", "veth0", "up")
+        self.two_hosts = True
+
+    def close(self) -> None:
+        process_tree.kill_all(set())
+        if self._acceptor:
+            self._acceptor.wait()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    # -- the link between the hosts
+
+    def set_link(self, up: bool) -> None:
+        """Cut or mend the cable."""
+        _ip("-n", "acceptor", "link", "set", "veth0", "up" if up else "down")
+
+    # -- the acceptor
+
+    @property
+    def address(self) -> str:
+        return f"{ACCEPTOR_IP}:{PORT}"
+
+    @property
+    def acceptor_pid(self) -> int:
+        return self._acceptor.pid if self._acceptor else 0
+
+    def protected(self) -> set[int]:
+        """Processes that belong to the lane and not to a case."""
+        return {self._acceptor.pid} if self._acceptor else set()
+
+    def ensure_acceptor(self) -> None:
+        """Start the daemon on the second host unless it runs."""
+        if self._acceptor and self._acceptor.poll() is None:
+            return
+        self._make_token()
+        command = [str(self.gpr), "acceptor", "--listen", self.address,
+                   "--token-file", str(self.token_file)]
+        with open(self.acceptor_log, "ab") as log:
+            self._acceptor = subprocess.Popen(
+                ["nsenter", "--net=/run/netns/acceptor", *command], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, preexec_fn=_die_with_parent, cwd="/")
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._listens():
+            if self._acceptor.poll() is not None or time.monotonic() > deadline:
+                tail = self.acceptor_log.read_text(errors="replace")[-2000:]
+                raise LaneError(f"the acceptor does not listen on {self.address}:\n{tail}")
+            time.sleep(0.01)
+
+    def _make_token(self) -> None:
+        if self.token_file.exists():
+            return
+        done = subprocess.run([str(self.gpr), "token", "new"], capture_output=True, timeout=10)
+        if done.returncode != 0:
+            raise LaneError(f"gpr token new failed: {done.stderr.decode(errors='replace')}")
+        self.token_file.touch(mode=0o600)
+        self.token_file.write_bytes(done.stdout)
+        if self.user:
+            shutil.chown(self.token_file, self.user)
+
+    def _listens(self) -> bool:
+        try:
+            table = Path(f"/proc/{self._acceptor.pid}/net/tcp").read_text()
+        except OSError:
+            return False
+        wanted = f":{PORT:04X}"
+        return any(line.split()[1].endswith(wanted) and line.split()[3] == "0A"
+                   for line in table.splitlines()[1:])
+
+    # -- what a case runs in
+
+    def fresh_case_dir(self) -> Path:
+        """The same path in every mode, because programs print it."""
+        if self.case_dir.exists():
+            subprocess.run(["chmod", "-R", "u+rwX", str(self.case_dir)], check=False)
+            shutil.rmtree(self.case_dir)
+        (self.case_dir / "tmp").mkdir(parents=True)
+        if self.user:
+            for path in (self.case_dir, self.case_dir / "tmp"):
+                shutil.chown(path, self.user)
+        return self.case_dir
+
+    def environment(self) -> dict[str, str]:
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8",
+                "TZ": "UTC", "HOME": str(self.case_dir), "TMPDIR": str(self.case_dir / "tmp"),
+                "TERM": "dumb", "SOURCE_DATE_EPOCH": "1700000000"}
+
+    def on_initiator(self, command: list[str]) -> list[str]:
+        """The command as started on the first host, as the chosen user; the pid stays the same."""
+        prefix = ["nsenter", "--net=/run/netns/initiator"] if self.two_hosts else []
+        if self.user:
+            prefix += ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups"]
+        return prefix + command
+
+    # -- leaks
+
+    def _mounts(self) -> set[str]:
+        return set(Path("/proc/self/mountinfo").read_text().splitlines())
+
+    def _daemon_namespaces(self) -> list[str]:
+        """Namespaces and pidfds that the daemon still holds open."""
+        held = []
+        for fd in Path(f"/proc/{self.acceptor_pid}/fd").glob("*"):
+            try:
+                target = os.readlink(fd)
+            except OSError:
+                continue
+            if target.split(":")[0] in {"net", "mnt", "pid", "user", "uts", "ipc", "time", "cgroup"}:
+                held.append(f"acceptor holds {target}")
+        return held
+
+    def leaks(self) -> list[str]:
+        """What the last case left: processes, mounts, namespaces. Empty is right.
+
+        A namespace lives through a process, a mount or an open fd, so these three cover it.
+        """
+        found = process_tree.leftovers(self.protected())
+        found += [f"mount {line.split()[4]}" for line in sorted(self._mounts() - self._mounts_before)]
+        if self._acceptor and self._acceptor.poll() is None:
+            found += self._daemon_namespaces()
+        return found
+
+    def clean_up_leaks(self) -> None:
+        process_tree.kill_all(self.protected())
+        for line in sorted(self._mounts() - self._mounts_before, reverse=True):
+            subprocess.run(["umount", "-l", line.split()[4]], check=False)

@@ -1,0 +1,60 @@
+"""The ways to run a case; native Linux is the oracle for all others."""
+
+import json
+from pathlib import Path
+
+from case import Case
+from lane import Lane
+
+NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
+GPR_MODES = ("split", "local", "library", "chaos")
+ALL_MODES = NATIVE_MODES + GPR_MODES
+DEFAULT_MODES = ("native", "split", "library")
+CHAOS_SEED = 1
+
+
+def parse_modes(text: str) -> list[str]:
+    modes = [word for word in text.split(",") if word]
+    for mode in modes:
+        if mode not in ALL_MODES:
+            raise ValueError(f"unknown mode '{mode}'; known: {', '.join(ALL_MODES)}")
+    return ["native"] + [mode for mode in modes if mode != "native"]
+
+
+def find_gpr(build: Path) -> Path | None:
+    binary = build / "tools" / "gpr"
+    return binary if binary.exists() else None
+
+
+def why_not(mode: str, lane: Lane) -> str:
+    """Why this mode cannot run here, or ""."""
+    if mode in NATIVE_MODES:
+        return ""
+    if lane.gpr is None:
+        return "no gpr binary"
+    if mode != "local" and not lane.two_hosts:
+        return "needs root to make network namespaces"
+    return ""
+
+
+def _rules(mode: str, case: Case) -> list[str]:
+    return {"split": ["all"], "local": ["all"], "library": [f"lib:{case.library}"],
+            "chaos": [f"chaos:{CHAOS_SEED}"]}[mode]
+
+
+def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str]) -> list[str]:
+    if mode in NATIVE_MODES:
+        return lane.on_initiator(case.command)
+    where = ["--acceptor", "local"]
+    if mode != "local":
+        where = ["--acceptor", lane.address, "--token-file", str(lane.token_file)]
+    split = [word for rule in _rules(mode, case) for word in ("--split", rule)]
+    return lane.on_initiator([str(lane.gpr), "exec", *where, *split, f"--stats={stats}", *extra,
+                              "--", *case.command])
+
+
+def read_stats(path: Path) -> dict | None:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None

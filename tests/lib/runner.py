@@ -1,0 +1,123 @@
+"""Runs one case in all its modes and judges each."""
+
+import dataclasses
+import subprocess
+from pathlib import Path
+
+import launch
+import modes
+import oracle
+from case import SKIP_STATUS, Case
+from lane import Lane, LaneError
+
+
+@dataclasses.dataclass
+class Result:
+    case: str
+    mode: str
+    verdict: str  # "passed", "failed", "skipped"
+    detail: str = ""
+    wall_s: float = 0.0
+    numbers: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+class CaseRunner:
+    def __init__(self, lane: Lane, wanted_modes: list[str], log_dir: Path, gpr_args: list[str]):
+        self.lane = lane
+        self.wanted_modes = wanted_modes
+        self.log_dir = log_dir
+        self.gpr_args = gpr_args
+
+    def run(self, case: Case):
+        """Yields a Result for each mode; native comes first and decides about the rest."""
+        if case.not_built:
+            yield Result(case.full_name, "native", "failed", case.not_built)
+            return
+        if case.missing:
+            yield Result(case.full_name, "native", "skipped", case.missing)
+            return
+        native = self._execute(case, "native", None)
+        result = self._judge_native(case, native)
+        yield result
+        if result.verdict != "passed":
+            return
+        for mode in self.wanted_modes:
+            if mode != "native" and case.runs_in(mode):
+                yield self._run_mode(case, mode, native)
+
+    def _run_mode(self, case: Case, mode: str, native: launch.Outcome) -> Result:
+        reason = modes.why_not(mode, self.lane)
+        if reason:
+            return Result(case.full_name, mode, "skipped", reason)
+        stats_path = self.lane.root / "stats.json"
+        stats_path.unlink(missing_ok=True)
+        try:
+            if mode in modes.GPR_MODES and mode != "local":
+                self.lane.ensure_acceptor()
+        except LaneError as error:
+            return Result(case.full_name, mode, "failed", str(error))
+        outcome = self._execute(case, mode, stats_path)
+        problems = oracle.differences(case, native, outcome)
+        numbers: dict[str, float] = {}
+        if mode in modes.GPR_MODES:
+            stats = modes.read_stats(stats_path)
+            if not outcome.timed_out:
+                problems += oracle.split_problems(case, mode, outcome, stats)
+            numbers = _numbers(stats)
+            problems += [f"left behind: {leak}" for leak in self.lane.leaks()]
+            self.lane.clean_up_leaks()
+        return self._result(case, mode, outcome, problems, numbers)
+
+    def _execute(self, case: Case, mode: str, stats_path: Path | None) -> launch.Outcome:
+        lane = self.lane
+        cwd = lane.fresh_case_dir()
+        env = lane.environment() | case.env
+        if case.setup:
+            # Through the same prefix, so that the files belong to the right user.
+            done = subprocess.run(lane.on_initiator(["bash", "-ec", case.setup]), cwd=cwd, env=env,
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+            if done.returncode != 0:
+                return launch.Outcome(None, done.stdout, b"set-up failed: " + done.stderr, 0.0)
+        if stats_path is not None and lane.user:
+            stats_path.touch()
+            stats_path.chmod(0o666)
+        command = modes.command_line(mode, case, lane, stats_path, self.gpr_args)
+        outcome = launch.run(command, cwd, env, case.stdin, case.timeout_s, lane.protected())
+        outcome.files = launch.hash_tree(cwd, case.ignore_files)
+        return outcome
+
+    def _judge_native(self, case: Case, outcome: launch.Outcome) -> Result:
+        if outcome.status == SKIP_STATUS and case.status != SKIP_STATUS:
+            reason = outcome.stdout.decode(errors="replace").strip() or "the guest skipped itself"
+            return Result(case.full_name, "native", "skipped", reason)
+        problems = oracle.native_problems(case, outcome)
+        self.lane.clean_up_leaks()
+        return self._result(case, "native", outcome, problems, {})
+
+    def _result(self, case: Case, mode: str, outcome: launch.Outcome, problems: list[str],
+                numbers: dict[str, float]) -> Result:
+        if not problems:
+            return Result(case.full_name, mode, "passed", "", outcome.wall_s, numbers)
+        self._write_log(case, mode, outcome, problems)
+        return Result(case.full_name, mode, "failed", "\n".join(problems), outcome.wall_s, numbers)
+
+    def _write_log(self, case: Case, mode: str, outcome: launch.Outcome,
+                   problems: list[str]) -> None:
+        self.log_dir.mkdir(parents=True, exist_ok=True)
+        path = self.log_dir / f"{case.suite}.{case.name}.{mode}.log"
+        parts = [f"command: {case.command}", "problems:", *problems,
+                 "--- stdout", outcome.stdout.decode(errors="backslashreplace"),
+                 "--- stderr", outcome.stderr.decode(errors="backslashreplace"),
+                 "--- diagnosis", outcome.diagnosis]
+        if self.lane.acceptor_log.exists() and mode != "native":
+            parts += ["--- acceptor", self.lane.acceptor_log.read_text(errors="replace")[-8000:]]
+        path.write_text("\n".join(parts))
+
+
+def _numbers(stats: dict | None) -> dict[str, float]:
+    try:
+        values = oracle.stats_values(stats)
+    except (KeyError, TypeError):
+        return {}
+    wanted = ("crossings", "home_calls", "node1_pages_in", "node1_pages_out", "remote_cpu_share")
+    return {name: values[name] for name in wanted if name in values}
