@@ -50,8 +50,6 @@ int unknown_command(const std::string& typed) {
 
 }  // namespace
 
-void gpr::complain(std::string_view text) { fmt::print(stderr, "gpr: {}\n", text); }
-
 int main(int argc, char** argv) {
     const gpr::Words words(argv + 1, argv + argc);
     if (words.empty()) {
