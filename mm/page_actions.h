@@ -30,7 +30,8 @@ struct Unprotect {
 };
 
 // Take pages out of the program's memory (MOVE to scratch), and put them back write-protected if
-// leave is shared; answer with PageAgent::on_taken(id, one result per page).
+// leave is shared; answer with PageAgent::on_taken(id, one result per page). Before a page is put
+// back, PageAgent::is_current(id, key) must still hold: a dropped page must not return.
 struct Take {
     uint64_t id = 0;
     PageRun run;

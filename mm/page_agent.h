@@ -87,8 +87,8 @@ public:
 
     // --- questions ---
     [[nodiscard]] Presence presence(PageKey key) const;
-    // Whether a page of an unfinished Install or Unprotect still belongs to the same life.
-    [[nodiscard]] bool is_current(uint64_t install_id, PageKey key) const;
+    // Whether a page of an unfinished Install, Unprotect or Take still belongs to the same life.
+    [[nodiscard]] bool is_current(uint64_t id, PageKey key) const;
     [[nodiscard]] const AgentStats& stats() const;
     [[nodiscard]] size_t memory_bytes() const;
 

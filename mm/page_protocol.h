@@ -111,6 +111,7 @@ struct Recall {
     bool want_data = true;      // false: others have the content
     bool optional = false;      // read-ahead: decline what is in use
     bool only_touched = false;  // collect: decline what was never touched
+    uint32_t round = 0;  // the answer repeats it; the same recall sent again keeps it
     Seniority for_whom;
     std::vector<Epoch> epochs;
 };
@@ -119,6 +120,7 @@ struct Recall {
 struct Surrender {
     PageRun run;
     Presence left = Presence::none;
+    uint32_t round = 0;
     std::vector<Epoch> epochs;  // as recalled
     std::vector<PageContent> contents;
 };
