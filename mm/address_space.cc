@@ -69,6 +69,34 @@ std::vector<Mapping> AddressSpace::map(Mapping mapping) {
     return replaced;
 }
 
+std::vector<Mapping> AddressSpace::move(Range from, Range to) {
+    std::vector<Mapping> moved = unmap(from);
+    std::vector<Mapping> gone;
+    if (from.begin != to.begin) gone = unmap(to);
+    for (Mapping& m : moved) {
+        m.range = {to.begin + (m.range.begin - from.begin), to.begin + (m.range.end - from.begin)};
+        if (m.range.begin >= to.end) {
+            gone.push_back(m);
+            continue;
+        }
+        bool last = m.range.end == to.begin + from.size();
+        if (m.range.end > to.end) {
+            Mapping cut = m;
+            uint64_t keep = to.end - m.range.begin;
+            cut.range.begin = to.end;
+            cut.object_page += keep / page_size;
+            gone.push_back(cut);
+            m.range.end = to.end;
+        } else if (last) {
+            m.range.end = to.end;
+        }
+        index(m);
+        Address begin = m.range.begin;
+        mappings_.insert_or_assign(begin, std::move(m));
+    }
+    return gone;
+}
+
 std::optional<Address> AddressSpace::address_of(PageKey key) {
     auto it = by_object_.upper_bound({key.object, key.index});
     if (it == by_object_.begin()) return std::nullopt;

@@ -27,6 +27,7 @@ struct Mapping {
     bool file = false;        // pages start as file content, at home
     ObjectId object = 0;
     uint64_t object_page = 0;  // page of the object at range.begin
+    bool born_at_acceptor = false;  // its object's birth node is not node 0
     // Node-local:
     Backing backing = Backing::anonymous;
     bool registered = false;             // with this node's userfaultfd
@@ -48,6 +49,9 @@ public:
     // Replaces what was there. Returns the pieces that were replaced.
     std::vector<Mapping> map(Mapping mapping);
     std::vector<Mapping> unmap(Range range);
+    // mremap: the views in `from` appear at `to`, which may be larger (the last mapping grows) or
+    // smaller. Returns what was unmapped by it: overwritten at `to`, or cut off the end.
+    std::vector<Mapping> move(Range from, Range to);
     // Splits at the edges and visits every mapping wholly inside the range.
     template <class Visit>
     void for_each(Range range, Visit visit) {

@@ -64,7 +64,7 @@ Task<Result<pid_t>> Fragment::start_helper(StubThread& worker, StubThread& helpe
 Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
                                            pid_t executor_id, bool executor_is_thread) {
     uffd_number_ = uffd_number;
-    constexpr int map_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE;
+    constexpr int map_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     for (auto [at, prot] : {std::pair{GPR_SCRATCH_RW, PROT_READ | PROT_WRITE},
                             std::pair{GPR_SCRATCH_RWX, PROT_READ | PROT_WRITE | PROT_EXEC}}) {
         int64_t mapped = co_await worker.call(SYS_mmap, at, GPR_SCRATCH_SIZE,

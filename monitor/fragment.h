@@ -14,7 +14,8 @@
 
 namespace gpr {
 
-class Fragment {
+// Shared, because work on its pages may outlast the process.
+class Fragment : public std::enable_shared_from_this<Fragment> {
 public:
     // pid: what the program calls it; host_pid: the same process for this supervisor.
     Fragment(Scheduler& scheduler, pid_t pid, pid_t host_pid, RemoteMemory memory,

@@ -37,12 +37,14 @@ struct HomeProcess {
     pid_t pid = 0;
     State state = State::native;
     HomeProcess* shares_memory_with = nullptr;  // vfork children, until they exec
-    std::unique_ptr<Fragment> fragment;
+    std::shared_ptr<Fragment> fragment;
     std::unordered_map<pid_t, HomeThread*> threads;
+    Address syscall_instruction;  // one to inject calls with before the stub is in
     uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n
     bool started_remotely = false;
+    bool executing = false;  // an exec is under way: threads that end are its doing
     bool is_root = false;
 };
 

@@ -73,6 +73,7 @@ struct MappingView {
   file @4 :Bool;     # untouched pages have content, which node 0 knows
   object @5 :UInt32;
   objectPage @6 :UInt64;
+  bornThere @7 :Bool;  # untouched pages belong to the acceptor
 }
 
 struct ProcessStart {
@@ -97,6 +98,12 @@ struct ProcessStarted {
 struct ProcessGone {
   pid @0 :Int32;
   cpuNs @1 :UInt64;   # user and system time of the fragment
+  # Of the whole session so far, at the acceptor:
+  faults @2 :UInt64;
+  pagesIn @3 :UInt64;
+  pagesOut @4 :UInt64;
+  callsHome @5 :UInt64;
+  callsNative @6 :UInt64;  # those the worker saw and did there
 }
 
 struct Crossing {
@@ -104,7 +111,7 @@ struct Crossing {
   tid @1 :Int32;
   registers @2 :Data;      # user_regs_struct
   signalMask @3 :UInt64;
-  clearTid @4 :UInt64;     # what the kernel shall clear when the thread ends
+  altStack @4 :Data;       # stack_t; empty: as it is at the receiver
 }
 
 struct CallRequest {

@@ -1,0 +1,109 @@
+// System calls that a thread at an acceptor makes on what lives here: its shadow makes them.
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "monitor/home_session.h"
+#include "syscall/table.h"
+
+namespace gpr {
+
+namespace {
+// Pages of a raw call that are fetched before it runs; beyond that it faults as it goes.
+constexpr uint64_t prefetch_limit = 64ULL << 20;
+}  // namespace
+
+Task<void> HomeSession::serve_call(Frame frame) {
+    // Mappings that the caller made before are applied before its call.
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto call = frame->session().getCall();
+    HomeThread* thread = find_thread(call.getPid(), call.getTid());
+    if (!thread || !thread->stub) co_return;
+    HomeProcess& process = *thread->process;
+    switch (call.getNumber()) {
+        case SYS_clone:
+        case SYS_clone3:
+        case SYS_fork:
+        case SYS_vfork:
+            if (call.getArgs()[0] & CLONE_THREAD) {
+                co_await spawn_thread(process, *thread);
+            } else {
+                co_await spawn_process(process, *thread, frame);
+            }
+            co_return;
+        case SYS_mmap: co_await map_for(process, *thread, frame); co_return;
+        case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
+        default: co_await run_call(process, *thread, frame, !call.getNoReply()); co_return;
+    }
+}
+
+Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame frame,
+                                 bool wants_reply) {
+    auto request = frame->session().getCall();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    StubThread& stub = *thread.stub;
+    std::vector<Call> calls(1);
+    calls[0].number = request.getNumber();
+    for (unsigned i = 0; i < 6 && i < request.getArgs().size(); i++) {
+        calls[0].args[i] = request.getArgs()[i];
+    }
+    bool marshalled = !frame->raw().empty();
+    MarshalledCall call;
+    if (marshalled) {
+        auto parsed = parse_call(frame->raw());
+        if (!parsed) {
+            link_.close(parsed.error().message());
+            co_return;
+        }
+        call = std::move(*parsed);
+        if (request.getNumber() == SYS_rt_sigaction) note_action(process, call);
+    } else {
+        SyscallArguments args;
+        std::copy(calls[0].args, calls[0].args + 6, args.begin());
+        uint64_t total = 0;
+        for (const PageNeed& need : raw_ranges(request.getNumber(), args)) {
+            total += need.range.size();
+            if (total > prefetch_limit) break;
+            co_await pager_.acquire(*fragment, need.range, need.write ? Access::write : Access::read);
+        }
+    }
+    auto guard = co_await stub.lock();
+    auto bounce = fragment->mailbox().bounce(stub.slot());
+    if (marshalled) {
+        auto args = place(call, Mailbox::bounce_address(stub.slot()), bounce);
+        std::copy(args.begin(), args.end(), calls[0].args);
+    }
+    bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
+    if (executes) process.executing = true;
+    thread.in_call = wants_reply;
+    thread.interruptions.clear();
+    co_await stub.run_locked(calls);
+    if (executes && !stub.dead()) process.executing = false;
+    thread.in_call = false;
+    if (stub.dead() || !wants_reply) co_return;
+    std::vector<std::byte> out;
+    if (marshalled) out = collect(call, calls[0].result, bounce);
+    reply(thread, calls[0].result, out);
+}
+
+void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
+    FrameBuilder frame;
+    auto done = frame.session().initCallDone();
+    done.setPid(thread.process->pid);
+    done.setTid(thread.tid);
+    done.setResult(result);
+    auto signals = done.initSignals(static_cast<unsigned>(thread.interruptions.size()));
+    for (unsigned i = 0; i < thread.interruptions.size(); i++) {
+        signals.set(i, {reinterpret_cast<const uint8_t*>(&thread.interruptions[i]),
+                        sizeof(siginfo_t)});
+    }
+    thread.interruptions.clear();
+    if (!out.empty()) frame.add_raw(out);
+    link_.send(frame, Priority::urgent);
+}
+
+}  // namespace gpr

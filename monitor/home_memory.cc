@@ -1,0 +1,194 @@
+// Changes of a process's address space, wherever they were asked for.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "monitor/home_session.h"
+
+namespace gpr {
+
+ObjectId HomeSession::new_object(NodeId birth) {
+    ObjectId id = next_object_++;
+    pager_.add_object(id, birth);
+    return id;
+}
+
+void HomeSession::announce(HomeProcess& process, const Mapping& m) {
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto view = change.initMap();
+    view.setBegin(m.range.begin.value);
+    view.setEnd(m.range.end.value);
+    view.setProt(static_cast<uint32_t>(m.prot));
+    view.setShared(m.shared);
+    view.setFile(m.file);
+    view.setObject(m.object);
+    view.setObjectPage(m.object_page);
+    view.setBornThere(m.born_at_acceptor);
+    link_.send(frame, Priority::urgent);
+}
+
+void HomeSession::announce_gone(HomeProcess& process, Range range) {
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto gone = change.initUnmap();
+    gone.setBegin(range.begin.value);
+    gone.setEnd(range.end.value);
+    link_.send(frame, Priority::urgent);
+}
+
+// mmap of a file, or of memory shared with others: the kernel here has it.
+Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto args = frame->session().getCall().getArgs();
+    int64_t result = co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3],
+                                                args[4], args[5]);
+    if (result < 0 && result >= -4095) {
+        reply(thread, result);
+        co_return;
+    }
+    auto guard = co_await metadata_.lock();
+    Mapping m;
+    m.range = {{static_cast<uint64_t>(result)},
+               Address{static_cast<uint64_t>(result) + args[1]}.page_end()};
+    m.prot = static_cast<int>(args[2]);
+    m.shared = (args[3] & MAP_TYPE) != MAP_PRIVATE;
+    m.file = !(args[3] & MAP_ANONYMOUS);
+    m.object = new_object(directory_node);
+    m.backing = Backing::native_file;
+    if (!m.shared && (m.prot & PROT_WRITE)) {
+        auto made = co_await make_anonymous(process, m);
+        if (!made) {
+            guard.release();
+            reply(thread, -ENOMEM);
+            co_return;
+        }
+    }
+    pager_.discard(fragment->space.map(m));
+    announce(process, m);
+    guard.release();
+    reply(thread, result);
+}
+
+Task<void> HomeSession::brk_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t wanted = frame->session().getCall().getArgs()[0];
+    int64_t result = co_await thread.stub->call(SYS_brk, wanted);
+    auto guard = co_await metadata_.lock();
+    uint64_t end = static_cast<uint64_t>(result);
+    Address old_end = Address{process.break_end}.page_end();
+    Address new_end = Address{end}.page_end();
+    if (result > 0 && new_end > old_end) {
+        Mapping m;
+        m.range = {old_end, new_end};
+        m.prot = PROT_READ | PROT_WRITE;
+        m.object = new_object(1);  // whoever grows the heap is about to fill it
+        m.born_at_acceptor = true;
+        m.registered = static_cast<bool>(fragment->register_range(m.range));
+        pager_.discard(fragment->space.map(m));
+        announce(process, m);
+    } else if (result > 0 && new_end < old_end) {
+        pager_.discard(fragment->space.unmap({new_end, old_end}));
+        announce_gone(process, {new_end, old_end});
+    }
+    if (result > 0) process.break_end = end;
+    guard.release();
+    reply(thread, result);
+}
+
+// A thread at the acceptor changed the address space there; the same is done here.
+Task<void> HomeSession::apply_mapping(Frame frame) {
+    auto guard = co_await metadata_.lock();
+    auto change = frame->session().getMapping();
+    HomeProcess* process = find_process(change.getPid());
+    if (!process || !process->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    AddressSpace& space = fragment->space;
+    StubThread& executor = fragment->executor();
+    constexpr uint64_t fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    switch (change.which()) {
+        case wire::MappingChange::MAP: {
+            auto view = change.getMap();
+            Mapping m;
+            m.range = {{view.getBegin()}, {view.getEnd()}};
+            m.prot = static_cast<int>(view.getProt());
+            m.object = view.getObject();
+            m.object_page = view.getObjectPage();
+            m.born_at_acceptor = true;
+            if (m.range.empty() || m.range.overlaps({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}})) {
+                link_.close("the acceptor sent a mapping that cannot be");
+                co_return;
+            }
+            pager_.add_object(m.object, 1);
+            auto replaced = space.map(m);
+            pager_.discard(replaced);
+            co_await executor.call(SYS_mmap, m.range.begin.value, m.range.size(),
+                                   static_cast<uint64_t>(m.prot), fixed, ~0UL, 0);
+            bool registered = static_cast<bool>(fragment->register_range(m.range));
+            space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
+            for (const Mapping& old : replaced) fragment->wake(old.range);
+            co_return;
+        }
+        case wire::MappingChange::UNMAP: {
+            Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
+            auto gone = space.unmap(range);
+            pager_.discard(gone);
+            co_await executor.call(SYS_munmap, range.begin.value, range.size());
+            for (const Mapping& old : gone) fragment->wake(old.range);
+            co_return;
+        }
+        case wire::MappingChange::PROTECT: {
+            auto p = change.getProtect();
+            Range range{{p.getBegin()}, {p.getEnd()}};
+            int prot = static_cast<int>(p.getProt());
+            std::vector<Mapping*> to_copy;
+            space.for_each(range, [&](Mapping& m) {
+                m.prot = prot;
+                if (m.backing == Backing::native_file && !m.shared && (prot & PROT_WRITE)) {
+                    to_copy.push_back(&m);
+                }
+            });
+            for (Mapping* m : to_copy) co_await make_anonymous(*process, *m);
+            co_await executor.call(SYS_mprotect, range.begin.value, range.size(),
+                                   static_cast<uint64_t>(prot));
+            co_return;
+        }
+        case wire::MappingChange::DISCARD: {
+            Range range{{change.getDiscard().getBegin()}, {change.getDiscard().getEnd()}};
+            std::vector<Mapping> pieces;
+            space.for_each(range, [&](Mapping& m) {
+                if (m.backing == Backing::anonymous) pieces.push_back(m);
+            });
+            pager_.discard(pieces);
+            for (const Mapping& m : pieces) {
+                co_await executor.call(SYS_madvise, m.range.begin.value, m.range.size(),
+                                       MADV_DONTNEED);
+                fragment->wake(m.range);
+            }
+            co_return;
+        }
+        case wire::MappingChange::MOVE: {
+            auto move = change.getMove();
+            Range from{{move.getFrom()}, {move.getFrom() + move.getOldSize()}};
+            Range to{{move.getTo()}, {move.getTo() + move.getNewSize()}};
+            int64_t result = co_await executor.call(
+                SYS_mremap, from.begin.value, from.size(), to.size(),
+                from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED, to.begin.value);
+            (void)result;
+            pager_.discard(space.move(from, to));
+            space.for_each(to, [&](Mapping& m) {
+                if (m.backing != Backing::anonymous) return;
+                m.registered = static_cast<bool>(fragment->register_range(m.range));
+                fragment->write_protect(m.range);
+            });
+            co_return;
+        }
+    }
+}
+
+}  // namespace gpr

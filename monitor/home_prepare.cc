@@ -1,0 +1,395 @@
+// From a fresh image (or a native child) to a process with a fragment on both sides.
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "monitor/home_session.h"
+
+#ifndef PTRACE_SETSIGMASK
+#define PTRACE_SETSIGMASK 0x420b
+#endif
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t all_signals = ~0ULL;
+// A stack without limit still gets a fixed size at the acceptor.
+constexpr uint64_t largest_stack = 64ULL << 20;
+
+bool is_kernel_page(const MapsEntry& e) {
+    return e.name == "[vdso]" || e.name.starts_with("[vvar") || e.name == "[vsyscall]" ||
+           e.name == "[uprobes]";
+}
+
+bool is_ours(const MapsEntry& e) {
+    return e.range.begin.value >= GPR_RESERVED_BEGIN && e.range.end.value <= GPR_RESERVED_END;
+}
+
+// A `syscall` instruction in the image: the vdso always has one, for the clocks it cannot serve.
+Result<Address> find_syscall(const std::vector<MapsEntry>& maps, const RemoteMemory& memory) {
+    for (const MapsEntry& e : maps) {
+        if (e.name != "[vdso]") continue;
+        std::vector<unsigned char> text(e.range.size());
+        size_t got = memory.read(e.range.begin, text.data(), text.size());
+        for (size_t i = 0; i + 1 < got; i++) {
+            if (text[i] == 0x0f && text[i + 1] == 0x05) return e.range.begin + i;
+        }
+    }
+    return fail("the program has no vdso to make system calls from (vdso=0 on the kernel command line?)");
+}
+
+std::string comm_of(pid_t pid) {
+    std::ifstream in(fmt::format("/proc/{}/comm", pid));
+    std::string name;
+    std::getline(in, name);
+    return name;
+}
+
+uint64_t caught_signals_of(pid_t pid) {
+    std::ifstream in(fmt::format("/proc/{}/status", pid));
+    std::string line;
+    while (std::getline(in, line)) {
+        if (line.starts_with("SigCgt:")) return std::stoull(line.substr(7), nullptr, 16);
+    }
+    return 0;
+}
+
+}  // namespace
+
+Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
+    // What was there before the exec is gone with the old image: its helpers, its fragment.
+    std::vector<pid_t> helpers;
+    if (process.fragment) {
+        helpers = {process.fragment->puncher_tid(), process.fragment->executor_tid()};
+        end_helpers(process);
+        pager_.remove_fragment(*process.fragment);
+        for (const auto& [begin, m] : process.fragment->space.all()) pager_.discard({m});
+        process.fragment.reset();
+    }
+    thread.stub.reset();
+    thread.remote = thread.in_call = false;
+    process.shares_memory_with = nullptr;
+    process.state = HomeProcess::State::preparing;
+    process.caught_signals = 0;
+    process.executing = false;
+    if (process.started_remotely) co_await end_remotely(process);
+    auto context = capture_context(thread.tid);
+    if (!context) co_return;
+    context->regs.rax = 0;
+    context->regs.orig_rax = ~0UL;
+    auto prepared = co_await prepare(process, thread);
+    if (!prepared) {
+        abandon(fmt::format("cannot split process {}: {}", process.pid,
+                            prepared.error().message()));
+        co_return;
+    }
+    for (pid_t helper : helpers) {
+        co_await thread.stub->call(SYS_wait4, static_cast<uint64_t>(helper), 0,
+                                   0x40000000 /* __WALL */, 0);
+    }
+    co_await cross(process, thread, *context);
+}
+
+Task<void> HomeSession::split_child(pid_t pid) {
+    HomeProcess* process = find_process(pid);
+    if (!process || process->state != HomeProcess::State::native) co_return;
+    if (process->shares_memory_with || process->threads.size() != 1) co_return;
+    HomeThread* thread = process->threads.begin()->second;
+    if (thread->awaited) co_return;
+    trace::interrupt(thread->tid);
+    WaitStatus status = co_await next_stop(*thread);
+    if (status.ended()) co_return;
+    if (status.kind != WaitStatus::Kind::trap_stop) {
+        // Something else came first; the interrupt is still to come and is absorbed.
+        on_wait(pid, status);
+        loop_.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
+    auto context = capture_context(thread->tid);
+    if (!context) co_return;
+    trace::rewind_interrupted_call(context->regs);
+    process->state = HomeProcess::State::preparing;
+    process->caught_signals = caught_signals_of(pid);
+    auto prepared = co_await prepare(*process, *thread);
+    if (!prepared) {
+        abandon(fmt::format("cannot split process {}: {}", pid, prepared.error().message()));
+        co_return;
+    }
+    co_await cross(*process, *thread, *context);
+}
+
+Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, uint64_t a,
+                                          uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                                          uint64_t f) {
+    pid_t tid = thread.tid;
+    auto regs = trace::registers(tid);
+    if (!regs) co_return tl::make_unexpected(regs.error());
+    regs->rax = number, regs->orig_rax = ~0UL;
+    regs->rdi = a, regs->rsi = b, regs->rdx = c, regs->r10 = d, regs->r8 = e, regs->r9 = f;
+    regs->rip = thread.process->syscall_instruction.value;
+    auto set = trace::set_registers(tid, *regs);
+    if (!set) co_return tl::make_unexpected(set.error());
+    trace::single_step(tid);
+    for (;;) {
+        WaitStatus status = co_await next_stop(thread);
+        if (status.ended()) co_return fail(ESRCH, "the program ended while it was being prepared");
+        if (status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP) break;
+        trace::single_step(tid);
+    }
+    auto after = trace::registers(tid);
+    if (!after) co_return tl::make_unexpected(after.error());
+    co_return from_kernel(static_cast<long>(after->rax), "a system call made for the program");
+}
+
+Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread) {
+    uint64_t mask = all_signals;
+    auto context = capture_context(thread.tid);
+    if (!context) co_return tl::make_unexpected(context.error());
+    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &mask);
+
+    auto memory = RemoteMemory::open(process.pid);
+    if (!memory) co_return tl::make_unexpected(memory.error());
+    auto maps = read_maps(process.pid);
+    if (!maps) co_return tl::make_unexpected(maps.error());
+    auto instruction = find_syscall(*maps, *memory);
+    if (!instruction) co_return tl::make_unexpected(instruction.error());
+    process.syscall_instruction = *instruction;
+    auto mailbox = Mailbox::create();
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    process.fragment = std::make_shared<Fragment>(loop_, process.pid, process.pid,
+                                                  std::move(*memory), std::move(*mailbox));
+    auto entered = co_await enter_stub(process, thread);
+    if (!entered) co_return entered;
+    auto opened = co_await open_uffd(process, thread);
+    if (!opened) co_return opened;
+    auto layout = co_await read_layout(process, thread);
+    if (!layout) co_return layout;
+    pager_.add_fragment(*process.fragment);
+    auto started = co_await start_remotely(process);
+    if (!started) co_return started;
+    // The shadow takes the program's mask: the kernel chooses by it who gets a signal.
+    StubThread& stub = *thread.stub;
+    volatile gpr_slot& slot = stub.mailbox().slot(stub.slot());
+    std::memcpy(const_cast<uint8_t*>(slot.scratch), &context->signal_mask, 8);
+    co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, stub.scratch_address().value, 0, 8);
+    process.state = HomeProcess::State::split;
+    co_return Result<void>{};
+}
+
+Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thread) {
+    Fragment& fragment = *process.fragment;
+    struct Part {
+        uint64_t which, address, size;
+        int prot;
+    };
+    for (Part part : {Part{1, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
+                      Part{2, GPR_MAILBOX, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE}}) {
+        auto fd = co_await inject(thread, GPR_PARK, part.which);
+        if (!fd) co_return tl::make_unexpected(fd.error());
+        auto mapped = co_await inject(thread, SYS_mmap, part.address, part.size,
+                                      static_cast<uint64_t>(part.prot),
+                                      MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                                      static_cast<uint64_t>(*fd), 0);
+        if (!mapped) co_return tl::make_unexpected(mapped.error());
+        auto closed = co_await inject(thread, SYS_close, static_cast<uint64_t>(*fd));
+        if (!closed) co_return tl::make_unexpected(closed.error());
+    }
+    auto slot = fragment.mailbox().allocate();
+    if (!slot) co_return tl::make_unexpected(slot.error());
+    thread.stub = std::make_unique<StubThread>(loop_, fragment.mailbox(), *slot);
+    fragment.add_stub_thread(*thread.stub);
+    auto regs = trace::registers(thread.tid);
+    if (!regs) co_return tl::make_unexpected(regs.error());
+    regs->rip = GPR_STUB_CODE;
+    regs->rdi = Mailbox::slot_address(*slot).value;
+    regs->orig_rax = ~0UL;
+    auto set = trace::set_registers(thread.tid, *regs);
+    if (!set) co_return set;
+    trace::resume(thread.tid);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> HomeSession::open_uffd(HomeProcess& process, HomeThread& thread) {
+    StubThread& stub = *thread.stub;
+    int64_t number = co_await stub.call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    if (number == -EPERM) {
+        // A normal user may use the device if the administrator allows it ('gpr setup').
+        volatile gpr_slot& slot = stub.mailbox().slot(stub.slot());
+        const char path[] = "/dev/userfaultfd";
+        std::memcpy(const_cast<uint8_t*>(slot.scratch), path, sizeof path);
+        int64_t device = co_await stub.call(SYS_openat, static_cast<uint64_t>(AT_FDCWD),
+                                            stub.scratch_address().value, O_RDWR | O_CLOEXEC);
+        if (device >= 0) {
+            number = co_await stub.call(SYS_ioctl, static_cast<uint64_t>(device), 0xaa00,
+                                        O_CLOEXEC | O_NONBLOCK);
+            co_await stub.call(SYS_close, static_cast<uint64_t>(device));
+        }
+    }
+    auto checked = from_kernel(number, "userfaultfd is refused; 'gpr setup' as root grants it");
+    if (!checked) co_return tl::make_unexpected(checked.error());
+    Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+    Fd uffd(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), number, 0)));
+    if (!uffd) co_return fail(errno, "cannot take over the program's userfaultfd");
+    auto adopted = process.fragment->adopt_uffd(std::move(uffd));
+    if (!adopted) co_return adopted;
+    co_return co_await process.fragment->start_helpers(stub, static_cast<int>(number), 0, 0, false);
+}
+
+Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& thread) {
+    Fragment& fragment = *process.fragment;
+    auto maps = read_maps(process.pid);
+    if (!maps) co_return tl::make_unexpected(maps.error());
+    for (const MapsEntry& e : *maps) {
+        if (e.name != "[stack]") continue;
+        // Full size now, by touching its far end: at the acceptor it cannot grow.
+        rlimit limit{};
+        prlimit(process.pid, RLIMIT_STACK, nullptr, &limit);
+        uint64_t size = std::min<uint64_t>(limit.rlim_cur, largest_stack);
+        if (size > e.range.size()) {
+            uint64_t far = e.range.end.value - size + page_size;
+            co_await thread.stub->call(SYS_time, far);
+        }
+    }
+    maps = read_maps(process.pid);
+    if (!maps) co_return tl::make_unexpected(maps.error());
+    for (const MapsEntry& e : *maps) {
+        if (is_kernel_page(e) || is_ours(e)) continue;
+        Mapping m;
+        m.range = e.range;
+        m.prot = e.prot;
+        m.shared = e.shared;
+        m.file = e.inode != 0;
+        m.object = new_object(directory_node);
+        if (e.inode != 0 || e.shared) {
+            m.backing = Backing::native_file;
+            if (!e.shared && (e.prot & PROT_WRITE)) {
+                auto made = co_await make_anonymous(process, m);
+                if (!made) co_return made;
+            }
+        }
+        if (m.backing == Backing::anonymous && !m.registered) {
+            if (fragment.register_range(m.range)) {
+                m.registered = true;
+            } else {
+                m.backing = Backing::native_file;
+            }
+        }
+        fragment.space.map(std::move(m));
+    }
+    int64_t end = co_await thread.stub->call(SYS_brk, 0);
+    process.break_begin = process.break_end = static_cast<uint64_t>(end);
+    if (Mapping* heap = fragment.space.find({process.break_end - 1})) {
+        process.break_begin = heap->range.begin.value;
+    }
+    co_return Result<void>{};
+}
+
+// Private file memory that the program may write cannot be watched; a copy of it can.
+Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& mapping) {
+    Fragment& fragment = *process.fragment;
+    uint64_t pages = mapping.range.size() / page_size;
+    Fragment::Taken content = fragment.peek(mapping.range.begin, pages);
+    int64_t mapped = co_await fragment.executor().call(
+        SYS_mmap, mapping.range.begin.value, mapping.range.size(),
+        static_cast<uint64_t>(mapping.prot), MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+        ~0UL, 0);
+    auto checked = from_kernel(mapped, "cannot copy the program's private file memory");
+    if (!checked) co_return tl::make_unexpected(checked.error());
+    for (uint64_t i = 0; i < pages; i++) {
+        if (content.results[i] != 1) continue;
+        fragment.memory().write(mapping.range.begin + i * page_size,
+                                content.bytes.data() + i * page_size, page_size);
+    }
+    auto registered = fragment.register_range(mapping.range);
+    if (!registered) co_return registered;
+    mapping.backing = Backing::anonymous;
+    mapping.registered = true;
+    co_return Result<void>{};
+}
+
+Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
+    if (!link_open_) co_return fail("the acceptor is gone");
+    Fragment& fragment = *process.fragment;
+    FrameBuilder frame;
+    auto start = frame.session().initProcessStart();
+    start.setPid(process.pid);
+    start.setName(comm_of(process.pid));
+    auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
+    unsigned i = 0;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        auto view = list[i++];
+        view.setBegin(m.range.begin.value);
+        view.setEnd(m.range.end.value);
+        view.setProt(static_cast<uint32_t>(m.prot));
+        view.setShared(m.shared);
+        view.setFile(m.file);
+        view.setObject(m.object);
+        view.setObjectPage(m.object_page);
+    }
+    auto maps = read_maps(process.pid);
+    if (!maps) co_return tl::make_unexpected(maps.error());
+    for (const MapsEntry& e : *maps) {
+        if (e.name.starts_with("[vvar") && start.getVdsoBegin() == 0) {
+            start.setVdsoBegin(e.range.begin.value);
+        }
+        if (e.name == "[vdso]") start.setVdsoEnd(e.range.end.value);
+    }
+    std::vector<std::pair<int, std::array<uint64_t, 4>>> actions;
+    StubThread* stub = fragment.stub_thread(0);
+    for (int signal = 1; stub && signal <= 64; signal++) {
+        if (!(process.caught_signals >> (signal - 1) & 1)) continue;
+        int64_t got = co_await stub->call(SYS_rt_sigaction, static_cast<uint64_t>(signal), 0,
+                                          stub->scratch_address().value, 8);
+        if (got != 0) continue;
+        std::array<uint64_t, 4> action;
+        std::memcpy(action.data(), const_cast<uint8_t*>(stub->mailbox().slot(0).scratch), 32);
+        actions.emplace_back(signal, action);
+    }
+    auto out = start.initActions(static_cast<unsigned>(actions.size()));
+    for (unsigned k = 0; k < actions.size(); k++) {
+        out[k].setSignal(static_cast<uint32_t>(actions[k].first));
+        out[k].setAction({reinterpret_cast<const uint8_t*>(actions[k].second.data()), 32});
+    }
+    auto pending = std::make_unique<PendingStart>(loop_);
+    PendingStart& wait = *pending;
+    starting_[process.pid] = std::move(pending);
+    process.started_remotely = true;
+    link_.send(frame, Priority::urgent);
+    std::string error = co_await wait.done;
+    starting_.erase(process.pid);
+    if (!error.empty()) co_return fail("the acceptor could not make the process: " + error);
+    co_return Result<void>{};
+}
+
+Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
+                              const ThreadContext& context) {
+    FrameBuilder frame;
+    auto crossing = frame.session().initCrossing();
+    crossing.setPid(process.pid);
+    crossing.setTid(thread.tid);
+    crossing.setRegisters(
+        {reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
+    crossing.setSignalMask(context.signal_mask);
+    StubThread& stub = *thread.stub;
+    int64_t got = co_await stub.call(SYS_sigaltstack, 0, stub.scratch_address().value);
+    if (got == 0) {
+        const uint8_t* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+        crossing.setAltStack({stack, sizeof(stack_t)});
+    }
+    frame.add_raw({context.xstate.data(), context.xstate.size()});
+    thread.remote = true;
+    stats_.crossings++;
+    link_.send(frame, Priority::urgent);
+}
+
+}  // namespace gpr

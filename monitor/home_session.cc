@@ -1,0 +1,252 @@
+#include "monitor/home_session.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "monitor/page_wire.h"
+#include "syscall/park.h"
+
+namespace gpr {
+
+HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
+                         Fd stub_code)
+    : loop_(loop), waits_(waits), link_(link), options_(options), stub_code_(std::move(stub_code)),
+      pager_(directory_node, loop, &directory_,
+             [this](NodeId, bool bulk, const Message& message) {
+                 FrameBuilder frame;
+                 encode_pages(frame, message);
+                 link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
+             }),
+      metadata_(loop), remote_changed_(loop) {
+    link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
+    link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
+}
+
+void HomeSession::start(pid_t root, Fd listener) {
+    started_at_ns_ = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+    auto process = std::make_unique<HomeProcess>();
+    process->pid = root;
+    process->is_root = true;
+    HomeProcess& p = *process;
+    processes_[root] = std::move(process);
+    watch(add_thread(p, root));
+    notifier_ = std::make_unique<Notifier>(loop_, std::move(listener),
+                                           [this](const Notification& n) { on_notification(n); });
+}
+
+HomeThread& HomeSession::add_thread(HomeProcess& process, pid_t tid) {
+    auto thread = std::make_unique<HomeThread>();
+    thread->tid = tid;
+    thread->process = &process;
+    HomeThread& t = *thread;
+    process.threads[tid] = &t;
+    threads_[tid] = std::move(thread);
+    return t;
+}
+
+void HomeSession::watch(HomeThread& thread) {
+    pid_t tid = thread.tid;
+    waits_.set_handler(tid, [this, tid](WaitStatus status) { on_wait(tid, status); });
+}
+
+HomeThread* HomeSession::find_thread(pid_t pid, pid_t tid) {
+    auto it = threads_.find(tid);
+    return it != threads_.end() && it->second->process->pid == pid ? it->second.get() : nullptr;
+}
+
+HomeProcess* HomeSession::find_process(pid_t pid) {
+    auto it = processes_.find(pid);
+    return it == processes_.end() ? nullptr : it->second.get();
+}
+
+Task<WaitStatus> HomeSession::next_stop(HomeThread& thread) {
+    OneShot<WaitStatus> stop(loop_);
+    thread.awaited = &stop;
+    WaitStatus status = co_await stop;
+    co_return status;
+}
+
+void HomeSession::on_wait(pid_t tid, WaitStatus status) {
+    auto it = threads_.find(tid);
+    if (it == threads_.end()) return;
+    HomeThread& thread = *it->second;
+    if (thread.awaited) {
+        // Whoever drives this thread wants to know; a death is everybody's business.
+        std::exchange(thread.awaited, nullptr)->set(status);
+        if (!status.ended()) return;
+    }
+    switch (status.kind) {
+        case WaitStatus::Kind::exited:
+        case WaitStatus::Kind::killed: on_end(thread); return;
+        case WaitStatus::Kind::signal_stop: on_signal(thread, status.value); return;
+        case WaitStatus::Kind::event: on_event(thread, status.value); return;
+        case WaitStatus::Kind::group_stop: trace::stay_stopped(tid); return;
+        case WaitStatus::Kind::trap_stop:
+        case WaitStatus::Kind::syscall_stop: trace::resume(tid); return;
+    }
+}
+
+void HomeSession::on_event(HomeThread& thread, int event) {
+    switch (event) {
+        case PTRACE_EVENT_CLONE:
+        case PTRACE_EVENT_FORK:
+        case PTRACE_EVENT_VFORK: on_birth(thread, event); return;
+        case PTRACE_EVENT_EXEC: spawn(begin_image(*thread.process, thread)); return;
+        case PTRACE_EVENT_EXIT: spawn(finish(*thread.process, thread)); return;
+        default: trace::resume(thread.tid); return;
+    }
+}
+
+void HomeSession::on_birth(HomeThread& parent, int event) {
+    auto message = trace::event_message(parent.tid);
+    if (!message) return;
+    auto tid = static_cast<pid_t>(*message);
+    HomeProcess& parents = *parent.process;
+    auto birth = births_.find(parent.tid);
+    bool planned = birth != births_.end();  // a fork that a remote thread asked for
+    bool in_same_process = access(fmt::format("/proc/{}/task/{}", parents.pid, tid).c_str(), F_OK) == 0;
+    bool helper = parents.state == HomeProcess::State::preparing && !planned;
+    if (in_same_process || helper) {
+        HomeThread& child = add_thread(parents, tid);
+        child.helper = helper;
+        watch(child);
+    } else {
+        auto process = std::make_unique<HomeProcess>();
+        HomeProcess& child = *process;
+        child.pid = tid;
+        bool shares = planned ? birth->second.shares_memory : event == PTRACE_EVENT_VFORK;
+        if (shares) child.shares_memory_with = &parents;
+        child.caught_signals = parents.caught_signals;
+        processes_[tid] = std::move(process);
+        HomeThread& first = add_thread(child, tid);
+        if (planned) {
+            ThreadContext context = std::move(birth->second.context);
+            births_.erase(birth);
+            spawn([](HomeSession& self, HomeThread& t, ThreadContext c) -> Task<void> {
+                WaitStatus status = co_await self.next_stop(t);
+                if (status.ended()) co_return;
+                apply_context(t.tid, c);
+                trace::resume(t.tid);
+            }(*this, first, std::move(context)));
+        }
+        watch(first);
+        if (!child.shares_memory_with) {
+            loop_.after(std::chrono::milliseconds(30), [this, tid] { spawn(split_child(tid)); });
+        }
+    }
+    trace::resume(parent.tid);
+}
+
+void HomeSession::on_end(HomeThread& thread) {
+    pid_t tid = thread.tid;
+    HomeProcess& process = *thread.process;
+    if (thread.stub) thread.stub->on_death();
+    if (process.fragment) {
+        if (process.fragment->has_helpers()) {
+            if (tid == process.fragment->puncher_tid()) process.fragment->puncher().on_death();
+            if (tid == process.fragment->executor_tid()) process.fragment->executor().on_death();
+        }
+    }
+    pager_.on_thread_gone(tid);
+    waits_.remove_handler(tid);
+    process.threads.erase(tid);
+    // Coroutines that wait for the stub run once more before the thread's record goes.
+    std::shared_ptr<HomeThread> dying = std::move(threads_[tid]);
+    threads_.erase(tid);
+    loop_.after(std::chrono::seconds(1), [dying] {});
+    bool alone = true;
+    for (auto& [other, t] : process.threads) alone = alone && t->helper;
+    if (!alone) return;
+    end_helpers(process);
+    if (!process.threads.empty()) return;
+    if (process.fragment) pager_.remove_fragment(*process.fragment);
+    if (process.started_remotely) spawn(end_remotely(process));
+    pid_t pid = process.pid;
+    std::shared_ptr<HomeProcess> gone = std::move(processes_[pid]);
+    processes_.erase(pid);
+    loop_.after(std::chrono::seconds(1), [gone] {});
+    if (processes_.empty()) {
+        link_.close("the program has ended");
+        loop_.stop();
+    }
+}
+
+void HomeSession::on_notification(const Notification& n) {
+    auto it = threads_.find(n.tid);
+    if (it == threads_.end()) {
+        notifier_->let_it_run(n.id);
+        return;
+    }
+    HomeThread& thread = *it->second;
+    HomeProcess& process = *thread.process;
+    if (n.number != gpr_park_number) {
+        // Children that are not split do as they like; a split process's program is not here.
+        notifier_->let_it_run(n.id);
+        return;
+    }
+    if (n.instruction_pointer >> 32 != GPR_STUB_HIGH_WORD) {
+        bool ours = process.state == HomeProcess::State::preparing && process.fragment;
+        if (ours && n.args[0] == 1) {
+            notifier_->reply_with_fd(n.id, stub_code_.get());
+        } else if (ours && n.args[0] == 2) {
+            notifier_->reply_with_fd(n.id, process.fragment->mailbox().memfd());
+        } else {
+            notifier_->reply_error(n.id, ENOSYS);
+        }
+        return;
+    }
+    auto slot = Mailbox::index_of({n.args[0]});
+    StubThread* stub = slot && process.fragment ? process.fragment->stub_thread(*slot) : nullptr;
+    if (!stub) {
+        notifier_->reply_error(n.id, ENOSYS);
+        return;
+    }
+    stub->on_park(*notifier_, n.id);
+}
+
+void HomeSession::on_frame(ReceivedFrame&& received) {
+    auto frame = std::make_shared<ReceivedFrame>(std::move(received));
+    auto session = frame->session();
+    switch (session.which()) {
+        case wire::SessionMessage::PROCESS_STARTED: {
+            auto it = starting_.find(session.getProcessStarted().getPid());
+            if (it == starting_.end()) return;
+            it->second->done.set(session.getProcessStarted().getError());
+            return;
+        }
+        case wire::SessionMessage::PROCESS_GONE: {
+            auto gone = session.getProcessGone();
+            stats_.remote_cpu_ns += gone.getCpuNs();
+            stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut()};
+            stats_.calls_home = gone.getCallsHome();
+            stats_.calls_native = gone.getCallsNative();
+            auto it = ending_.find(gone.getPid());
+            if (it != ending_.end()) it->second->set(true);
+            return;
+        }
+        case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
+        case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
+        case wire::SessionMessage::SIGNAL: on_remote_signal(frame); return;
+        case wire::SessionMessage::PAGES: {
+            auto message = decode_pages(frame);
+            if (!message) {
+                link_.close(message.error().message());
+                return;
+            }
+            spawn([](HomeSession& self, Message m) -> Task<void> {
+                auto guard = co_await self.metadata_.lock();
+                guard.release();
+                self.pager_.on_message(1, std::move(m));
+            }(*this, std::move(*message)));
+            return;
+        }
+        default: return;
+    }
+}
+
+void HomeSession::on_link_closed(const Error& reason) {
+    link_open_ = false;
+    if (!processes_.empty()) abandon(fmt::format("lost the acceptor: {}", reason.message()));
+}
+
+}  // namespace gpr

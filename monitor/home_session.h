@@ -1,0 +1,127 @@
+// The session as node 0 runs it: the process tree, its threads' shadows, and the directory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "mm/page_directory.h"
+#include "monitor/exec_options.h"
+#include "monitor/home_process.h"
+#include "monitor/pager.h"
+#include "monitor/ptrace.h"
+#include "syscall/marshal.h"
+#include "transport/link.h"
+
+namespace gpr {
+
+struct SessionStats {
+    uint64_t crossings = 0;
+    uint64_t calls_native = 0;    // of threads at an acceptor that its worker saw
+    uint64_t calls_fd_owner = 0;
+    uint64_t calls_home = 0;
+    uint64_t remote_cpu_ns = 0;
+    PagerStats remote_pages;
+};
+
+class HomeSession {
+public:
+    HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options, Fd stub_code);
+
+    // root is seized, has the filter and is about to exec.
+    void start(pid_t root, Fd listener);
+    // The reason the session failed; empty if it did not.
+    [[nodiscard]] const std::string& failure() const { return failure_; }
+
+private:
+    using Frame = std::shared_ptr<ReceivedFrame>;
+
+    // --- events (home_session.cc) ---
+    void on_wait(pid_t tid, WaitStatus status);
+    void on_event(HomeThread& thread, int event);
+    void on_birth(HomeThread& parent, int event);
+    void on_end(HomeThread& thread);
+    void on_notification(const Notification& n);
+    void on_frame(ReceivedFrame&& frame);
+    void on_link_closed(const Error& reason);
+    void watch(HomeThread& thread);
+    HomeThread& add_thread(HomeProcess& process, pid_t tid);
+    Task<WaitStatus> next_stop(HomeThread& thread);
+    HomeThread* find_thread(pid_t pid, pid_t tid);
+    HomeProcess* find_process(pid_t pid);
+
+    // --- making a process split (home_prepare.cc) ---
+    Task<void> begin_image(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> prepare(HomeProcess& process, HomeThread& thread);
+    Task<Result<int64_t>> inject(HomeThread& thread, uint64_t number, uint64_t a = 0,
+                                 uint64_t b = 0, uint64_t c = 0, uint64_t d = 0, uint64_t e = 0,
+                                 uint64_t f = 0);
+    Task<Result<void>> enter_stub(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> open_uffd(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> read_layout(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping);
+    Task<Result<void>> start_remotely(HomeProcess& process);
+    Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
+    Task<void> split_child(pid_t pid);
+
+    // --- forwarded calls (home_calls.cc) ---
+    Task<void> serve_call(Frame frame);
+    Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
+    void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
+
+    // --- processes and threads (home_spawn.cc) ---
+    Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
+    Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> finish(HomeProcess& process, HomeThread& thread);
+    Task<void> end_remotely(HomeProcess& process);
+    void end_helpers(HomeProcess& process);
+    void abandon(const std::string& why);
+    void force_exit(HomeThread& thread);
+    void write_stats(int exit_status);
+
+    // --- memory (home_memory.cc) ---
+    Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> apply_mapping(Frame frame);
+    void announce(HomeProcess& process, const Mapping& mapping);
+    void announce_gone(HomeProcess& process, Range range);
+    ObjectId new_object(NodeId birth);
+
+    // --- signals (home_signals.cc) ---
+    void on_signal(HomeThread& thread, int signal);
+    void note_action(HomeProcess& process, const MarshalledCall& call);
+    void on_remote_signal(Frame frame);
+
+    Loop& loop_;
+    Waits& waits_;
+    Link& link_;
+    const ExecOptions& options_;
+    Fd stub_code_;
+    PageDirectory directory_;
+    Pager pager_;
+    std::unique_ptr<Notifier> notifier_;
+    std::unordered_map<pid_t, std::unique_ptr<HomeProcess>> processes_;
+    std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads_;
+    AsyncMutex metadata_;  // held while a change of an address space is being applied
+    Signal remote_changed_;
+    struct PendingStart {
+        OneShot<std::string> done;
+        explicit PendingStart(Scheduler& s) : done(s) {}
+    };
+    std::map<pid_t, std::unique_ptr<PendingStart>> starting_;
+    std::map<pid_t, std::unique_ptr<OneShot<bool>>> ending_;
+    struct Birth {
+        ThreadContext context;
+        bool shares_memory = false;
+    };
+    std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
+    SessionStats stats_;
+    std::string failure_;
+    ObjectId next_object_ = 1;
+    uint64_t started_at_ns_ = 0;
+    bool link_open_ = true;
+};
+
+}  // namespace gpr

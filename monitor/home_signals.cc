@@ -1,0 +1,71 @@
+// Signals arrive at home and are delivered where the thread is.
+
+#include <sys/syscall.h>
+
+#include <cstring>
+
+#include "monitor/home_session.h"
+
+namespace gpr {
+
+namespace {
+constexpr bool in_set(uint64_t set, int signal) { return set >> (signal - 1) & 1; }
+}  // namespace
+
+void HomeSession::on_signal(HomeThread& thread, int signal) {
+    HomeProcess& process = *thread.process;
+    // Without a handler the kernel here does the right thing to the whole process: it ignores,
+    // stops or ends it, and the parent sees the right status.
+    if (!thread.remote || !in_set(process.caught_signals, signal)) {
+        trace::resume(thread.tid, signal);
+        return;
+    }
+    auto info = trace::signal_info(thread.tid);
+    if (!info) return;
+    if (thread.in_call) {
+        // The call's own restart code travels with the signal; the kernel there decides.
+        auto regs = trace::registers(thread.tid);
+        bool interrupted = regs && static_cast<long>(regs->orig_rax) >= 0 &&
+                           regs->orig_rax != GPR_PARK &&
+                           trace::is_restart(static_cast<long>(regs->rax));
+        if (interrupted) {
+            regs->orig_rax = ~0UL;
+            trace::set_registers(thread.tid, *regs);
+        }
+        thread.interruptions.push_back(*info);
+    } else {
+        FrameBuilder frame;
+        auto delivery = frame.session().initSignal();
+        delivery.setPid(process.pid);
+        delivery.setTid(thread.tid);
+        delivery.setInfo({reinterpret_cast<const uint8_t*>(&*info), sizeof *info});
+        link_.send(frame, Priority::urgent);
+    }
+    trace::resume(thread.tid);
+}
+
+void HomeSession::note_action(HomeProcess& process, const MarshalledCall& call) {
+    if (call.in_bytes.size() < sizeof(uint64_t) || call.args[1] == 0) return;
+    auto signal = static_cast<int>(call.args[0]);
+    if (signal < 1 || signal > 64) return;
+    uint64_t handler;
+    std::memcpy(&handler, call.in_bytes.data(), sizeof handler);
+    uint64_t bit = 1ULL << (signal - 1);
+    if (handler > 1) {
+        process.caught_signals |= bit;
+    } else {
+        process.caught_signals &= ~bit;
+    }
+}
+
+void HomeSession::on_remote_signal(Frame frame) {
+    auto delivery = frame->session().getSignal();
+    HomeThread* thread = find_thread(delivery.getPid(), delivery.getTid());
+    if (!thread || delivery.getInfo().size() != sizeof(siginfo_t)) return;
+    siginfo_t info;
+    std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
+    // The program dies of it there; here it must be seen to die of the same.
+    syscall(SYS_tgkill, delivery.getPid(), delivery.getTid(), info.si_signo);
+}
+
+}  // namespace gpr

@@ -1,0 +1,188 @@
+// Threads and processes begin and end.
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "monitor/home_session.h"
+#include "monitor/stats_report.h"
+
+namespace gpr {
+
+namespace {
+constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
+constexpr std::chrono::seconds exit_patience{2};      // until SIGKILL
+}  // namespace
+
+// The acceptor starts the thread that runs; here its shadow is born, straight into the stub.
+Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto slot = fragment->mailbox().allocate();
+    if (!slot) {
+        reply(thread, -EAGAIN);
+        co_return;
+    }
+    auto stub = std::make_unique<StubThread>(loop_, fragment->mailbox(), *slot);
+    fragment->mailbox().prepare_birth(*slot);
+    fragment->add_stub_thread(*stub);
+    constexpr uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                               CLONE_SYSVSEM;
+    uint64_t stack = Mailbox::stack_top(*slot).value - 8;
+    int64_t tid = co_await thread.stub->call(SYS_clone, flags, stack);
+    HomeThread* born = tid > 0 ? find_thread(process.pid, static_cast<pid_t>(tid)) : nullptr;
+    if (!born) {
+        fragment->remove_stub_thread(*stub);
+        fragment->mailbox().release(*slot);
+        if (tid != thread_gone) reply(thread, tid > 0 ? -EAGAIN : tid);
+        co_return;
+    }
+    born->stub = std::move(stub);
+    born->remote = true;
+    reply(thread, tid);
+}
+
+// fork, vfork, posix_spawn: the child begins here, where its memory and its parent are.
+Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto call = frame->session().getCall();
+    auto args = call.getArgs();  // as clone's: flags, stack, parent_tid, child_tid, tls
+    uint64_t flags = args[0];
+    if (call.getRegisters().size() != sizeof(user_regs_struct)) {
+        link_.close("the acceptor asked for a process without its registers");
+        co_return;
+    }
+    Birth birth;
+    birth.shares_memory = (flags & CLONE_VM) != 0;
+    ThreadContext& child = birth.context;
+    std::memcpy(&child.regs, call.getRegisters().begin(), sizeof child.regs);
+    auto xstate = reinterpret_cast<const std::byte*>(call.getExtendedState().begin());
+    child.xstate.assign(xstate, xstate + call.getExtendedState().size());
+    child.signal_mask = call.getSignalMask();
+    child.regs.rax = 0;
+    child.regs.orig_rax = ~0UL;
+    if (args[1] != 0) child.regs.rsp = args[1];
+    if (flags & CLONE_SETTLS) child.regs.fs_base = args[4];
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (!birth.shares_memory) co_await pager_.collect(*fragment, Access::read);
+    births_[thread.tid] = std::move(birth);
+    // Its stack and registers are set before it runs; until then any stack will do.
+    uint64_t stack = flags & CLONE_VM ? Mailbox::stack_top(thread.stub->slot()).value - 512 : 0;
+    int64_t result = co_await thread.stub->call(SYS_clone, flags & ~uint64_t{CLONE_SETTLS}, stack,
+                                                args[2], args[3], 0);
+    births_.erase(thread.tid);
+    if (result != thread_gone) reply(thread, result);
+}
+
+void HomeSession::end_helpers(HomeProcess& process) {
+    if (!process.fragment || !process.fragment->has_helpers()) return;
+    kill(process.fragment->puncher_tid(), SIGKILL);
+    kill(process.fragment->executor_tid(), SIGKILL);
+}
+
+Task<void> HomeSession::end_remotely(HomeProcess& process) {
+    process.started_remotely = false;
+    if (!link_open_) co_return;
+    pid_t pid = process.pid;
+    ending_[pid] = std::make_unique<OneShot<bool>>(loop_);
+    OneShot<bool>& gone = *ending_[pid];
+    FrameBuilder frame;
+    frame.session().initProcessEnd().setPid(pid);
+    link_.send(frame, Priority::urgent);
+    auto timer = loop_.after(acceptor_patience, [&gone] { gone.set(false); });
+    bool in_time = co_await gone;
+    loop_.cancel(timer);
+    ending_.erase(pid);
+    if (!in_time) link_.close("it did not end a process in time");
+}
+
+// The thread is at its very end, its memory and descriptors still there: the last moment before
+// anybody can see that the process has ended.
+Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
+    pid_t tid = thread.tid;
+    bool last = tid == process.pid && !process.executing;
+    if (last && process.fragment) {
+        process.state = HomeProcess::State::ending;
+        if (process.started_remotely) co_await end_remotely(process);
+        end_helpers(process);
+    }
+    if (last && process.is_root) {
+        auto status = trace::event_message(tid);
+        int raw = status ? static_cast<int>(*status) : 0;
+        write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
+    }
+    trace::resume(tid);
+}
+
+void HomeSession::write_stats(int exit_status) {
+    if (!options_.stats.enabled) return;
+    uint64_t now = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+    PagerStats pages = pager_.stats();
+    StatsReport report;
+    report.exit_status = exit_status;
+    report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
+    report.crossings = stats_.crossings;
+    report.calls_native = stats_.calls_native;
+    report.calls_fd_owner = stats_.calls_fd_owner;
+    report.calls_home = stats_.calls_home;
+    report.home_cpu_s = 0;
+    report.home = pages;
+    report.remote = stats_.remote_pages;
+    report.remote_cpu_s = static_cast<double>(stats_.remote_cpu_ns) / 1e9;
+    report.bytes_in = link_.stats().bytes_in;
+    report.bytes_out = link_.stats().bytes_out;
+    report.write(options_.stats.file);
+}
+
+// gpr cannot go on: every process of the session ends with status 125, and the user is told why.
+void HomeSession::abandon(const std::string& why) {
+    if (!failure_.empty()) return;
+    failure_ = why;
+    std::string line = "gpr: " + why + "\n";
+    [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, line.data(), line.size());
+    std::vector<HomeThread*> victims;
+    for (auto& [pid, process] : processes_) {
+        process->started_remotely = false;
+        if (process->state == HomeProcess::State::native) {
+            kill(pid, SIGKILL);
+            continue;
+        }
+        for (auto& [tid, thread] : process->threads) {
+            if (!thread->helper) {
+                victims.push_back(thread);
+                break;
+            }
+        }
+    }
+    for (HomeThread* thread : victims) force_exit(*thread);
+    loop_.after(exit_patience, [this] {
+        for (auto& [pid, process] : processes_) kill(pid, SIGKILL);
+    });
+    if (processes_.empty()) loop_.stop();
+}
+
+void HomeSession::force_exit(HomeThread& thread) {
+    spawn([](HomeSession& self, pid_t tid) -> Task<void> {
+        auto it = self.threads_.find(tid);
+        if (it == self.threads_.end()) co_return;
+        HomeThread& victim = *it->second;
+        auto regs = trace::registers(tid);
+        if (!regs) {  // it runs: stop it first
+            trace::interrupt(tid);
+            WaitStatus status = co_await self.next_stop(victim);
+            if (status.ended()) co_return;
+            regs = trace::registers(tid);
+        }
+        if (!regs) co_return;
+        regs->rip = victim.process->syscall_instruction.value;
+        regs->orig_rax = ~0UL;
+        regs->rax = SYS_exit_group;
+        regs->rdi = exit_gpr_failed;
+        trace::set_registers(tid, *regs);
+        trace::resume(tid);
+    }(*this, thread.tid));
+}
+
+}  // namespace gpr

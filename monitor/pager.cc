@@ -1,0 +1,414 @@
+#include "monitor/pager.h"
+
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gpr {
+
+namespace {
+constexpr uint32_t file_ahead = 15;  // pages: text and data of files are read in order
+}
+
+Pager::Pager(NodeId self, Loop& loop, PageDirectory* directory, Send send)
+    : self_(self), loop_(loop), directory_(directory), send_(std::move(send)), agent_(self) {}
+
+uint64_t Pager::now() const {
+    return static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+}
+
+PagerStats Pager::stats() const {
+    const AgentStats& s = agent_.stats();
+    return {faults_, s.pages_in, s.pages_out};
+}
+
+void Pager::add_fragment(Fragment& fragment) {
+    fragments_[&fragment] =
+        loop_.watch(fragment.uffd(), POLLIN, [this, &fragment](uint32_t) { read_faults(fragment); });
+}
+
+void Pager::remove_fragment(Fragment& fragment) { fragments_.erase(&fragment); }
+
+void Pager::add_object(ObjectId object, NodeId birth) {
+    births_[object] = birth;
+    agent_.add_object(object, birth);
+    if (directory_) directory_->add_object(object, birth);
+}
+
+void Pager::discard(const std::vector<Mapping>& pieces) {
+    for (const Mapping& m : pieces) {
+        uint64_t pages = m.range.size() / page_size;
+        agent_.drop(m.object, m.object_page, pages);
+        if (directory_) directory_->drop(m.object, m.object_page, pages);
+    }
+    settle();
+}
+
+void Pager::on_message(NodeId from, Message message) {
+    if (directory_) {
+        directory_->on_message(from, std::move(message), now());
+    } else {
+        agent_.on_message(std::move(message), now());
+    }
+    settle();
+}
+
+void Pager::on_progress(Tid tid) {
+    agent_.on_progress(tid, now());
+    settle();
+}
+
+void Pager::on_thread_gone(Tid tid) {
+    agent_.on_thread_gone(tid, now());
+    settle();
+}
+
+void Pager::read_faults(Fragment& fragment) {
+    uffd_msg messages[32];
+    for (;;) {
+        ssize_t got = ::read(fragment.uffd(), messages, sizeof messages);
+        if (got <= 0) return;
+        size_t count = static_cast<size_t>(got) / sizeof messages[0];
+        for (size_t i = 0; i < count; i++) {
+            const uffd_msg& m = messages[i];
+            if (m.event != UFFD_EVENT_PAGEFAULT) continue;
+            uint64_t flags = m.arg.pagefault.flags;
+            faults_++;
+            on_fault(fragment, {m.arg.pagefault.address & page_mask},
+                     (flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0,
+                     static_cast<Tid>(m.arg.pagefault.feat.ptid));
+        }
+        settle();
+        if (count < std::size(messages)) return;
+    }
+}
+
+void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
+    Mapping* mapping = fragment.space.find(at);
+    if (!mapping) {
+        fragment.wake({at, at + page_size});
+        return;
+    }
+    Fault fault;
+    fault.key = mapping->key(at);
+    fault.access = write ? Access::write : Access::read;
+    fault.tid = tid;
+    fault.ahead_limit = static_cast<uint32_t>(
+        std::min<uint64_t>((mapping->range.end - at) / page_size - 1, max_run_pages));
+    fault.ahead = mapping->file ? std::min(file_ahead, fault.ahead_limit) : 0;
+    agent_.on_fault(fault, now());
+}
+
+void Pager::settle() {
+    if (settling_) return;
+    settling_ = true;
+    for (;;) {
+        agent_.drain(actions_);
+        if (actions_.empty() && directory_) directory_->drain(actions_);
+        if (actions_.empty()) break;
+        auto batch = std::move(actions_);
+        actions_ = {};
+        for (const Action& action : batch) {
+            std::visit([this](const auto& a) { run(a); }, action);
+        }
+    }
+    settling_ = false;
+    arm_timer();
+}
+
+void Pager::arm_timer() {
+    uint64_t due = agent_.next_deadline();
+    if (due == timer_due_) return;
+    if (timer_ != 0) loop_.cancel(timer_);
+    timer_ = 0;
+    timer_due_ = due;
+    if (due == ~0ULL) return;
+    uint64_t t = now();
+    timer_ = loop_.after(std::chrono::nanoseconds(due > t ? due - t : 0), [this] {
+        timer_ = 0;
+        timer_due_ = ~0ULL;
+        agent_.on_timer(now());
+        settle();
+    });
+}
+
+std::vector<Pager::Place> Pager::places(PageKey key) {
+    std::vector<Place> found;
+    for (auto& [fragment, watch] : fragments_) {
+        if (auto at = fragment->space.address_of(key)) {
+            found.push_back({fragment, *at, fragment->space.find(*at)});
+        }
+    }
+    return found;
+}
+
+std::vector<Pager::Piece> Pager::pieces(const PageRun& run) {
+    std::vector<Piece> found;
+    for (uint32_t i = 0; i < run.count;) {
+        uint32_t step = 1;
+        for (const Place& p : places(run[i])) {
+            uint64_t left = (p.mapping->range.end - p.address) / page_size;
+            auto count = static_cast<uint32_t>(std::min<uint64_t>(run.count - i, left));
+            found.push_back({p.fragment, p.mapping, p.address, i, count});
+            step = count;
+        }
+        i += step;
+    }
+    return found;
+}
+
+Result<void> Pager::ensure_registered(Fragment& fragment, Mapping& mapping) {
+    if (mapping.registered || mapping.backing == Backing::native_file) return {};
+    GPR_CHECK(fragment.register_range(mapping.range));
+    mapping.registered = true;
+    return {};
+}
+
+void Pager::materialise(Fragment& fragment, Mapping& mapping, Address at) {
+    if (mapping.backing == Backing::native_file) return;
+    if (!mapping.content) {
+        fragment.install_zero(at, 1, true);
+        return;
+    }
+    std::vector<std::byte> page(page_size);
+    uint64_t offset = mapping.content_offset + (at - mapping.range.begin);
+    if (pread(mapping.content->get(), page.data(), page_size, static_cast<off_t>(offset)) < 0) {
+        return;  // beyond the end of the file: zeros
+    }
+    fragment.install(at, page, true);
+}
+
+void Pager::run(const Install& action) {
+    for (const Piece& p : pieces(action.run)) {
+        bool writable = action.presence == Presence::exclusive;
+        if (p.mapping->backing == Backing::native_file) {
+            for (uint32_t i = 0; i < p.count; i++) {
+                const PageContent& c = action.contents[p.first + i];
+                Address at = p.address + i * page_size;
+                if (c.kind == ContentKind::data) {
+                    p.fragment->memory().write(at, c.bytes.get(), page_size);
+                }
+            }
+            continue;
+        }
+        ensure_registered(*p.fragment, *p.mapping);
+        for (uint32_t i = 0; i < p.count; i++) {
+            const PageContent& c = action.contents[p.first + i];
+            Address at = p.address + i * page_size;
+            bool born_here = births_[action.run.object] == self_;
+            if (c.kind == ContentKind::data) {
+                uint32_t n = 1;
+                while (i + n < p.count &&
+                       action.contents[p.first + i + n].kind == ContentKind::data &&
+                       action.contents[p.first + i + n].bytes.get() ==
+                           c.bytes.get() + n * page_size) {
+                    n++;
+                }
+                p.fragment->install(at, {c.bytes.get(), n * page_size}, writable);
+                i += n - 1;
+            } else if (born_here && p.mapping->content) {
+                materialise(*p.fragment, *p.mapping, at);
+                if (!writable) p.fragment->write_protect({at, at + page_size});
+            } else {
+                p.fragment->install_zero(at, 1, writable);
+            }
+        }
+    }
+    agent_.on_installed(action.id, now());
+}
+
+void Pager::run(const Unprotect& action) {
+    for (const Piece& p : pieces(action.run)) {
+        if (p.mapping->backing == Backing::native_file) continue;
+        p.fragment->write_enable({p.address, p.address + p.count * page_size});
+    }
+    agent_.on_installed(action.id, now());
+}
+
+void Pager::run(const Take& action) { spawn(take(action)); }
+
+Task<void> Pager::take(Take action) {
+    std::vector<TakeResult> results(action.run.count);
+    for (auto& r : results) r.kind = Taken::zero;
+    std::vector<std::shared_ptr<Fragment>> alive;
+    auto todo = pieces(action.run);
+    for (const Piece& p : todo) alive.push_back(p.fragment->shared_from_this());
+    for (Piece& p : todo) {
+        // The mapping may have changed while we waited for another piece.
+        p.mapping = p.fragment->space.find(p.address);
+        if (!p.mapping) continue;
+        ensure_registered(*p.fragment, *p.mapping);
+        Range range{p.address, p.address + p.count * page_size};
+        Fragment::Taken got;
+        bool native = p.mapping->backing == Backing::native_file;
+        if (native || action.leave == Presence::shared) {
+            if (!native && action.had == Presence::exclusive) p.fragment->write_protect(range);
+            got = p.fragment->peek(p.address, p.count);
+            for (uint32_t i = 0; !native && i < p.count; i++) {
+                if (got.results[i] != 0) continue;
+                Address at = p.address + i * page_size;
+                materialise(*p.fragment, *p.mapping, at);
+                p.fragment->write_protect({at, at + page_size});
+                if (p.mapping->content) {
+                    got.results[i] = 1;
+                    p.fragment->memory().read(at, got.bytes.data() + i * page_size, page_size);
+                }
+            }
+        } else {
+            auto content = p.mapping->content;
+            uint64_t offset = p.mapping->content_offset + (p.address - p.mapping->range.begin);
+            got = co_await p.fragment->take(p.address, p.count, p.mapping->prot);
+            for (uint32_t i = 0; content && i < p.count; i++) {
+                if (got.results[i] != 0) continue;
+                ssize_t n = pread(content->get(), got.bytes.data() + i * page_size, page_size,
+                                  static_cast<off_t>(offset + i * page_size));
+                if (n > 0) got.results[i] = 1;
+            }
+        }
+        auto block = std::make_shared<std::vector<std::byte>>(std::move(got.bytes));
+        for (uint32_t i = 0; i < p.count; i++) {
+            TakeResult& r = results[p.first + i];
+            if (got.results[i] == -EBUSY) {
+                r.kind = Taken::pinned;
+            } else if (got.results[i] == 1) {
+                r.kind = action.want_data ? Taken::data : Taken::none;
+                r.bytes = {block, block->data() + i * page_size};
+            }
+        }
+    }
+    agent_.on_taken(action.id, std::move(results), now());
+    settle();
+}
+
+void Pager::run(const SendMessage& action) {
+    if (action.to != self_) {
+        send_(action.to, action.bulk, action.message);
+    } else if (std::holds_alternative<Request>(action.message.body) ||
+               std::holds_alternative<Surrender>(action.message.body) ||
+               std::holds_alternative<Push>(action.message.body) ||
+               std::holds_alternative<Ack>(action.message.body)) {
+        directory_->on_message(self_, action.message, now());
+    } else {
+        agent_.on_message(action.message, now());
+    }
+}
+
+void Pager::run(const Wake& action) {
+    for (const Place& p : places(action.key)) {
+        Range page{p.address, p.address + page_size};
+        if (agent_.presence(action.key) == Presence::exclusive && p.mapping->registered) {
+            p.fragment->write_enable(page);
+            materialise(*p.fragment, *p.mapping, p.address);
+        }
+        p.fragment->wake(page);
+    }
+}
+
+void Pager::run(const AcquireDone& action) {
+    auto it = waiting_.find(action.cookie);
+    if (it != waiting_.end()) it->second->set(!action.refused);
+}
+
+void Pager::run(const Anchored&) {}
+
+void Pager::run(const CollectDone& action) {
+    auto it = waiting_.find(action.cookie);
+    if (it != waiting_.end()) it->second->set(action.left_behind == 0);
+}
+
+Task<bool> Pager::wait_for(uint64_t cookie, OneShot<bool>& done) {
+    bool result = co_await done;
+    waiting_.erase(cookie);
+    co_return result;
+}
+
+Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
+    range = range.pages();
+    std::vector<PageRun> runs;
+    for (Address at = range.begin; at < range.end;) {
+        Mapping* m = fragment.space.find(at);
+        if (!m) co_return false;
+        Address end = std::min(m->range.end, range.end);
+        bool local = m->backing == Backing::native_file;
+        for (Address a = at; a < end && !local;) {
+            uint64_t pages = std::min<uint64_t>((end - a) / page_size, max_run_pages);
+            PageKey key = m->key(a);
+            runs.push_back({key.object, key.index, static_cast<uint32_t>(pages)});
+            a = a + pages * page_size;
+        }
+        at = end;
+    }
+    if (runs.empty()) co_return true;
+    uint64_t cookie = next_cookie_++;
+    OneShot<bool> done(loop_);
+    waiting_[cookie] = &done;
+    agent_.acquire(std::move(runs), access, cookie, false, now());
+    settle();
+    bool ok = co_await wait_for(cookie, done);
+    co_return ok;
+}
+
+Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        Mapping* m = fragment.space.find(to);
+        if (!m) co_return false;
+        // A page may be here in the kernel's eyes and still not be ours to write.
+        uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
+        bool ours = m->backing == Backing::native_file ||
+                    agent_.presence(m->key(to)) == Presence::exclusive;
+        if (ours) {
+            if (fragment.memory().write(to, bytes.data(), in_page) < in_page) {
+                if (m->registered) materialise(fragment, *m, to.page());
+                if (fragment.memory().write(to, bytes.data(), in_page) < in_page) ours = false;
+            }
+        }
+        if (ours) {
+            to = to + in_page;
+            bytes = bytes.subspan(in_page);
+            continue;
+        }
+        Range rest{to, to + bytes.size()};
+        bool ok = co_await acquire(fragment, rest, Access::write);
+        if (!ok) co_return false;
+    }
+    co_return true;
+}
+
+Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> bytes) {
+    for (;;) {
+        size_t got = fragment.memory().read(from, bytes.data(), bytes.size());
+        if (got == bytes.size()) co_return true;
+        from = from + got;
+        bytes = bytes.subspan(got);
+        Mapping* m = fragment.space.find(from);
+        if (!m) co_return false;
+        if (agent_.presence(m->key(from)) == Presence::exclusive) {
+            materialise(fragment, *m, from.page());
+            continue;
+        }
+        Range rest{from, from + bytes.size()};
+        bool ok = co_await acquire(fragment, rest, Access::read);
+        if (!ok) co_return false;
+    }
+}
+
+Task<void> Pager::collect(Fragment& fragment, Access access) {
+    std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        uint64_t cookie = next_cookie_++;
+        pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
+        waiting_[cookie] = pending.back().second.get();
+        directory_->collect(m.object, m.object_page, m.range.size() / page_size, self_, access,
+                            cookie, now());
+    }
+    settle();
+    for (auto& [cookie, done] : pending) {
+        OneShot<bool>& one = *done;
+        co_await wait_for(cookie, one);
+    }
+}
+
+}  // namespace gpr

@@ -1,0 +1,109 @@
+// Joins the coherence core to the programs' memory: faults in, page moves out. One per node.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "mm/page_agent.h"
+#include "mm/page_directory.h"
+#include "monitor/fragment.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+struct PagerStats {
+    uint64_t faults = 0;
+    uint64_t pages_in = 0;
+    uint64_t pages_out = 0;
+};
+
+class Pager {
+public:
+    // send: carries a message to another node. directory: on node 0 only.
+    using Send = std::function<void(NodeId to, bool bulk, const Message&)>;
+    Pager(NodeId self, Loop& loop, PageDirectory* directory, Send send);
+
+    // The fragment must be removed before it dies.
+    void add_fragment(Fragment& fragment);
+    void remove_fragment(Fragment& fragment);
+
+    // Metadata: the same calls at every node. The caller maps and unmaps; this keeps the pages.
+    void add_object(ObjectId object, NodeId birth);
+    // Pieces of mappings that are gone, or whose content is.
+    void discard(const std::vector<Mapping>& pieces);
+
+    void on_message(NodeId from, Message message);
+    void on_progress(Tid tid);
+    void on_thread_gone(Tid tid);
+
+    // Makes the pages of the range present with that access, all at the same time. False: a part
+    // of it is not mapped.
+    Task<bool> acquire(Fragment& fragment, Range range, Access access);
+    // Writes into the program's memory what the program may then see; acquires what it needs.
+    // False: a part of it is not mapped.
+    Task<bool> write(Fragment& fragment, Address to, std::span<const std::byte> bytes);
+    // The same for reading.
+    Task<bool> read(Fragment& fragment, Address from, std::span<std::byte> bytes);
+    // Node 0: brings every page of the process that was touched elsewhere to node 0.
+    Task<void> collect(Fragment& fragment, Access access);
+
+    [[nodiscard]] PagerStats stats() const;
+    [[nodiscard]] Presence presence(PageKey key) const { return agent_.presence(key); }
+
+private:
+    void read_faults(Fragment& fragment);
+    void on_fault(Fragment& fragment, Address at, bool write, Tid tid);
+    // A page that is ours but was never touched: gives it what it was born with.
+    void materialise(Fragment& fragment, Mapping& mapping, Address at);
+    // Runs what the core asked for, until it asks for nothing.
+    void settle();
+    void run(const Install& action);
+    void run(const Unprotect& action);
+    void run(const Take& action);
+    void run(const SendMessage& action);
+    void run(const Wake& action);
+    void run(const AcquireDone& action);
+    void run(const Anchored& action);
+    void run(const CollectDone& action);
+    Task<void> take(Take action);
+    Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
+    void arm_timer();
+    [[nodiscard]] uint64_t now() const;
+
+    struct Place {
+        Fragment* fragment;
+        Address address;
+        Mapping* mapping;
+    };
+    // Where the page is seen here; nothing if its mapping went away.
+    std::vector<Place> places(PageKey key);
+    // The part of a run that is contiguous in one mapping of one fragment.
+    struct Piece {
+        Fragment* fragment;
+        Mapping* mapping;
+        Address address;
+        uint32_t first;  // page of the run
+        uint32_t count;
+    };
+    std::vector<Piece> pieces(const PageRun& run);
+    Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
+
+    NodeId self_;
+    Loop& loop_;
+    PageDirectory* directory_;
+    Send send_;
+    PageAgent agent_;
+    std::unordered_map<Fragment*, Watch> fragments_;
+    std::vector<Action> actions_;
+    bool settling_ = false;
+    Loop::TimerId timer_ = 0;
+    uint64_t timer_due_ = ~0ULL;
+    uint64_t next_cookie_ = 1;
+    std::unordered_map<uint64_t, OneShot<bool>*> waiting_;
+    std::unordered_map<ObjectId, NodeId> births_;
+    uint64_t faults_ = 0;
+};
+
+}  // namespace gpr

@@ -1,0 +1,24 @@
+// What `gpr exec --stats` tells, as JSON in a file or a short table on stderr.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "monitor/pager.h"
+
+namespace gpr {
+
+struct StatsReport {
+    int exit_status = 0;
+    double wall_s = 0;
+    uint64_t crossings = 0;
+    uint64_t calls_native = 0, calls_fd_owner = 0, calls_home = 0;
+    double home_cpu_s = 0, remote_cpu_s = 0;
+    PagerStats home, remote;
+    uint64_t bytes_in = 0, bytes_out = 0;  // of node 0's link
+
+    // Empty path: the table. Replaces the file in one step.
+    void write(const std::string& path) const;
+};
+
+}  // namespace gpr
