@@ -22,11 +22,13 @@ class Result:
 
 
 class CaseRunner:
-    def __init__(self, lane: Lane, wanted_modes: list[str], log_dir: Path, gpr_args: list[str]):
+    def __init__(self, lane: Lane, wanted_modes: list[str], log_dir: Path, gpr_args: list[str],
+                 keep_output: bool):
         self.lane = lane
         self.wanted_modes = wanted_modes
         self.log_dir = log_dir
         self.gpr_args = gpr_args
+        self.keep_output = keep_output
 
     def run(self, case: Case):
         """Yields a Result for each mode; native comes first and decides about the rest."""
@@ -96,9 +98,10 @@ class CaseRunner:
 
     def _result(self, case: Case, mode: str, outcome: launch.Outcome, problems: list[str],
                 numbers: dict[str, float]) -> Result:
+        if problems or self.keep_output:
+            self._write_log(case, mode, outcome, problems)
         if not problems:
             return Result(case.full_name, mode, "passed", "", outcome.wall_s, numbers)
-        self._write_log(case, mode, outcome, problems)
         return Result(case.full_name, mode, "failed", "\n".join(problems), outcome.wall_s, numbers)
 
     def _write_log(self, case: Case, mode: str, outcome: launch.Outcome,

@@ -63,7 +63,8 @@ def _program(table: dict, path: Path, build: Path) -> Case:
     command = [word.replace("@guests@", guests_dir) for word in command]
     table["setup"] = table.get("setup", "").replace("@guests@", guests_dir)
     case = case_from_table("programs", name, command, table, path)
-    for tool in [command[0], *case.needs]:
+    made_by_setup = command[0].startswith("./")
+    for tool in case.needs + ([] if made_by_setup else [command[0]]):
         if shutil.which(tool) is None:
             case.missing = f"'{tool}' is not installed"
     return case
