@@ -1,0 +1,341 @@
+// What PageAgent does about one page: its entry, and the steps of settle().
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "mm/page_agent_core.h"
+
+namespace gpr {
+
+namespace {
+
+// An entry: bits 0-1 presence + 1 (0: as born), bit 2 there is a Busy, bits 28-63 the era.
+constexpr unsigned era_shift = 64 - era_bits;
+
+bool enough(Presence presence, Access access) {
+    return presence == Presence::exclusive ||
+           (presence == Presence::shared && access == Access::read);
+}
+
+}  // namespace
+
+PageAgent::Core::Object* PageAgent::Core::object_of(ObjectId object) {
+    auto it = objects.find(object);
+    return it == objects.end() ? nullptr : &it->second;
+}
+
+PageAgent::Core::State PageAgent::Core::state(const Object& o, uint64_t index) const {
+    const uint64_t entry = o.table.get(index) & ~busy_bit;
+    const uint32_t life = o.table.life(index);
+    if (entry == 0) {
+        const bool ours = o.birth == self;
+        return {ours ? Presence::exclusive : Presence::none, make_epoch(life, 0), ours};
+    }
+    return {static_cast<Presence>((entry & 3) - 1), make_epoch(life, entry >> era_shift), false};
+}
+
+void PageAgent::Core::set_state(Object& o, uint64_t index, Presence presence, Epoch epoch) {
+    const uint64_t busy_now = o.table.get(index) & busy_bit;
+    o.table.set(index, (static_cast<uint64_t>(presence) + 1) | busy_now |
+                           (era_of(epoch) << era_shift));
+}
+
+PageAgent::Core::Busy* PageAgent::Core::find_busy(PageKey key) {
+    auto it = busy.find(key);
+    return it == busy.end() ? nullptr : &it->second;
+}
+
+PageAgent::Core::Busy& PageAgent::Core::make_busy(Object& o, PageKey key) {
+    auto [it, fresh] = busy.try_emplace(key);
+    if (fresh) {
+        it->second.key = key;
+        o.table.set(key.index, o.table.get(key.index) | busy_bit);
+    }
+    return it->second;
+}
+
+void PageAgent::Core::free_if_idle(Object& o, Busy& b) {
+    if (!b.waiters.empty() || !b.holds.empty() || b.requested || b.recall || !b.grants.empty() ||
+        b.operation != Operation::none) {
+        return;
+    }
+    const PageKey key = b.key;
+    o.table.set(key.index, o.table.get(key.index) & ~busy_bit);
+    busy.erase(key);
+}
+
+// May free b.
+void PageAgent::Core::settle(Object& o, Busy& b) {
+    if (b.operation != Operation::none) return;
+    if (apply_grants(o, b)) return;
+    if (serve_waiters(o, b, false)) return;
+    if (b.recall && answer_recall(o, b)) return;
+    if (!b.waiters.empty()) ask(o, b);
+    free_if_idle(o, b);
+}
+
+// True if an operation began.
+bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
+    for (size_t i = 0; i < b.grants.size();) {
+        PageGrant& grant = b.grants[i];
+        const State s = state(o, b.key.index);
+        const bool keep = grant.content.kind == ContentKind::none;
+        const bool newer = compare_eras(grant.epoch, s.epoch) > 0;
+        // A mere right for content that is still on its way.
+        if (newer && keep && (s.presence != Presence::shared || grant.epoch != next_era(s.epoch))) {
+            ++i;
+            continue;
+        }
+        PageGrant taken = std::move(grant);
+        b.grants.erase(b.grants.begin() + static_cast<ptrdiff_t>(i));
+        if (!newer || (!keep && s.presence != Presence::none)) {
+            ++(newer ? stats.bad_messages : stats.late_messages);
+            if (taken.collect) acknowledge(taken.collect);
+            continue;
+        }
+        return start_grant(o, b, taken);
+    }
+    return false;
+}
+
+bool PageAgent::Core::start_grant(Object& o, Busy& b, PageGrant& grant) {
+    set_state(o, b.key.index, grant.presence, grant.epoch);
+    b.requested = false;
+    b.install_tid = grant.tid;
+    b.install_collect = grant.collect;
+    if (grant.content.kind == ContentKind::none) {
+        ++stats.upgrades;
+        start_unprotect(b);
+    } else {
+        ++stats.pages_in;
+        start_install(b, grant.presence, std::move(grant.content));
+    }
+    return true;
+}
+
+// True if an operation began. `woken`: an install has just woken the threads.
+bool PageAgent::Core::serve_waiters(Object& o, Busy& b, bool woken) {
+    if (b.waiters.empty()) return false;
+    const State s = state(o, b.key.index);
+    if (s.untouched && !woken) {
+        start_install(b, Presence::exclusive, {ContentKind::zero, nullptr});
+        return true;
+    }
+    bool wake = false;
+    for (size_t i = 0; i < b.waiters.size();) {
+        const Waiter waiter = b.waiters[i];
+        if (!enough(s.presence, waiter.access)) {
+            ++i;
+            continue;
+        }
+        b.waiters.erase(b.waiters.begin() + static_cast<ptrdiff_t>(i));
+        wake |= waiter.actor < (1ULL << 32);
+        satisfied(b, waiter);
+    }
+    if (wake && !woken) out.add(Wake{b.key});
+    return false;
+}
+
+// True if a take began. A recall that is not for what we have now is either late (we gave the
+// page up unasked meanwhile, which answers it) or early (it overtook the grant).
+bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
+    const PageRecall r = *b.recall;
+    const State s = state(o, b.key.index);
+    const int64_t order = compare_eras(r.epoch, s.epoch);
+    if (order < 0 || (order == 0 && s.presence == Presence::none)) {
+        ++stats.late_messages;
+        b.recall.reset();
+        return false;
+    }
+    if (r.optional && (order > 0 || !b.waiters.empty() || blocked_until(b, nullptr) > now)) {
+        surrender(b.key, r, s.presence, {ContentKind::declined, nullptr});
+        b.recall.reset();
+        return false;
+    }
+    if (order > 0) return false;
+    const bool only_copy = s.presence == Presence::shared && r.leave == Presence::shared;
+    if (!only_copy) {
+        const uint64_t until = blocked_until(b, &r.for_whom);
+        if (until > now) {
+            defer(b, until);
+            return false;
+        }
+    }
+    b.taking = r;
+    b.pushing.reset();
+    b.recall.reset();
+    start_take(b, s.presence, r.leave, r.want_data);
+    return true;
+}
+
+// Asks the directory for what the waiters need, unless that is already asked for.
+void PageAgent::Core::ask(Object& o, Busy& b) {
+    Access access = Access::read;
+    const Actor* oldest = nullptr;
+    for (const Waiter& w : b.waiters) {
+        access = std::max(access, w.access);
+        const Actor& a = actors.at(w.actor);
+        if (!oldest || a.age < oldest->age) oldest = &a;
+    }
+    if (b.requested && b.requested_access >= access && b.requested_age <= oldest->age) return;
+    b.requested = true;
+    b.requested_access = access;
+    b.requested_age = oldest->age;
+    ++stats.requests;
+    const State s = state(o, b.key.index);
+    const Tid tid = oldest->tid;
+    const uint64_t age = oldest->age;
+    auto& request = out.extend_message<Request>(
+        directory_node, b.key, false, clock,
+        [&](const Request& r) {
+            return r.must == r.run.count && r.access == access && r.have == s.presence &&
+                   r.tid == tid && r.age == age;
+        },
+        [&] { return Request{{}, 0, access, s.presence, tid, age, {}}; });
+    request.must = request.run.count;
+    request.have_epochs.push_back(s.epoch);
+    if (ahead > 0) ask_ahead(o, request);
+}
+
+// Lengthens the request over the following pages that are in the same state and not busy.
+void PageAgent::Core::ask_ahead(Object& o, Request& request) {
+    uint32_t left = std::min(ahead, max_run_pages - request.run.count);
+    for (; left > 0; --left) {
+        const uint64_t index = request.run.first + request.run.count;
+        if (index >= max_object_pages || (o.table.get(index) & busy_bit)) return;
+        const State s = state(o, index);
+        if (s.presence != request.have) return;
+        ++request.run.count;
+        request.have_epochs.push_back(s.epoch);
+    }
+}
+
+void PageAgent::Core::start_install(Busy& b, Presence presence, PageContent content) {
+    auto& install = out.extend_action<Install>(
+        b.key, [&](const Install& i) { return i.presence == presence; },
+        [&] {
+            operations[next_operation] = {b.key.object, b.key.index, 0};
+            return Install{next_operation++, {}, presence, false, {}};
+        });
+    install.wake |= !b.waiters.empty();
+    install.contents.push_back(std::move(content));
+    ++operations[install.id].count;
+    b.operation = Operation::install;
+    b.operation_id = install.id;
+    b.dropped = false;
+}
+
+void PageAgent::Core::start_unprotect(Busy& b) {
+    auto& action = out.extend_action<Unprotect>(
+        b.key, [](const Unprotect&) { return true; },
+        [&] {
+            operations[next_operation] = {b.key.object, b.key.index, 0};
+            return Unprotect{next_operation++, {}, false};
+        });
+    action.wake |= !b.waiters.empty();
+    ++operations[action.id].count;
+    b.operation = Operation::install;
+    b.operation_id = action.id;
+    b.dropped = false;
+}
+
+void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool want_data) {
+    auto& take = out.extend_action<Take>(
+        b.key,
+        [&](const Take& t) {
+            return t.had == had && t.leave == leave && t.want_data == want_data;
+        },
+        [&] {
+            operations[next_operation] = {b.key.object, b.key.index, 0};
+            return Take{next_operation++, {}, had, leave, want_data};
+        });
+    ++operations[take.id].count;
+    b.operation = Operation::take;
+    b.operation_id = take.id;
+    b.dropped = false;
+}
+
+void PageAgent::Core::finish_install(Object& o, Busy& b) {
+    b.operation = Operation::none;
+    const Tid tid = std::exchange(b.install_tid, 0);
+    if (const uint32_t collect = std::exchange(b.install_collect, 0)) acknowledge(collect);
+    if (!b.dropped) {
+        // Born pages are present now; that they are ours needs no entry.
+        const bool nobody = b.waiters.empty();
+        serve_waiters(o, b, true);
+        if (tid != 0 && nobody) {
+            Actor& a = thread(tid);
+            ++a.grants;
+            a.last_grant_ns = now;
+            hold(b, a, Access::read);
+        }
+    }
+    settle(o, b);
+}
+
+void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
+    b.operation = Operation::none;
+    const std::optional<PagePush> push = std::exchange(b.pushing, std::nullopt);
+    if (b.dropped) return settle(o, b);
+    const State s = state(o, b.key.index);
+    if (result.kind == Taken::pinned) {
+        if (!push) surrender(b.key, b.taking, s.presence, {ContentKind::pinned, nullptr});
+        return settle(o, b);
+    }
+    PageContent content;
+    if (result.kind == Taken::zero) content.kind = ContentKind::zero;
+    if (result.kind == Taken::data) content = {ContentKind::data, std::move(result.bytes)};
+    if (!push && b.taking.only_touched && s.untouched && result.kind == Taken::zero) {
+        surrender(b.key, b.taking, s.presence, {ContentKind::declined, nullptr});
+        return settle(o, b);
+    }
+    const Presence leave = push ? (push->access == Access::write ? Presence::none
+                                                                 : Presence::shared)
+                                : b.taking.leave;
+    // What was never touched leaves nothing behind.
+    const Presence left = s.presence == Presence::exclusive && result.kind == Taken::zero
+                              ? Presence::none
+                              : leave;
+    if (s.presence == Presence::exclusive && left == Presence::shared) {
+        set_state(o, b.key.index, Presence::shared, next_era(s.epoch));
+    } else if (left == Presence::none) {
+        set_state(o, b.key.index, Presence::none, s.epoch);
+    }
+    ++stats.pages_out;
+    lose_holds(b, left);
+    if (push) {
+        const Presence grant = left == Presence::none ? Presence::exclusive : Presence::shared;
+        auto& message = out.extend_message<Push>(
+            directory_node, b.key, false, clock,
+            [&](const Push& p) {
+                return p.to == push->to && p.left == left && p.tid == push->tid;
+            },
+            [&] { return Push{{}, push->to, left, grant, push->tid, {}, {}}; });
+        message.epochs.push_back(s.epoch);
+        message.contents.push_back(std::move(content));
+    } else {
+        surrender(b.key, b.taking, left, std::move(content));
+    }
+    settle(o, b);
+}
+
+void PageAgent::Core::surrender(PageKey key, const PageRecall& recall, Presence left,
+                                PageContent content) {
+    auto& message = out.extend_message<Surrender>(
+        directory_node, key, false, clock,
+        [&](const Surrender& s) { return s.left == left && s.round == recall.round; },
+        [&] { return Surrender{{}, left, recall.round, {}, {}}; });
+    message.epochs.push_back(recall.epoch);
+    message.contents.push_back(std::move(content));
+}
+
+void PageAgent::Core::acknowledge(uint32_t collect) {
+    Ack* last = out.last_message<Ack>(directory_node);
+    if (last && last->collect == collect) {
+        ++last->pages;
+    } else {
+        out.add(SendMessage{directory_node, true, Message{clock, Ack{collect, 1}}});
+    }
+}
+
+}  // namespace gpr

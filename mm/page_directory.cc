@@ -1,0 +1,340 @@
+#include "mm/page_directory.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/result.h"
+#include "mm/page_directory_core.h"
+
+namespace gpr {
+
+namespace {
+
+bool sane(const PageRun& run) {
+    return run.count > 0 && run.count <= max_run_pages && run.first < max_object_pages &&
+           run.count <= max_object_pages - run.first;
+}
+
+constexpr uint16_t bit(NodeId node) { return static_cast<uint16_t>(1U << node); }
+
+}  // namespace
+
+PageDirectory::PageDirectory(DirectoryOptions options) : core_(std::make_unique<Core>()) {
+    core_->options = options;
+}
+
+PageDirectory::~PageDirectory() = default;
+
+void PageDirectory::add_object(ObjectId object, NodeId birth) {
+    GPR_ASSERT(birth < max_nodes);
+    core_->objects[object].birth = birth;
+}
+
+void PageDirectory::erase_object(ObjectId object) {
+    Core& c = *core_;
+    Core::Object* o = c.object_of(object);
+    if (!o) return;
+    c.forget_pages(*o, object, 0, max_object_pages);
+    for (auto& [id, collect] : c.collects) {
+        if (collect.object == object) collect.next = collect.end;
+    }
+    c.objects.erase(object);
+    c.end();
+}
+
+void PageDirectory::drop(ObjectId object, uint64_t first, uint64_t count) {
+    Core& c = *core_;
+    Core::Object* o = c.object_of(object);
+    if (!o || first >= max_object_pages) return;
+    c.forget_pages(*o, object, first, count);
+    o->table.drop(first, count);
+    c.end();
+}
+
+void PageDirectory::on_message(NodeId from, Message message, uint64_t now_ns) {
+    Core& c = *core_;
+    c.begin(now_ns);
+    c.clock = std::max(c.clock, message.clock);
+    if (from >= max_nodes) {
+        ++c.stats.bad_messages;
+    } else if (auto* request = std::get_if<Request>(&message.body)) {
+        c.handle(from, *request);
+    } else if (auto* surrender = std::get_if<Surrender>(&message.body)) {
+        c.handle(from, *surrender);
+    } else if (auto* push = std::get_if<Push>(&message.body)) {
+        c.handle(from, *push);
+    } else if (auto* ack = std::get_if<Ack>(&message.body)) {
+        c.handle(from, *ack);
+    } else {
+        ++c.stats.bad_messages;
+    }
+    c.end();
+}
+
+void PageDirectory::collect(ObjectId object, uint64_t first, uint64_t count, NodeId node,
+                            Access access, uint64_t cookie, uint64_t now_ns) {
+    Core& c = *core_;
+    c.begin(now_ns);
+    const uint64_t end = first + std::min(count, max_object_pages - std::min(first, max_object_pages));
+    Core::Collect collect{object, first, end, node, access, ++c.clock, cookie, 0, 0, 0};
+    if (!c.object_of(object)) collect.next = collect.end;
+    c.collects[c.next_collect++] = collect;
+    if (c.next_collect == 0) c.next_collect = 1;
+    c.end();
+}
+
+uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
+    Core& c = *core_;
+    c.begin(now_ns);
+    for (auto& [id, collect] : c.collects) {
+        if (collect.node != node) continue;
+        collect.next = collect.end;
+        collect.under_way = 0;
+    }
+    uint64_t lost = 0;
+    for (auto& [id, o] : c.objects) {
+        if (o.birth == node) o.orphan = true;
+        std::vector<PageKey> keys;
+        o.table.for_each(0, max_object_pages,
+                         [&, object = id](uint64_t index, uint64_t&) { keys.push_back({object, index}); });
+        for (const PageKey& key : keys) lost += c.remove_holder(o, key, node);
+    }
+    c.end();
+    return lost;
+}
+
+PageHolders PageDirectory::holders(PageKey key) const {
+    const Core::Object* o = core_->object_of(key.object);
+    if (!o || key.index >= max_object_pages) return {};
+    const Core::Page p = core_->load(*o, key.index);
+    return {p.nodes, p.exclusive, p.anchored, core_->busy.contains(key), p.epoch};
+}
+
+const DirectoryStats& PageDirectory::stats() const { return core_->stats; }
+
+size_t PageDirectory::memory_bytes() const {
+    size_t bytes = core_->busy.size() * (sizeof(Core::Busy) + 48);
+    for (const auto& [id, o] : core_->objects) bytes += sizeof(o) + o.table.memory_bytes();
+    return bytes;
+}
+
+void PageDirectory::drain(std::vector<Action>& into) { core_->out.drain(into); }
+
+void PageDirectory::Core::begin(uint64_t now_ns) {
+    now = std::max(now, now_ns);
+    ++round;
+}
+
+void PageDirectory::Core::end() {
+    for (auto it = collects.begin(); it != collects.end();) {
+        Collect& c = it->second;
+        pump(it->first, c);
+        if (c.next < c.end || c.under_way > 0) {
+            ++it;
+            continue;
+        }
+        out.add(CollectDone{c.cookie, c.collected, c.left_behind});
+        it = collects.erase(it);
+    }
+}
+
+// Starts more pages of a collect, as many as may be under way.
+void PageDirectory::Core::pump(uint32_t id, Collect& c) {
+    Object* o = object_of(c.object);
+    while (o && c.next < c.end && c.under_way < options.collect_window) {
+        // Untouched pages that belong to the node already need no look, one by one.
+        if (o->birth == c.node || o->orphan) c.next = o->table.next_entry(c.next, c.end);
+        if (c.next == c.end) return;
+        const PageKey key{c.object, c.next++};
+        const Page p = load(*o, key.index);
+        Wish wish{{c.age, c.node, 0}, c.access, Presence::none, 0, false, true, id};
+        if (p.anchored && anchors[key].node != c.node) {
+            ++c.left_behind;
+            continue;
+        }
+        if (!find_busy(key) && is_served(p, wish)) continue;
+        ++c.under_way;
+        Busy& b = make_busy(*o, key);
+        add_wish(b, wish);
+        advance(*o, b);
+    }
+}
+
+void PageDirectory::Core::handle(NodeId from, const Request& r) {
+    ++stats.requests;
+    Object* o = object_of(r.run.object);
+    if (!sane(r.run) || r.must > r.run.count || r.have_epochs.size() < r.must ||
+        r.have_epochs.size() > r.run.count || r.have == Presence::exclusive) {
+        ++stats.bad_messages;
+        return;
+    }
+    for (uint32_t i = 0; o && i < r.run.count; ++i) {
+        const PageKey key = r.run[i];
+        Epoch have_epoch = 0;
+        if (i < r.have_epochs.size()) {
+            have_epoch = r.have_epochs[i];
+            if (life_of(have_epoch) != o->table.life(key.index)) {
+                ++stats.late_messages;
+                continue;
+            }
+        }
+        request_page(*o, key,
+                     {{r.age, from, r.tid}, r.access, r.have, have_epoch, i >= r.must, false, 0});
+    }
+}
+
+void PageDirectory::Core::request_page(Object& o, PageKey key, const Wish& w) {
+    const Page p = load(o, key.index);
+    const bool is_busy = find_busy(key) != nullptr;
+    if (w.optional) {
+        // Read-ahead takes only what is easy to have.
+        const auto others = static_cast<uint16_t>(p.nodes & ~bit(w.who.node));
+        if (is_busy || p.anchored || p.migratory > 0) return;
+        if (w.access == Access::write && std::popcount(others) > 1) return;
+    }
+    if (!is_busy && is_served(p, w)) return;
+    if (p.anchored) {
+        const Anchor& a = anchors[key];
+        if (a.node != w.who.node && now < a.next_probe_ns) return refuse(key, w, p.epoch);
+    }
+    Busy& b = make_busy(o, key);
+    add_wish(b, w);
+    advance(o, b);
+}
+
+void PageDirectory::Core::handle(NodeId from, Surrender& s) {
+    Object* o = object_of(s.run.object);
+    if (!sane(s.run) || s.epochs.size() != s.run.count || s.contents.size() != s.run.count) {
+        ++stats.bad_messages;
+        return;
+    }
+    for (uint32_t i = 0; o && i < s.run.count; ++i) {
+        const PageKey key = s.run[i];
+        const Busy* b = find_busy(key);
+        if (!b || !(b->outstanding & bit(from)) || b->round != s.round ||
+            load(*o, key.index).epoch != s.epochs[i]) {
+            ++stats.late_messages;
+            continue;
+        }
+        surrender_page(*o, from, key, s.left, std::move(s.contents[i]));
+    }
+}
+
+void PageDirectory::Core::surrender_page(Object& o, NodeId from, PageKey key, Presence left,
+                                         PageContent content) {
+    Busy& b = *find_busy(key);
+    if (content.kind == ContentKind::pinned) {
+        anchor(o, b, from);
+    } else if (content.kind == ContentKind::declined) {
+        // Needed after all by now: the recall was repeated and has its own answer.
+        if (!b.optional && !b.only_touched) return;
+        b.outstanding &= static_cast<uint16_t>(~bit(from));
+        std::erase_if(b.wishes, [&](const Wish& w) {
+            const bool ends = b.optional ? w.optional : w.collect != 0;
+            if (ends) resolve(w, false);
+            return ends;
+        });
+    } else if (left != Presence::exclusive) {
+        Page p = load(o, key.index);
+        absorb(p, b, from, left, std::move(content));
+        store(o, key.index, p);
+    } else {
+        ++stats.bad_messages;
+        return;
+    }
+    advance(o, b);
+}
+
+void PageDirectory::Core::handle(NodeId from, Push& push) {
+    Object* o = object_of(push.run.object);
+    if (!sane(push.run) || push.epochs.size() != push.run.count ||
+        push.contents.size() != push.run.count || push.to >= max_nodes || push.to == from ||
+        push.left == Presence::exclusive) {
+        ++stats.bad_messages;
+        return;
+    }
+    for (uint32_t i = 0; o && i < push.run.count; ++i) {
+        push_page(*o, from, push, i, std::move(push.contents[i]));
+    }
+}
+
+// Content from the exclusive owner is never refused: it is the only one. If others wish for the
+// page already they are served by seniority, like after any surrender.
+void PageDirectory::Core::push_page(Object& o, NodeId from, const Push& push, uint32_t i,
+                                    PageContent content) {
+    const PageKey key = push.run[i];
+    Page p = load(o, key.index);
+    const bool is_busy = find_busy(key) != nullptr;
+    if (p.epoch != push.epochs[i] || !(p.nodes & bit(from)) ||
+        (!p.exclusive && (is_busy || push.left != Presence::shared))) {
+        ++stats.late_messages;
+        return;
+    }
+    Busy& b = make_busy(o, key);
+    if (p.exclusive) {
+        absorb(p, b, from, push.left, std::move(content));
+        store(o, key.index, p);
+    } else {
+        b.content = std::move(content);
+    }
+    if (!is_busy) {
+        const Access access = push.left == Presence::none ? Access::write : Access::read;
+        add_wish(b, {{0, push.to, push.tid}, access, Presence::none, 0, false, true, 0});
+    }
+    advance(o, b);
+}
+
+void PageDirectory::Core::handle(NodeId, const Ack& ack) {
+    auto it = collects.find(ack.collect);
+    if (it == collects.end() || ack.pages > it->second.under_way) {
+        ++stats.bad_messages;
+        return;
+    }
+    it->second.under_way -= ack.pages;
+    it->second.collected += ack.pages;
+}
+
+void PageDirectory::Core::forget_pages(Object& o, ObjectId object, uint64_t first,
+                                       uint64_t count) {
+    if (busy.empty() && anchors.empty()) return;
+    std::vector<PageKey> keys;
+    o.table.for_each(first, count, [&](uint64_t index, uint64_t&) {
+        keys.push_back({object, index});
+    });
+    for (const PageKey& key : keys) {
+        anchors.erase(key);
+        auto it = busy.find(key);
+        if (it == busy.end()) continue;
+        for (const Wish& w : it->second.wishes) resolve(w, false);
+        busy.erase(it);
+    }
+}
+
+uint64_t PageDirectory::Core::remove_holder(Object& o, PageKey key, NodeId node) {
+    Page p = load(o, key.index);
+    Busy* b = find_busy(key);
+    const bool held = !p.born && (p.nodes & bit(node));
+    if (!b && !held) return 0;
+    if (!b) b = &make_busy(o, key);
+    std::erase_if(b->wishes, [&](const Wish& w) { return w.who.node == node; });
+    b->outstanding &= static_cast<uint16_t>(~bit(node));
+    uint64_t lost = 0;
+    if (held) {
+        p.nodes &= static_cast<uint16_t>(~bit(node));
+        p.exclusive = false;
+        if (p.anchored && anchors[key].node == node) {
+            p.anchored = false;
+            anchors.erase(key);
+        }
+        store(o, key.index, p);
+        if (p.nodes == 0 && b->content.kind == ContentKind::none) {
+            b->content.kind = ContentKind::zero;
+            lost = 1;
+        }
+    }
+    advance(o, *b);
+    return lost;
+}
+
+}  // namespace gpr

@@ -1,0 +1,132 @@
+// The inside of PageDirectory. Only page_directory*.cc include it.
+//
+// A page has an eight-byte entry. While anybody wishes for it, a Busy beside it holds the wishes,
+// oldest first, and the recalls that are out. The front wish decides what happens next; if an
+// older one comes to the front, recalls already out are repeated in its name, so that whoever
+// holds the page against the younger wish gives way to the older. When all recalls are answered,
+// the front is served with what has been collected.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "mm/page_directory.h"
+#include "mm/page_outbox.h"
+#include "mm/page_table.h"
+
+namespace gpr {
+
+struct PageDirectory::Core {
+    struct Wish {
+        Seniority who;
+        Access access = Access::read;
+        Presence have = Presence::none;
+        Epoch have_epoch = 0;
+        bool optional = false;
+        bool internal = false;  // ours (collect, repair): the node has what the entry says
+        uint32_t collect = 0;
+    };
+
+    struct Busy {
+        PageKey key;
+        std::vector<Wish> wishes;  // needed before optional, then by seniority
+        uint16_t outstanding = 0;  // nodes that owe an answer
+        uint16_t data_from = 0;    // those that send the content
+        uint32_t round = 0;
+        Presence leave = Presence::none;
+        bool optional = false, only_touched = false;
+        bool migrating = false;   // the front read the page after another wrote it, and now writes
+        bool broken_era = false;  // a sharer lost its copy: it cannot be granted in this era again
+        Seniority recalled_for;
+        PageContent content;  // collected, valid until somebody may write
+    };
+
+    struct Object {
+        PageTable table;
+        NodeId birth = 0;
+        bool orphan = false;  // the birth node is gone: untouched pages are zero
+    };
+
+    // An entry, unpacked.
+    struct Page {
+        uint16_t nodes = 0;
+        bool exclusive = false;
+        bool anchored = false;
+        bool born = false;         // as born: no entry
+        NodeId last_writer = 0;
+        uint8_t migratory = 0;     // so many more reads are granted exclusively
+        Epoch epoch = 0;
+    };
+    struct Plan {
+        uint16_t recall = 0;
+        Presence leave = Presence::none;
+        bool exclusive = false;
+        bool keep = false;  // the node has the content already
+    };
+    struct Anchor {
+        NodeId node = 0;
+        uint64_t next_probe_ns = 0;
+        uint64_t wait_ns = 0;
+    };
+    struct Collect {
+        ObjectId object = 0;
+        uint64_t next = 0, end = 0;
+        NodeId node = 0;
+        Access access = Access::read;
+        uint64_t age = 0;
+        uint64_t cookie = 0;
+        uint32_t under_way = 0;
+        uint64_t collected = 0, left_behind = 0;
+    };
+
+    DirectoryOptions options;
+    DirectoryStats stats;
+    Outbox out;
+    uint64_t now = 0;
+    uint64_t clock = 0;
+    uint32_t round = 0;  // one for each event
+    std::unordered_map<ObjectId, Object> objects;
+    std::unordered_map<PageKey, Busy, PageKeyHash> busy;
+    std::unordered_map<PageKey, Anchor, PageKeyHash> anchors;
+    std::unordered_map<uint32_t, Collect> collects;
+    uint32_t next_collect = 1;
+
+    // --- page_directory.cc: events ---
+    void begin(uint64_t now_ns);
+    void end();
+    void handle(NodeId from, const Request& request);
+    void handle(NodeId from, Surrender& surrender);
+    void handle(NodeId from, Push& push);
+    void handle(NodeId from, const Ack& ack);
+    void request_page(Object& o, PageKey key, const Wish& wish);
+    void surrender_page(Object& o, NodeId from, PageKey key, Presence left, PageContent content);
+    void push_page(Object& o, NodeId from, const Push& push, uint32_t i, PageContent content);
+    void forget_pages(Object& o, ObjectId object, uint64_t first, uint64_t count);
+    void pump(uint32_t id, Collect& c);
+    uint64_t remove_holder(Object& o, PageKey key, NodeId node);
+
+    // --- page_directory_pages.cc: one page ---
+    Object* object_of(ObjectId object);
+    Page load(const Object& o, uint64_t index) const;
+    void store(Object& o, uint64_t index, const Page& page);
+    Busy* find_busy(PageKey key);
+    Busy& make_busy(Object& o, PageKey key);
+    void add_wish(Busy& b, const Wish& wish);
+    void advance(Object& o, Busy& b);
+    bool finish(Object& o, Busy& b);
+    bool is_served(const Page& p, const Wish& w) const;
+    Plan plan_for(const Page& p, const Busy& b, const Wish& w) const;
+    void start_recall(Busy& b, const Page& p, const Wish& w, const Plan& plan);
+    void raise_recall(Busy& b, const Page& p, const Wish& w);
+    void send_recalls(Busy& b, Epoch epoch);
+    void serve(Object& o, Busy& b, Page p, const Wish& w, const Plan& plan);
+    void send_grant(PageKey key, NodeId to, Presence presence, Epoch epoch, PageContent content,
+                    Tid tid, uint32_t collect, bool bulk);
+    void absorb(Page& p, Busy& b, NodeId from, Presence left, PageContent content);
+    void anchor(Object& o, Busy& b, NodeId node);
+    void refuse(PageKey key, const Wish& w, Epoch epoch);
+    void resolve(const Wish& w, bool left_behind);
+};
+
+}  // namespace gpr

@@ -1,0 +1,329 @@
+// What PageDirectory does about one page: its entry, whom to recall, what to grant.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/result.h"
+#include "mm/page_directory_core.h"
+
+namespace gpr {
+
+namespace {
+
+// An entry: bits 0-15 nodes, 16 exclusive, 17 there is a Busy, 18 anchored, 19-22 last writer,
+// 23-25 migratory, 28-63 era.
+constexpr uint64_t busy_bit = 1ULL << 17;
+constexpr unsigned era_shift = 64 - era_bits;
+
+// Reads that are granted exclusively before it is looked again whether a write still follows.
+constexpr uint8_t migratory_reads = 7;
+
+constexpr uint16_t bit(NodeId node) { return static_cast<uint16_t>(1U << node); }
+
+}  // namespace
+
+PageDirectory::Core::Object* PageDirectory::Core::object_of(ObjectId object) {
+    auto it = objects.find(object);
+    return it == objects.end() ? nullptr : &it->second;
+}
+
+PageDirectory::Core::Page PageDirectory::Core::load(const Object& o, uint64_t index) const {
+    const uint64_t e = o.table.get(index) & ~busy_bit;
+    Page p;
+    p.epoch = make_epoch(o.table.life(index), e >> era_shift);
+    if (e == 0) {
+        p.born = true;
+        p.nodes = o.orphan ? 0 : bit(o.birth);
+        p.exclusive = !o.orphan;
+        p.last_writer = o.birth;
+        return p;
+    }
+    p.nodes = static_cast<uint16_t>(e);
+    p.exclusive = (e >> 16) & 1;
+    p.anchored = (e >> 18) & 1;
+    p.last_writer = (e >> 19) & 15;
+    p.migratory = (e >> 23) & 7;
+    return p;
+}
+
+void PageDirectory::Core::store(Object& o, uint64_t index, const Page& p) {
+    const uint64_t busy_now = o.table.get(index) & busy_bit;
+    o.table.set(index, static_cast<uint64_t>(p.nodes) | (static_cast<uint64_t>(p.exclusive) << 16) |
+                           busy_now | (static_cast<uint64_t>(p.anchored) << 18) |
+                           (static_cast<uint64_t>(p.last_writer) << 19) |
+                           (static_cast<uint64_t>(p.migratory) << 23) |
+                           (era_of(p.epoch) << era_shift));
+}
+
+PageDirectory::Core::Busy* PageDirectory::Core::find_busy(PageKey key) {
+    auto it = busy.find(key);
+    return it == busy.end() ? nullptr : &it->second;
+}
+
+PageDirectory::Core::Busy& PageDirectory::Core::make_busy(Object& o, PageKey key) {
+    auto [it, fresh] = busy.try_emplace(key);
+    if (fresh) {
+        it->second.key = key;
+        o.table.set(key.index, o.table.get(key.index) | busy_bit);
+    }
+    return it->second;
+}
+
+// A node has one wish for a page; a later one of the same node makes it older or larger.
+void PageDirectory::Core::add_wish(Busy& b, const Wish& wish) {
+    Wish w = wish;
+    if (!w.internal) {
+        auto same = std::find_if(b.wishes.begin(), b.wishes.end(), [&](const Wish& other) {
+            return !other.internal && other.who.node == w.who.node;
+        });
+        if (same != b.wishes.end()) {
+            w.access = std::max(w.access, same->access);
+            w.optional &= same->optional;
+            if (same->who < w.who) w.who = same->who;
+            const int64_t order = compare_eras(same->have_epoch, w.have_epoch);
+            if (order > 0 || (order == 0 && same->have == Presence::none)) {
+                w.have_epoch = same->have_epoch;
+                w.have = same->have;
+            }
+            b.wishes.erase(same);
+        }
+    }
+    auto before = [](const Wish& x, const Wish& y) {
+        return x.optional != y.optional ? y.optional : x.who < y.who;
+    };
+    b.wishes.insert(std::upper_bound(b.wishes.begin(), b.wishes.end(), w, before), w);
+}
+
+// Does what can be done for the front wish; may free b.
+void PageDirectory::Core::advance(Object& o, Busy& b) {
+    do {
+        while (!b.wishes.empty()) {
+            const Wish w = b.wishes.front();
+            const Page p = load(o, b.key.index);
+            if (is_served(p, w)) {
+                resolve(w, false);
+                b.wishes.erase(b.wishes.begin());
+                continue;
+            }
+            const Plan plan = plan_for(p, b, w);
+            if (b.outstanding != 0) return raise_recall(b, p, w);
+            if (plan.recall != 0) return start_recall(b, p, w, plan);
+            b.wishes.erase(b.wishes.begin());
+            serve(o, b, p, w, plan);
+        }
+    } while (!finish(o, b));
+}
+
+// Nobody wishes for the page. False if we must for its own sake: content that nobody has, or an
+// era that must end because a sharer of it was cut off.
+bool PageDirectory::Core::finish(Object& o, Busy& b) {
+    if (b.outstanding != 0) return true;
+    const Page p = load(o, b.key.index);
+    if (p.nodes == 0 && !p.born) {
+        add_wish(b, {{0, directory_node, 0}, Access::write, Presence::none, 0, false, true, 0});
+        return false;
+    }
+    if (b.broken_era) {
+        const auto node = static_cast<NodeId>(std::countr_zero(p.nodes));
+        add_wish(b, {{0, node, 0}, Access::write, Presence::none, 0, false, true, 0});
+        return false;
+    }
+    const PageKey key = b.key;
+    o.table.set(key.index, o.table.get(key.index) & ~busy_bit);
+    busy.erase(key);
+    return true;
+}
+
+// Whether the node has, or is being sent, what it wishes for. It asked with an older epoch than
+// its grant's: the grant was under way. With the grant's own or a newer epoch: it gave the page up
+// unasked, and that is under way.
+bool PageDirectory::Core::is_served(const Page& p, const Wish& w) const {
+    if (!(p.nodes & bit(w.who.node))) return false;
+    if (w.internal) return w.access == Access::read || p.exclusive;
+    if (w.optional && w.have == Presence::none) return true;
+    const int64_t order = compare_eras(w.have_epoch, p.epoch);
+    if (order != 0) return order < 0;
+    return w.have == Presence::shared && w.access == Access::read;
+}
+
+PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Page& p, const Busy& b,
+                                                        const Wish& w) const {
+    const uint16_t self = bit(w.who.node);
+    Plan plan;
+    plan.keep = (p.nodes & self) && !p.exclusive &&
+                (w.internal || (w.have == Presence::shared && w.have_epoch == p.epoch));
+    const bool migrates = p.exclusive && p.migratory > 0 && !(p.nodes & self) && w.collect == 0;
+    plan.exclusive = w.access == Access::write || migrates || b.broken_era || p.nodes == 0;
+    if (plan.exclusive) {
+        plan.recall = p.nodes & static_cast<uint16_t>(plan.keep ? ~self : ~0);
+        plan.leave = Presence::none;
+    } else if (p.exclusive) {
+        plan.recall = p.nodes;
+        plan.leave = Presence::shared;
+    } else if (b.content.kind == ContentKind::none) {
+        // Any sharer can lend its copy; node 0 is here, without a network between.
+        plan.recall = p.nodes & static_cast<uint16_t>(-p.nodes);
+        plan.leave = Presence::shared;
+    }
+    return plan;
+}
+
+void PageDirectory::Core::start_recall(Busy& b, const Page& p, const Wish& w, const Plan& plan) {
+    const bool need_data = !plan.keep && b.content.kind == ContentKind::none;
+    b.outstanding = plan.recall;
+    b.data_from = need_data ? plan.recall & static_cast<uint16_t>(-plan.recall) : 0;
+    b.leave = plan.leave;
+    b.optional = w.optional;
+    b.only_touched = w.collect != 0 && p.born;
+    b.round = round;
+    b.recalled_for = w.who;
+    b.migrating = plan.keep && !w.internal && p.last_writer != w.who.node &&
+                  p.nodes == (bit(w.who.node) | bit(p.last_writer));
+    ++stats.recalls;
+    send_recalls(b, p.epoch);
+}
+
+void PageDirectory::Core::raise_recall(Busy& b, const Page& p, const Wish& w) {
+    const bool only_touched = w.collect != 0 && p.born;
+    if (!(w.who < b.recalled_for) && !(b.optional && !w.optional) &&
+        !(b.only_touched && !only_touched)) {
+        return;
+    }
+    b.recalled_for = std::min(b.recalled_for, w.who);
+    b.optional &= w.optional;
+    b.only_touched &= only_touched;
+    send_recalls(b, p.epoch);
+}
+
+void PageDirectory::Core::send_recalls(Busy& b, Epoch epoch) {
+    for (NodeId node = 0; node < max_nodes; ++node) {
+        if (!(b.outstanding & bit(node))) continue;
+        const bool want_data = b.data_from & bit(node);
+        auto& recall = out.extend_message<Recall>(
+            node, b.key, b.optional, clock,
+            [&](const Recall& r) {
+                return r.leave == b.leave && r.want_data == want_data &&
+                       r.optional == b.optional && r.only_touched == b.only_touched &&
+                       r.round == b.round && r.for_whom == b.recalled_for;
+            },
+            [&] {
+                return Recall{{},      b.leave,        want_data, b.optional, b.only_touched,
+                              b.round, b.recalled_for, {}};
+            });
+        recall.epochs.push_back(epoch);
+    }
+}
+
+void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const Plan& plan) {
+    PageContent content;
+    if (!plan.keep) {
+        content = b.content;
+        // Born on a node that is gone, or a peer that kept the content from us.
+        if (content.kind == ContentKind::none) {
+            content.kind = ContentKind::zero;
+            if (!p.born) ++stats.bad_messages;
+        }
+    }
+    ++stats.grants;
+    stats.keep_grants += plan.keep;
+    stats.zero_grants += content.kind == ContentKind::zero;
+    if (plan.exclusive) {
+        if (plan.keep && b.migrating) {
+            p.migratory = migratory_reads;
+        } else if (w.access == Access::read && p.migratory > 0) {
+            ++stats.migratory_grants;
+            --p.migratory;
+        }
+        p.nodes = bit(w.who.node);
+        p.exclusive = true;
+        p.last_writer = w.who.node;
+        p.epoch = next_era(p.epoch);
+        b.content = {};
+        b.broken_era = false;
+    } else {
+        p.nodes |= bit(w.who.node);
+    }
+    store(o, b.key.index, p);
+    send_grant(b.key, w.who.node, plan.exclusive ? Presence::exclusive : Presence::shared, p.epoch,
+               std::move(content), w.optional ? 0 : w.who.tid, w.collect,
+               w.optional || w.collect != 0);
+}
+
+void PageDirectory::Core::send_grant(PageKey key, NodeId to, Presence presence, Epoch epoch,
+                                     PageContent content, Tid tid, uint32_t collect, bool bulk) {
+    auto& grant = out.extend_message<Grant>(
+        to, key, bulk, clock,
+        [&](const Grant& g) {
+            return g.presence == presence && g.tid == tid && g.collect == collect;
+        },
+        [&] { return Grant{{}, presence, tid, collect, {}, {}}; });
+    grant.epochs.push_back(epoch);
+    grant.contents.push_back(std::move(content));
+}
+
+// What a holder gave up, asked or unasked.
+void PageDirectory::Core::absorb(Page& p, Busy& b, NodeId from, Presence left,
+                                 PageContent content) {
+    b.outstanding &= static_cast<uint16_t>(~bit(from));
+    if (content.kind == ContentKind::zero || content.kind == ContentKind::data) {
+        b.content = std::move(content);
+    }
+    p.born = false;
+    if (p.anchored && anchors[b.key].node == from) {
+        p.anchored = false;
+        anchors.erase(b.key);
+    }
+    if (p.exclusive) {
+        p.exclusive = false;
+        p.last_writer = from;
+        if (left == Presence::shared) {
+            p.epoch = next_era(p.epoch);
+        } else {
+            p.nodes = 0;
+        }
+    } else if (left == Presence::none) {
+        p.nodes &= static_cast<uint16_t>(~bit(from));
+        b.broken_era = true;
+    }
+}
+
+// A device holds the page at this node: it stays there, and nobody else can have it.
+void PageDirectory::Core::anchor(Object& o, Busy& b, NodeId node) {
+    Page p = load(o, b.key.index);
+    b.outstanding &= static_cast<uint16_t>(~bit(node));
+    p.anchored = true;
+    store(o, b.key.index, p);
+    Anchor& a = anchors[b.key];
+    a.node = node;
+    a.wait_ns = a.wait_ns == 0 ? options.first_probe_ns
+                               : std::min(a.wait_ns * 2, options.last_probe_ns);
+    a.next_probe_ns = now + a.wait_ns;
+    std::erase_if(b.wishes, [&](const Wish& w) {
+        if (w.who.node == node) return false;
+        if (w.collect == 0 && !w.internal) refuse(b.key, w, p.epoch);
+        resolve(w, true);
+        return true;
+    });
+    if (!p.exclusive) {
+        add_wish(b, {{0, node, 0}, Access::write, Presence::none, 0, false, true, 0});
+    }
+}
+
+void PageDirectory::Core::refuse(PageKey key, const Wish& w, Epoch epoch) {
+    if (w.optional) return;
+    const NodeId anchor_node = anchors[key].node;
+    auto& refused = out.extend_message<Refused>(
+        w.who.node, key, false, clock, [&](const Refused& r) { return r.anchor == anchor_node; },
+        [&] { return Refused{{}, anchor_node, {}}; });
+    refused.epochs.push_back(epoch);
+}
+
+// The wish ends without a grant.
+void PageDirectory::Core::resolve(const Wish& w, bool left_behind) {
+    auto it = collects.find(w.collect);
+    if (w.collect == 0 || it == collects.end()) return;
+    --it->second.under_way;
+    it->second.left_behind += left_behind;
+}
+
+}  // namespace gpr

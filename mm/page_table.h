@@ -1,0 +1,188 @@
+// Eight bytes for each touched page of a memory object, in a sparse three-level table.
+//
+// Entry 0 means "as born"; what the other values mean is the user's. Beside the entries the table
+// counts the lives of pages: each drop that covers a page adds one, whatever the order, so two
+// nodes that applied the same drops agree. Life counts cost nothing until an object sees a drop,
+// and drops of whole leaves or gigabytes cost one counter.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mm/page_protocol.h"
+
+namespace gpr {
+
+// 256 TiB, more than a 47-bit address space can show of one object.
+inline constexpr uint64_t max_object_pages = 1ULL << 36;
+
+class PageTable {
+public:
+    [[nodiscard]] uint64_t get(uint64_t index) const {
+        const Leaf* leaf = find_leaf(index);
+        return leaf ? leaf->entries[index % leaf_pages] : 0;
+    }
+    void set(uint64_t index, uint64_t entry) { make_leaf(index).entries[index % leaf_pages] = entry; }
+
+    [[nodiscard]] uint32_t life(uint64_t index) const {
+        if (!dropped_) return 0;
+        uint32_t life = life_;
+        if (index / inner_pages >= root_.size()) return life & life_mask;
+        const RootSlot& slot = root_[index / inner_pages];
+        life += slot.life;
+        if (!slot.inner) return life & life_mask;
+        const size_t i = index % inner_pages / leaf_pages;
+        life += slot.inner->lives[i];
+        const Leaf* leaf = slot.inner->leaves[i].get();
+        if (leaf && leaf->lives) life += (*leaf->lives)[index % leaf_pages];
+        return life & life_mask;
+    }
+
+    // Calls visit(index, entry) for every entry that is not 0; visit may change it in place.
+    template <class Visit>
+    void for_each(uint64_t first, uint64_t count, Visit visit) {
+        const uint64_t end = end_of(first, count);
+        for (uint64_t i = first; i < end;) {
+            if (i / inner_pages >= root_.size()) return;
+            Inner* inner = root_[i / inner_pages].inner.get();
+            if (!inner) {
+                i = (i / inner_pages + 1) * inner_pages;
+                continue;
+            }
+            Leaf* leaf = inner->leaves[i % inner_pages / leaf_pages].get();
+            const uint64_t stop = std::min(end, (i / leaf_pages + 1) * leaf_pages);
+            if (leaf) visit_leaf(*leaf, i, stop, visit);
+            i = stop;
+        }
+    }
+
+    // The first index in [first, end) whose entry is not 0; end if there is none.
+    [[nodiscard]] uint64_t next_entry(uint64_t first, uint64_t end) const {
+        for (uint64_t i = first; i < end;) {
+            if (i / inner_pages >= root_.size()) return end;
+            const Inner* inner = root_[i / inner_pages].inner.get();
+            if (!inner) {
+                i = (i / inner_pages + 1) * inner_pages;
+                continue;
+            }
+            const Leaf* leaf = inner->leaves[i % inner_pages / leaf_pages].get();
+            const uint64_t stop = std::min(end, (i / leaf_pages + 1) * leaf_pages);
+            for (; leaf && i < stop; ++i) {
+                if (leaf->entries[i % leaf_pages] != 0) return i;
+            }
+            i = stop;
+        }
+        return end;
+    }
+
+    // A new life for each page of the range: the entries are 0 again.
+    void drop(uint64_t first, uint64_t count) {
+        dropped_ = true;
+        const uint64_t end = end_of(first, count);
+        if (first == 0 && end == max_object_pages) {
+            ++life_;
+            for_each(0, max_object_pages, [](uint64_t, uint64_t& entry) { entry = 0; });
+            return;
+        }
+        for (uint64_t i = first; i < end;) i = drop_piece(i, end);
+    }
+
+    [[nodiscard]] size_t memory_bytes() const {
+        size_t bytes = root_.capacity() * sizeof(RootSlot);
+        for (const RootSlot& slot : root_) {
+            if (!slot.inner) continue;
+            bytes += sizeof(Inner);
+            for (const auto& leaf : slot.inner->leaves) {
+                if (leaf) bytes += sizeof(Leaf) + (leaf->lives ? sizeof(*leaf->lives) : 0);
+            }
+        }
+        return bytes;
+    }
+
+private:
+    static constexpr uint64_t leaf_pages = 128;   // 1 KiB: pages touched here and there stay cheap
+    static constexpr uint64_t inner_slots = 2048;
+    static constexpr uint64_t inner_pages = leaf_pages * inner_slots;  // 1 GiB
+    static constexpr uint32_t life_mask = (1U << (64 - era_bits)) - 1;
+
+    struct Leaf {
+        std::array<uint64_t, leaf_pages> entries{};
+        std::unique_ptr<std::array<uint32_t, leaf_pages>> lives;
+    };
+    struct Inner {
+        std::array<std::unique_ptr<Leaf>, inner_slots> leaves;
+        std::array<uint32_t, inner_slots> lives{};
+    };
+    struct RootSlot {
+        std::unique_ptr<Inner> inner;
+        uint32_t life = 0;
+    };
+
+    static uint64_t end_of(uint64_t first, uint64_t count) {
+        if (first >= max_object_pages) return first;
+        return first + std::min(count, max_object_pages - first);
+    }
+
+    [[nodiscard]] const Leaf* find_leaf(uint64_t index) const {
+        if (index / inner_pages >= root_.size()) return nullptr;
+        const Inner* inner = root_[index / inner_pages].inner.get();
+        return inner ? inner->leaves[index % inner_pages / leaf_pages].get() : nullptr;
+    }
+
+    RootSlot& make_slot(uint64_t index) {
+        if (index / inner_pages >= root_.size()) root_.resize(index / inner_pages + 1);
+        return root_[index / inner_pages];
+    }
+    Inner& make_inner(uint64_t index) {
+        RootSlot& slot = make_slot(index);
+        if (!slot.inner) slot.inner = std::make_unique<Inner>();
+        return *slot.inner;
+    }
+    Leaf& make_leaf(uint64_t index) {
+        auto& leaf = make_inner(index).leaves[index % inner_pages / leaf_pages];
+        if (!leaf) leaf = std::make_unique<Leaf>();
+        return *leaf;
+    }
+
+    template <class Visit>
+    static void visit_leaf(Leaf& leaf, uint64_t i, uint64_t stop, Visit& visit) {
+        for (; i < stop; ++i) {
+            uint64_t& entry = leaf.entries[i % leaf_pages];
+            if (entry != 0) visit(i, entry);
+        }
+    }
+
+    // Drops from i to the end or to where a cheaper or dearer kind of piece begins.
+    uint64_t drop_piece(uint64_t i, uint64_t end) {
+        if (i % inner_pages == 0 && end - i >= inner_pages) {
+            RootSlot& slot = make_slot(i);
+            ++slot.life;
+            for_each(i, inner_pages, [](uint64_t, uint64_t& entry) { entry = 0; });
+            return i + inner_pages;
+        }
+        if (i % leaf_pages == 0 && end - i >= leaf_pages) {
+            Inner& inner = make_inner(i);
+            const size_t at = i % inner_pages / leaf_pages;
+            ++inner.lives[at];
+            if (inner.leaves[at]) inner.leaves[at]->entries.fill(0);
+            return i + leaf_pages;
+        }
+        Leaf& leaf = make_leaf(i);
+        if (!leaf.lives) leaf.lives = std::make_unique<std::array<uint32_t, leaf_pages>>();
+        const uint64_t stop = std::min(end, (i / leaf_pages + 1) * leaf_pages);
+        for (; i < stop; ++i) {
+            ++(*leaf.lives)[i % leaf_pages];
+            leaf.entries[i % leaf_pages] = 0;
+        }
+        return stop;
+    }
+
+    std::vector<RootSlot> root_;
+    uint32_t life_ = 0;
+    bool dropped_ = false;
+};
+
+}  // namespace gpr
