@@ -64,11 +64,15 @@ void enable_controllers(const std::string& path) {
     }
 }
 
+bool try_remove_cgroup(const std::string& path) {
+    if (rmdir(path.c_str()) == 0 || errno != EBUSY) return true;
+    static_cast<void>(write_file(path + "/cgroup.kill", "1"));
+    return rmdir(path.c_str()) == 0 || errno != EBUSY;
+}
+
 void remove_cgroup(const std::string& path) {
     const auto give_up_at = std::chrono::steady_clock::now() + removal_deadline;
-    static_cast<void>(write_file(path + "/cgroup.kill", "1"));
-    while (rmdir(path.c_str()) == -1 && errno == EBUSY &&
-           std::chrono::steady_clock::now() < give_up_at) {
+    while (!try_remove_cgroup(path) && std::chrono::steady_clock::now() < give_up_at) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
 }
@@ -134,8 +138,8 @@ Result<SessionCgroup> CgroupParent::create_session(const CgroupLimits& limits) c
     return session;
 }
 
-void CgroupParent::remove_session(pid_t worker) const {
-    remove_cgroup(session_path(path_, worker));
+bool CgroupParent::try_remove_session(pid_t worker) const {
+    return try_remove_cgroup(session_path(path_, worker));
 }
 
 SessionCgroup::~SessionCgroup() {

@@ -51,8 +51,8 @@ public:
 
     // In the worker, for itself: the name says whose it is.
     Result<SessionCgroup> create_session(const CgroupLimits& limits) const;
-    // After a worker's death.
-    void remove_session(pid_t worker) const;
+    // After a worker's death. False: what was in it is still dying, ask again.
+    bool try_remove_session(pid_t worker) const;
 
     [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -1,0 +1,371 @@
+#include "acceptor/daemon.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "acceptor/privileges.h"
+#include "acceptor/service_manager.h"
+#include "acceptor/worker_process.h"
+#include "base/kernel_features.h"
+#include "base/log.h"
+#include "monitor/exec_options.h"
+
+namespace gpr {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr char proven = 'p';
+constexpr char admitted = 'a';
+constexpr char full = 'f';
+// Accepting goes on after this when the host is out of descriptors or processes.
+constexpr auto exhaustion_pause = std::chrono::milliseconds(200);
+constexpr int tick_ms = 100;
+
+class Daemon {
+public:
+    Daemon(const AcceptorOptions& options, const WorkerMain& worker, const DaemonLimits& limits)
+        : options_(options), worker_(worker), limits_(limits), admission_(limits.admission) {}
+
+    Result<> start() {
+        GPR_CHECK(TokenFile::load(options_.token_file));
+        for (const auto& address : options_.listen) {
+            GPR_TRY(const auto endpoint, parse_endpoint(address, options_.plain_allowed));
+            GPR_TRY(auto listeners, Listener::listen(endpoint));
+            for (auto& listener : listeners) listeners_.push_back(std::move(listener));
+        }
+        GPR_CHECK(catch_signals());
+        raise_fd_limit();
+        prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
+        look_at_host();
+        for (const auto& listener : listeners_) {
+            spdlog::info("listening on {}{}", listener.endpoint().text(),
+                         listener.endpoint().plain ? " (not encrypted)" : "");
+        }
+        tell_service_manager("READY=1");
+        return {};
+    }
+
+    // In a worker it returns the worker's exit status, through the same way out.
+    int run() {
+        while (!stopping_) {
+            wait_for_events();
+            if (in_worker_) return worker_status_;
+        }
+        stop();
+        return 0;
+    }
+
+    [[nodiscard]] bool in_worker() const { return in_worker_; }
+
+private:
+    struct Child {
+        std::string peer;
+        SteadyClock::time_point since;
+        Fd channel;  // it says `proven`, we answer
+        bool is_session = false;
+    };
+
+    Result<> catch_signals() {
+        sigset_t caught;
+        sigemptyset(&caught);
+        for (const int number : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&caught, number);
+        GPR_CHECK(from_libc(sigprocmask(SIG_BLOCK, &caught, nullptr), "block signals"));
+        signal(SIGPIPE, SIG_IGN);
+        signal(SIGHUP, SIG_IGN);
+        signals_ = Fd(signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
+        if (!signals_) return fail(errno, "make a signalfd");
+        return {};
+    }
+
+    static void raise_fd_limit() {
+        rlimit limit{};
+        if (getrlimit(RLIMIT_NOFILE, &limit) == -1) return;
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+
+    void look_at_host() {
+        const auto features = KernelFeatures::probe();
+        for (const auto* feature : features.all()) {
+            if (feature->present) features_.emplace_back(feature->name);
+        }
+        for (const auto* feature : features.lacking()) {
+            spdlog::warn("this host lacks {} ({}); {}", feature->name, feature->needed_for,
+                         feature->cure);
+        }
+        if (!has_capability(CAP_SYS_ADMIN)) {
+            spdlog::warn("not root: sessions will be refused, their sandboxes cannot be made");
+        }
+        auto parent = CgroupParent::create();
+        if (parent) {
+            cgroups_.emplace(std::move(*parent));
+        } else {
+            spdlog::info("sessions get no cgroup: {}", parent.error().message());
+        }
+    }
+
+    void wait_for_events() {
+        std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
+        const bool accepting = SteadyClock::now() >= accept_again_at_;
+        for (const auto& listener : listeners_) {
+            polled.push_back({accepting ? listener.fd() : -1, POLLIN, 0});
+        }
+        std::vector<pid_t> asking;
+        for (const auto& [pid, child] : children_) {
+            if (!child.channel) continue;
+            polled.push_back({child.channel.get(), POLLIN, 0});
+            asking.push_back(pid);
+        }
+        const bool ticking = !accepting || admission_.strangers() > 0 || !dead_.empty();
+        poll(polled.data(), polled.size(), ticking ? tick_ms : -1);
+
+        const size_t first_child = 1 + listeners_.size();
+        for (size_t i = 0; i < asking.size(); ++i) {
+            if (polled[first_child + i].revents != 0) answer(asking[i]);
+        }
+        if (polled[0].revents != 0) take_signals();
+        for (size_t i = 0; i < listeners_.size() && !in_worker_; ++i) {
+            if (polled[1 + i].revents != 0) accept_from(i);
+        }
+        if (in_worker_) return;
+        while (const auto late = admission_.overdue(SteadyClock::now())) {
+            end_stranger(*late, "took too long to prove a token");
+        }
+        remove_cgroups();
+    }
+
+    void answer(pid_t pid) {
+        auto& child = children_.at(pid);
+        char word = 0;
+        if (recv(child.channel.get(), &word, 1, MSG_DONTWAIT) != 1 || word != proven) {
+            child.channel.reset();
+            return;
+        }
+        child.is_session = admission_.prove(pid);
+        const char reply = child.is_session ? admitted : full;
+        send(child.channel.get(), &reply, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        child.channel.reset();
+    }
+
+    void take_signals() {
+        signalfd_siginfo info{};
+        while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+            if (info.ssi_signo == SIGCHLD) continue;
+            spdlog::info("ending on signal {}", info.ssi_signo);
+            stopping_ = true;
+        }
+        reap();
+    }
+
+    void reap() {
+        int status = 0;
+        while (true) {
+            const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+            if (pid <= 0) return;
+            const auto found = children_.find(pid);
+            if (found == children_.end()) continue;  // an orphan of a worker
+            log_end(pid, found->second, status);
+            children_.erase(found);
+            admission_.left(pid);
+            if (cgroups_) dead_.insert(pid);
+        }
+    }
+
+    static void log_end(pid_t pid, const Child& child, int status) {
+        const auto seconds =
+            std::chrono::duration<double>(SteadyClock::now() - child.since).count();
+        const auto what = child.is_session ? "session" : "connection";
+        if (WIFSIGNALED(status)) {
+            spdlog::warn("{}: {} ended after {:.1f} s, worker {} killed by signal {}", child.peer,
+                         what, seconds, pid, WTERMSIG(status));
+        } else {
+            spdlog::info("{}: {} ended after {:.1f} s, worker {} status {}", child.peer, what,
+                         seconds, pid, WEXITSTATUS(status));
+        }
+    }
+
+    void accept_from(size_t listener) {
+        auto accepted = listeners_[listener].accept();
+        if (!accepted) {
+            const int error = accepted.error().code;
+            if (error == EAGAIN || error == ECONNABORTED || error == EINTR) return;
+            spdlog::warn("{}", accepted.error().message());
+            accept_again_at_ = SteadyClock::now() + exhaustion_pause;
+            return;
+        }
+        const auto verdict = admission_.judge(accepted->peer);
+        if (!verdict.refusal.empty()) {
+            spdlog::warn("{}: turned away: {}", accepted->peer, verdict.refusal);
+            return;
+        }
+        if (verdict.evict) end_stranger(*verdict.evict, "had to make room for others");
+        fork_worker(std::move(accepted->fd), accepted->peer, listeners_[listener].endpoint().plain);
+    }
+
+    void end_stranger(pid_t pid, const char* why) {
+        spdlog::warn("{}: {}", children_.at(pid).peer, why);
+        kill(pid, SIGKILL);
+        admission_.left(pid);  // reaped later
+    }
+
+    void fork_worker(Fd connection, const std::string& peer, bool plain) {
+        std::array<int, 2> channel{};
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel.data()) == -1) {
+            return pause_accepting(peer);
+        }
+        Fd ours(channel[0]);
+        Fd theirs(channel[1]);
+        const pid_t daemon = getpid();
+        const pid_t pid = fork();
+        if (pid == -1) return pause_accepting(peer);
+        if (pid == 0) {
+            become_worker_process(daemon);
+            ours.reset();
+            worker_status_ = serve(std::move(connection), peer, plain, theirs);
+            return;
+        }
+        spdlog::debug("{}: connected, worker {}", peer, pid);
+        const auto now = SteadyClock::now();
+        children_[pid] = {peer, now, std::move(ours), false};
+        admission_.came(pid, peer, now);
+    }
+
+    void pause_accepting(const std::string& peer) {
+        spdlog::error("{}: turned away: {}", peer, std::strerror(errno));
+        accept_again_at_ = SteadyClock::now() + exhaustion_pause;
+    }
+
+    // In the worker.
+    int serve(Fd connection, const std::string& peer, bool plain, const Fd& channel) {
+        in_worker_ = true;
+        listeners_.clear();
+        children_.clear();
+        signals_.reset();
+        ServeOptions serve;
+        serve.load_tokens = [this] { return TokenFile::load(options_.token_file); };
+        serve.peer = peer;
+        serve.allow_plain = plain;
+        serve.features = features_;
+        serve.admit = [&] { return ask_admission(channel); };
+        std::optional<SessionCgroup> cgroup;
+        serve.cgroup_fd = [&] { return make_cgroup(cgroup, peer); };
+        return serve_connection(std::move(connection), serve, worker_);
+    }
+
+    Result<> ask_admission(const Fd& channel) const {
+        char reply = 0;
+        if (send(channel.get(), &proven, 1, MSG_NOSIGNAL) != 1 ||
+            recv(channel.get(), &reply, 1, 0) != 1) {
+            return fail("the acceptor is ending");
+        }
+        if (reply == admitted) return {};
+        return fail(
+            fmt::format("the acceptor has {} sessions, as many as it may; try again later "
+                        "or start it with a higher --max-sessions",
+                        limits_.admission.sessions));
+    }
+
+    int make_cgroup(std::optional<SessionCgroup>& cgroup, const std::string& peer) const {
+        if (!cgroups_) return -1;
+        auto made = cgroups_->create_session(limits_.cgroup);
+        if (!made) {
+            spdlog::warn("{}: no cgroup: {}", peer, made.error().message());
+            return -1;
+        }
+        if (!made->missing_limits().empty()) {
+            spdlog::warn("{}: limits not in force: {}", peer, made->missing_limits());
+        }
+        cgroup.emplace(std::move(*made));
+        return cgroup->fd();
+    }
+
+    void remove_cgroups() {
+        std::erase_if(dead_, [this](pid_t worker) { return cgroups_->try_remove_session(worker); });
+    }
+
+    void stop() {
+        tell_service_manager("STOPPING=1");
+        listeners_.clear();
+        for (const auto& [pid, child] : children_) kill(pid, SIGTERM);
+        const auto kill_at = SteadyClock::now() + limits_.stop_grace;
+        bool killed = false;
+        while (!children_.empty()) {
+            pollfd ended{signals_.get(), POLLIN, 0};
+            poll(&ended, 1, tick_ms);
+            take_signals();
+            if (killed || SteadyClock::now() < kill_at) continue;
+            for (const auto& [pid, child] : children_) kill(pid, SIGKILL);
+            killed = true;
+        }
+        wait_for_leftovers();
+        spdlog::info("ended");
+    }
+
+    // Orphans of workers that were killed, dying by now, and their cgroups.
+    void wait_for_leftovers() {
+        const auto give_up_at = SteadyClock::now() + limits_.stop_grace;
+        while (SteadyClock::now() < give_up_at) {
+            const pid_t pid = waitpid(-1, nullptr, WNOHANG | __WALL);
+            if (pid > 0) continue;
+            remove_cgroups();
+            if (pid == -1 && dead_.empty()) return;
+            poll(nullptr, 0, 2);
+        }
+    }
+
+    const AcceptorOptions& options_;
+    const WorkerMain& worker_;
+    const DaemonLimits limits_;
+    Admission admission_;
+    std::vector<std::string> features_;
+    std::optional<CgroupParent> cgroups_;
+    std::vector<Listener> listeners_;
+    Fd signals_;
+    std::map<pid_t, Child> children_;
+    std::set<pid_t> dead_;  // workers whose cgroups are still to be removed
+    SteadyClock::time_point accept_again_at_{};
+    bool stopping_ = false;
+    bool in_worker_ = false;
+    int worker_status_ = 0;
+};
+
+int cannot_start(const std::string& why) {
+    fmt::print(stderr, "gpr: {}\n", why);
+    return exit_gpr_failed;
+}
+
+}  // namespace
+
+int run_acceptor_daemon(const AcceptorOptions& options, const WorkerMain& worker,
+                        const DaemonLimits& limits) {
+    if (!worker) return cannot_start("this build has no worker to run sessions with");
+    if (const auto logging = start_logging(options.log_file, options.log_level); !logging) {
+        return cannot_start(logging.error().message());
+    }
+    DaemonLimits effective = limits;
+    effective.admission.sessions = options.max_sessions;
+    Daemon daemon(options, worker, effective);
+    if (const auto started = daemon.start(); !started) {
+        return cannot_start(started.error().message());
+    }
+    const int status = daemon.run();
+    // A worker must not go back into what the daemon's caller does next.
+    if (daemon.in_worker()) _exit(status);
+    return status;
+}
+
+}  // namespace gpr

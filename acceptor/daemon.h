@@ -1,0 +1,24 @@
+// `gpr acceptor`: listens, forks a worker for each connection, and outlives all of them.
+#pragma once
+
+#include <chrono>
+
+#include "acceptor/acceptor_options.h"
+#include "acceptor/admission.h"
+#include "acceptor/cgroup.h"
+#include "acceptor/serve.h"
+
+namespace gpr {
+
+struct DaemonLimits {
+    AdmissionLimits admission;                   // .sessions is taken from the options
+    CgroupLimits cgroup;                         // of each session
+    std::chrono::milliseconds stop_grace{5000};  // between SIGTERM and SIGKILL for workers
+};
+
+// Runs until SIGTERM or SIGINT, then ends all sessions. The exit status of the command: 0, or 125
+// with a message on stderr when it could not start.
+int run_acceptor_daemon(const AcceptorOptions& options, const WorkerMain& worker = {},
+                        const DaemonLimits& limits = {});
+
+}  // namespace gpr

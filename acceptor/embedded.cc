@@ -1,0 +1,62 @@
+#include "acceptor/embedded.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+
+#include "acceptor/worker_process.h"
+#include "base/log.h"
+
+namespace gpr {
+namespace {
+
+constexpr const char* peer_name = "local";
+
+// The program's files and pipes must not stay open because of us. Descriptor 3 is the connection.
+void keep_only(int connection) {
+    const int null = open("/dev/null", O_RDWR);
+    for (int standard = 0; standard < 3; ++standard) dup2(null, standard);
+    if (connection != 3) dup3(connection, 3, O_CLOEXEC);
+    close_range(4, ~0U, 0);
+}
+
+int run_embedded(int connection, const Token& token, const WorkerMain& worker,
+                 const EmbeddedAcceptorOptions& options) {
+    keep_only(connection);
+    static_cast<void>(start_logging(options.log_file, options.log_level));
+    ServeOptions serve;
+    serve.load_tokens = [&token] { return Result<TokenFile>(TokenFile({token})); };
+    serve.peer = peer_name;
+    serve.allow_plain = true;
+    serve.features = options.features;
+    return serve_connection(Fd(3), serve, worker);
+}
+
+}  // namespace
+
+Result<EmbeddedAcceptor> start_embedded_acceptor(const WorkerMain& worker,
+                                                 const EmbeddedAcceptorOptions& options) {
+    EmbeddedAcceptor embedded;
+    GPR_TRY(embedded.token, new_token());
+    std::array<int, 2> sockets{};
+    GPR_CHECK(from_libc(
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets.data()),
+        "connect to the local acceptor"));
+    embedded.connection = Fd(sockets[0]);
+    const Fd theirs(sockets[1]);
+    const pid_t parent = getpid();
+    GPR_TRY(const long pid, from_libc(fork(), "start the local acceptor"));
+    if (pid == 0) {
+        become_worker_process(parent);
+        _exit(run_embedded(theirs.get(), embedded.token, worker, options));
+    }
+    embedded.pid = static_cast<pid_t>(pid);
+    return embedded;
+}
+
+}  // namespace gpr

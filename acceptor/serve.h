@@ -1,0 +1,37 @@
+// One connection, from the socket to the end of its session. Runs in a process of its own.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "acceptor/sandbox.h"
+#include "base/fd.h"
+#include "transport/handshake.h"
+
+namespace gpr {
+
+// The session itself; what it returns is the worker's exit status. It runs in the worker process,
+// with default signal dispositions (SIGPIPE ignored): SIGTERM asks it to end. The link is made with
+// make_link on a loop of its own.
+using WorkerMain = std::function<int(EstablishedInitiator, Sandbox&)>;
+
+struct ServeOptions {
+    std::function<Result<TokenFile>()> load_tokens;  // for every connection anew
+    std::string peer;
+    bool allow_plain = false;
+    std::vector<std::string> features;  // this host's, for the Welcome
+    // Called once the peer has proven its token. An error is told to the peer.
+    std::function<Result<>()> admit = [] { return Result<>{}; };
+    // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.
+    std::function<int()> cgroup_fd = [] { return -1; };
+};
+
+// Exit statuses of workers; the WorkerMain chooses its own beyond these.
+inline constexpr int worker_refused_peer = 100;
+inline constexpr int worker_not_admitted = 101;
+inline constexpr int worker_without_sandbox = 102;
+
+int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker);
+
+}  // namespace gpr

@@ -1,0 +1,459 @@
+// Needs root: without it the program says so and counts as skipped.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include "acceptor/daemon.h"
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "acceptor/embedded.h"
+#include "acceptor/privileges.h"
+#include "tests/unit/acceptor/stub_process.h"
+#include "transport/link.h"
+#include "transport/loop.h"
+
+using namespace gpr;
+using namespace std::chrono_literals;
+using test::StubProcess;
+
+namespace {
+
+constexpr pid_t wanted_pid = 4242;
+constexpr auto patience = 20s;
+
+Deadline soon() { return std::chrono::steady_clock::now() + patience; }
+
+// What happens must happen; how fast is not asked.
+bool eventually(const std::function<bool()>& condition) {
+    for (const auto end = soon(); std::chrono::steady_clock::now() < end;) {
+        if (condition()) return true;
+        std::this_thread::sleep_for(5ms);
+    }
+    return false;
+}
+
+bool has_listening_socket() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        int listening = 0;
+        socklen_t size = sizeof(listening);
+        const int fd = std::stoi(entry.path().filename().string());
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Makes a process, then stays until the peer goes.
+int test_worker(EstablishedInitiator established, Sandbox& sandbox) {
+    if (has_listening_socket()) return 20;
+    auto process = StubProcess::spawn(sandbox, wanted_pid);
+    if (!process) return 21;
+    if (process->call(SYS_getpid) != wanted_pid) return 22;
+    auto loop = Loop::create();
+    if (!loop) return 23;
+    const auto link = make_link(**loop, std::move(established));
+    link->on_frame([](ReceivedFrame&&) {});
+    link->on_closed([&loop](const Error&) { (*loop)->stop(); });
+    (*loop)->run();
+    return 33;
+}
+
+struct Client {
+    std::unique_ptr<Loop> loop;
+    std::unique_ptr<Link> link;
+    std::string closed;
+
+    // Until the acceptor ends it; the reason it gave.
+    std::string await_close() {
+        link->on_frame([](ReceivedFrame&&) {});
+        link->on_closed([this](const Error& reason) {
+            closed = reason.message();
+            loop->stop();
+        });
+        loop->after(patience, [this] { loop->stop(); });
+        loop->run();
+        return closed;
+    }
+};
+
+class TestDaemon {
+public:
+    explicit TestDaemon(unsigned max_sessions = 8, DaemonLimits limits = {},
+                        const WorkerMain& worker = test_worker,
+                        const std::string& notify_socket = "") {
+        char name[] = "/tmp/gpr-daemon-test-XXXXXX";
+        directory_ = mkdtemp(name);
+        token_ = *new_token();
+        {
+            std::ofstream file(directory_ + "/token");
+            file << token_.line() << "\n";
+        }
+        chmod((directory_ + "/token").c_str(), 0600);
+        options_.listen = {"unix:" + directory_ + "/socket", "127.0.0.1:0"};
+        options_.token_file = directory_ + "/token";
+        options_.log_file = directory_ + "/log";
+        options_.log_level = "debug";
+        options_.max_sessions = max_sessions;
+        pid_ = fork();
+        if (pid_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (!notify_socket.empty()) setenv("NOTIFY_SOCKET", notify_socket.c_str(), 1);
+            _exit(run_acceptor_daemon(options_, worker, limits));
+        }
+        REQUIRE(eventually([this] { return log_lines("listening on") == 2; }));
+    }
+    ~TestDaemon() {
+        if (pid_ > 0) stop();
+        std::filesystem::remove_all(directory_);
+    }
+    TestDaemon(const TestDaemon&) = delete;
+    TestDaemon& operator=(const TestDaemon&) = delete;
+
+    int stop(int signal_number = SIGTERM) {
+        int status = 0;
+        kill(pid_, signal_number);
+        waitpid(pid_, &status, 0);
+        pid_ = -1;
+        return status;
+    }
+
+    [[nodiscard]] std::string log() const {
+        std::ostringstream text;
+        text << std::ifstream(directory_ + "/log").rdbuf();
+        return text.str();
+    }
+    [[nodiscard]] int log_lines(const std::string& words) const {
+        std::istringstream in(log());
+        int count = 0;
+        for (std::string line; std::getline(in, line);) {
+            count += line.find(words) != std::string::npos ? 1 : 0;
+        }
+        return count;
+    }
+    [[nodiscard]] Endpoint unix_endpoint() const { return *parse_endpoint(options_.listen[0]); }
+    [[nodiscard]] Endpoint tcp_endpoint() const {
+        const auto text = log();
+        const auto begin = text.find("127.0.0.1:");
+        return *parse_endpoint(text.substr(begin, text.find('\n', begin) - begin));
+    }
+    [[nodiscard]] Result<EstablishedAcceptor> connect(const Endpoint& endpoint,
+                                                      const Token& token) const {
+        Hello hello;
+        hello.session_id = new_session_id();
+        hello.host = describe_this_host();
+        return connect_session(endpoint, token, hello, soon());
+    }
+    [[nodiscard]] Client open(const Endpoint& endpoint) const {
+        auto established = connect(endpoint, token_);
+        if (!established) FAIL(established.error().message());
+        Client client;
+        client.loop = std::move(*Loop::create());
+        client.link = make_link(*client.loop, std::move(*established));
+        return client;
+    }
+    // A session that stands, by the sandbox's init being there.
+    [[nodiscard]] Client open_and_await(const Endpoint& endpoint) const {
+        const auto before = sandboxed().size();
+        auto client = open(endpoint);
+        REQUIRE(eventually([&] { return sandboxed().size() == before + 1; }));
+        return client;
+    }
+    // The empty processes of this daemon's workers, as host pids.
+    [[nodiscard]] std::vector<pid_t> sandboxed() const {
+        std::vector<pid_t> found;
+        for (const pid_t worker : workers()) {
+            for (const pid_t child : children_of(worker)) {
+                std::ifstream file(fmt::format("/proc/{}/status", child));
+                std::ostringstream text;
+                text << file.rdbuf();
+                if (text.str().find(fmt::format("\t{}\nNSpgid", wanted_pid)) != std::string::npos &&
+                    text.str().find("\nSeccomp:\t2\n") != std::string::npos) {
+                    found.push_back(child);
+                }
+            }
+        }
+        return found;
+    }
+    [[nodiscard]] std::vector<pid_t> workers() const { return children_of(pid_); }
+
+    static std::vector<pid_t> children_of(pid_t pid) {
+        std::ifstream file(fmt::format("/proc/{}/task/{}/children", pid, pid));
+        std::vector<pid_t> children;
+        for (pid_t child = 0; file >> child;) children.push_back(child);
+        return children;
+    }
+
+    [[nodiscard]] const Token& token() const { return token_; }
+    [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    [[nodiscard]] bool alive() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
+
+private:
+    std::string directory_;
+    Token token_;
+    AcceptorOptions options_;
+    pid_t pid_ = -1;
+};
+
+}  // namespace
+
+TEST_CASE("a session over each kind of address, from hello to its end") {
+    TestDaemon daemon;
+    for (const auto& endpoint : {daemon.unix_endpoint(), daemon.tcp_endpoint()}) {
+        const int ended = daemon.log_lines("status 33");
+        auto client = daemon.open_and_await(endpoint);
+        client.link.reset();
+        REQUIRE(eventually([&] { return daemon.log_lines("status 33") == ended + 1; }));
+        CHECK(daemon.workers().empty());
+    }
+    CHECK(daemon.log_lines("begins, for") == 2);
+    CHECK(daemon.log_lines("session ended") == 2);
+    CHECK(daemon.log().find(daemon.token().line()) == std::string::npos);
+    CHECK(daemon.stop() == 0);
+    CHECK(!std::filesystem::exists(daemon.directory() + "/socket"));
+}
+
+TEST_CASE("a wrong token, silence and garbage are refused with a reason, and it goes on") {
+    DaemonLimits limits;
+    limits.admission.strangers = 1000;
+    limits.admission.strangers_per_address = 1000;
+    TestDaemon daemon(8, limits);
+    const auto other = new_token();
+    REQUIRE(other);
+    for (const auto& endpoint : {daemon.unix_endpoint(), daemon.tcp_endpoint()}) {
+        CHECK(!daemon.connect(endpoint, *other));
+        auto known_name = *other;
+        known_name.id = daemon.token().id;
+        CHECK(!daemon.connect(endpoint, known_name));
+    }
+    REQUIRE(eventually([&] { return daemon.log_lines("refused: ") == 4; }));
+
+    std::mt19937 random(7);
+    constexpr int visits = 60;
+    for (int i = 0; i < visits; ++i) {
+        auto fd =
+            connect_endpoint(i % 2 == 0 ? daemon.unix_endpoint() : daemon.tcp_endpoint(), soon());
+        REQUIRE(fd);
+        std::string garbage(random() % 5000, '\0');
+        for (auto& byte : garbage) byte = static_cast<char>(random());
+        if (i % 3 != 0) send(fd->get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    }
+    REQUIRE(eventually([&] { return daemon.log_lines("status 100") == 4 + visits; }));
+    REQUIRE(daemon.alive());
+    const auto client = daemon.open_and_await(daemon.tcp_endpoint());
+}
+
+TEST_CASE("strangers that hold connections open do not keep others out") {
+    DaemonLimits limits;
+    limits.admission.strangers = 6;
+    limits.admission.strangers_per_address = 4;
+    TestDaemon daemon(8, limits);
+    std::vector<Fd> silent;
+    const auto come = [&](const Endpoint& endpoint) {
+        auto fd = connect_endpoint(endpoint, soon());
+        REQUIRE(fd);
+        silent.push_back(std::move(*fd));
+    };
+    for (int i = 0; i < 5; ++i) come(daemon.tcp_endpoint());
+    REQUIRE(eventually([&] { return daemon.log_lines("turned away: ") == 1; }));
+    for (int i = 0; i < 20; ++i) come(daemon.unix_endpoint());
+    REQUIRE(eventually([&] { return daemon.log_lines("had to make room") == 18; }));
+    CHECK(daemon.workers().size() <= 6);
+    const auto client = daemon.open_and_await(daemon.unix_endpoint());
+}
+
+TEST_CASE("strangers are ended when they take too long") {
+    DaemonLimits limits;
+    limits.admission.stranger_lifetime = 100ms;
+    TestDaemon daemon(8, limits);
+    const auto fd = connect_endpoint(daemon.unix_endpoint(), soon());
+    REQUIRE(fd);
+    REQUIRE(eventually([&] { return daemon.log_lines("took too long") == 1; }));
+    REQUIRE(eventually([&] { return daemon.workers().empty(); }));
+}
+
+TEST_CASE("sessions beyond the limit are told why") {
+    TestDaemon daemon(1);
+    auto first = daemon.open_and_await(daemon.unix_endpoint());
+    auto second = daemon.open(daemon.unix_endpoint());
+    CHECK(second.await_close().find("--max-sessions") != std::string::npos);
+    first.link.reset();
+    REQUIRE(eventually([&] { return daemon.workers().empty(); }));
+    auto third = daemon.open_and_await(daemon.unix_endpoint());
+}
+
+TEST_CASE("a host that cannot make sandboxes tells the peer") {
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!keep_only_capabilities(0)) _exit(1);
+        TestDaemon daemon;
+        auto client = daemon.open(daemon.unix_endpoint());
+        _exit(client.await_close().find("as root") != std::string::npos ? 0 : 2);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+}
+
+TEST_CASE("a killed worker leaves nothing, and the daemon goes on") {
+    TestDaemon daemon;
+    for (int round = 0; round < 5; ++round) {
+        auto client = daemon.open_and_await(daemon.unix_endpoint());
+        const auto process = daemon.sandboxed();
+        const auto workers = daemon.workers();
+        REQUIRE(process.size() == 1);
+        REQUIRE(workers.size() == 1);
+        kill(workers[0], SIGKILL);
+        CHECK(!client.await_close().empty());
+        REQUIRE(eventually([&] { return kill(process[0], 0) == -1; }));
+        REQUIRE(eventually([&] { return daemon.workers().empty(); }));
+    }
+    CHECK(daemon.log_lines("killed by signal 9") == 5);
+}
+
+TEST_CASE("SIGTERM ends all sessions, also stubborn ones; SIGKILL too") {
+    const WorkerMain stubborn = [](EstablishedInitiator established, Sandbox& sandbox) {
+        signal(SIGTERM, SIG_IGN);
+        return test_worker(std::move(established), sandbox);
+    };
+    for (const int signal_number : {SIGTERM, SIGINT, SIGKILL}) {
+        DaemonLimits limits;
+        limits.stop_grace = 200ms;
+        TestDaemon daemon(8, limits, stubborn);
+        auto first = daemon.open_and_await(daemon.unix_endpoint());
+        auto second = daemon.open_and_await(daemon.tcp_endpoint());
+        const auto processes = daemon.sandboxed();
+        const auto workers = daemon.workers();
+        CHECK(daemon.stop(signal_number) == (signal_number == SIGKILL ? SIGKILL : 0));
+        for (const auto& pids : {processes, workers}) {
+            CHECK(pids.size() == 2);
+            for (const pid_t pid : pids) CHECK(eventually([pid] { return kill(pid, 0) == -1; }));
+        }
+        CHECK(!first.await_close().empty());
+    }
+}
+
+TEST_CASE("systemd is told when the daemon is ready") {
+    const std::string name = fmt::format("@gpr-notify-test-{}", getpid());
+    const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path + 1, name.c_str() + 1, name.size() - 1);
+    REQUIRE(bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())) == 0);
+    TestDaemon daemon(8, {}, test_worker, name);
+    pollfd ready{socket.get(), POLLIN, 0};
+    REQUIRE(poll(&ready, 1, 20'000) == 1);
+    char text[32] = {};
+    CHECK(read(socket.get(), text, sizeof(text) - 1) == 7);
+    CHECK(std::string(text) == "READY=1");
+}
+
+TEST_CASE("sessions live in cgroups of their own, which go with them") {
+    const auto parent = CgroupParent::create();
+    if (!parent) {
+        MESSAGE("skipped: " << parent.error().message());
+        return;
+    }
+    TestDaemon daemon;
+    for (const int signal_number : {0, SIGKILL}) {
+        auto client = daemon.open_and_await(daemon.unix_endpoint());
+        const auto path = fmt::format("{}/session-{}", parent->path(), daemon.workers().at(0));
+        std::ifstream file(path + "/cgroup.procs");
+        std::vector<pid_t> members;
+        for (pid_t pid = 0; file >> pid;) members.push_back(pid);
+        CHECK(members.size() == 2);  // init and the empty process
+        if (signal_number != 0) kill(daemon.workers().at(0), signal_number);
+        client.link.reset();
+        CHECK(eventually([&] { return !std::filesystem::exists(path); }));
+    }
+}
+
+TEST_CASE("limits of a cgroup hold, or are said to be missing") {
+    const auto parent = CgroupParent::create();
+    if (!parent) {
+        MESSAGE("skipped: " << parent.error().message());
+        return;
+    }
+    std::string path;
+    {
+        const auto session = parent->create_session({1 << 30, 100});
+        REQUIRE(session);
+        path = session->path();
+        for (const auto& [file, value] :
+             {std::pair<std::string, std::string>{"memory.max", "1073741824"},
+              {"pids.max", "100"}}) {
+            std::string found;
+            std::ifstream(path + "/" + file) >> found;
+            const bool missing = session->missing_limits().find(file) != std::string::npos;
+            CHECK((found == value) != missing);
+        }
+    }
+    CHECK(!std::filesystem::exists(path));
+}
+
+TEST_CASE("an embedded acceptor serves one session and keeps none of our descriptors") {
+    std::array<int, 2> pipe_fds{};
+    REQUIRE(pipe(pipe_fds.data()) == 0);
+    const Fd reader(pipe_fds[0]);
+    Fd writer(pipe_fds[1]);
+    auto embedded = start_embedded_acceptor(test_worker);
+    REQUIRE(embedded);
+    writer.reset();
+    pollfd ended{reader.get(), 0, 0};
+    CHECK(poll(&ended, 1, 20'000) == 1);
+    CHECK((ended.revents & POLLHUP) != 0);
+
+    Hello hello;
+    hello.session_id = new_session_id();
+    hello.host = describe_this_host();
+    Endpoint endpoint;
+    endpoint.kind = Endpoint::Kind::unix_socket;
+    endpoint.plain = true;
+    auto established =
+        greet_acceptor(std::move(embedded->connection), endpoint, embedded->token, hello, soon());
+    if (!established) FAIL(established.error().message());
+    CHECK(established->peer.host.host_name == hello.host.host_name);
+    { const auto gone = std::move(*established); }
+    int status = 0;
+    REQUIRE(waitpid(embedded->pid, &status, 0) == embedded->pid);
+    CHECK(WEXITSTATUS(status) == 33);
+}
+
+TEST_CASE("an embedded acceptor dies with its parent") {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const pid_t parent = fork();
+    if (parent == 0) {
+        const auto embedded = start_embedded_acceptor(test_worker);
+        _exit(embedded ? 0 : 1);
+    }
+    for (int ended = 0; ended < 2; ++ended) REQUIRE(waitpid(-1, nullptr, 0) > 0);
+    CHECK(waitpid(-1, nullptr, 0) == -1);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+int main(int argc, char** argv) {
+    if (!has_capability(CAP_SYS_ADMIN)) {
+        printf("skipped: making sandboxes needs root\n");
+        return 77;
+    }
+    doctest::Context context(argc, argv);
+    return context.run();
+}
