@@ -1,5 +1,6 @@
-"""Adds up what tools/test ran. The last line is `N passed, N failed, N skipped`; exit status 1 if
-anything failed, was cut short, or did not run at all."""
+"""Adds up what tools/test ran: meson's log, and stage-NAME.txt with stage-NAME.status for the rest.
+The last line is `N passed, N failed, N skipped`; the exit status is 1 if anything failed, was cut
+short, or did not run at all."""
 
 import json
 import re
@@ -7,58 +8,58 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-# The closing words of a doctest program and of tests/run.
-DOCTEST = re.compile(r"test cases:\s*\d+\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed\s*\|\s*(\d+) skipped")
-SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+# The closing words of a doctest program and of our own runners.
+DOCTEST = re.compile(
+    r"test cases:\s*\d+\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed\s*\|\s*(\d+) skipped")
+SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) (?:skipped|missed)$", re.MULTILINE)
 # A case that was never built did not run: that is no skip.
 NOT_BUILT = re.compile(r"^skipped: (\d+) × .*not built", re.MULTILINE)
 VERDICTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
+STAGE_VERDICTS = {"0": "passed", "77": "skipped"}
 
 
-def counted(groups):
-    return Counter(dict(zip(("passed", "failed", "skipped"), map(int, groups))))
-
-
-def meson_test(record):
-    """One meson test: as many cases as it reports, or one."""
-    verdict = VERDICTS.get(record["result"], "failed")
-    text = record.get("stdout", "")
-    found = DOCTEST.search(text) or SUMMARY.search(text)
-    counts = counted(found.groups()) if found else Counter({verdict: 1})
+def count(verdict, text):
+    """As many cases as the text reports, or one; a bad verdict counts whatever the text says."""
+    reports = DOCTEST.findall(text) or SUMMARY.findall(text)
+    if not reports:
+        return Counter({verdict: 1})
+    counts = Counter(dict(zip(("passed", "failed", "skipped"), map(int, reports[-1]))))
+    not_built = sum(int(number) for number in NOT_BUILT.findall(text))
+    counts["skipped"] -= not_built
+    counts["failed"] += not_built
     if verdict == "failed" and not counts["failed"]:
-        counts["failed"] += 1  # crashed or timed out, whatever it had counted before
+        counts["failed"] = 1  # crashed or timed out
     return counts
 
 
 def meson_tests(path):
-    records = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    lines = path.read_text().splitlines() if path.exists() else []
+    records = [json.loads(line) for line in lines if line.strip()]
     if not records:
-        print(f"tally: {path} names no test", file=sys.stderr)
-        return Counter({"failed": 1})
-    return sum((meson_test(record) for record in records), Counter())
+        yield "meson", Counter({"failed": 1})
+    for record in records:
+        verdict = VERDICTS.get(record["result"], "failed")
+        yield record["name"].split(" / ")[-1], count(verdict, record.get("stdout", ""))
 
 
-def scenario_tests(path):
-    text = path.read_text()
-    if "was left out" in text:
-        return Counter({"skipped": 1})
-    found = SUMMARY.findall(text)
-    if not found:
-        print("tally: tests/run did not come to its end", file=sys.stderr)
-        return Counter({"failed": 1})
-    counts = counted(found[-1])
-    not_built = sum(int(number) for number in NOT_BUILT.findall(text))
-    counts["skipped"] -= not_built
-    counts["failed"] += not_built
-    return counts
+def stages(folder):
+    for path in sorted(folder.glob("stage-*.txt")):
+        status = path.with_suffix(".status")
+        ended = status.read_text().strip() if status.exists() else "never"
+        yield path.stem.removeprefix("stage-"), count(STAGE_VERDICTS.get(ended, "failed"),
+                                                      path.read_text(errors="replace"))
 
 
 def main():
-    counts = Counter()
-    for path, count in ((Path(sys.argv[1]), meson_tests), (Path(sys.argv[2]), scenario_tests)):
-        counts.update(count(path) if path.exists() else {"failed": 1})
-    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    return 1 if counts["failed"] else 0
+    total = Counter()
+    for name, counts in [*meson_tests(Path(sys.argv[1])), *stages(Path(sys.argv[2]))]:
+        total.update(counts)
+        if counts["failed"] or counts["skipped"]:
+            print(f"{name}: {counts['passed']} passed, {counts['failed']} failed,"
+                  f" {counts['skipped']} skipped")
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+    return 1 if total["failed"] else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
