@@ -36,29 +36,34 @@ Result<void> Fragment::adopt_uffd(Fd uffd) {
     return {};
 }
 
-Task<Result<pid_t>> Fragment::start_helper(StubThread& worker, StubThread& helper, uint64_t flags,
-                                           pid_t id) {
+Task<Result<pid_t>> Fragment::give_birth(StubThread& worker, StubThread& child, Birth birth) {
     Mailbox& box = *mailbox_;
-    box.prepare_birth(helper.slot());
-    add_stub_thread(helper);
+    box.prepare_birth(child.slot());
+    add_stub_thread(child);
     // clone3 adds stack_size to stack; the child pops its slot from the top word.
     clone_args args{};
-    args.flags = flags;
-    args.stack = Mailbox::slot_address(helper.slot()).value;
+    args.flags = birth.flags;
+    args.stack = Mailbox::slot_address(child.slot()).value;
     args.stack_size = GPR_SLOT_STACK_TOP - 8;
-    volatile gpr_slot& slot = box.slot(worker.slot());
-    uint64_t scratch = worker.scratch_address().value;
-    if (id != 0) {
-        pid_t ids[1] = {id};
-        args.set_tid = scratch + sizeof args;
+    args.parent_tid = birth.parent_tid;
+    args.child_tid = birth.child_tid;
+    auto lock = co_await worker.lock();
+    auto* scratch = const_cast<uint8_t*>(box.slot(worker.slot()).scratch);
+    uint64_t scratch_at = worker.scratch_address().value;
+    if (birth.id != 0) {
+        args.set_tid = scratch_at + sizeof args;
         args.set_tid_size = 1;
-        std::memcpy(const_cast<uint8_t*>(slot.scratch) + sizeof args, ids, sizeof ids);
+        std::memcpy(scratch + sizeof args, &birth.id, sizeof birth.id);
     }
-    std::memcpy(const_cast<uint8_t*>(slot.scratch), &args, sizeof args);
-    int64_t tid = co_await worker.call(SYS_clone3, scratch, sizeof args);
-    auto checked = from_kernel(tid, "cannot start a helper in the program");
-    if (!checked) co_return tl::make_unexpected(checked.error());
-    co_return static_cast<pid_t>(tid);
+    std::memcpy(scratch, &args, sizeof args);
+    std::vector<Call> calls{Call{SYS_clone3, {scratch_at, sizeof args}, 0}};
+    co_await worker.run_locked(calls);
+    auto checked = from_kernel(calls[0].result, "cannot start a thread in the program");
+    if (!checked) {
+        remove_stub_thread(child);
+        co_return tl::make_unexpected(checked.error());
+    }
+    co_return static_cast<pid_t>(*checked);
 }
 
 Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
@@ -83,17 +88,21 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
 
     // Its own descriptor table, with a copy of the userfaultfd: as long as it lives, a missing
     // page cannot turn into zeros.
-    auto puncher = co_await start_helper(worker, *puncher_, CLONE_VM, puncher_id);
+    Birth punchers{CLONE_VM, puncher_id, 0, 0};
+    auto puncher = co_await give_birth(worker, *puncher_, punchers);
     if (!puncher) co_return tl::make_unexpected(puncher.error());
     puncher_tid_ = *puncher;
-    co_await puncher_->call(SYS_close_range, 0, static_cast<uint64_t>(uffd_number - 1));
+    if (uffd_number > 0) {
+        co_await puncher_->call(SYS_close_range, 0, static_cast<uint64_t>(uffd_number - 1));
+    }
     co_await puncher_->call(SYS_close_range, static_cast<uint64_t>(uffd_number + 1), ~0U);
 
     uint64_t flags = CLONE_VM;
     if (executor_is_thread) {
         flags |= CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
     }
-    auto executor = co_await start_helper(worker, *executor_, flags, executor_id);
+    Birth executors{flags, executor_id, 0, 0};
+    auto executor = co_await give_birth(worker, *executor_, executors);
     if (!executor) co_return tl::make_unexpected(executor.error());
     executor_tid_ = *executor;
     if (!executor_is_thread) co_await executor_->call(SYS_close_range, 0, ~0U);

@@ -26,6 +26,15 @@ public:
     Result<void> adopt_uffd(Fd uffd);
     // Maps the scratch areas and starts the two helpers, all by calls made in `worker`, a thread
     // of the process that is in the stub. helper_ids: what clone3 shall call them; 0 for any.
+    // A new thread or process that shares this memory begins in the stub, on the child's slot.
+    // id: what clone3 shall call it, 0 for any. Gives the id as the program sees it.
+    struct Birth {
+        uint64_t flags = 0;  // CLONE_*
+        pid_t id = 0;
+        uint64_t parent_tid = 0;  // addresses, where the flags ask for them
+        uint64_t child_tid = 0;
+    };
+    Task<Result<pid_t>> give_birth(StubThread& worker, StubThread& child, Birth birth);
     Task<Result<void>> start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
                                      pid_t executor_id, bool executor_is_thread);
 
@@ -68,9 +77,6 @@ public:
     AddressSpace space;
 
 private:
-    Task<Result<pid_t>> start_helper(StubThread& worker, StubThread& helper, uint64_t flags,
-                                     pid_t id);
-
     Scheduler& scheduler_;
     pid_t pid_;
     pid_t host_pid_;

@@ -73,7 +73,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         helpers = {process.fragment->puncher_tid(), process.fragment->executor_tid()};
         end_helpers(process);
         pager_.remove_fragment(*process.fragment);
-        for (const auto& [begin, m] : process.fragment->space.all()) pager_.discard({m});
+        pager_.forget(process.fragment->space);
         process.fragment.reset();
     }
     thread.stub.reset();

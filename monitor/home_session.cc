@@ -159,7 +159,10 @@ void HomeSession::on_end(HomeThread& thread) {
     if (!alone) return;
     end_helpers(process);
     if (!process.threads.empty()) return;
-    if (process.fragment) pager_.remove_fragment(*process.fragment);
+    if (process.fragment) {
+        pager_.remove_fragment(*process.fragment);
+        pager_.forget(process.fragment->space);
+    }
     if (process.started_remotely) spawn(end_remotely(process));
     pid_t pid = process.pid;
     std::shared_ptr<HomeProcess> gone = std::move(processes_[pid]);
@@ -167,7 +170,7 @@ void HomeSession::on_end(HomeThread& thread) {
     loop_.after(std::chrono::seconds(1), [gone] {});
     if (processes_.empty()) {
         link_.close("the program has ended");
-        loop_.stop();
+        loop_.after(std::chrono::seconds(1), [this] { loop_.stop(); });
     }
 }
 
@@ -246,7 +249,11 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
 
 void HomeSession::on_link_closed(const Error& reason) {
     link_open_ = false;
-    if (!processes_.empty()) abandon(fmt::format("lost the acceptor: {}", reason.message()));
+    if (processes_.empty()) {
+        loop_.stop();
+    } else {
+        abandon(fmt::format("lost the acceptor: {}", reason.message()));
+    }
 }
 
 }  // namespace gpr

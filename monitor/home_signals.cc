@@ -58,14 +58,27 @@ void HomeSession::note_action(HomeProcess& process, const MarshalledCall& call) 
     }
 }
 
+// The program dies of it at the acceptor; here it must be seen to die of the same.
+Task<void> HomeSession::die_of(HomeThread& thread, int signal) {
+    StubThread& stub = *thread.stub;
+    uint64_t at = stub.scratch_address().value;
+    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    std::memset(scratch, 0, 64);
+    auto number = static_cast<uint64_t>(signal);
+    co_await stub.call(SYS_rt_sigaction, number, at, 0, 8);
+    co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, at, 0, 8);
+    thread.process->caught_signals &= ~(1ULL << (signal - 1));
+    syscall(SYS_tgkill, thread.process->pid, thread.tid, signal);
+}
+
 void HomeSession::on_remote_signal(Frame frame) {
     auto delivery = frame->session().getSignal();
     HomeThread* thread = find_thread(delivery.getPid(), delivery.getTid());
-    if (!thread || delivery.getInfo().size() != sizeof(siginfo_t)) return;
+    if (!thread || !thread->stub || delivery.getInfo().size() != sizeof(siginfo_t)) return;
     siginfo_t info;
     std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
-    // The program dies of it there; here it must be seen to die of the same.
-    syscall(SYS_tgkill, delivery.getPid(), delivery.getTid(), info.si_signo);
+    if (info.si_signo < 1 || info.si_signo > 64) return;
+    spawn(die_of(*thread, info.si_signo));
 }
 
 }  // namespace gpr

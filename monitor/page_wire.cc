@@ -61,12 +61,14 @@ struct Encoder {
         r.setAge(m.for_whom.age);
         r.setNode(m.for_whom.node);
         r.setTid(m.for_whom.tid);
+        r.setRound(m.round);
     }
     void operator()(const Surrender& m) {
         put_run(out, m.run);
         put_epochs(out, m.epochs);
         auto s = out.initSurrender();
         s.setLeft(static_cast<uint8_t>(m.left));
+        s.setRound(m.round);
         put_contents(s.initContents(static_cast<unsigned>(m.contents.size())), frame, m.contents);
     }
     void operator()(const Push& m) {
@@ -158,11 +160,12 @@ private:
                 r.getWantData(),
                 r.getOptional(),
                 r.getOnlyTouched(),
+                r.getRound(),
                 {r.getAge(), r.getNode(), r.getTid()},
                 epochs_};
     }
     Surrender surrender(wire::PageSurrender::Reader s) {
-        return {run_, checked(s.getLeft(), Presence::exclusive), epochs_,
+        return {run_, checked(s.getLeft(), Presence::exclusive), s.getRound(), epochs_,
                 contents(s.getContents())};
     }
     Push push(wire::PagePush::Reader p) {

@@ -351,6 +351,29 @@ Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
     co_return ok;
 }
 
+Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) {
+    range = range.pages();
+    bool ok = co_await acquire(fragment, range, access);
+    if (!ok) co_return false;
+    for (Address at = range.begin; at < range.end; at = at + page_size) {
+        Mapping* m = fragment.space.find(at);
+        if (!m) co_return false;
+        std::byte probe;
+        if (!m->registered || fragment.memory().read(at, &probe, 1) == 1) continue;
+        if (agent_.presence(m->key(at)) == Presence::exclusive) materialise(fragment, *m, at);
+    }
+    co_return true;
+}
+
+void Pager::forget(AddressSpace& space) {
+    for (const auto& [begin, m] : space.all()) {
+        if (births_.erase(m.object) == 0) continue;
+        agent_.erase_object(m.object);
+        if (directory_) directory_->erase_object(m.object);
+    }
+    settle();
+}
+
 Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         Mapping* m = fragment.space.find(to);

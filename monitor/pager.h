@@ -41,6 +41,10 @@ public:
     // Makes the pages of the range present with that access, all at the same time. False: a part
     // of it is not mapped.
     Task<bool> acquire(Fragment& fragment, Range range, Access access);
+    // The same, and the kernel has them mapped too, also those that nobody ever touched.
+    Task<bool> make_resident(Fragment& fragment, Range range, Access access);
+    // All objects of a process that has ended.
+    void forget(AddressSpace& space);
     // Writes into the program's memory what the program may then see; acquires what it needs.
     // False: a part of it is not mapped.
     Task<bool> write(Fragment& fragment, Address to, std::span<const std::byte> bytes);

@@ -217,11 +217,13 @@ struct PageRecall {
   age @4 :UInt64;
   node @5 :UInt8;
   tid @6 :Int32;
+  round @7 :UInt32;
 }
 
 struct PageSurrender {
   left @0 :UInt8;
   contents @1 :Data;
+  round @2 :UInt32;
 }
 
 struct PagePush {

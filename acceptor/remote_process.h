@@ -1,0 +1,49 @@
+// A process of the session as the worker sees it: the fragment here and the threads in it.
+#pragma once
+
+#include <signal.h>
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "monitor/fragment.h"
+#include "monitor/notifier.h"
+#include "monitor/waits.h"
+#include "syscall/marshal.h"
+
+namespace gpr {
+
+struct RemoteProcess;
+
+struct RemoteThread {
+    pid_t tid = 0;       // what the program knows
+    pid_t host_tid = 0;  // for this supervisor
+    RemoteProcess* process = nullptr;
+    std::unique_ptr<StubThread> stub;
+    uint64_t notification = 0;          // of the forwarded call it waits in; 0: none
+    std::unique_ptr<MarshalledCall> call;  // what was sent for it
+    std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
+    std::vector<std::byte> answer_bytes;
+    std::unordered_map<int, std::deque<siginfo_t>> signals;  // sent, not delivered yet
+    OneShot<WaitStatus>* awaited = nullptr;
+    uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
+};
+
+struct RemoteProcess {
+    pid_t pid = 0;
+    pid_t host_pid = 0;
+    Fd pidfd;
+    std::shared_ptr<Fragment> fragment;
+    std::unique_ptr<Notifier> notifier;
+    std::unordered_map<pid_t, std::unique_ptr<RemoteThread>> threads;  // by tid
+    // Host tids of what was born last and of the helpers; how many are not dead yet.
+    std::vector<pid_t> births;
+    pid_t puncher_host_tid = 0;
+    pid_t executor_host_tid = 0;
+    int alive = 0;
+    bool ending = false;
+    uint64_t cpu_ns = 0;
+};
+
+}  // namespace gpr

@@ -1,0 +1,183 @@
+#include "acceptor/worker.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <poll.h>
+
+#include "monitor/page_wire.h"
+#include "syscall/park.h"
+
+namespace gpr {
+
+Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId self, Fd stub_code)
+    : loop_(loop), waits_(waits), link_(link), sandbox_(sandbox), self_(self),
+      stub_code_(std::move(stub_code)),
+      pager_(self, loop, nullptr,
+             [this](NodeId, bool bulk, const Message& message) {
+                 FrameBuilder frame;
+                 encode_pages(frame, message);
+                 link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
+             }),
+      metadata_(loop), next_object_(static_cast<ObjectId>(self) << 27) {
+    link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
+    link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
+}
+
+RemoteProcess* Worker::find_process(pid_t pid) {
+    auto it = processes_.find(pid);
+    return it == processes_.end() ? nullptr : it->second.get();
+}
+
+RemoteThread* Worker::find_thread(pid_t pid, pid_t tid) {
+    RemoteProcess* process = find_process(pid);
+    if (!process) return nullptr;
+    auto it = process->threads.find(tid);
+    return it == process->threads.end() ? nullptr : it->second.get();
+}
+
+void Worker::watch(RemoteThread& thread) { by_host_tid_[thread.host_tid] = &thread; }
+
+Task<WaitStatus> Worker::next_stop(RemoteThread& thread) {
+    OneShot<WaitStatus> stop(loop_);
+    thread.awaited = &stop;
+    WaitStatus status = co_await stop;
+    co_return status;
+}
+
+void Worker::on_wait(pid_t host_tid, WaitStatus status) {
+    auto it = by_host_tid_.find(host_tid);
+    RemoteThread* thread = it == by_host_tid_.end() ? nullptr : it->second;
+    if (status.kind == WaitStatus::Kind::event && status.value == PTRACE_EVENT_CLONE) {
+        on_birth(host_tid);
+        return;
+    }
+    if (thread && thread->awaited) {
+        std::exchange(thread->awaited, nullptr)->set(status);
+        if (!status.ended()) return;
+    }
+    switch (status.kind) {
+        case WaitStatus::Kind::exited:
+        case WaitStatus::Kind::killed: on_end(host_tid); return;
+        case WaitStatus::Kind::signal_stop:
+            if (thread) {
+                on_signal_stop(*thread->process, *thread, status.value);
+            } else {
+                trace::resume(host_tid, status.value);
+            }
+            return;
+        default: trace::resume(host_tid); return;
+    }
+}
+
+void Worker::on_birth(pid_t parent) {
+    auto message = trace::event_message(parent);
+    auto owner = owners_.find(parent);
+    if (message && owner != owners_.end()) {
+        auto child = static_cast<pid_t>(*message);
+        owners_[child] = owner->second;
+        owner->second->births.push_back(child);
+        owner->second->alive++;
+        waits_.set_handler(child, [this, child](WaitStatus s) { on_wait(child, s); });
+    }
+    trace::resume(parent);
+}
+
+void Worker::on_end(pid_t host_tid) {
+    waits_.remove_handler(host_tid);
+    auto owner = owners_.find(host_tid);
+    if (owner == owners_.end()) return;
+    RemoteProcess& process = *owner->second;
+    owners_.erase(owner);
+    auto it = by_host_tid_.find(host_tid);
+    if (it != by_host_tid_.end()) {
+        RemoteThread& thread = *it->second;
+        by_host_tid_.erase(it);
+        thread.stub->on_death();
+        pager_.on_thread_gone(thread.tid);
+        if (thread.answer) thread.answer->set(thread_gone);
+        auto node = process.threads.extract(thread.tid);
+        std::shared_ptr<RemoteThread> dying = std::move(node.mapped());
+        Fragment& fragment = *process.fragment;
+        fragment.remove_stub_thread(*dying->stub);
+        loop_.after(std::chrono::seconds(1), [dying] {});
+    } else if (process.fragment && process.fragment->has_helpers()) {
+        if (host_tid == process.puncher_host_tid) process.fragment->puncher().on_death();
+        if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();
+    }
+    if (--process.alive == 0) bury(process);
+}
+
+void Worker::on_notification(RemoteProcess& process, const Notification& n) {
+    if (n.number == gpr_park_number) {
+        bool in_stub = n.instruction_pointer >> 32 == GPR_STUB_HIGH_WORD;
+        auto slot = Mailbox::index_of({n.args[0]});
+        StubThread* stub = in_stub && slot ? process.fragment->stub_thread(*slot) : nullptr;
+        if (stub) {
+            stub->on_park(*process.notifier, n.id);
+        } else {
+            process.notifier->reply_error(n.id, ENOSYS);
+        }
+        return;
+    }
+    auto it = by_host_tid_.find(n.tid);
+    if (it == by_host_tid_.end()) {
+        process.notifier->reply_error(n.id, ENOSYS);
+        return;
+    }
+    pager_.on_progress(it->second->tid);
+    spawn(handle_call(process, *it->second, n));
+}
+
+void Worker::on_frame(ReceivedFrame&& received) {
+    auto frame = std::make_shared<ReceivedFrame>(std::move(received));
+    auto session = frame->session();
+    switch (session.which()) {
+        case wire::SessionMessage::PROCESS_START: spawn(start_process(frame)); return;
+        case wire::SessionMessage::PROCESS_END:
+            spawn(end_process(session.getProcessEnd().getPid()));
+            return;
+        case wire::SessionMessage::CROSSING: spawn(arrive(frame)); return;
+        case wire::SessionMessage::CALL_DONE: spawn(call_done(frame)); return;
+        case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
+        case wire::SessionMessage::SIGNAL: spawn(signal_from_home(frame)); return;
+        case wire::SessionMessage::PAGES: {
+            auto message = decode_pages(frame);
+            if (!message) {
+                link_.close(message.error().message());
+                return;
+            }
+            spawn([](Worker& self, Message m) -> Task<void> {
+                auto guard = co_await self.metadata_.lock();
+                guard.release();
+                self.pager_.on_message(directory_node, std::move(m));
+            }(*this, std::move(*message)));
+            return;
+        }
+        default: return;
+    }
+}
+
+void Worker::on_link_closed(const Error&) { loop_.stop(); }
+
+int run_worker(EstablishedInitiator established, Sandbox& sandbox) {
+    auto loop = Loop::create();
+    if (!loop) return 1;
+    auto waits = Waits::create(**loop);
+    auto code = Mailbox::create_code_memfd();
+    if (!waits || !code) return 1;
+    auto node = static_cast<NodeId>(established.peer.node_id);
+    auto link = make_link(**loop, std::move(established));
+    sigset_t ending;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+    Fd asked(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+    auto watch = (*loop)->watch(asked.get(), POLLIN, [&](uint32_t) {
+        link->close("the acceptor is being shut down");
+    });
+    Worker worker(**loop, **waits, *link, sandbox, node, std::move(*code));
+    (*loop)->run();
+    return 0;
+}
+
+}  // namespace gpr

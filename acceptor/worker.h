@@ -1,0 +1,97 @@
+// A session on the acceptor: one worker, the fragments of the session's processes, one link home.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "acceptor/remote_process.h"
+#include "acceptor/sandbox.h"
+#include "acceptor/serve.h"
+#include "monitor/pager.h"
+#include "monitor/ptrace.h"
+#include "transport/link.h"
+
+namespace gpr {
+
+// The WorkerMain of a real session.
+int run_worker(EstablishedInitiator established, Sandbox& sandbox);
+
+class Worker {
+public:
+    Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId self, Fd stub_code);
+
+private:
+    using Frame = std::shared_ptr<ReceivedFrame>;
+
+    // --- events (worker.cc) ---
+    void on_frame(ReceivedFrame&& frame);
+    void on_notification(RemoteProcess& process, const Notification& n);
+    void on_wait(pid_t host_tid, WaitStatus status);
+    void on_link_closed(const Error& reason);
+    void on_birth(pid_t parent);
+    void on_end(pid_t host_tid);
+    void watch(RemoteThread& thread);
+    Task<WaitStatus> next_stop(RemoteThread& thread);
+    RemoteProcess* find_process(pid_t pid);
+    RemoteThread* find_thread(pid_t pid, pid_t tid);
+
+    // --- processes and threads (worker_processes.cc) ---
+    Task<void> start_process(Frame frame);
+    Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start);
+    Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
+                                       wire::ProcessStart::Reader start);
+    Task<void> end_process(pid_t pid);
+    void bury(RemoteProcess& process);
+    Result<RemoteThread*> adopt_leader(RemoteProcess& process);
+    Task<void> arrive(Frame frame);
+    Task<Result<RemoteThread*>> make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
+                                            uint64_t parent_tid, uint64_t child_tid);
+    Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    // Stops the thread at the end of the call it is in, which then has `result` to come.
+    Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
+
+    // --- system calls (worker_calls.cc) ---
+    Task<void> handle_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n);
+    // As forward, but gives the result to the caller instead of to the thread.
+    Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
+                           bool reply, const ThreadContext* context = nullptr);
+    Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> call_done(Frame frame);
+
+    // --- memory (worker_memory.cc) ---
+    Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> unmap_call(RemoteProcess& process, Notification n);
+    Task<void> protect_call(RemoteProcess& process, Notification n);
+    Task<void> advise_call(RemoteProcess& process, Notification n);
+    Task<void> move_call(RemoteProcess& process, Notification n);
+    Task<void> apply_mapping(Frame frame);
+    Task<int64_t> map_anonymous(RemoteProcess& process, Mapping mapping);
+    void announce_map(RemoteProcess& process, const Mapping& mapping);
+
+    // --- signals (worker_signals.cc) ---
+    void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
+    void deliver(RemoteThread& thread, const siginfo_t& info);
+    Task<void> signal_from_home(Frame frame);
+
+    Loop& loop_;
+    Waits& waits_;
+    Link& link_;
+    Sandbox& sandbox_;
+    NodeId self_;
+    Fd stub_code_;
+    Pager pager_;
+    AsyncMutex metadata_;
+    std::unordered_map<pid_t, std::unique_ptr<RemoteProcess>> processes_;  // by pid
+    std::unordered_map<pid_t, RemoteThread*> by_host_tid_;
+    std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too
+    ObjectId next_object_;
+    pid_t next_helper_id_ = 32700;
+    uint64_t calls_home_ = 0;
+    uint64_t calls_native_ = 0;
+};
+
+}  // namespace gpr

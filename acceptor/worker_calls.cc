@@ -1,0 +1,167 @@
+// System calls of threads that run here.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "acceptor/worker.h"
+
+namespace gpr {
+
+namespace {
+
+class FragmentReader : public MemoryReader {
+public:
+    explicit FragmentReader(Fragment& fragment) : fragment_(fragment) {}
+
+    ReadOutcome read(Address from, void* to, size_t bytes) override {
+        if (fragment_.memory().read_exact(from, to, bytes)) return ReadOutcome::done;
+        for (Address at = from; at < from + bytes;) {
+            Mapping* m = fragment_.space.find(at);
+            if (!m || !(m->prot & PROT_READ)) return ReadOutcome::unmapped;
+            at = m->range.end;
+        }
+        return ReadOutcome::missing;
+    }
+    bool writable(Range range) override {
+        for (Address at = range.begin; at < range.end;) {
+            Mapping* m = fragment_.space.find(at);
+            if (!m || !(m->prot & PROT_WRITE)) return false;
+            at = m->range.end;
+        }
+        return true;
+    }
+
+private:
+    Fragment& fragment_;
+};
+
+}  // namespace
+
+Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    switch (n.number) {
+        case SYS_clone:
+        case SYS_clone3:
+        case SYS_fork:
+        case SYS_vfork: co_await clone_call(process, thread, n); co_return;
+        case SYS_exit: co_await exit_call(process, thread, n); co_return;
+        case SYS_exit_group: co_await ask_home(process, thread, n, false); co_return;
+        case SYS_mmap: co_await map_call(process, thread, n); co_return;
+        case SYS_munmap: co_await unmap_call(process, n); co_return;
+        case SYS_mprotect:
+        case SYS_pkey_mprotect: co_await protect_call(process, n); co_return;
+        case SYS_madvise: co_await advise_call(process, n); co_return;
+        case SYS_mremap: co_await move_call(process, n); co_return;
+        case SYS_rt_sigaction:
+        case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;
+        case SYS_rt_sigprocmask:
+            // Unblocking at home may set a pending signal free: it has to be here before we return.
+            if (n.args[1] == 0 || n.args[0] == SIG_BLOCK) {
+                co_await mirror(process, thread, n);
+            } else {
+                co_await ask_home(process, thread, n, true);
+                process.notifier->let_it_run(n.id);
+            }
+            co_return;
+        default: co_await forward(process, thread, n); co_return;
+    }
+}
+
+Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    int64_t result = co_await ask_home(process, thread, n, true);
+    if (result != thread_gone || !thread.stub->dead()) process.notifier->reply_raw(n.id, result);
+}
+
+// Done here by the kernel, and at home by the shadow, for the children to come.
+Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    calls_native_++;
+    co_await ask_home(process, thread, n, false);
+    process.notifier->let_it_run(n.id);
+}
+
+Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
+                               bool wants_reply, const ThreadContext* context) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    FragmentReader reader(*fragment);
+    SyscallArguments args;
+    std::memcpy(args.data(), n.args, sizeof n.args);
+    Marshalled marshalled = RawCall{};
+    if (!context) {
+        marshalled = marshal(n.number, args, reader);
+        while (auto* need = std::get_if<NeedPages>(&marshalled)) {
+            std::vector<PageNeed> pages = need->pages;
+            bool ok = true;
+            for (const PageNeed& p : pages) {
+                ok = co_await pager_.make_resident(*fragment, p.range,
+                                                   p.write ? Access::write : Access::read);
+                if (!ok) break;
+            }
+            marshalled = ok ? marshal(n.number, args, reader) : Marshalled{RawCall{}};
+        }
+    }
+    calls_home_++;
+    FrameBuilder frame;
+    auto call = frame.session().initCall();
+    call.setPid(process.pid);
+    call.setTid(thread.tid);
+    call.setNumber(n.number);
+    auto list = call.initArgs(6);
+    for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
+    call.setNoReply(!wants_reply);
+    if (context) {
+        call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
+        call.setExtendedState({reinterpret_cast<const uint8_t*>(context->xstate.data()),
+                               context->xstate.size()});
+        call.setSignalMask(context->signal_mask);
+    }
+    std::vector<std::byte> bytes;
+    std::unique_ptr<MarshalledCall> sent;
+    if (auto* m = std::get_if<MarshalledCall>(&marshalled)) {
+        sent = std::make_unique<MarshalledCall>(std::move(*m));
+        bytes = serialise_call(*sent);
+        frame.add_raw(bytes);
+    }
+    if (!wants_reply) {
+        link_.send(frame, gpr::Priority::urgent);
+        co_return 0;
+    }
+    thread.answer = std::make_unique<OneShot<int64_t>>(loop_);
+    thread.answer_bytes.clear();
+    OneShot<int64_t>& answer = *thread.answer;
+    link_.send(frame, gpr::Priority::urgent);
+    int64_t result = co_await answer;
+    thread.answer.reset();
+    if (sent && !thread.answer_bytes.empty()) {
+        std::vector<std::byte> out = std::move(thread.answer_bytes);
+        auto scattered = scatter(*sent, out);
+        if (!scattered) {
+            link_.close(scattered.error().message());
+            co_return thread_gone;
+        }
+        for (const MemoryWrite& w : scattered->writes) {
+            co_await pager_.write(*fragment, w.to, w.bytes);
+        }
+    }
+    co_return result;
+}
+
+Task<void> Worker::call_done(Frame frame) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto done = frame->session().getCallDone();
+    RemoteThread* thread = find_thread(done.getPid(), done.getTid());
+    if (!thread || !thread->answer) co_return;
+    for (auto signal : done.getSignals()) {
+        if (signal.size() != sizeof(siginfo_t)) continue;
+        siginfo_t info;
+        std::memcpy(&info, signal.begin(), sizeof info);
+        if (info.si_signo >= 1 && info.si_signo <= 64) deliver(*thread, info);
+    }
+    thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
+    thread->answer->set(done.getResult());
+}
+
+}  // namespace gpr

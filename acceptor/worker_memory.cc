@@ -1,0 +1,298 @@
+// The program's memory calls: anonymous memory is made here, everything else at home.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "acceptor/worker.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t address_limit = 0x7ffffffff000;
+const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+
+bool sound(uint64_t address, uint64_t size) {
+    return address % page_size == 0 && size != 0 && size <= address_limit &&
+           address <= address_limit - size;
+}
+
+Mapping from_wire(wire::MappingView::Reader view) {
+    Mapping m;
+    m.range = {{view.getBegin()}, {view.getEnd()}};
+    m.prot = static_cast<int>(view.getProt());
+    m.shared = view.getShared();
+    m.file = view.getFile();
+    m.object = view.getObject();
+    m.object_page = view.getObjectPage();
+    m.born_at_acceptor = view.getBornThere();
+    return m;
+}
+
+constexpr uint64_t fixed_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+
+}  // namespace
+
+void Worker::announce_map(RemoteProcess& process, const Mapping& m) {
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto view = change.initMap();
+    view.setBegin(m.range.begin.value);
+    view.setEnd(m.range.end.value);
+    view.setProt(static_cast<uint32_t>(m.prot));
+    view.setObject(m.object);
+    view.setObjectPage(m.object_page);
+    link_.send(frame, gpr::Priority::urgent);
+}
+
+Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    uint64_t flags = n.args[3];
+    bool private_anonymous = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE &&
+                             !(flags & (MAP_HUGETLB | MAP_GROWSDOWN));
+    if (!private_anonymous) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    auto guard = co_await metadata_.lock();
+    AddressSpace& space = process.fragment->space;
+    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    uint64_t at = n.args[0];
+    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+    int error = 0;
+    if (n.args[1] == 0 || (fixed && at % page_size != 0)) {
+        error = EINVAL;
+    } else if (size < n.args[1] || size > address_limit || (fixed && !sound(at, size))) {
+        error = ENOMEM;
+    } else if (fixed && Range{{at}, {at + size}}.overlaps(reserved)) {
+        error = ENOMEM;
+    } else if ((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE &&
+               !space.is_free({{at}, {at + size}})) {
+        error = EEXIST;
+    }
+    if (error == 0 && !fixed) {
+        at &= page_mask;
+        Range hint{{at}, {at + size}};
+        if (at == 0 || !sound(at, size) || !space.is_free(hint) || hint.overlaps(reserved)) {
+            uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
+            Range window{{base}, {base + GPR_ARENA_SIZE}};
+            if (flags & MAP_32BIT) window = {{0x40000000}, {0x80000000}};
+            auto gap = space.find_gap(window, size);
+            if (gap) {
+                at = gap->value;
+            } else {
+                error = ENOMEM;
+            }
+        }
+    }
+    if (error != 0) {
+        process.notifier->reply_error(n.id, error);
+        co_return;
+    }
+    Mapping m;
+    m.range = {{at}, {at + size}};
+    m.prot = static_cast<int>(n.args[2]);
+    m.object = next_object_++;
+    m.born_at_acceptor = true;
+    int64_t result = co_await process.fragment->executor().call(
+        SYS_mmap, at, size, n.args[2],
+        fixed_flags | (flags & MAP_POPULATE) | (flags & MAP_NORESERVE), ~0UL, 0);
+    if (result == static_cast<int64_t>(at)) {
+        pager_.add_object(m.object, self_);
+        announce_map(process, m);
+        auto replaced = space.map(std::move(m));
+        pager_.discard(replaced);
+        for (const Mapping& old : replaced) process.fragment->wake(old.range);
+    }
+    process.notifier->reply_raw(n.id, result);
+}
+
+Task<void> Worker::unmap_call(RemoteProcess& process, Notification n) {
+    calls_native_++;
+    auto guard = co_await metadata_.lock();
+    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    Range range{{n.args[0]}, {n.args[0] + size}};
+    if (!sound(n.args[0], size) || range.overlaps(reserved)) {
+        process.notifier->reply_error(n.id, EINVAL);
+        co_return;
+    }
+    int64_t result = co_await process.fragment->executor().call(SYS_munmap, n.args[0], size);
+    if (result == 0) {
+        auto gone = process.fragment->space.unmap(range);
+        pager_.discard(gone);
+        for (const Mapping& old : gone) process.fragment->wake(old.range);
+        FrameBuilder frame;
+        auto change = frame.session().initMapping();
+        change.setPid(process.pid);
+        auto unmap = change.initUnmap();
+        unmap.setBegin(range.begin.value);
+        unmap.setEnd(range.end.value);
+        link_.send(frame, gpr::Priority::urgent);
+    }
+    process.notifier->reply_raw(n.id, result);
+}
+
+Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
+    calls_native_++;
+    auto guard = co_await metadata_.lock();
+    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    Range range{{n.args[0]}, {n.args[0] + size}};
+    if (range.overlaps(reserved)) {
+        process.notifier->reply_error(n.id, ENOMEM);
+        co_return;
+    }
+    int64_t result =
+        co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
+    if (result == 0 && size != 0) {
+        process.fragment->space.for_each(
+            range, [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
+        FrameBuilder frame;
+        auto change = frame.session().initMapping();
+        change.setPid(process.pid);
+        auto protect = change.initProtect();
+        protect.setBegin(range.begin.value);
+        protect.setEnd(range.end.value);
+        protect.setProt(static_cast<uint32_t>(n.args[2]));
+        link_.send(frame, gpr::Priority::urgent);
+    }
+    process.notifier->reply_raw(n.id, result);
+}
+
+Task<void> Worker::advise_call(RemoteProcess& process, Notification n) {
+    calls_native_++;
+    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    Range range{{n.args[0]}, {n.args[0] + size}};
+    auto advice = static_cast<int>(n.args[2]);
+    if (advice == MADV_FREE && size != 0) {  // it may be freed; we keep it
+        process.notifier->reply(n.id, 0);
+        co_return;
+    }
+    auto guard = co_await metadata_.lock();
+    if (range.overlaps(reserved)) {
+        process.notifier->reply_error(n.id, ENOMEM);
+        co_return;
+    }
+    std::vector<Mapping> pieces;
+    if (advice == MADV_DONTNEED && sound(n.args[0], size)) {
+        bool has_content = false;
+        process.fragment->space.for_each(range, [&](Mapping& m) {
+            has_content = has_content || m.file || m.shared;
+            pieces.push_back(m);
+        });
+        if (has_content) {  // its content would have to come back: it just stays
+            process.notifier->reply(n.id, 0);
+            co_return;
+        }
+    }
+    int64_t result =
+        co_await process.fragment->executor().call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    if (result == 0 && !pieces.empty()) {
+        pager_.discard(pieces);
+        process.fragment->wake(range);
+        FrameBuilder frame;
+        auto change = frame.session().initMapping();
+        change.setPid(process.pid);
+        auto discard = change.initDiscard();
+        discard.setBegin(range.begin.value);
+        discard.setEnd(range.end.value);
+        link_.send(frame, gpr::Priority::urgent);
+    }
+    process.notifier->reply_raw(n.id, result);
+}
+
+Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
+    calls_native_++;
+    auto guard = co_await metadata_.lock();
+    AddressSpace& space = process.fragment->space;
+    uint64_t old_size = (n.args[1] + page_size - 1) & page_mask;
+    uint64_t new_size = (n.args[2] + page_size - 1) & page_mask;
+    uint64_t flags = n.args[3];
+    Range from{{n.args[0]}, {n.args[0] + old_size}};
+    Mapping* m = sound(n.args[0], old_size) ? space.find(from.begin) : nullptr;
+    if (!m || new_size == 0 || new_size > address_limit || m->file || m->shared) {
+        process.notifier->reply_error(n.id, !m && new_size != 0 ? EFAULT : EINVAL);
+        co_return;
+    }
+    uint64_t to = n.args[0];
+    uint64_t kernel_flags = 0;
+    Range tail{from.end, {n.args[0] + new_size}};
+    if (flags & MREMAP_FIXED) {
+        to = n.args[4];
+        kernel_flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+        if (!sound(to, new_size) || Range{{to}, {to + new_size}}.overlaps(reserved)) {
+            process.notifier->reply_error(n.id, EINVAL);
+            co_return;
+        }
+    } else if (new_size > old_size && (!space.is_free(tail) || tail.overlaps(reserved))) {
+        uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
+        auto gap = space.find_gap({{base}, {base + GPR_ARENA_SIZE}}, new_size);
+        if (!gap || !(flags & MREMAP_MAYMOVE)) {
+            process.notifier->reply_error(n.id, ENOMEM);
+            co_return;
+        }
+        to = gap->value;
+        kernel_flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+    }
+    int64_t result = co_await process.fragment->executor().call(SYS_mremap, n.args[0], old_size,
+                                                                new_size, kernel_flags, to);
+    if (result == static_cast<int64_t>(to)) {
+        Range target{{to}, {to + new_size}};
+        pager_.discard(space.move(from, target));
+        Fragment& fragment = *process.fragment;
+        space.for_each(target, [&](Mapping& moved) {
+            if (!moved.registered) return;
+            // mremap drops the registration, and with it the write protection.
+            moved.registered = static_cast<bool>(fragment.register_range(moved.range));
+            fragment.write_protect(moved.range);
+        });
+        fragment.wake(from);
+        FrameBuilder frame;
+        auto change = frame.session().initMapping();
+        change.setPid(process.pid);
+        auto move = change.initMove();
+        move.setFrom(n.args[0]);
+        move.setOldSize(old_size);
+        move.setTo(to);
+        move.setNewSize(new_size);
+        link_.send(frame, gpr::Priority::urgent);
+    }
+    process.notifier->reply_raw(n.id, result);
+}
+
+// Home changed the address space, for one of our calls.
+Task<void> Worker::apply_mapping(Frame frame) {
+    auto guard = co_await metadata_.lock();
+    auto change = frame->session().getMapping();
+    RemoteProcess* process = find_process(change.getPid());
+    if (!process || !process->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    if (change.isMap()) {
+        Mapping m = from_wire(change.getMap());
+        if (!sound(m.range.begin.value, m.range.size()) || m.range.overlaps(reserved)) {
+            link_.close("home sent a mapping that cannot be");
+            co_return;
+        }
+        pager_.add_object(m.object, m.born_at_acceptor ? self_ : directory_node);
+        Range range = m.range;
+        bool here = m.born_at_acceptor;
+        auto prot = static_cast<uint64_t>(m.prot);
+        auto replaced = fragment->space.map(std::move(m));
+        pager_.discard(replaced);
+        co_await fragment->executor().call(SYS_mmap, range.begin.value, range.size(), prot,
+                                           fixed_flags, ~0UL, 0);
+        if (!here) {
+            bool registered = static_cast<bool>(fragment->register_range(range));
+            fragment->space.for_each(range, [&](Mapping& p) { p.registered = registered; });
+        }
+        for (const Mapping& old : replaced) fragment->wake(old.range);
+    } else if (change.isUnmap()) {
+        Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
+        auto gone = fragment->space.unmap(range);
+        pager_.discard(gone);
+        co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
+        for (const Mapping& old : gone) fragment->wake(old.range);
+    }
+}
+
+}  // namespace gpr

@@ -1,0 +1,399 @@
+// Fragments and shadows: how they come to be on an acceptor, and how they end.
+
+#include <linux/sched.h>
+#include <linux/userfaultfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "acceptor/worker.h"
+#include "syscall/filter.h"
+
+namespace gpr {
+
+namespace {
+
+// Where [vvar] and [vdso] wait between their old and their new place, which may overlap.
+constexpr uint64_t vdso_hop = 0x4f3800000000;
+
+bool is_kernel_page(const InheritedMapping& m) {
+    return m.name == "[vdso]" || m.name.starts_with("[vvar");
+}
+
+bool stays(const InheritedMapping& m) {
+    return m.name == "[vsyscall]" || (m.range.begin.value >= GPR_RESERVED_BEGIN &&
+                                      m.range.end.value <= GPR_RESERVED_END);
+}
+
+uint64_t cpu_time_ns(pid_t host_pid) {
+    clockid_t clock;
+    timespec t{};
+    if (clock_getcpuclockid(host_pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+}  // namespace
+
+Task<void> Worker::start_process(Frame frame) {
+    auto guard = co_await metadata_.lock();
+    auto start = frame->session().getProcessStart();
+    pid_t pid = start.getPid();
+    auto owned = std::make_unique<RemoteProcess>();
+    RemoteProcess& process = *owned;
+    process.pid = pid;
+    std::string error;
+    if (find_process(pid)) {
+        error = "it has this process already";
+    } else {
+        processes_[pid] = std::move(owned);
+        auto built = co_await build(process, start);
+        if (!built) {
+            error = built.error().message();
+            if (process.host_pid > 0) {
+                kill(process.host_pid, SIGKILL);
+            } else {
+                processes_.erase(pid);
+            }
+        }
+    }
+    FrameBuilder answer;
+    auto started = answer.session().initProcessStarted();
+    started.setPid(pid);
+    started.setError(error);
+    link_.send(answer, gpr::Priority::urgent);
+}
+
+Result<RemoteThread*> Worker::adopt_leader(RemoteProcess& process) {
+    auto slot = process.fragment->mailbox().allocate();
+    if (!slot) return tl::make_unexpected(slot.error());
+    auto leader = std::make_unique<RemoteThread>();
+    leader->tid = process.pid;
+    leader->process = &process;
+    leader->stub = std::make_unique<StubThread>(loop_, process.fragment->mailbox(), *slot);
+    process.fragment->add_stub_thread(*leader->stub);
+    RemoteThread* raw = leader.get();
+    process.threads[process.pid] = std::move(leader);
+    return raw;
+}
+
+Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Reader start) {
+    auto mailbox = Mailbox::create();
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    EmptyProcessOptions options;
+    options.code_memfd = stub_code_.get();
+    options.code_address = GPR_STUB_CODE;
+    options.code_size = page_size;
+    options.mailbox_memfd = (*mailbox)->memfd();
+    options.mailbox_address = GPR_MAILBOX;
+    options.mailbox_size = GPR_MAILBOX_SIZE;
+    options.entry = GPR_STUB_CODE;
+    options.entry_argument = Mailbox::slot_address(0).value;
+    options.stack_top = Mailbox::stack_top(0).value;
+    options.filter = acceptor_filter(FilterOptions{});
+    options.name = std::string(start.getName());
+    auto empty = sandbox_.spawn(process.pid, options);
+    if (!empty) co_return tl::make_unexpected(empty.error());
+    process.host_pid = empty->host_pid;
+    process.pidfd = std::move(empty->pidfd);
+    auto memory = RemoteMemory::open(process.host_pid);
+    if (!memory) co_return tl::make_unexpected(memory.error());
+    process.fragment = std::make_shared<Fragment>(loop_, process.pid, process.host_pid,
+                                                  std::move(*memory), std::move(*mailbox));
+    Fragment& fragment = *process.fragment;
+    auto leader = adopt_leader(process);
+    if (!leader) co_return tl::make_unexpected(leader.error());
+    (*leader)->host_tid = process.host_pid;
+    watch(**leader);
+    owners_[process.host_pid] = &process;
+    process.alive = 1;
+    pid_t host_pid = process.host_pid;
+    waits_.set_handler(host_pid, [this, host_pid](WaitStatus s) { on_wait(host_pid, s); });
+    auto seized = trace::seize(host_pid, trace::acceptor_options);
+    if (!seized) co_return seized;
+    process.notifier = std::make_unique<Notifier>(
+        loop_, std::move(empty->listener),
+        [this, &process](const Notification& n) { on_notification(process, n); });
+    auto adopted = fragment.adopt_uffd(std::move(empty->uffd));
+    if (!adopted) co_return adopted;
+
+    auto cleared = co_await clear_inherited(process, *empty, start);
+    if (!cleared) co_return cleared;
+    StubThread& stub = *(*leader)->stub;
+    co_await stub.call(SYS_close, empty_process_listener);
+    auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_helper_id_ - 1,
+                                                  next_helper_id_, true);
+    next_helper_id_ -= 2;
+    if (!helped) co_return helped;
+    if (process.births.size() >= 2) {
+        process.puncher_host_tid = process.births[0];
+        process.executor_host_tid = process.births[1];
+    }
+
+    std::vector<Call> calls;
+    for (auto view : start.getMappings()) {
+        Mapping m;
+        m.range = {{view.getBegin()}, {view.getEnd()}};
+        m.prot = static_cast<int>(view.getProt());
+        m.shared = view.getShared();
+        m.file = view.getFile();
+        m.object = view.getObject();
+        m.object_page = view.getObjectPage();
+        calls.push_back({SYS_mmap,
+                         {m.range.begin.value, m.range.size(), view.getProt(),
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
+                         0});
+        pager_.add_object(m.object, directory_node);
+        fragment.space.map(std::move(m));
+    }
+    co_await stub.run(calls);
+    for (const Call& c : calls) {
+        auto mapped = from_kernel(c.result, "cannot map the program's layout");
+        if (!mapped) co_return tl::make_unexpected(mapped.error());
+    }
+    std::vector<Range> ranges;
+    for (const auto& [begin, m] : fragment.space.all()) ranges.push_back(m.range);
+    for (Range range : ranges) {
+        auto registered = fragment.register_range(range);
+        if (!registered) co_return registered;
+        fragment.space.find(range.begin)->registered = true;
+    }
+    auto* scratch = const_cast<uint8_t*>(fragment.mailbox().slot(stub.slot()).scratch);
+    for (auto action : start.getActions()) {
+        if (action.getAction().size() != 32) continue;
+        std::memcpy(scratch, action.getAction().begin(), 32);
+        co_await stub.call(SYS_rt_sigaction, action.getSignal(), stub.scratch_address().value, 0,
+                           8);
+    }
+    pager_.add_fragment(fragment);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
+                                           wire::ProcessStart::Reader start) {
+    StubThread& stub = *process.threads.at(process.pid)->stub;
+    std::vector<Call> calls;
+    uint64_t begin = 0, end = 0;
+    for (const InheritedMapping& m : empty.mappings) {
+        if (is_kernel_page(m)) {
+            if (begin == 0) begin = m.range.begin.value;
+            end = m.range.end.value;
+        } else if (!stays(m)) {
+            calls.push_back({SYS_munmap, {m.range.begin.value, m.range.size()}, 0});
+        }
+    }
+    uint64_t wanted = start.getVdsoBegin(), wanted_end = start.getVdsoEnd();
+    bool alike = wanted != 0 && wanted_end - wanted == end - begin;
+    if (wanted != 0 && !alike) {
+        co_return fail("its kernel's vdso has another layout than the initiator's");
+    }
+    for (int hop = 0; hop < 2 && alike; hop++) {
+        for (const InheritedMapping& m : empty.mappings) {
+            if (!is_kernel_page(m)) continue;
+            uint64_t offset = m.range.begin.value - begin;
+            uint64_t from = hop == 0 ? begin : vdso_hop;
+            uint64_t to = hop == 0 ? vdso_hop : wanted;
+            calls.push_back({SYS_mremap,
+                             {from + offset, m.range.size(), m.range.size(),
+                              MREMAP_MAYMOVE | MREMAP_FIXED, to + offset},
+                             0});
+        }
+    }
+    co_await stub.run(calls);
+    for (const Call& c : calls) {
+        auto done = from_kernel(c.result, "cannot empty the new process");
+        if (!done) co_return tl::make_unexpected(done.error());
+    }
+    co_return Result<void>{};
+}
+
+Task<void> Worker::end_process(pid_t pid) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    RemoteProcess* process = find_process(pid);
+    if (!process) {
+        FrameBuilder frame;
+        frame.session().initProcessGone().setPid(pid);
+        link_.send(frame, gpr::Priority::urgent);
+        co_return;
+    }
+    process->ending = true;
+    process->cpu_ns = cpu_time_ns(process->host_pid);
+    kill(process->host_pid, SIGKILL);
+    if (process->puncher_host_tid > 0) kill(process->puncher_host_tid, SIGKILL);
+}
+
+// The last of its threads is dead.
+void Worker::bury(RemoteProcess& process) {
+    FrameBuilder frame;
+    auto gone = frame.session().initProcessGone();
+    gone.setPid(process.pid);
+    gone.setCpuNs(process.cpu_ns);
+    PagerStats pages = pager_.stats();
+    gone.setFaults(pages.faults);
+    gone.setPagesIn(pages.pages_in);
+    gone.setPagesOut(pages.pages_out);
+    gone.setCallsHome(calls_home_);
+    gone.setCallsNative(calls_native_);
+    if (process.fragment) {
+        pager_.remove_fragment(*process.fragment);
+        pager_.forget(process.fragment->space);
+    }
+    auto node = processes_.extract(process.pid);
+    std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
+    loop_.after(std::chrono::seconds(1), [dead] {});
+    link_.send(frame, gpr::Priority::urgent);
+}
+
+Task<Result<RemoteThread*>> Worker::make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
+                                                uint64_t parent_tid, uint64_t child_tid) {
+    Fragment& fragment = *process.fragment;
+    auto slot = fragment.mailbox().allocate();
+    if (!slot) co_return tl::make_unexpected(slot.error());
+    auto thread = std::make_unique<RemoteThread>();
+    thread->tid = tid;
+    thread->process = &process;
+    thread->stub = std::make_unique<StubThread>(loop_, fragment.mailbox(), *slot);
+    if (flags & CLONE_CHILD_CLEARTID) thread->clear_tid = child_tid;
+    constexpr uint64_t basic =
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    constexpr uint64_t wanted = CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+    Fragment::Birth birth{basic | (flags & wanted), tid, parent_tid, child_tid};
+    size_t born_before = process.births.size();
+    auto born = co_await fragment.give_birth(fragment.executor(), *thread->stub, birth);
+    if (!born) co_return tl::make_unexpected(born.error());
+    if (process.births.size() <= born_before) co_return fail("a new thread was not seen");
+    thread->host_tid = process.births.back();
+    RemoteThread* raw = thread.get();
+    watch(*raw);
+    process.threads[tid] = std::move(thread);
+    co_return raw;
+}
+
+Task<void> Worker::arrive(Frame frame) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto crossing = frame->session().getCrossing();
+    RemoteProcess* process = find_process(crossing.getPid());
+    if (!process || crossing.getRegisters().size() != sizeof(user_regs_struct)) co_return;
+    RemoteThread* thread = find_thread(crossing.getPid(), crossing.getTid());
+    if (!thread) {
+        auto made = co_await make_shadow(*process, crossing.getTid(), 0, 0, 0);
+        if (!made) {
+            link_.close(made.error().message());
+            co_return;
+        }
+        thread = *made;
+    }
+    StubThread& stub = *thread->stub;
+    if (crossing.getAltStack().size() == sizeof(stack_t)) {
+        auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+        std::memcpy(scratch, crossing.getAltStack().begin(), sizeof(stack_t));
+        co_await stub.call(SYS_sigaltstack, stub.scratch_address().value, 0);
+    }
+    ThreadContext context;
+    std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
+    context.xstate.assign(frame->raw().begin(), frame->raw().end());
+    context.signal_mask = crossing.getSignalMask();
+    co_await stub.resume(context);
+}
+
+Task<Result<ThreadContext>> Worker::stop_in_call(RemoteThread& thread, uint64_t notification) {
+    // The stop is asked for first and the answer given then: the thread cannot get away between.
+    trace::interrupt(thread.host_tid);
+    bool answered = thread.process->notifier->reply_error(notification, trace::restart_nointr);
+    if (!answered) co_return fail(ESRCH, "the caller is gone");
+    WaitStatus status = co_await next_stop(thread);
+    if (status.kind == WaitStatus::Kind::signal_stop) {
+        // The signal goes first; the call begins again after its handler.
+        on_signal_stop(*thread.process, thread, status.value);
+        co_return fail(EINTR, "a signal came first");
+    }
+    if (status.kind != WaitStatus::Kind::trap_stop) co_return fail(ESRCH, "the caller is gone");
+    co_return capture_context(thread.host_tid);
+}
+
+Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    // One form for all of them: clone's.
+    uint64_t flags = n.args[0], stack = n.args[1], parent_tid = n.args[2], child_tid = n.args[3],
+             tls = n.args[4];
+    if (n.number == SYS_fork) flags = SIGCHLD, stack = 0;
+    if (n.number == SYS_vfork) flags = SIGCHLD | CLONE_VM | CLONE_VFORK, stack = 0;
+    if (n.number == SYS_clone3) {
+        clone_args args{};
+        size_t size = std::min<uint64_t>(n.args[1], sizeof args);
+        Address at{n.args[0]};
+        bool readable = n.args[1] >= CLONE_ARGS_SIZE_VER0 &&
+                        co_await pager_.read(*process.fragment, at,
+                                             {reinterpret_cast<std::byte*>(&args), size});
+        if (!readable || args.set_tid_size != 0 || (args.flags & CLONE_INTO_CGROUP)) {
+            process.notifier->reply_error(n.id, readable ? EINVAL : EFAULT);
+            co_return;
+        }
+        flags = args.flags | args.exit_signal;
+        stack = args.stack == 0 ? 0 : args.stack + args.stack_size;
+        parent_tid = flags & CLONE_PIDFD ? args.pidfd : args.parent_tid;
+        child_tid = args.child_tid;
+        tls = args.tls;
+    }
+    auto context = co_await stop_in_call(thread, n.id);
+    if (!context) co_return;
+    Notification call = n;
+    call.number = SYS_clone;
+    const uint64_t args[6] = {flags, stack, parent_tid, child_tid, tls, 0};
+    std::memcpy(call.args, args, sizeof args);
+    int64_t result = co_await ask_home(process, thread, call, true, &*context);
+    if (result == thread_gone) co_return;
+    if (result > 0 && (flags & CLONE_THREAD)) {
+        auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, parent_tid,
+                                          child_tid);
+        if (child) {
+            ThreadContext start = *context;
+            start.regs.rax = 0;
+            start.regs.orig_rax = ~0UL;
+            if (stack != 0) start.regs.rsp = stack;
+            if (flags & CLONE_SETTLS) start.regs.fs_base = tls;
+            co_await (*child)->stub->resume(start);
+        } else {
+            link_.close(child.error().message());
+            co_return;
+        }
+    }
+    context->regs.rax = static_cast<uint64_t>(result);
+    context->regs.orig_rax = ~0UL;
+    trace::set_registers(thread.host_tid, context->regs);
+    trace::resume(thread.host_tid);
+}
+
+Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    // The kernel clears the tid and walks the robust list when the thread is past faulting: what
+    // is missing then is skipped in silence. So it all has to be here now.
+    Fragment& fragment = *process.fragment;
+    if (thread.clear_tid != 0) {
+        Range word{{thread.clear_tid}, {thread.clear_tid + 4}};
+        co_await pager_.make_resident(fragment, word, Access::write);
+    }
+    uint64_t head = 0;
+    size_t length = 0;
+    syscall(SYS_get_robust_list, thread.host_tid, &head, &length);
+    for (int i = 0; head != 0 && i < 64; i++) {
+        uint64_t list[3];
+        bool readable = co_await pager_.read(fragment, {head},
+                                             {reinterpret_cast<std::byte*>(list), sizeof list});
+        if (!readable) break;
+        Range words{{head}, {head + sizeof list}};
+        co_await pager_.make_resident(fragment, words, Access::write);
+        if (list[0] == head || i > 0) break;  // empty, or a lock of its own: enough is here
+        head = list[0];
+    }
+    co_await ask_home(process, thread, n, false);
+    process.notifier->let_it_run(n.id);
+}
+
+}  // namespace gpr

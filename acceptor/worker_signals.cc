@@ -1,0 +1,66 @@
+// Signals at an acceptor: those that home passes on, and those that instructions cause here.
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "acceptor/worker.h"
+
+namespace gpr {
+
+namespace {
+bool has_handler(pid_t host_pid, int signal) {
+    std::ifstream in(fmt::format("/proc/{}/status", host_pid));
+    for (std::string line; std::getline(in, line);) {
+        if (!line.starts_with("SigCgt:")) continue;
+        return std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1;
+    }
+    return false;
+}
+}  // namespace
+
+void Worker::deliver(RemoteThread& thread, const siginfo_t& info) {
+    thread.signals[info.si_signo].push_back(info);
+    syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, info.si_signo);
+}
+
+Task<void> Worker::signal_from_home(Frame frame) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto delivery = frame->session().getSignal();
+    RemoteThread* thread = find_thread(delivery.getPid(), delivery.getTid());
+    if (!thread || delivery.getInfo().size() != sizeof(siginfo_t)) co_return;
+    siginfo_t info;
+    std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
+    if (info.si_signo >= 1 && info.si_signo <= 64) deliver(*thread, info);
+}
+
+void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
+    auto& waiting = thread.signals[signal];
+    if (!waiting.empty()) {
+        // The kernel would not let us send it as it was; here it gets its true origin.
+        trace::set_signal_info(thread.host_tid, waiting.front());
+        waiting.pop_front();
+        trace::resume(thread.host_tid, signal);
+        return;
+    }
+    if (has_handler(process.host_pid, signal)) {
+        trace::resume(thread.host_tid, signal);
+        return;
+    }
+    // It ends the program: that is home's to do. The thread stays where it is until then.
+    auto info = trace::signal_info(thread.host_tid);
+    if (!info) return;
+    FrameBuilder frame;
+    auto delivery = frame.session().initSignal();
+    delivery.setPid(process.pid);
+    delivery.setTid(thread.tid);
+    delivery.setFatal(true);
+    delivery.setInfo({reinterpret_cast<const uint8_t*>(&*info), sizeof *info});
+    link_.send(frame, gpr::Priority::urgent);
+}
+
+}  // namespace gpr

@@ -1,0 +1,178 @@
+#include "monitor/run.h"
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/log.h"
+#include "monitor/home_session.h"
+#include "syscall/filter.h"
+#include "transport/handshake.h"
+
+extern char** environ;
+
+namespace gpr {
+
+namespace {
+
+// What the program-to-be and the monitor tell each other before the exec.
+enum class Word : int { ready, failed, go };
+
+void complain(const std::string& what) { std::fprintf(stderr, "gpr: %s\n", what.c_str()); }
+
+bool send_word(int fd, Word word, int value = 0) {
+    int message[2] = {static_cast<int>(word), value};
+    return ::write(fd, message, sizeof message) == sizeof message;
+}
+
+bool receive_word(int fd, Word& word, int& value) {
+    int message[2];
+    if (::read(fd, message, sizeof message) != sizeof message) return false;
+    word = static_cast<Word>(message[0]);
+    value = message[1];
+    return true;
+}
+
+Result<EstablishedAcceptor> connect(const ExecOptions& options,
+                                    const StartLocalAcceptor& start_local) {
+    const AcceptorAddress& acceptor = options.acceptors.at(0);
+    Hello hello;
+    hello.software = "gpr";
+    hello.session_id = new_session_id();
+    hello.host = describe_this_host();
+    auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
+    if (acceptor.is_local()) {
+        GPR_TRY(auto local, start_local());
+        Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
+        return greet_acceptor(std::move(local.connection), endpoint, local.token, hello, deadline);
+    }
+    GPR_TRY(auto endpoint, parse_endpoint(acceptor.address, options.plain_allowed));
+    if (options.token_file.empty()) {
+        return fail("no token for " + acceptor.address +
+                    "; name a file with --token-file (made by 'gpr token new' on the acceptor)");
+    }
+    GPR_TRY(auto tokens, TokenFile::load(options.token_file));
+    GPR_TRY(auto token, tokens.first_usable(now_seconds()));
+    return connect_session(endpoint, token, hello, deadline);
+}
+
+// The monitor keeps nothing of the program's but stderr, for its own last words.
+void detach_from_program(int keep) {
+    setsid();
+    for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE}) {
+        ::signal(signal, SIG_IGN);
+    }
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    if (keep > 3) close_range(3, static_cast<unsigned>(keep - 1), 0);
+    close_range(static_cast<unsigned>(keep + 1), ~0U, 0);
+}
+
+int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_t program,
+                int channel) {
+    if (!options.stats.file.empty()) {
+        options.stats.file = std::filesystem::absolute(options.stats.file).string();
+    }
+    detach_from_program(channel);
+    auto give_up = [&](const std::string& why) {
+        complain(why);
+        send_word(channel, Word::failed);
+        return exit_gpr_failed;
+    };
+    auto connected = connect(options, start_local);
+    if (!connected) return give_up(connected.error().message());
+    if (chdir("/") != 0) return give_up("cannot change to /");
+    auto loop = Loop::create();
+    if (!loop) return give_up(loop.error().message());
+    auto waits = Waits::create(**loop);
+    if (!waits) return give_up(waits.error().message());
+    auto code = Mailbox::create_code_memfd();
+    if (!code) return give_up(code.error().message());
+    auto link = make_link(**loop, std::move(*connected));
+    HomeSession session(**loop, **waits, *link, options, std::move(*code));
+
+    if (!send_word(channel, Word::ready)) return exit_gpr_failed;
+    Word word;
+    int listener_number = -1;
+    if (!receive_word(channel, word, listener_number)) return exit_gpr_failed;
+    Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, program, 0)));
+    Fd listener(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), listener_number, 0)));
+    if (!listener) return give_up("cannot take over the seccomp listener");
+    auto seized = trace::seize(program, trace::home_options);
+    if (!seized) return give_up(seized.error().message());
+    session.start(program, std::move(listener));
+    send_word(channel, Word::go);
+    close(channel);
+    (*loop)->run();
+    return session.failure().empty() ? 0 : exit_gpr_failed;
+}
+
+Result<int> install_filter() {
+    auto filter = home_filter(FilterOptions{});
+    sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+    auto install = [&] {
+        return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                                        SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+    };
+    int listener = install();
+    if (listener < 0 && errno == EACCES) {
+        // Not an administrator: set-user-id programs then run without their privileges.
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        listener = install();
+    }
+    if (listener < 0) return fail(errno, "cannot install the seccomp filter");
+    return listener;
+}
+
+}  // namespace
+
+int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) {
+    int channel[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0) {
+        complain("cannot create a socket pair");
+        return exit_gpr_failed;
+    }
+    pid_t program = getpid();
+    pid_t middle = fork();
+    if (middle == 0) {
+        // A grandchild, so that the program has no child that it does not know.
+        pid_t monitor = fork();
+        if (monitor != 0) _exit(monitor < 0 ? 1 : 0);
+        close(channel[0]);
+        _exit(run_monitor(options, start_local, program, channel[1]));
+    }
+    close(channel[1]);
+    int status = 0;
+    waitpid(middle, &status, 0);
+    Word word;
+    int value = 0;
+    if (!receive_word(channel[0], word, value) || word != Word::ready) return exit_gpr_failed;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+
+    std::vector<char*> arguments;
+    arguments.push_back(const_cast<char*>(options.program.c_str()));
+    for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
+    arguments.push_back(nullptr);
+    auto listener = install_filter();
+    if (!listener) {
+        complain(listener.error().message());
+        return exit_gpr_failed;
+    }
+    send_word(channel[0], Word::ready, *listener);
+    if (!receive_word(channel[0], word, value) || word != Word::go) return exit_gpr_failed;
+    execve(options.program_path.c_str(), arguments.data(), environ);
+    int error = errno;
+    complain(fmt::format("cannot execute {}: {}", options.program_path, std::strerror(error)));
+    _exit(error == ENOENT ? exit_not_found : exit_cannot_execute);
+}
+
+}  // namespace gpr
