@@ -8,6 +8,7 @@ counted.
 
 import ctypes
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -38,8 +39,9 @@ def _ip(*arguments: str) -> None:
         raise LaneError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
 
 
-def _die_with_parent() -> None:
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """For a new child: a killed runner must leave nothing running."""
+    _libc.prctl(_PR_SET_PDEATHSIG, number)
 
 
 class Lane:
@@ -61,6 +63,8 @@ class Lane:
     def enter(self) -> None:
         _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1), "cannot become a subreaper")
         os.chmod(self.root, 0o755)
+        if self.user:
+            shutil.chown(self.root, self.user)  # gpr writes its statistics here
         if os.geteuid() == 0:
             self._make_hosts()
         self._mounts_before = self._mounts()
@@ -117,7 +121,7 @@ class Lane:
         with open(self.acceptor_log, "ab") as log:
             self._acceptor = subprocess.Popen(
                 ["nsenter", "--net=/run/netns/acceptor", *command], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, preexec_fn=_die_with_parent, cwd="/")
+                stdout=log, stderr=log, preexec_fn=die_with_parent, cwd="/")
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._listens():
             if self._acceptor.poll() is not None or time.monotonic() > deadline:
@@ -167,7 +171,8 @@ class Lane:
         """The command as started on the first host, as the chosen user; the pid stays the same."""
         prefix = ["nsenter", "--net=/run/netns/initiator"] if self.two_hosts else []
         if self.user:
-            prefix += ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups"]
+            group = pwd.getpwnam(self.user).pw_gid
+            prefix += ["setpriv", f"--reuid={self.user}", f"--regid={group}", "--init-groups"]
         return prefix + command
 
     # -- leaks

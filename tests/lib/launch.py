@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import process_tree
+from lane import die_with_parent
 
 EOF_GRACE_S = 3.0  # how long a background child may keep stdout open after the program's end
 
@@ -25,9 +26,11 @@ class Outcome:
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     timed_out: bool = False
     diagnosis: str = ""
+    setup_error: str = ""  # the case's set-up failed, so the command never ran
 
 
 def _prepare_child() -> None:
+    die_with_parent()
     os.umask(0o022)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -11,6 +11,8 @@ MAX_DIFF_LINES = 30
 def native_problems(case: Case, outcome: Outcome) -> list[str]:
     """What is wrong with the native run itself: then the case, not gpr, is at fault."""
     problems = []
+    if outcome.setup_error:
+        return [f"set-up failed: {outcome.setup_error}"]
     if outcome.timed_out:
         return [f"time-out after {case.timeout_s:g} s"]
     if case.status is not None and outcome.status != case.status:
@@ -24,6 +26,8 @@ def native_problems(case: Case, outcome: Outcome) -> list[str]:
 
 
 def differences(case: Case, native: Outcome, other: Outcome) -> list[str]:
+    if other.setup_error:
+        return [f"set-up failed: {other.setup_error}"]
     problems = []
     if other.timed_out:
         problems.append(f"time-out after {case.timeout_s:g} s")

@@ -79,10 +79,8 @@ class CaseRunner:
             done = subprocess.run(lane.on_initiator(["bash", "-ec", case.setup]), cwd=cwd, env=env,
                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
             if done.returncode != 0:
-                return launch.Outcome(None, done.stdout, b"set-up failed: " + done.stderr, 0.0)
-        if stats_path is not None and lane.user:
-            stats_path.touch()
-            stats_path.chmod(0o666)
+                error = done.stderr.decode(errors="backslashreplace")[-500:]
+                return launch.Outcome(None, b"", b"", 0.0, setup_error=error)
         command = modes.command_line(mode, case, lane, stats_path, self.gpr_args)
         outcome = launch.run(command, cwd, env, case.stdin, case.timeout_s, lane.protected())
         outcome.files = launch.hash_tree(cwd, case.ignore_files)

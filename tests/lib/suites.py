@@ -5,9 +5,11 @@ import re
 import shutil
 from pathlib import Path
 
+import regrtest
 from case import Case, ManifestError, case_from_table, load_manifest
 
 TESTS = Path(__file__).resolve().parent.parent
+SLOW_MODULES = ("test_io", "test_concurrent_futures")
 SUCCESS_WORD = "passed\n"
 LIBRARY_NAME = re.compile(r"lib(?!rary_)")  # sources of libraries are not guests on their own
 
@@ -70,7 +72,20 @@ def _program(table: dict, path: Path, build: Path) -> Case:
     return case
 
 
-SUITES = {"guests": guests, "programs": programs}
+def cpython(build: Path) -> list[Case]:
+    """The modules of tests/cpython/modules.txt; cpython/run compares every test of more modules."""
+    lines = (TESTS / "cpython" / "modules.txt").read_text().splitlines()
+    cases = [regrtest.module_case(name, timeout_s=1200)
+             for name in lines if name and not name.startswith("#")]
+    for case in cases:
+        case.slow = case.name in SLOW_MODULES
+        if not Path("/usr/lib/python3.11/test").exists():
+            case.missing = "the package libpython3.11-testsuite is not installed"
+    return cases
+
+
+SUITES = {"guests": guests, "programs": programs, "cpython": cpython}
+DEFAULT_SUITES = ("guests", "programs")
 
 
 def select(cases: list[Case], globs: list[str]) -> list[Case]:
