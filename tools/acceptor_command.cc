@@ -10,6 +10,8 @@
 #include "transport/endpoint.h"
 #ifdef GPR_HAS_ACCEPTOR
 #include "acceptor/daemon.h"
+#include "acceptor/worker.h"
+#include "acceptor/worker.h"
 #endif
 
 namespace gpr {
@@ -101,7 +103,7 @@ int acceptor_main(const Words& arguments) {
         return exit_usage;
     }
 #ifdef GPR_HAS_ACCEPTOR
-    return run_acceptor_daemon(*options);
+    return run_acceptor_daemon(*options, run_worker);
 #else
     complain("this build cannot accept sessions: it was made without the acceptor");
     return exit_failed;

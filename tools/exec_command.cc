@@ -10,6 +10,8 @@
 #include "tools/split_rules.h"
 #include "transport/endpoint.h"
 #ifdef GPR_HAS_MONITOR
+#include "acceptor/embedded.h"
+#include "acceptor/worker.h"
 #include "monitor/run.h"
 #endif
 
@@ -138,7 +140,13 @@ int exec_main(const Words& arguments) {
         return options.error().status;
     }
 #ifdef GPR_HAS_MONITOR
-    return run_exec(*options);
+    return run_exec(*options, [&]() -> Result<LocalAcceptor> {
+        EmbeddedAcceptorOptions embedded;
+        embedded.log_file = options->log.file;
+        embedded.log_level = options->log.level;
+        GPR_TRY(auto acceptor, start_embedded_acceptor(run_worker, embedded));
+        return LocalAcceptor{std::move(acceptor.connection), std::move(acceptor.token)};
+    });
 #else
     complain("this build cannot split programs: it was made without the monitor");
     return exit_gpr_failed;

@@ -1,5 +1,7 @@
 // The built command itself, as a user meets it.
 #include <doctest/doctest.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -7,7 +9,10 @@
 #include <cstdio>
 #include <string>
 
+#include "base/kernel_features.h"
 #include "tests/unit/cli/temporary_folder.h"
+#include "transport/endpoint.h"
+#include "transport/handshake.h"
 #include "transport/token.h"
 
 namespace {
@@ -86,6 +91,66 @@ TEST_CASE("token new prints what the other side can read") {
     CHECK(gpr_command("token").status == 2);
     CHECK(gpr_command("token new --expires soon").status == 1);
     CHECK(gpr_command("token new --file /nonexistent/token").status == 1);
+}
+
+// An acceptor that greets one peer and says that it has `features`.
+class GreetingAcceptor {
+public:
+    GreetingAcceptor(const std::string& socket, const std::string& tokens,
+                     std::vector<std::string> features) {
+        listeners_ = gpr::Listener::listen(gpr::parse_endpoint("unix:" + socket).value()).value();
+        child_ = fork();
+        REQUIRE(child_ != -1);
+        if (child_ == 0) _exit(greet(listeners_.front(), tokens, std::move(features)));
+    }
+    GreetingAcceptor(const GreetingAcceptor&) = delete;
+    GreetingAcceptor& operator=(const GreetingAcceptor&) = delete;
+    ~GreetingAcceptor() {
+        kill(child_, SIGKILL);
+        waitpid(child_, nullptr, 0);
+    }
+
+private:
+    static int greet(const gpr::Listener& listener, const std::string& tokens,
+                     std::vector<std::string> features) {
+        pollfd waiting{listener.fd(), POLLIN, 0};
+        poll(&waiting, 1, -1);
+        auto accepted = listener.accept();
+        if (!accepted) return 1;
+        gpr::Welcome welcome;
+        welcome.software = "gpr test";
+        welcome.host = gpr::describe_this_host();
+        welcome.host.features = std::move(features);
+        const auto established = gpr::accept_session(
+            std::move(accepted->fd), gpr::TokenFile::load(tokens).value(), welcome,
+            {accepted->peer, true}, std::chrono::steady_clock::now() + gpr::handshake_timeout);
+        pause();
+        return established ? 0 : 1;
+    }
+
+    std::vector<gpr::Listener> listeners_;  // the path goes with it
+    pid_t child_ = -1;
+};
+
+TEST_CASE("health asks an acceptor and says what it lacks") {
+    const gpr::TemporaryFolder folder;
+    const std::string token = folder.path() + "/token";
+    REQUIRE(gpr_command("token new --file " + token).status == 0);
+    const std::string words = "health --token-file " + token + " unix:" + folder.path() + "/socket";
+    std::vector<std::string> everything;
+    const gpr::KernelFeatures known;
+    for (const gpr::Feature* feature : known.all()) everything.emplace_back(feature->name);
+    {
+        const GreetingAcceptor acceptor(folder.path() + "/socket", token, everything);
+        const Outcome outcome = gpr_command(words);
+        CHECK(outcome.output.find("not encrypted, gpr test") != std::string::npos);
+        CHECK(outcome.output.find("MISSING there") == std::string::npos);
+    }
+    everything.erase(everything.begin());
+    const GreetingAcceptor acceptor(folder.path() + "/socket", token, everything);
+    const Outcome outcome = gpr_command(words);
+    CHECK(outcome.status == 1);
+    CHECK(outcome.output.find("MISSING there: userfaultfd") != std::string::npos);
 }
 
 TEST_CASE("health lists features and says by its status whether one is missing") {
