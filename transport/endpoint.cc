@@ -118,7 +118,7 @@ Result<Endpoint> parse_host_port(std::string_view text) {
     if (endpoint.host.find_first_of(" \t/@") != std::string::npos) return malformed("bad host");
     if (endpoint.host == "*") endpoint.host.clear();
     if (rest.empty()) {
-        if (endpoint.host.empty() && text != "*") return malformed("no host");
+        if (text.empty()) return malformed("it is empty");
         return endpoint;
     }
     if (rest[0] != ':') return malformed("no : before the port");
@@ -181,6 +181,9 @@ Result<Fd> connect_endpoint(const Endpoint& endpoint, Deadline deadline) {
                                       sizeof(address), deadline);
         if (!socket) return failed(socket.error());
         return socket;
+    }
+    if (endpoint.host.empty()) {
+        return fail(fmt::format("'{}' names no host to connect to", endpoint.text()));
     }
     GPR_TRY(auto addresses, resolve(endpoint, 0));
     size_t left = 0;

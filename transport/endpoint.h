@@ -31,7 +31,8 @@ struct Endpoint {
     [[nodiscard]] std::string text() const;
 };
 
-// host, host:port, [v6]:port, unix:/path; tcp://host:port (no TLS) only where plain_allowed.
+// host, host:port, [v6]:port, unix:/path; "*:port" and ":port" to listen on all addresses;
+// tcp://host:port (no TLS) only where plain_allowed.
 Result<Endpoint> parse_endpoint(std::string_view text, bool plain_allowed = false);
 
 // Tries every address of the name until the deadline. The socket is non-blocking.

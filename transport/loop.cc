@@ -113,6 +113,7 @@ void Loop::run() {
         run_timers();
         if (stopped_) break;
         if (before_sleep_) before_sleep_();
+        if (stopped_) break;
         if (!ready_.empty()) continue;
         io_uring_cqe* completion = nullptr;
         if (timers_.empty()) {
