@@ -42,10 +42,12 @@ std::string argument_words(const Argument& a) {
         case Kind::scalar: return "number";
         case Kind::fd: return "fd";
         case Kind::raw: return "pointer";
-        case Kind::buffer: return fmt::format("{}[{}]", direction_word(a.direction), extent_words(a));
+        case Kind::buffer:
+            return fmt::format("{}[{}]", direction_word(a.direction), extent_words(a));
         case Kind::string: return "string";
         case Kind::strings: return "strings";
-        case Kind::iovec: return fmt::format("{} iovec[arg{}]", direction_word(a.direction), a.index);
+        case Kind::iovec:
+            return fmt::format("{} iovec[arg{}]", direction_word(a.direction), a.index);
         case Kind::msghdr: return fmt::format("{} msghdr", direction_word(a.direction));
         case Kind::sigmask_pair: return "sigmask";
         case Kind::ioctl: return "by request";
@@ -84,8 +86,7 @@ std::string exceptions_of(const Row& row) {
     }
     std::string words;
     for (const auto& [verdict, what] : by_verdict) {
-        words += fmt::format("{}{}: {}", words.empty() ? "" : "; ", verdict,
-                             fmt::join(what, ", "));
+        words += fmt::format("{}{}: {}", words.empty() ? "" : "; ", verdict, fmt::join(what, ", "));
     }
     return words;
 }
@@ -98,8 +99,8 @@ std::string remarks_of(const Row& row) {
 }
 
 void append_requests(std::string& page, const char* title, std::span<const Request> requests) {
-    page += fmt::format("\n## {} with a known argument\n\n| code | name | argument |\n|---|---|---|\n",
-                        title);
+    page += fmt::format(
+        "\n## {} with a known argument\n\n| code | name | argument |\n|---|---|---|\n", title);
     for (const Request& r : requests) {
         page += fmt::format("| {:#x} | {} | {} |\n", r.code, r.name, argument_words(r.argument));
     }

@@ -64,8 +64,8 @@ private:
 
     Label unless_stub(uint32_t action) {
         Label otherwise = program_.ret(action);
-        return program_.load(rip_high_half, program_.branch(BPF_JEQ, options_.stub_word, allow_,
-                                                            otherwise));
+        return program_.load(rip_high_half,
+                             program_.branch(BPF_JEQ, options_.stub_word, allow_, otherwise));
     }
 
     Label label_of(Verdict verdict) const {

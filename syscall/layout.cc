@@ -98,8 +98,8 @@ std::optional<uint16_t> Layout::add_string(Slot slot, Address from) {
     std::vector<std::byte> text;
     while (text.size() < string_limit) {
         Address next = from + text.size();
-        size_t chunk = std::min<uint64_t>((next.page() + page_size) - next,
-                                          string_limit - text.size());
+        size_t chunk =
+            std::min<uint64_t>((next.page() + page_size) - next, string_limit - text.size());
         size_t at = text.size();
         text.resize(at + chunk);
         if (!fetch(next, text.data() + at, chunk)) return std::nullopt;

@@ -37,8 +37,7 @@ void add_elements(Layout& layout, uint16_t array, uint64_t count, Direction dire
     }
 }
 
-void add_iovec(Layout& layout, Layout::Slot slot, Address at, uint64_t count,
-               Direction direction) {
+void add_iovec(Layout& layout, Layout::Slot slot, Address at, uint64_t count, Direction direction) {
     if (at.value == 0 || count == 0) return;
     if (count > iovec_limit) return layout.stay_raw("more iovec elements than IOV_MAX");
     auto array = layout.add(slot, at, count * 16, Direction::in, Returned::nothing);
@@ -49,21 +48,20 @@ void add_iovec(Layout& layout, Layout::Slot slot, Address at, uint64_t count,
 // is sent as `inout`, and only what differs is written back.
 void add_msghdr(Layout& layout, Layout::Slot slot, Address at, Direction direction) {
     bool receives = direction == Direction::out;
-    auto header = layout.add(slot, at, msghdr_size,
-                             receives ? Direction::inout : Direction::in, Returned::success);
+    auto header = layout.add(slot, at, msghdr_size, receives ? Direction::inout : Direction::in,
+                             Returned::success);
     if (!header || !layout.complete(*header)) return;
     auto add_sized = [&](uint32_t pointer_at, uint64_t length, uint32_t length_at) {
         auto pointer = layout.read<uint64_t>(*header, pointer_at);
         if (pointer == 0 || length == 0) return;
-        auto index = layout.add({*header, pointer_at}, {pointer}, length, direction,
-                                Returned::valued);
+        auto index =
+            layout.add({*header, pointer_at}, {pointer}, length, direction, Returned::valued);
         if (!index || !receives) return;
         layout.piece(*index).length_piece = *header;
         layout.piece(*index).length_at = length_at;
     };
     add_sized(msg_name_at, layout.read<uint32_t>(*header, msg_namelen_at), msg_namelen_at);
-    add_sized(msg_control_at, layout.read<uint64_t>(*header, msg_controllen_at),
-              msg_controllen_at);
+    add_sized(msg_control_at, layout.read<uint64_t>(*header, msg_controllen_at), msg_controllen_at);
     add_iovec(layout, {*header, msg_iov_at}, {layout.read<uint64_t>(*header, msg_iov_at)},
               layout.read<uint64_t>(*header, msg_iovlen_at), direction);
 }

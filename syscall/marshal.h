@@ -57,10 +57,10 @@ inline constexpr uint16_t no_piece = 0xffff;
 
 // One run of program memory that the call reads or writes.
 struct Piece {
-    Address program;          // known at the acceptor only; it does not travel
-    uint32_t offset = 0;      // in the bounce area; congruent to `program` (see marshal.cc)
-    uint32_t capacity = 0;    // bytes reserved there
-    uint32_t in_length = 0;   // bytes sent, a prefix of the piece
+    Address program;             // known at the acceptor only; it does not travel
+    uint32_t offset = 0;         // in the bounce area; congruent to `program` (see marshal.cc)
+    uint32_t capacity = 0;       // bytes reserved there
+    uint32_t in_length = 0;      // bytes sent, a prefix of the piece
     uint16_t parent = no_piece;  // the piece that holds the pointer; no_piece: an argument does
     uint32_t slot = 0;           // byte offset of the pointer in the parent, or argument index
     Returned returned = Returned::nothing;

@@ -10,12 +10,12 @@ namespace gpr {
 std::span<const Row> descriptor_rows();  // reading, writing, polling, duplicating
 std::span<const Row> path_rows();        // names in the file system, mounts
 std::span<const Row> memory_rows();
-std::span<const Row> process_rows();     // creation, identity, scheduling, limits
+std::span<const Row> process_rows();  // creation, identity, scheduling, limits
 std::span<const Row> signal_rows();
-std::span<const Row> time_rows();        // clocks, timers, futexes
+std::span<const Row> time_rows();  // clocks, timers, futexes
 std::span<const Row> socket_rows();
-std::span<const Row> ipc_rows();         // System V and POSIX queues, keys
-std::span<const Row> system_rows();      // the machine, modules, tracing, what is obsolete
+std::span<const Row> ipc_rows();     // System V and POSIX queues, keys
+std::span<const Row> system_rows();  // the machine, modules, tracing, what is obsolete
 
 namespace rows {
 

@@ -7,6 +7,7 @@ namespace {
 constexpr const char* mixed_set = "fds of both nodes in one set are not waited for together yet";
 constexpr const char* mixed_pair = "data between fds of different nodes goes through home";
 
+// clang-format off
 constexpr Row table[] = {
     {0, "read", fd_owner, full, blocks, {fd, out_n(2), num}},
     {1, "write", fd_owner, full, blocks, {fd, in_n(2), num}},
@@ -98,6 +99,7 @@ constexpr Row table[] = {
      {fd, narrow(out_n(2, epoll_event_size)), num, in(timespec_size), in(sigset_size), num}},
     {451, "cachestat", fd_owner, full, plain, {fd, in(16), out(40), num}},
 };
+// clang-format on
 
 }  // namespace
 

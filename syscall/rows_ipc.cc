@@ -4,6 +4,7 @@ namespace gpr {
 using namespace rows;
 namespace {
 
+// clang-format off
 constexpr Row table[] = {
     {29, "shmget", home, full, plain, {num, num, num}},
     {31, "shmctl", home, full, plain, {num, num, raw}},
@@ -27,6 +28,7 @@ constexpr Row table[] = {
     {249, "request_key", home, full, blocks, {text, text, text, num}},
     {250, "keyctl", home, full, plain, {num, raw, raw, raw, raw}},
 };
+// clang-format on
 
 }  // namespace
 

@@ -6,6 +6,7 @@ namespace {
 
 constexpr const char* numa = "placement applies to the node where the thread runs";
 
+// clang-format off
 constexpr Row table[] = {
     {9, "mmap", coherent, full, maps, {num, num, num, num, fd, num}},
     {10, "mprotect", coherent, full, maps, {num, num, num}},
@@ -49,6 +50,7 @@ constexpr Row table[] = {
     {462, "mseal", coherent, partial, maps, {num, num, num},
      "sealed ranges can no longer be taken apart, so they are sealed at home only"},
 };
+// clang-format on
 
 }  // namespace
 

@@ -5,10 +5,12 @@ using namespace rows;
 namespace {
 
 // With a directory fd of the acceptor these run there; AT_FDCWD is negative, so it goes home.
-constexpr const char* own_directory = "an absolute path with a directory fd of the acceptor is "
-                                      "looked up in the acceptor's empty root";
+constexpr const char* own_directory =
+    "an absolute path with a directory fd of the acceptor is "
+    "looked up in the acceptor's empty root";
 constexpr const char* mounts = "changes home's mount namespace; the acceptor's root stays empty";
 
+// clang-format off
 constexpr Row table[] = {
     {2, "open", home, full, blocks | opens, {path, num, num}},
     {4, "stat", home, full, plain, {path, out(stat_size)}},
@@ -93,6 +95,7 @@ constexpr Row table[] = {
     {469, "file_setattr", home, full, plain, {fd, path, in_n(3), num, num}},
     {470, "listns", home, full, plain, {raw, out_n(2, 8), num, num}},
 };
+// clang-format on
 
 }  // namespace
 

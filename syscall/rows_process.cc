@@ -7,6 +7,7 @@ namespace {
 constexpr const char* sums = "the supervisor has to add what the acceptor used";
 constexpr const char* priority = "the thread's shadow at home gets it; the acceptor's does not";
 
+// clang-format off
 constexpr Row table[] = {
     {24, "sched_yield", native, full, plain, {}},
     {39, "getpid", native, full, plain, {}},
@@ -93,6 +94,7 @@ constexpr Row table[] = {
     {438, "pidfd_getfd", home, full, opens, {fd, num, num}},
     {471, "rseq_slice_yield", refused, none, plain, {}, "needs rseq"},
 };
+// clang-format on
 
 }  // namespace
 

@@ -5,8 +5,10 @@ using namespace rows;
 namespace {
 
 // Signals arrive at home: whoever waits for one, waits there.
+// clang-format off
 constexpr Row table[] = {
-    {13, "rt_sigaction", coherent, full, notify, {num, in(sigaction_size), out(sigaction_size), num}},
+    {13, "rt_sigaction", coherent, full, notify,
+     {num, in(sigaction_size), out(sigaction_size), num}},
     {14, "rt_sigprocmask", coherent, full, plain, {num, in(sigset_size), out(sigset_size), num}},
     {15, "rt_sigreturn", native, full, final, {}},
     {34, "pause", home, full, blocks, {}},
@@ -27,6 +29,7 @@ constexpr Row table[] = {
     {297, "rt_tgsigqueueinfo", home, full, plain, {num, num, num, in(siginfo_size)}},
     {424, "pidfd_send_signal", home, full, plain, {fd, num, in(siginfo_size), num}},
 };
+// clang-format on
 
 }  // namespace
 

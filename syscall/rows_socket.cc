@@ -6,6 +6,7 @@ namespace {
 
 constexpr Argument address_length = inout(4);
 
+// clang-format off
 constexpr Row table[] = {
     {41, "socket", home, full, opens, {num, num, num}},
     {42, "connect", fd_owner, full, blocks, {fd, narrow(in_n(2)), num}},
@@ -32,6 +33,7 @@ constexpr Row table[] = {
     {307, "sendmmsg", fd_owner, full, blocks, {fd, raw, num, num},
      "the message vector uses the program's memory through coherence"},
 };
+// clang-format on
 
 }  // namespace
 

@@ -6,6 +6,7 @@ namespace {
 
 constexpr const char* gone = "not implemented by Linux any more";
 
+// clang-format off
 constexpr Row table[] = {
     {63, "uname", home, full, plain, {out(utsname_size)}},
     {99, "sysinfo", home, full, plain, {out(sysinfo_size)}, "describes home"},
@@ -63,6 +64,7 @@ constexpr Row table[] = {
     {460, "lsm_set_self_attr", home, full, plain, {num, raw, num, num}},
     {461, "lsm_list_modules", home, full, plain, {raw, raw, num}},
 };
+// clang-format on
 
 }  // namespace
 

@@ -7,6 +7,7 @@ namespace {
 constexpr const char* wakes = "wakes and PI operations are reported once threads live on two nodes";
 constexpr const char* cpu_timers = "a timer on a CPU-time clock counts home's share only";
 
+// clang-format off
 constexpr Row table[] = {
     {35, "nanosleep", native, full, blocks,
      {in(timespec_size), out(timespec_size, Returned::interrupted)}},
@@ -43,6 +44,7 @@ constexpr Row table[] = {
     {455, "futex_wait", native, full, blocks, {raw, num, num, num, raw, num}},
     {456, "futex_requeue", native, full, plain, {raw, num, num, num}, wakes},
 };
+// clang-format on
 
 }  // namespace
 

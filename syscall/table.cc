@@ -25,8 +25,7 @@ constexpr ArgumentRule rules[] = {
     {202, 1, futex_command, 6, notify, notify, Condition::futex_wakes_notify, "FUTEX_LOCK_PI"},
     {202, 1, futex_command, 7, notify, notify, Condition::futex_wakes_notify, "FUTEX_UNLOCK_PI"},
     {202, 1, futex_command, 8, notify, notify, Condition::futex_wakes_notify, "FUTEX_TRYLOCK_PI"},
-    {202, 1, futex_command, 10, notify, notify, Condition::futex_wakes_notify,
-     "FUTEX_WAKE_BITSET"},
+    {202, 1, futex_command, 10, notify, notify, Condition::futex_wakes_notify, "FUTEX_WAKE_BITSET"},
     {202, 1, futex_command, 11, notify, notify, Condition::futex_wakes_notify,
      "FUTEX_WAIT_REQUEUE_PI"},
     {202, 1, futex_command, 12, notify, notify, Condition::futex_wakes_notify,
@@ -105,6 +104,9 @@ bool is_reserved(uint32_t number) {
     return number == gpr_park_number || number == gpr_hypercall_number;
 }
 
+// A tracer that skips a call sets its number to -1: the kernel then keeps rax as it is.
+constexpr uint32_t skipped_call = UINT32_MAX;
+
 }  // namespace
 
 const Row* find_row(uint32_t number) {
@@ -139,6 +141,7 @@ const char* name_of(Support support) {
 Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
                          bool notify_futex_wakes) {
     if (is_reserved(number)) return notify;
+    if (number == skipped_call) return allow;
     const Row* row = find_row(number);
     if (row == nullptr) return refuse;
     if (const auto* rule = matching_rule(number, args, notify_futex_wakes)) return rule->acceptor;
@@ -156,6 +159,7 @@ Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, u
 Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
                      bool notify_futex_wakes) {
     if (is_reserved(number)) return notify;
+    if (number == skipped_call) return allow;
     const Row* row = find_row(number);
     if (row == nullptr || row->place == Place::refused) return refuse;
     if (const auto* rule = matching_rule(number, args, notify_futex_wakes)) return rule->home;

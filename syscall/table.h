@@ -86,7 +86,6 @@ std::span<const ArgumentRule> argument_rules();
 // the filter's decision, for code that holds the arguments in its hands.
 Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
                          bool notify_futex_wakes);
-Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
-                     bool notify_futex_wakes);
+Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args, bool notify_futex_wakes);
 
 }  // namespace gpr

@@ -72,8 +72,8 @@ void append_u32(std::vector<std::byte>& to, uint32_t value) {
 }
 
 // Pointers in the bounce area mean nothing to the program: put its own back.
-void restore_pointers(const MarshalledCall& call, uint16_t parent,
-                      std::span<const std::byte> sent, std::span<std::byte> copy) {
+void restore_pointers(const MarshalledCall& call, uint16_t parent, std::span<const std::byte> sent,
+                      std::span<std::byte> copy) {
     for (const Piece& child : call.pieces) {
         if (child.parent != parent || child.slot + 8 > copy.size()) continue;
         std::memcpy(copy.data() + child.slot, sent.data() + child.slot, 8);
@@ -146,16 +146,16 @@ SyscallArguments place(const MarshalledCall& call, Address bounce,
     SyscallArguments args = call.args;
     size_t taken = 0;
     for (const Piece& piece : call.pieces) {
-        std::memcpy(bounce_memory.data() + piece.offset, call.in_bytes.data() + taken,
-                    piece.in_length);
+        auto sent = std::span(call.in_bytes).subspan(taken, piece.in_length);
+        std::ranges::copy(sent, bounce_memory.data() + piece.offset);
         taken += piece.in_length;
         uint64_t here = bounce.value + piece.offset;
         if (piece.parent == no_piece) {
             args[piece.slot] = here;
         } else {
             // Parents come before their children, so their bytes are in place.
-            std::memcpy(bounce_memory.data() + call.pieces[piece.parent].offset + piece.slot,
-                        &here, sizeof here);
+            std::memcpy(bounce_memory.data() + call.pieces[piece.parent].offset + piece.slot, &here,
+                        sizeof here);
         }
     }
     return args;

@@ -31,8 +31,10 @@ void append(std::vector<std::byte>& to, const T& value) {
 }
 
 WirePiece to_wire(const Piece& p) {
-    return {p.offset,       p.capacity, p.in_length, p.slot, p.length_at, p.parent,
-            p.length_piece, p.unit,     static_cast<uint8_t>(p.returned), p.extra};
+    return {p.offset,       p.capacity,  p.in_length,
+            p.slot,         p.length_at, p.parent,
+            p.length_piece, p.unit,      static_cast<uint8_t>(p.returned),
+            p.extra};
 }
 
 Piece from_wire(const WirePiece& w) {
@@ -97,8 +99,11 @@ Failure malformed(const char* why) {
 std::vector<std::byte> serialise_call(const MarshalledCall& call) {
     std::vector<std::byte> bytes;
     bytes.reserve(sizeof(Head) + call.pieces.size() * sizeof(WirePiece) + call.in_bytes.size());
-    Head head{call.number, call.bounce_size, static_cast<uint32_t>(call.pieces.size()),
-              static_cast<uint32_t>(call.in_bytes.size()), {}};
+    Head head{call.number,
+              call.bounce_size,
+              static_cast<uint32_t>(call.pieces.size()),
+              static_cast<uint32_t>(call.in_bytes.size()),
+              {}};
     std::ranges::copy(call.args, head.args);
     append(bytes, head);
     for (const Piece& piece : call.pieces) append(bytes, to_wire(piece));

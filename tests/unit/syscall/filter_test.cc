@@ -1,0 +1,235 @@
+#include "syscall/filter.h"
+
+#include <doctest/doctest.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "syscall/table.h"
+
+namespace gpr {
+namespace {
+
+constexpr uint32_t base = 1u << 14;
+constexpr uint64_t program_ip = 0x5555'5555'1000;
+constexpr uint64_t stub_ip = uint64_t{stub_high_word} << 32 | 0x1234;
+
+struct Outcome {
+    uint32_t action = 0;
+    int instructions = 0;
+    bool looked_beyond_number = false;  // then the kernel cannot cache "always allowed"
+};
+
+// What the kernel does with the instructions that the builder uses.
+Outcome run(const std::vector<sock_filter>& program, const seccomp_data& data) {
+    Outcome outcome;
+    uint32_t a = 0;
+    for (size_t pc = 0;; ++pc) {
+        REQUIRE(pc < program.size());
+        const sock_filter& i = program[pc];
+        ++outcome.instructions;
+        switch (i.code) {
+            case BPF_LD | BPF_W | BPF_ABS:
+                REQUIRE(i.k % 4 == 0);
+                REQUIRE(i.k + 4 <= sizeof data);
+                std::memcpy(&a, reinterpret_cast<const char*>(&data) + i.k, 4);
+                if (i.k > offsetof(seccomp_data, arch)) outcome.looked_beyond_number = true;
+                break;
+            case BPF_JMP | BPF_JA: pc += i.k; break;
+            case BPF_JMP | BPF_JEQ | BPF_K: pc += a == i.k ? i.jt : i.jf; break;
+            case BPF_JMP | BPF_JGE | BPF_K: pc += a >= i.k ? i.jt : i.jf; break;
+            case BPF_JMP | BPF_JGT | BPF_K: pc += a > i.k ? i.jt : i.jf; break;
+            case BPF_ALU | BPF_AND | BPF_K: a &= i.k; break;
+            case BPF_RET | BPF_K: outcome.action = i.k; return outcome;
+            default: FAIL("unexpected instruction " << i.code);
+        }
+    }
+}
+
+seccomp_data call(uint32_t number, std::array<uint64_t, 6> args = {}, uint64_t ip = program_ip) {
+    seccomp_data data{};
+    data.nr = static_cast<int>(number);
+    data.arch = AUDIT_ARCH_X86_64;
+    data.instruction_pointer = ip;
+    std::ranges::copy(args, data.args);
+    return data;
+}
+
+uint32_t action_for(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::allow: return SECCOMP_RET_ALLOW;
+        case Verdict::notify: return SECCOMP_RET_USER_NOTIF;
+        case Verdict::refuse: return SECCOMP_RET_ERRNO | ENOSYS;
+    }
+    return 0;
+}
+
+FilterOptions options(bool wakes = false) {
+    FilterOptions o;
+    o.fd_base = base;
+    o.notify_futex_wakes = wakes;
+    return o;
+}
+
+std::vector<uint32_t> sample_numbers() {
+    std::vector<uint32_t> numbers;
+    for (uint32_t n = 0; n < 1100; ++n) numbers.push_back(n);
+    for (uint32_t n :
+         {gpr_park_number - 1, gpr_park_number, gpr_hypercall_number, gpr_hypercall_number + 1,
+          0x40000000u, 0x40000000u + 39u, 0x7fffffffu, 0x80000000u, 0xfffffffeu, 0xffffffffu}) {
+        numbers.push_back(n);
+    }
+    return numbers;
+}
+
+std::vector<uint64_t> sample_values() {
+    constexpr uint64_t junk = 0xdeadbeef00000000;
+    std::vector<uint64_t> values{
+        0,          base - 1,       base,           base + 1,    INT32_MAX,        0x80000000,
+        0xffffffff, uint32_t(-100), uint64_t(-100), junk | base, junk | (base - 1)};
+    for (const ArgumentRule& rule : argument_rules()) {
+        values.push_back(rule.value);
+        values.push_back(junk | rule.value | 128u);  // FUTEX_PRIVATE_FLAG
+        values.push_back(rule.value + 1);
+    }
+    return values;
+}
+
+TEST_CASE("the filters decide as the table does, for every number and many arguments") {
+    auto values = sample_values();
+    for (bool wakes : {false, true}) {
+        auto acceptor = acceptor_filter(options(wakes));
+        auto home = home_filter(options(wakes));
+        for (uint32_t number : sample_numbers()) {
+            for (size_t v = 0; v < values.size(); ++v) {
+                // Each value in every place, and mixed with its neighbours.
+                for (size_t spread : {0, 1, 2}) {
+                    std::array<uint64_t, 6> args;
+                    for (size_t i = 0; i < 6; ++i)
+                        args[i] = values[(v + i * spread) % values.size()];
+                    auto data = call(number, args);
+                    auto at_acceptor = acceptor_verdict(number, args, base, wakes);
+                    auto at_home = home_verdict(number, args, wakes);
+                    if (run(acceptor, data).action != action_for(at_acceptor) ||
+                        run(home, data).action != action_for(at_home)) {
+                        FAIL_CHECK("number " << number << " arguments " << args[0] << ", "
+                                             << args[1]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("decisions picked by hand") {
+    auto f = acceptor_filter(options());
+    auto h = home_filter(options());
+    auto at_acceptor = [&](uint32_t n, std::array<uint64_t, 6> args = {}) {
+        return run(f, call(n, args)).action;
+    };
+    auto at_home = [&](uint32_t n, std::array<uint64_t, 6> args = {}) {
+        return run(h, call(n, args)).action;
+    };
+    constexpr uint32_t notified = SECCOMP_RET_USER_NOTIF, allowed = SECCOMP_RET_ALLOW;
+    constexpr uint32_t refused = SECCOMP_RET_ERRNO | ENOSYS;
+    CHECK(at_acceptor(39) == allowed);       // getpid
+    CHECK(at_acceptor(110) == notified);     // getppid
+    CHECK(at_acceptor(0, {3}) == notified);  // read
+    CHECK(at_acceptor(0, {base}) == allowed);
+    CHECK(at_acceptor(0, {uint64_t{1} << 32 | 3}) == notified);  // junk above an int
+    CHECK(at_acceptor(262, {uint64_t(-100)}) == notified);       // newfstatat(AT_FDCWD)
+    CHECK(at_acceptor(33, {base, base + 5}) == allowed);         // dup2
+    CHECK(at_acceptor(33, {base, 1}) == notified);
+    CHECK(at_acceptor(33, {1, base}) == notified);
+    CHECK(at_acceptor(275, {base, 0, base + 1}) == allowed);  // splice
+    CHECK(at_acceptor(275, {base, 0, 5}) == notified);
+    CHECK(at_acceptor(9) == notified);   // mmap
+    CHECK(at_acceptor(28) == notified);  // madvise
+    CHECK(at_acceptor(56) == notified);  // clone
+    CHECK(at_acceptor(334) == refused);  // rseq
+    CHECK(at_acceptor(5000) == refused);
+    CHECK(at_acceptor(202, {0, 1}) == allowed);  // FUTEX_WAKE without the option
+    CHECK(at_acceptor(38, {0}) == notified);     // setitimer(ITIMER_REAL)
+    CHECK(at_acceptor(38, {1}) == allowed);
+    CHECK(at_acceptor(158, {0x1002}) == allowed);  // ARCH_SET_FS
+    CHECK(at_acceptor(158, {0x1023}) == notified);
+    CHECK(at_home(0, {3}) == allowed);
+    CHECK(at_home(9) == notified);
+    CHECK(at_home(13) == notified);
+    CHECK(at_home(334) == refused);
+    CHECK(at_home(56) == allowed);
+    CHECK(at_home(157, {22}) == notified);  // PR_SET_SECCOMP
+    CHECK(at_home(157, {15}) == allowed);   // PR_SET_NAME
+    for (uint32_t wake : {1u, 129u, 3u, 4u, 5u, 7u, 10u}) {
+        for (const auto& filter : {acceptor_filter(options(true)), home_filter(options(true))}) {
+            CHECK(run(filter, call(202, {0, wake})).action == notified);
+            CHECK(run(filter, call(202, {0, 0})).action == allowed);
+            CHECK(run(filter, call(202, {0, 128 | 9})).action == allowed);
+        }
+    }
+}
+
+TEST_CASE("the stub may do anything but park unseen") {
+    for (const auto& filter : {acceptor_filter(options(true)), home_filter(options(true))}) {
+        for (uint32_t number : sample_numbers()) {
+            uint32_t action = run(filter, call(number, {1, 1, 1}, stub_ip)).action;
+            bool reserved = number == gpr_park_number || number == gpr_hypercall_number;
+            if (action != (reserved ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW)) {
+                FAIL_CHECK("number " << number);
+            }
+        }
+    }
+    auto filter = acceptor_filter(options());
+    CHECK(run(filter, call(110, {}, stub_ip - (1ull << 32))).action == SECCOMP_RET_USER_NOTIF);
+    CHECK(run(filter, call(110, {}, stub_ip + (1ull << 32))).action == SECCOMP_RET_USER_NOTIF);
+}
+
+TEST_CASE("calls of other architectures are refused") {
+    for (const auto& filter : {acceptor_filter(options()), home_filter(options())}) {
+        for (uint32_t arch : {uint32_t(AUDIT_ARCH_I386), uint32_t(AUDIT_ARCH_AARCH64), 0u}) {
+            auto data = call(39);
+            data.arch = arch;
+            CHECK(run(filter, data).action == (SECCOMP_RET_ERRNO | ENOSYS));
+        }
+    }
+    auto killing = options();
+    killing.kill_foreign_arch = true;
+    auto data = call(39);
+    data.arch = AUDIT_ARCH_I386;
+    CHECK(run(acceptor_filter(killing), data).action == SECCOMP_RET_KILL_PROCESS);
+}
+
+TEST_CASE("programs and paths are short, and calls allowed by number are cacheable") {
+    for (bool wakes : {false, true}) {
+        for (const auto& filter : {acceptor_filter(options(wakes)), home_filter(options(wakes))}) {
+            CHECK(filter.size() < BPF_MAXINSNS);
+            int longest = 0;
+            for (uint32_t n : sample_numbers()) {
+                if (n != 202) longest = std::max(longest, run(filter, call(n)).instructions);
+            }
+            CHECK(longest <= 40);
+        }
+    }
+    auto home = home_filter(options());
+    auto acceptor = acceptor_filter(options());
+    for (const Row* row : all_rows()) {
+        bool has_rule = std::ranges::any_of(argument_rules(), [&](const ArgumentRule& rule) {
+            return rule.number == row->number && rule.condition == Condition::always;
+        });
+        if (has_rule) continue;
+        CAPTURE(row->name);
+        if (row->place == Place::native) {
+            CHECK_FALSE(run(acceptor, call(row->number)).looked_beyond_number);
+        }
+        if (row->place != Place::refused && !row->home_notify()) {
+            CHECK_FALSE(run(home, call(row->number)).looked_beyond_number);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace gpr
