@@ -69,7 +69,7 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
         if (!enough || s.untouched || b.operation != Core::Operation::none) {
             c.note_fault(a, fault, s.presence);
         }
-        b.waiters.push_back({a.id, fault.access});
+        b.waiters.push_back({a.id, fault.access, b.operation == Core::Operation::install});
     }
     c.settle(*o, b);
     c.ahead = 0;
@@ -196,7 +196,7 @@ bool PageAgent::give_away(PageKey key, NodeId to, Access access, Tid tid, uint64
     if (s.presence == Presence::shared && access == Access::write) return false;
     if (const Core::Busy* b = c.find_busy(key)) {
         if (b->operation != Core::Operation::none || b->recall || b->requested ||
-            !b->grants.empty() || !b->waiters.empty()) {
+            !b->grants.empty() || !b->waiters.empty() || b->pinned_round) {
             return false;
         }
         for (const Core::Hold& h : b->holds) {
@@ -350,6 +350,7 @@ void PageAgent::Core::drop_busy(Object& o, Busy& b) {
     if (wake) out.add(Wake{b.key});
     b.requested = false;
     b.recall.reset();
+    b.pinned_round.reset();
     for (const PageGrant& grant : std::exchange(b.grants, {})) {
         if (grant.collect) acknowledge(grant.collect);
     }

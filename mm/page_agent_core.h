@@ -67,6 +67,7 @@ struct PageAgent::Core {
     struct Waiter {
         ActorId actor;
         Access access;
+        bool late = false;  // came when an install was under way, which may not wake it
     };
     struct Hold {
         ActorId actor;
@@ -112,6 +113,9 @@ struct PageAgent::Core {
         Tid install_tid = 0;
         uint32_t install_collect = 0;
         std::optional<PageRecall> recall;  // not answered yet
+        // The recall that was answered with "pinned": unlike any other answer that changes
+        // nothing here, so a repetition of the recall must be told from a new one.
+        std::optional<uint32_t> pinned_round;
         std::vector<PageGrant> grants;     // not applied yet
     };
 

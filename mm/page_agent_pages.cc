@@ -56,7 +56,7 @@ PageAgent::Core::Busy& PageAgent::Core::make_busy(Object& o, PageKey key) {
 
 void PageAgent::Core::free_if_idle(Object& o, Busy& b) {
     if (!b.waiters.empty() || !b.holds.empty() || b.requested || b.recall || !b.grants.empty() ||
-        b.operation != Operation::none) {
+        b.operation != Operation::none || b.pinned_round) {
         return;
     }
     const PageKey key = b.key;
@@ -101,6 +101,7 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
 bool PageAgent::Core::start_grant(Object& o, Busy& b, PageGrant& grant) {
     set_state(o, b.key.index, grant.presence, grant.epoch);
     b.requested = false;
+    b.pinned_round.reset();
     b.install_tid = grant.tid;
     b.install_collect = grant.collect;
     if (grant.content.kind == ContentKind::none) {
@@ -142,7 +143,7 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     const PageRecall r = *b.recall;
     const State s = state(o, b.key.index);
     const int64_t order = compare_eras(r.epoch, s.epoch);
-    if (order < 0 || (order == 0 && s.presence == Presence::none)) {
+    if (order < 0 || (order == 0 && s.presence == Presence::none) || b.pinned_round == r.round) {
         ++stats.late_messages;
         b.recall.reset();
         return false;
@@ -162,6 +163,7 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
         }
     }
     b.taking = r;
+    b.pinned_round.reset();
     b.pushing.reset();
     b.recall.reset();
     start_take(b, s.presence, r.leave, r.want_data);
@@ -253,6 +255,7 @@ void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool wan
     b.operation = Operation::take;
     b.operation_id = take.id;
     b.dropped = false;
+    if (had != leave) lose_holds(b, leave);
 }
 
 void PageAgent::Core::finish_install(Object& o, Busy& b) {
@@ -262,6 +265,10 @@ void PageAgent::Core::finish_install(Object& o, Busy& b) {
     if (!b.dropped) {
         // Born pages are present now; that they are ours needs no entry.
         const bool nobody = b.waiters.empty();
+        // Who came since the install was asked for was not woken by it.
+        const bool late = std::any_of(b.waiters.begin(), b.waiters.end(),
+                                      [](const Waiter& w) { return w.late; });
+        if (late) out.add(Wake{b.key});
         serve_waiters(o, b, true);
         if (tid != 0 && nobody) {
             Actor& a = thread(tid);
@@ -279,7 +286,10 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
     if (b.dropped) return settle(o, b);
     const State s = state(o, b.key.index);
     if (result.kind == Taken::pinned) {
-        if (!push) surrender(b.key, b.taking, s.presence, {ContentKind::pinned, nullptr});
+        if (!push) {
+            surrender(b.key, b.taking, s.presence, {ContentKind::pinned, nullptr});
+            b.pinned_round = b.taking.round;
+        }
         return settle(o, b);
     }
     PageContent content;
@@ -302,7 +312,6 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
         set_state(o, b.key.index, Presence::none, s.epoch);
     }
     ++stats.pages_out;
-    lose_holds(b, left);
     if (push) {
         const Presence grant = left == Presence::none ? Presence::exclusive : Presence::shared;
         auto& message = out.extend_message<Push>(

@@ -149,10 +149,6 @@ void PageDirectory::Core::pump(uint32_t id, Collect& c) {
         const PageKey key{c.object, c.next++};
         const Page p = load(*o, key.index);
         Wish wish{{c.age, c.node, 0}, c.access, Presence::none, 0, false, true, id};
-        if (p.anchored && anchors[key].node != c.node) {
-            ++c.left_behind;
-            continue;
-        }
         if (!find_busy(key) && is_served(p, wish)) continue;
         ++c.under_way;
         Busy& b = make_busy(*o, key);

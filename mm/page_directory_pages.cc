@@ -11,8 +11,9 @@ namespace gpr {
 namespace {
 
 // An entry: bits 0-15 nodes, 16 exclusive, 17 there is a Busy, 18 anchored, 19-22 last writer,
-// 23-25 migratory, 28-63 era.
+// 23-25 migratory, 26 not as born, 28-63 era.
 constexpr uint64_t busy_bit = 1ULL << 17;
+constexpr uint64_t changed_bit = 1ULL << 26;
 constexpr unsigned era_shift = 64 - era_bits;
 
 // Reads that are granted exclusively before it is looked again whether a write still follows.
@@ -49,7 +50,8 @@ PageDirectory::Core::Page PageDirectory::Core::load(const Object& o, uint64_t in
 void PageDirectory::Core::store(Object& o, uint64_t index, const Page& p) {
     const uint64_t busy_now = o.table.get(index) & busy_bit;
     o.table.set(index, static_cast<uint64_t>(p.nodes) | (static_cast<uint64_t>(p.exclusive) << 16) |
-                           busy_now | (static_cast<uint64_t>(p.anchored) << 18) |
+                           busy_now | changed_bit |
+                           (static_cast<uint64_t>(p.anchored) << 18) |
                            (static_cast<uint64_t>(p.last_writer) << 19) |
                            (static_cast<uint64_t>(p.migratory) << 23) |
                            (era_of(p.epoch) << era_shift));
@@ -185,13 +187,13 @@ void PageDirectory::Core::start_recall(Busy& b, const Page& p, const Wish& w, co
 
 void PageDirectory::Core::raise_recall(Busy& b, const Page& p, const Wish& w) {
     const bool only_touched = w.collect != 0 && p.born;
-    if (!(w.who < b.recalled_for) && !(b.optional && !w.optional) &&
-        !(b.only_touched && !only_touched)) {
-        return;
-    }
+    const bool was_easy = b.optional || b.only_touched;
+    const bool is_easy = w.optional || only_touched;
+    // What may be declined is never repeated as such: a declined one could be followed by a taken
+    // one that we no longer expect.
+    if (is_easy || (!was_easy && !(w.who < b.recalled_for))) return;
     b.recalled_for = std::min(b.recalled_for, w.who);
-    b.optional &= w.optional;
-    b.only_touched &= only_touched;
+    b.optional = b.only_touched = false;
     send_recalls(b, p.epoch);
 }
 

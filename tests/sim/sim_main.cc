@@ -1,0 +1,50 @@
+// sim --seeds N --first S --nodes 2|3 --verbose: runs the coherence core through N seeded worlds.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "sim_world.h"
+
+int main(int argc, char** argv) {
+    uint64_t seeds = 1000, first = 1;
+    std::vector<unsigned> nodes{2, 3};
+    bool verbose = false;
+    CLI::App app{"Seeded simulator of page coherence"};
+    app.add_option("--seeds", seeds, "how many seeds");
+    app.add_option("--first", first, "the first seed");
+    app.add_option("--nodes", nodes, "2 or 3; both, half of the seeds each, by default");
+    app.add_flag("--verbose", verbose, "print every event");
+    CLI11_PARSE(app, argc, argv);
+
+    gpr::sim::Totals sum;
+    uint64_t failures = 0, longest_seed = 0;
+    for (uint64_t seed = first; seed < first + seeds; ++seed) {
+        const gpr::sim::Settings settings{nodes[seed % nodes.size()], seed, verbose};
+        try {
+            const gpr::sim::Totals t = gpr::sim::World(settings).run();
+            sum.events += t.events;
+            sum.instructions += t.instructions;
+            sum.messages += t.messages;
+            sum.faults += t.faults;
+            sum.pins += t.pins;
+            sum.drops += t.drops;
+            sum.pushes += t.pushes;
+            sum.acquires += t.acquires;
+            sum.collects += t.collects;
+            sum.anchored += t.anchored;
+            if (t.longest_us > sum.longest_us) longest_seed = seed;
+            sum.longest_us = std::max(sum.longest_us, t.longest_us);
+        } catch (const gpr::sim::Failure& failure) {
+            fmt::print("FAILED: --first {} --seeds 1 --nodes {}: {}\n", seed, settings.nodes,
+                       failure.what());
+            std::fflush(stdout);
+            if (++failures == 10) break;
+        }
+    }
+    fmt::print("{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes, {} drops, "
+               "{} pins, {} anchored, {} acquires, {} collects; longest instruction {} us (seed {})\n",
+               seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.drops,
+               sum.pins, sum.anchored, sum.acquires, sum.collects, sum.longest_us, longest_seed);
+    return failures == 0 ? 0 : 1;
+}
