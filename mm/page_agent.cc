@@ -342,9 +342,9 @@ void PageAgent::Core::drop_busy(Object& o, Busy& b) {
     lose_holds(b, Presence::none);
     bool wake = false;
     std::erase_if(b.waiters, [&](const Waiter& w) {
-        Actor& a = actors.at(w.actor);
-        if (a.tid == 0) return false;  // still wants the page, in its new life
-        a.waiting = false;
+        Actor* a = find_actor(w.actor);
+        if (a && a->tid == 0) return false;  // still wants the page, in its new life
+        if (a && a->wait_key == b.key) a->waiting = false;
         return wake = true;
     });
     if (wake) out.add(Wake{b.key});

@@ -25,7 +25,8 @@ PageAgent::Core::Actor* PageAgent::Core::find_actor(ActorId id) {
 // A new fault of the thread: the next page of the same instruction, or a new instruction.
 void PageAgent::Core::note_fault(Actor& a, const Fault& fault, Presence presence) {
     if (a.age != 0 && !a.waiting && now > a.last_grant_ns + options.hold_ns) end_instruction(a);
-    stop_waiting(a);
+    // Where it waited before, if it did, its waiter stays: a message may be late, and one wake-up
+    // too many harms nobody.
     if (a.age == 0) a.age = ++clock;
     GroupPage* known = nullptr;
     for (uint32_t i = 0; i < a.group_size; ++i) {
@@ -87,10 +88,12 @@ void PageAgent::Core::hold(Busy& b, Actor& a, Access access) {
 }
 
 void PageAgent::Core::satisfied(Busy& b, Waiter waiter) {
-    Actor& a = actors.at(waiter.actor);
+    Actor* found = find_actor(waiter.actor);
+    if (!found) return;
+    Actor& a = *found;
     recheck_deferred = true;
     if (a.tid != 0) {
-        a.waiting = false;
+        if (a.wait_key == b.key) a.waiting = false;
         ++a.grants;
         a.last_grant_ns = now;
         hold(b, a, waiter.access);

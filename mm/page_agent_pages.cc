@@ -175,10 +175,12 @@ void PageAgent::Core::ask(Object& o, Busy& b) {
     Access access = Access::read;
     const Actor* oldest = nullptr;
     for (const Waiter& w : b.waiters) {
+        const Actor* a = find_actor(w.actor);
+        if (!a) continue;
         access = std::max(access, w.access);
-        const Actor& a = actors.at(w.actor);
-        if (!oldest || a.age < oldest->age) oldest = &a;
+        if (!oldest || a->age < oldest->age) oldest = a;
     }
+    if (!oldest) return b.waiters.clear();
     if (b.requested && b.requested_access >= access && b.requested_age <= oldest->age) return;
     b.requested = true;
     b.requested_access = access;
