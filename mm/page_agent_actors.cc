@@ -151,7 +151,12 @@ void PageAgent::Core::lose_holds(Busy& b, Presence left) {
 }
 
 void PageAgent::Core::defer(Busy& b, uint64_t retry_ns) {
-    if (b.deferred) return;
+    if (b.deferred) {
+        for (Deferred& d : deferred) {
+            if (d.key == b.key) d.retry_ns = retry_ns;
+        }
+        return;
+    }
     b.deferred = true;
     ++stats.recalls_deferred;
     deferred.push_back({b.key, retry_ns});
