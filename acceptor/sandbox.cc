@@ -113,16 +113,14 @@ Result<> check(const EmptyProcessOptions& options) {
 
 Failure explain_clone(int error, pid_t wanted_pid) {
     switch (error) {
-        case EEXIST:
-            return fail(error, fmt::format("pid {} is taken in the sandbox", wanted_pid));
+        case EEXIST: return fail(error, fmt::format("pid {} is taken in the sandbox", wanted_pid));
         case EINVAL:
             return fail(error, fmt::format("pid {} is beyond this host's limit; raise "
                                            "kernel.pid_max to the initiator's",
                                            wanted_pid));
         case ENOMEM:
             return fail(error, "the sandbox has ended, or there is no memory for its processes");
-        default:
-            return fail(error, fmt::format("start process {} in the sandbox", wanted_pid));
+        default: return fail(error, fmt::format("start process {} in the sandbox", wanted_pid));
     }
 }
 
@@ -150,7 +148,12 @@ void collect(pid_t tid) {
 }  // namespace
 
 ClockOffsets clock_offsets(const ClockSample& initiators, const ClockSample& ours) {
-    return {initiators.monotonic_ns - ours.monotonic_ns, initiators.boottime_ns - ours.boottime_ns};
+    // Unsigned, because a peer may claim any time; the kernel refuses what makes no sense.
+    const auto difference = [](int64_t theirs, int64_t here) {
+        return static_cast<int64_t>(static_cast<uint64_t>(theirs) - static_cast<uint64_t>(here));
+    };
+    return {difference(initiators.monotonic_ns, ours.monotonic_ns),
+            difference(initiators.boottime_ns, ours.boottime_ns)};
 }
 
 Result<std::unique_ptr<Sandbox>> Sandbox::create(const SandboxOptions& options) {
@@ -176,7 +179,13 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
     Fd report_writer(report[1]);
 
     int pidfd = -1;
-    const long pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
+    long pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
+    if (pid == -1 && cgroup_fd_ >= 0) {
+        // Some kernels and some cgroups cannot be born into. A session without one is still boxed.
+        cgroup_fd_ = -1;
+        pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
+        if (pid > 0) spdlog::warn("the session's cgroup cannot be used");
+    }
     if (pid == 0) run_sandbox_init(options, alive_reader.get(), report_writer.get());
     if (pid == -1) {
         return fail(errno, "cannot make the sandbox's namespaces (see user.max_*_namespaces)");
@@ -186,7 +195,8 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
     report_writer.reset();
 
     InitReport answer;
-    if (read(report_reader.get(), &answer, sizeof(answer)) != sizeof(answer)) {
+    const auto size = TEMP_FAILURE_RETRY(read(report_reader.get(), &answer, sizeof(answer)));
+    if (size != sizeof(answer)) {
         return fail("the sandbox's init died");
     }
     if (answer.error != 0) {
@@ -224,7 +234,7 @@ Result<EmptyProcess> Sandbox::spawn(pid_t wanted_pid, const EmptyProcessOptions&
     const auto finished = finish_spawn(*report, made);
     if (!finished) {
         syscall(SYS_pidfd_send_signal, made.pidfd.get(), SIGKILL, nullptr, 0);
-        waitpid(made.host_pid, nullptr, __WALL);
+        TEMP_FAILURE_RETRY(waitpid(made.host_pid, nullptr, __WALL));
         return tl::make_unexpected(finished.error());
     }
     return made;
@@ -256,7 +266,7 @@ void Sandbox::end() {
             return;
         }
     }
-    waitpid(init_pid_, nullptr, __WALL);
+    TEMP_FAILURE_RETRY(waitpid(init_pid_, nullptr, __WALL));
 }
 
 void Sandbox::reap_processes() {

@@ -103,9 +103,11 @@ private:
     }
 
     void set_names() {
-        const std::string host = options_.host_name.empty() ? "gpr" : options_.host_name;
+        // As much as a kernel can hold: a peer may say anything.
+        const auto host = options_.host_name.empty() ? "gpr" : options_.host_name.substr(0, 64);
         need(sethostname(host.data(), host.size()), "set the host name");
-        const std::string domain = options_.domain_name.empty() ? "(none)" : options_.domain_name;
+        const auto domain =
+            options_.domain_name.empty() ? "(none)" : options_.domain_name.substr(0, 64);
         need(setdomainname(domain.data(), domain.size()), "set the domain name");
     }
 

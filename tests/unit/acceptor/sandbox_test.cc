@@ -22,6 +22,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "acceptor/privileges.h"
@@ -230,6 +231,25 @@ TEST_CASE("clocks are the initiator's") {
     const ClockSample theirs{0, 5'000, 9'000}, ours{0, 2'000, 2'500};
     CHECK(clock_offsets(theirs, ours).monotonic_ns == 3'000);
     CHECK(clock_offsets(theirs, ours).boottime_ns == 6'500);
+}
+
+TEST_CASE("what a peer says of itself cannot do harm") {
+    SandboxOptions options;
+    options.host_name = std::string(1000, 'x');
+    auto sandbox = make_sandbox(options);
+    auto process = make_process(*sandbox, 100);
+    REQUIRE(process.call(SYS_uname, {StubProcess::data_address()}) == 0);
+    utsname names{};
+    memcpy(&names, process.data(), sizeof(names));
+    CHECK(std::string(names.nodename) == std::string(64, 'x'));
+
+    constexpr int64_t least = std::numeric_limits<int64_t>::min();
+    for (const int64_t time : {least, least + 1, std::numeric_limits<int64_t>::max()}) {
+        options.clock_offsets = clock_offsets({0, time, time}, sample_clocks());
+        const auto refused = Sandbox::create(options);
+        if (sandbox->has_time_namespace()) CHECK(!refused);
+        if (!refused) CHECK(refused.error().message().find("clock offsets") != std::string::npos);
+    }
 }
 
 TEST_CASE("the userfaultfd reports faults taken inside the kernel") {
