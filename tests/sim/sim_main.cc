@@ -33,6 +33,10 @@ int main(int argc, char** argv) {
             sum.acquires += t.acquires;
             sum.collects += t.collects;
             sum.anchored += t.anchored;
+            if (t.pins > 0) {
+                sum.longest_pinned_us = std::max(sum.longest_pinned_us, t.longest_us);
+                continue;
+            }
             if (t.longest_us > sum.longest_us) longest_seed = seed;
             sum.longest_us = std::max(sum.longest_us, t.longest_us);
         } catch (const gpr::sim::Failure& failure) {
@@ -43,8 +47,8 @@ int main(int argc, char** argv) {
         }
     }
     fmt::print("{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes, {} drops, "
-               "{} pins, {} anchored, {} acquires, {} collects; longest instruction {} us (seed {})\n",
+               "{} pins, {} anchored, {} acquires, {} collects; longest instruction {} us (seed {}), beside devices {} us\n",
                seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.drops,
-               sum.pins, sum.anchored, sum.acquires, sum.collects, sum.longest_us, longest_seed);
+               sum.pins, sum.anchored, sum.acquires, sum.collects, sum.longest_us, longest_seed, sum.longest_pinned_us);
     return failures == 0 ? 0 : 1;
 }
