@@ -2,6 +2,6 @@
 #include "guest.h"
 
 int main(void) {
-  guest_passed();
-  abort();
+    guest_passed();
+    abort();
 }

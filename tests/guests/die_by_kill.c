@@ -4,7 +4,7 @@
 #include "guest.h"
 
 int main(void) {
-  guest_passed();
-  kill(getpid(), SIGKILL);
-  return 0;
+    guest_passed();
+    kill(getpid(), SIGKILL);
+    return 0;
 }

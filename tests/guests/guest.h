@@ -14,69 +14,70 @@
 
 #define GUEST_SKIP_STATUS 77
 
-#define CHECK(condition)                                                             \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      int saved_errno = errno;                                                       \
-      fprintf(stderr, "%s:%d: CHECK(%s) failed, errno %d (%s)\n", __FILE__, __LINE__, \
-              #condition, saved_errno, strerror(saved_errno));                       \
-      _exit(1);                                                                      \
-    }                                                                                \
-  } while (0)
+#define CHECK(condition)                                                                    \
+    do {                                                                                    \
+        if (!(condition)) {                                                                 \
+            int saved_errno = errno;                                                        \
+            fprintf(stderr, "%s:%d: CHECK(%s) failed, errno %d (%s)\n", __FILE__, __LINE__, \
+                    #condition, saved_errno, strerror(saved_errno));                        \
+            _exit(1);                                                                       \
+        }                                                                                   \
+    } while (0)
 
-#define CHECK_EQ(got, expected)                                                           \
-  do {                                                                                    \
-    long long got_value = (long long)(got), expected_value = (long long)(expected);       \
-    if (got_value != expected_value) {                                                    \
-      int saved_errno = errno;                                                            \
-      fprintf(stderr, "%s:%d: %s is %lld, expected %lld, errno %d (%s)\n", __FILE__,      \
-              __LINE__, #got, got_value, expected_value, saved_errno, strerror(saved_errno)); \
-      _exit(1);                                                                           \
-    }                                                                                     \
-  } while (0)
+#define CHECK_EQ(got, expected)                                                            \
+    do {                                                                                   \
+        long long got_value = (long long)(got), expected_value = (long long)(expected);    \
+        if (got_value != expected_value) {                                                 \
+            int saved_errno = errno;                                                       \
+            fprintf(stderr, "%s:%d: %s is %lld, expected %lld, errno %d (%s)\n", __FILE__, \
+                    __LINE__, #got, got_value, expected_value, saved_errno,                \
+                    strerror(saved_errno));                                                \
+            _exit(1);                                                                      \
+        }                                                                                  \
+    } while (0)
 
 // The call must fail with exactly this errno.
-#define CHECK_ERRNO(call, expected) \
-  do {                              \
-    errno = 0;                      \
-    CHECK_EQ((call), -1);           \
-    CHECK_EQ(errno, (expected));    \
-  } while (0)
+#define CHECK_ERRNO(call, expected)  \
+    do {                             \
+        errno = 0;                   \
+        CHECK_EQ((call), -1);        \
+        CHECK_EQ(errno, (expected)); \
+    } while (0)
 
 // What this machine lacks is a reason to skip, never to pass.
-#define SKIP(reason)                 \
-  do {                               \
-    printf("skipped: %s\n", reason); \
-    fflush(stdout);                  \
-    _exit(GUEST_SKIP_STATUS);        \
-  } while (0)
+#define SKIP(reason)                     \
+    do {                                 \
+        printf("skipped: %s\n", reason); \
+        fflush(stdout);                  \
+        _exit(GUEST_SKIP_STATUS);        \
+    } while (0)
 
 static inline int guest_passed(void) {
-  printf("passed\n");
-  return fflush(stdout) == 0 ? 0 : 1;
+    printf("passed\n");
+    return fflush(stdout) == 0 ? 0 : 1;
 }
 
 // xorshift: the same bytes in every run, for data that must arrive unchanged.
 static inline uint64_t guest_random(uint64_t* state) {
-  uint64_t x = *state;
-  x ^= x << 13;
-  x ^= x >> 7;
-  x ^= x << 17;
-  return *state = x;
+    uint64_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return *state = x;
 }
 
 static inline void guest_fill(void* memory, size_t size_bytes, uint64_t seed) {
-  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  unsigned char* bytes = (unsigned char*)memory;
-  for (size_t i = 0; i < size_bytes; i++) bytes[i] = (unsigned char)(guest_random(&state) >> 24);
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    unsigned char* bytes = (unsigned char*)memory;
+    for (size_t i = 0; i < size_bytes; i++) bytes[i] = (unsigned char)(guest_random(&state) >> 24);
 }
 
 static inline int guest_is_filled(const void* memory, size_t size_bytes, uint64_t seed) {
-  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  const unsigned char* bytes = (const unsigned char*)memory;
-  for (size_t i = 0; i < size_bytes; i++)
-    if (bytes[i] != (unsigned char)(guest_random(&state) >> 24)) return 0;
-  return 1;
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    const unsigned char* bytes = (const unsigned char*)memory;
+    for (size_t i = 0; i < size_bytes; i++)
+        if (bytes[i] != (unsigned char)(guest_random(&state) >> 24)) return 0;
+    return 1;
 }
 
 #endif

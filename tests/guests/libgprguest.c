@@ -20,105 +20,108 @@ static int (*resolve(void))(void) { return resolved_plain; }
 int remote_resolved(void) __attribute__((ifunc("resolve")));
 
 int remote_add(int a, int b) {
-  call_count++;
-  return a + b;
+    call_count++;
+    return a + b;
 }
 
 uint64_t remote_count(uint64_t loops) {
-  volatile uint64_t count = 0;
-  for (uint64_t i = 0; i < loops; i++) count++;
-  return count;
+    volatile uint64_t count = 0;
+    for (uint64_t i = 0; i < loops; i++) count++;
+    return count;
 }
 
 uint64_t remote_sum(const uint64_t* values, uint64_t count) {
-  uint64_t sum = 0;
-  for (uint64_t i = 0; i < count; i++) sum += values[i];
-  return sum;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < count; i++) sum += values[i];
+    return sum;
 }
 
 void remote_fill(void* memory, uint64_t size, int byte) { memset(memory, byte, size); }
 
 double remote_doubles(double a, double b, double c, double d, double e, double f, double g,
                       double h, double on_stack, int i, float j) {
-  return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * on_stack + 10 * i + 11 * j;
+    return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * on_stack + 10 * i +
+           11 * j;
 }
 
 long double remote_long_double(long double a, long double b) { return a / 3.0L + b; }
 __m128 remote_vector(__m128 a, __m128 b) { return _mm_add_ps(_mm_mul_ps(a, b), a); }
 
 __attribute__((target("avx"))) __m256d remote_wide_vector(const __m256d* a, double scale) {
-  return _mm256_mul_pd(*a, _mm256_set1_pd(scale));
+    return _mm256_mul_pd(*a, _mm256_set1_pd(scale));
 }
 
 int remote_varargs(const char* kinds, ...) {
-  va_list list;
-  double sum = 0;
-  va_start(list, kinds);
-  for (; *kinds; kinds++) {
-    if (*kinds == 'i') sum += va_arg(list, int);
-    if (*kinds == 'd') sum += va_arg(list, double);
-    if (*kinds == 'L') sum += (double)va_arg(list, long double);
-    if (*kinds == 's') sum += (double)strlen(va_arg(list, const char*));
-  }
-  va_end(list);
-  return (int)sum;
+    va_list list;
+    double sum = 0;
+    va_start(list, kinds);
+    for (; *kinds; kinds++) {
+        if (*kinds == 'i') sum += va_arg(list, int);
+        if (*kinds == 'd') sum += va_arg(list, double);
+        if (*kinds == 'L') sum += (double)va_arg(list, long double);
+        if (*kinds == 's') sum += (double)strlen(va_arg(list, const char*));
+    }
+    va_end(list);
+    return (int)sum;
 }
 
-struct remote_pair remote_return_pair(long a, long b) { return (struct remote_pair){a + b, a - b}; }
+struct remote_pair remote_return_pair(long a, long b) {
+    return (struct remote_pair){a + b, a - b};
+}
 
 struct remote_big remote_return_big(double seed) {
-  struct remote_big big = {.name = "big"};
-  for (int i = 0; i < 12; i++) big.values[i] = seed * i;
-  return big;
+    struct remote_big big = {.name = "big"};
+    for (int i = 0; i < 12; i++) big.values[i] = seed * i;
+    return big;
 }
 
 struct remote_mixed remote_return_mixed(struct remote_mixed in) {
-  return (struct remote_mixed){in.real * 2, in.whole + 1};
+    return (struct remote_mixed){in.real * 2, in.whole + 1};
 }
 
 long remote_callback(long (*callback)(long, void*), void* argument, long times) {
-  long sum = 0;
-  for (long i = 0; i < times; i++) sum += callback(i, argument);
-  return sum;
+    long sum = 0;
+    for (long i = 0; i < times; i++) sum += callback(i, argument);
+    return sum;
 }
 
 long remote_recursion(long (*callback)(long), long depth) {
-  return depth <= 0 ? 0 : 1 + callback(depth - 1);
+    return depth <= 0 ? 0 : 1 + callback(depth - 1);
 }
 
 void remote_longjmp(jmp_buf target, int value) { longjmp(target, value); }
 
 int remote_setjmp_around(void (*callback)(jmp_buf)) {
-  jmp_buf here;
-  int value = setjmp(here);
-  if (value == 0) callback(here);
-  return value;
+    jmp_buf here;
+    int value = setjmp(here);
+    if (value == 0) callback(here);
+    return value;
 }
 
 int* remote_thread_local(void) { return &thread_local_value; }
 int remote_errno_of_bad_close(void) { return close(-1) == -1 ? errno : 0; }
 
 void remote_locked_add(pthread_mutex_t* mutex, long* counter, long times) {
-  for (long i = 0; i < times; i++) {
-    pthread_mutex_lock(mutex);
-    ++*counter;
-    pthread_mutex_unlock(mutex);
-  }
+    for (long i = 0; i < times; i++) {
+        pthread_mutex_lock(mutex);
+        ++*counter;
+        pthread_mutex_unlock(mutex);
+    }
 }
 
 void remote_atomic_add(long* counter, long times) {
-  for (long i = 0; i < times; i++) __atomic_fetch_add(counter, 1, __ATOMIC_SEQ_CST);
+    for (long i = 0; i < times; i++) __atomic_fetch_add(counter, 1, __ATOMIC_SEQ_CST);
 }
 
 long remote_file(const char* path, const char* text) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-  if (fd < 0) return -errno;
-  long written = write(fd, text, strlen(text));
-  close(fd);
-  return written;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (fd < 0) return -errno;
+    long written = write(fd, text, strlen(text));
+    close(fd);
+    return written;
 }
 
 int remote_qsort(int* values, int count, int (*compare)(const void*, const void*)) {
-  qsort(values, (size_t)count, sizeof *values, compare);
-  return (int)(call_count & 0x7fffffff);
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return (int)(call_count & 0x7fffffff);
 }

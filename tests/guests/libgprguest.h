@@ -11,9 +11,17 @@
 extern "C" {
 #endif
 
-struct remote_pair { long first, second; };            // returned in two registers
-struct remote_big { double values[12]; char name[16]; };  // returned in memory
-struct remote_mixed { double real; int whole; };       // one vector and one general register
+struct remote_pair {
+    long first, second;
+};  // returned in two registers
+struct remote_big {
+    double values[12];
+    char name[16];
+};  // returned in memory
+struct remote_mixed {
+    double real;
+    int whole;
+};  // one vector and one general register
 
 int remote_constructed(void);
 int remote_resolved(void);

@@ -10,27 +10,27 @@
 namespace remote {
 
 struct Error : std::runtime_error {
-  explicit Error(int value) : std::runtime_error("remote error"), code(value) {}
-  int code;
+    explicit Error(int value) : std::runtime_error("remote error"), code(value) {}
+    int code;
 };
 
 struct Shape {
-  virtual ~Shape();
-  virtual double area() const = 0;
+    virtual ~Shape();
+    virtual double area() const = 0;
 };
 
 struct Square : Shape {
-  explicit Square(double length) : side(length) {}
-  double area() const override;
-  double side;
+    explicit Square(double length) : side(length) {}
+    double area() const override;
+    double side;
 };
 
 struct Guard {
-  Guard() = default;
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-  ~Guard();
-  static int destroyed;
+    Guard() = default;
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    ~Guard();
+    static int destroyed;
 };
 
 void throw_error(int code);

@@ -9,33 +9,33 @@ static volatile int alarms;
 static int fds[2];
 
 static void on_alarm(int number) {
-  if (++alarms % 2 == 0) write(fds[1], "x", 1);
+    if (++alarms % 2 == 0) write(fds[1], "x", 1);
 }
 
 static void arm(int flags, long delay_us, long again_us) {
-  struct sigaction action = {.sa_handler = on_alarm, .sa_flags = flags};
-  CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
-  struct itimerval timer = {.it_value = {0, delay_us}, .it_interval = {0, again_us}};
-  CHECK_EQ(setitimer(ITIMER_REAL, &timer, NULL), 0);
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = flags};
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    struct itimerval timer = {.it_value = {0, delay_us}, .it_interval = {0, again_us}};
+    CHECK_EQ(setitimer(ITIMER_REAL, &timer, NULL), 0);
 }
 
 int main(void) {
-  char byte;
-  CHECK_EQ(pipe(fds), 0);
-  arm(0, 20000, 0);
-  CHECK_ERRNO(read(fds[0], &byte, 1), EINTR);
-  CHECK_EQ(alarms, 1);
-  arm(SA_RESTART, 20000, 0);
-  CHECK_EQ(read(fds[0], &byte, 1), 1);
-  CHECK_EQ(alarms, 2);
-  arm(SA_RESTART, 20000, 20000);
-  CHECK_EQ(read(fds[0], &byte, 1), 1);
-  CHECK_EQ(alarms, 4);
-  arm(SA_RESTART, 20000, 0);
-  struct timespec sleep_time = {5, 0}, left = {0, 0};
-  CHECK_ERRNO(nanosleep(&sleep_time, &left), EINTR);
-  CHECK(left.tv_sec == 4 && left.tv_nsec > 0);
-  arm(SA_RESTART, 20000, 0);
-  CHECK_ERRNO(pause(), EINTR);
-  return guest_passed();
+    char byte;
+    CHECK_EQ(pipe(fds), 0);
+    arm(0, 20000, 0);
+    CHECK_ERRNO(read(fds[0], &byte, 1), EINTR);
+    CHECK_EQ(alarms, 1);
+    arm(SA_RESTART, 20000, 0);
+    CHECK_EQ(read(fds[0], &byte, 1), 1);
+    CHECK_EQ(alarms, 2);
+    arm(SA_RESTART, 20000, 20000);
+    CHECK_EQ(read(fds[0], &byte, 1), 1);
+    CHECK_EQ(alarms, 4);
+    arm(SA_RESTART, 20000, 0);
+    struct timespec sleep_time = {5, 0}, left = {0, 0};
+    CHECK_ERRNO(nanosleep(&sleep_time, &left), EINTR);
+    CHECK(left.tv_sec == 4 && left.tv_nsec > 0);
+    arm(SA_RESTART, 20000, 0);
+    CHECK_ERRNO(pause(), EINTR);
+    return guest_passed();
 }

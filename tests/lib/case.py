@@ -55,7 +55,8 @@ class Case:
 
 
 _KEYS = {"setup", "stdin", "env", "status", "stdout_ends", "timeout_s", "modes", "library",
-         "cpu_bound", "expect", "expect_library", "mask", "ignore_files", "needs", "slow", "as_user"}
+         "cpu_bound", "expect", "expect_library", "mask", "ignore_files", "needs", "slow",
+         "as_user"}
 
 
 def case_from_table(suite: str, name: str, command: list[str], table: dict, where: Path) -> Case:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import process_tree
 
+NAMESPACES = {"net", "mnt", "pid", "user", "uts", "ipc", "time", "cgroup"}
 INITIATOR_IP, ACCEPTOR_IP, PORT = "10.77.0.1", "10.77.0.2", 7711
 START_TIMEOUT_S = 10
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _CLONE_NEWNS = 1, 36, 0x00020000
@@ -188,7 +189,7 @@ class Lane:
                 target = os.readlink(fd)
             except OSError:
                 continue
-            if target.split(":")[0] in {"net", "mnt", "pid", "user", "uts", "ipc", "time", "cgroup"}:
+            if target.split(":")[0] in NAMESPACES:
                 held.append(f"acceptor holds {target}")
         return held
 
@@ -198,7 +199,8 @@ class Lane:
         A namespace lives through a process, a mount or an open fd, so these three cover it.
         """
         found = process_tree.leftovers(self.protected())
-        found += [f"mount {line.split()[4]}" for line in sorted(self._mounts() - self._mounts_before)]
+        new_mounts = sorted(self._mounts() - self._mounts_before)
+        found += [f"mount {line.split()[4]}" for line in new_mounts]
         if self._acceptor and self._acceptor.poll() is None:
             found += self._daemon_namespaces()
         return found

@@ -112,6 +112,8 @@ def _check_bound(bound: str, limit: float, values: dict[str, float]) -> str:
     if kind not in ("min", "max") or name not in values:
         return f"expectation '{bound}' names nothing in the statistics"
     value = values[name]
-    if (kind == "min" and value < limit) or (kind == "max" and value > limit):
-        return f"{name} is {value:g}, expected {'at least' if kind == 'min' else 'at most'} {limit:g}"
+    if kind == "min" and value < limit:
+        return f"{name} is {value:g}, expected at least {limit:g}"
+    if kind == "max" and value > limit:
+        return f"{name} is {value:g}, expected at most {limit:g}"
     return ""
