@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
             sum.acquires += t.acquires;
             sum.collects += t.collects;
             sum.anchored += t.anchored;
+            sum.percent_of_limit = std::max(sum.percent_of_limit, t.percent_of_limit);
             if (t.pins > 0) {
                 sum.longest_pinned_us = std::max(sum.longest_pinned_us, t.longest_us);
                 continue;
@@ -47,8 +48,10 @@ int main(int argc, char** argv) {
         }
     }
     fmt::print("{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes, {} drops, "
-               "{} pins, {} anchored, {} acquires, {} collects; longest instruction {} us (seed {}), beside devices {} us\n",
+               "{} pins, {} anchored, {} acquires, {} collects; longest instruction {} us (seed {}), beside devices {} us, at most "
+               "{} % of the limit\n",
                seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.drops,
-               sum.pins, sum.anchored, sum.acquires, sum.collects, sum.longest_us, longest_seed, sum.longest_pinned_us);
+               sum.pins, sum.anchored, sum.acquires, sum.collects, sum.longest_us, longest_seed, sum.longest_pinned_us,
+               sum.percent_of_limit);
     return failures == 0 ? 0 : 1;
 }

@@ -8,10 +8,13 @@ namespace gpr::sim {
 namespace {
 
 constexpr uint64_t us = 1000;
-// Every instruction must end by then. Worlds with devices wait for the directory to try a pinned
-// page again, with 10 ms back-off.
-constexpr uint64_t longest_us = 100'000;
-constexpr uint64_t longest_with_devices_us = 1'000'000;
+// Every instruction must end by then: at worst all others go before, and each of their pages costs
+// a hold, a few ways through the network, and the supervisors' own use. Worlds with devices wait
+// besides for the directory to try a pinned page again, with a back-off from 10 ms.
+uint64_t longest_us(const Shape& s) {
+    const uint64_t page_us = 6 * (s.net_us + s.net_jitter_us) + 500;
+    return (s.threads + 3) * s.most_pages * page_us + (s.devices ? 1'000'000 : 0);
+}
 
 }  // namespace
 
@@ -67,6 +70,8 @@ World::World(const Settings& settings) : settings_(settings), random_(settings.s
     shape_.acquires = r.percent(40);
     shape_.collects = r.percent(25);
 
+    limit_us_ = longest_us(shape_);
+
     nodes_.resize(settings.nodes);
     for (unsigned n = 0; n < settings.nodes; ++n) {
         nodes_[n].agent = std::make_unique<PageAgent>(static_cast<NodeId>(n));
@@ -101,6 +106,7 @@ Totals World::run() {
     }
     if (unfinished_ > 0) fail("stuck: threads wait and nothing is under way");
     if (collects_open_ > 0) fail("a collect never ended");
+    totals_.percent_of_limit = totals_.longest_us * 100 / limit_us_;
     if (!acquires_.empty()) fail("an acquire never ended");
     finish();
     return totals_;
@@ -145,8 +151,7 @@ void World::step() {
     work();
     for (const auto& t : threads_) {
         if (t->state == Thread::State::finished) continue;
-        const uint64_t limit = shape_.devices ? longest_with_devices_us : longest_us;
-        if (t->started != 0 && now_ - t->started > limit * us) {
+        if (t->started != 0 && now_ - t->started > limit_us_ * us) {
             fail(fmt::format("thread {} made no progress for {} ms", t->tid,
                              (now_ - t->started) / 1'000'000));
         }

@@ -91,7 +91,7 @@ struct Node {
 struct Totals {
     uint64_t events = 0, instructions = 0, messages = 0, pins = 0, drops = 0, pushes = 0;
     uint64_t acquires = 0, collects = 0, anchored = 0, longest_us = 0, longest_pinned_us = 0;
-    uint64_t faults = 0;
+    uint64_t faults = 0, percent_of_limit = 0;
 };
 
 class World {
@@ -157,6 +157,7 @@ private:
     Random random_;
     Shape shape_{};
     Totals totals_;
+    uint64_t limit_us_ = 0;  // for one instruction
     uint64_t now_ = 1'000'000;
     uint64_t next_event_ = 0;
     std::priority_queue<Event> events_;
