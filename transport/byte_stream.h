@@ -30,6 +30,20 @@ public:
     // Bytes that read() can give although the socket itself may have none.
     [[nodiscard]] virtual bool has_unread() const { return false; }
 
+    // For a loop that receives from the socket itself. Where `plain` (room for what read() would
+    // give) can take the socket's bytes as they are, it is used and arrived() says so.
+    struct ReceiveBuffer {
+        std::span<std::byte> space;
+        std::shared_ptr<void> owner;  // none: the space given
+    };
+    virtual ReceiveBuffer receive_buffer(std::span<std::byte> plain) { return {plain, nullptr}; }
+    // So many bytes came to the receive buffer. True: they are what read() would have given; false:
+    // read() now gives what they mean.
+    virtual bool arrived(size_t bytes) {
+        bytes_in_ += bytes;
+        return true;
+    }
+
     // How many bytes were accepted; 0: would block.
     virtual Result<size_t> write(std::span<const iovec> parts) = 0;
     // Accepted bytes that still wait inside for the socket; flush() tries again.
@@ -48,9 +62,10 @@ protected:
     Result<size_t> socket_send(std::span<const iovec> parts);
     Result<Transfer> socket_receive(std::span<std::byte> to);
 
+    uint64_t bytes_in_ = 0;
+
 private:
     Fd socket_;
-    uint64_t bytes_in_ = 0;
     uint64_t bytes_out_ = 0;
 };
 

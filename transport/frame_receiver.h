@@ -21,6 +21,8 @@ public:
     // Where to read the next bytes to; never empty. Then say how many came.
     std::span<std::byte> space();
     void received(size_t bytes) { end_ += bytes; }
+    // Keeps what space() gave alive, for a kernel that may still write to it.
+    [[nodiscard]] std::shared_ptr<void> space_owner() const { return buffer_; }
 
     // The next whole frame, nothing yet, or why the peer cannot be understood (then stop).
     Result<std::optional<ReceivedFrame>> next();

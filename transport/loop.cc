@@ -8,17 +8,31 @@ namespace {
 constexpr unsigned ring_entries = 256;
 // user_data of requests whose completion carries nothing for us
 constexpr uint64_t ignored = 0;
+constexpr uint64_t timeout_id = ~uint64_t{0};
 }  // namespace
 
 void Watch::reset() {
     if (loop_) std::exchange(loop_, nullptr)->unwatch(id_);
 }
 
+void Reception::start(std::span<std::byte> to, std::shared_ptr<void> owner) {
+    loop_->start_reception(id_, to, std::move(owner));
+}
+
+void Reception::reset() {
+    if (loop_) std::exchange(loop_, nullptr)->end_reception(id_);
+}
+
 Result<std::unique_ptr<Loop>> Loop::create() {
     std::unique_ptr<Loop> loop(new Loop);
-    int rc = io_uring_queue_init(ring_entries, &loop->ring_, 0);
+    // One thread submits and waits, and completions are only looked at when it waits: then the
+    // kernel need not interrupt it (Linux 6.1). Older kernels get a plain ring.
+    unsigned fast = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+    int rc = io_uring_queue_init(ring_entries, &loop->ring_, fast);
+    if (rc == -EINVAL) rc = io_uring_queue_init(ring_entries, &loop->ring_, 0);
     if (rc < 0) return fail(-rc, "cannot create the io_uring event loop");
     loop->ring_ready_ = true;
+    io_uring_register_ring_fd(&loop->ring_);  // saves a descriptor look-up a call; optional
     return loop;
 }
 
@@ -53,8 +67,59 @@ void Loop::unwatch(uint64_t id) {
     io_uring_sqe* entry = sqe();
     io_uring_prep_poll_remove(entry, id);
     io_uring_sqe_set_data64(entry, ignored);
-    // Submitted now, so that the ring drops its reference before the caller closes the fd.
-    io_uring_submit(&ring_);
+    // Now, so that the ring drops its reference to the file before the caller closes the fd.
+    io_uring_submit_and_get_events(&ring_);
+}
+
+Reception Loop::receive(int fd, std::function<void(int result)> handler) {
+    uint64_t id = next_id_++;
+    receiving_[id] = {fd, std::make_shared<std::function<void(int)>>(std::move(handler)), nullptr};
+    return {this, id};
+}
+
+void Loop::start_reception(uint64_t id, std::span<std::byte> to, std::shared_ptr<void> owner) {
+    auto& receiving = receiving_.at(id);
+    GPR_ASSERT(!receiving.owner && owner);
+    receiving.owner = std::move(owner);
+    io_uring_sqe* entry = sqe();
+    io_uring_prep_recv(entry, receiving.fd, to.data(), to.size(), 0);
+    entry->ioprio |= IORING_RECVSEND_POLL_FIRST;  // we come here when there is nothing to read
+    io_uring_sqe_set_data64(entry, id);
+}
+
+void Loop::end_reception(uint64_t id) {
+    auto it = receiving_.find(id);
+    if (!it->second.owner) {
+        receiving_.erase(it);
+        return;
+    }
+    it->second.handler.reset();
+    io_uring_sqe* entry = sqe();
+    io_uring_prep_cancel64(entry, id, 0);
+    io_uring_sqe_set_data64(entry, ignored);
+    io_uring_submit_and_get_events(&ring_);  // now, as in unwatch()
+}
+
+bool Loop::complete_reception(uint64_t id, int result) {
+    auto it = receiving_.find(id);
+    if (it == receiving_.end()) return false;
+    it->second.owner.reset();  // before the handler looks whether the buffer is its own again
+    auto handler = it->second.handler;
+    if (handler) {
+        (*handler)(result);
+    } else {
+        receiving_.erase(it);
+    }
+    return true;
+}
+
+void Loop::complete_watch(uint64_t id, int result) {
+    auto it = watched_.find(id);
+    if (it == watched_.end() || result == -ECANCELED) return;
+    auto handler = it->second.handler;  // survives its own unwatch
+    (*handler)(result < 0 ? POLLERR : static_cast<uint32_t>(result));
+    it = watched_.find(id);
+    if (it != watched_.end()) arm(id, it->second);
 }
 
 Loop::TimerId Loop::after(std::chrono::nanoseconds delay, std::function<void()> work) {
@@ -97,14 +162,31 @@ void Loop::reap() {
         uint64_t id = io_uring_cqe_get_data64(completion);
         int result = completion->res;
         io_uring_cqe_seen(&ring_, completion);
-        auto it = id == ignored ? watched_.end() : watched_.find(id);
-        if (it == watched_.end() || result == -ECANCELED) continue;
-        auto handler = it->second.handler;  // survives its own unwatch
-        (*handler)(result < 0 ? POLLERR : static_cast<uint32_t>(result));
-        it = watched_.find(id);
-        if (it != watched_.end()) arm(id, it->second);
+        if (id == timeout_id) {
+            // One that was replaced by an earlier one says so with ECANCELED.
+            if (result != -ECANCELED) armed_until_ = Clock::time_point::max();
+        } else if (id != ignored && !complete_reception(id, result)) {
+            complete_watch(id, result);
+        }
         run_ready();
     }
+}
+
+// A time-out of its own costs a wait less than one that is set up and torn down with every wait.
+void Loop::arm_timeout() {
+    if (timers_.empty() || timers_.begin()->first >= armed_until_) return;
+    if (armed_until_ != Clock::time_point::max()) {
+        io_uring_sqe* entry = sqe();
+        io_uring_prep_timeout_remove(entry, timeout_id, 0);
+        io_uring_sqe_set_data64(entry, ignored);
+    }
+    armed_until_ = timers_.begin()->first;
+    auto at = std::chrono::nanoseconds(armed_until_.time_since_epoch()).count();
+    timeout_ = {at / 1'000'000'000, at % 1'000'000'000};
+    io_uring_sqe* entry = sqe();
+    // steady_clock is CLOCK_MONOTONIC, the default of this request.
+    io_uring_prep_timeout(entry, &timeout_, 0, IORING_TIMEOUT_ABS);
+    io_uring_sqe_set_data64(entry, timeout_id);
 }
 
 void Loop::run() {
@@ -115,16 +197,8 @@ void Loop::run() {
         if (before_sleep_) before_sleep_();
         if (stopped_) break;
         if (!ready_.empty()) continue;
-        io_uring_cqe* completion = nullptr;
-        if (timers_.empty()) {
-            io_uring_submit_and_wait(&ring_, 1);
-        } else {
-            auto left = timers_.begin()->first - Clock::now();
-            auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-            if (ns < 0) ns = 0;
-            __kernel_timespec timeout{ns / 1'000'000'000, ns % 1'000'000'000};
-            io_uring_submit_and_wait_timeout(&ring_, &completion, 1, &timeout, nullptr);
-        }
+        arm_timeout();
+        io_uring_submit_and_wait(&ring_, 1);
         reap();
     }
 }

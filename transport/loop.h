@@ -10,6 +10,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "base/result.h"
 #include "base/task.h"
@@ -42,16 +44,47 @@ private:
     uint64_t id_ = 0;
 };
 
+// Receives from one socket, one buffer at a time, with the loop's own wait: a system call less than
+// waiting for POLLIN. Destroying it cancels; the kernel may still write to the buffer for a while,
+// so the loop keeps the buffer's owner until it cannot.
+class Reception {
+public:
+    Reception() = default;
+    Reception(Loop* loop, uint64_t id) : loop_(loop), id_(id) {}
+    Reception(Reception&& o) noexcept : loop_(std::exchange(o.loop_, nullptr)), id_(o.id_) {}
+    Reception& operator=(Reception&& o) noexcept {
+        reset();
+        loop_ = std::exchange(o.loop_, nullptr);
+        id_ = o.id_;
+        return *this;
+    }
+    Reception(const Reception&) = delete;
+    Reception& operator=(const Reception&) = delete;
+    ~Reception() { reset(); }
+
+    // The handler gets what recv(2) would return, or -errno. Not again before it was called.
+    void start(std::span<std::byte> to, std::shared_ptr<void> owner);
+    void reset();
+
+private:
+    Loop* loop_ = nullptr;
+    uint64_t id_ = 0;
+};
+
 class Loop : public Scheduler {
 public:
     using Handler = std::function<void(uint32_t revents)>;
     using TimerId = uint64_t;
 
+    // To be called in the process and thread that will run it: the kernel's ring is bound to them.
     static Result<std::unique_ptr<Loop>> create();
     ~Loop() override;
 
     // Level triggered: the handler is called again while the events (POLLIN, ...) last.
     [[nodiscard]] Watch watch(int fd, uint32_t events, Handler handler);
+
+    // The fd must outlive the reception.
+    [[nodiscard]] Reception receive(int fd, std::function<void(int result)> handler);
 
     TimerId after(std::chrono::nanoseconds delay, std::function<void()> work);
     void cancel(TimerId id);
@@ -81,13 +114,25 @@ public:
 
 private:
     friend class Watch;
+    friend class Reception;
     struct Watched {
         int fd;
         uint32_t events;
         std::shared_ptr<Handler> handler;
     };
 
+    struct Receiving {
+        int fd;
+        std::shared_ptr<std::function<void(int)>> handler;  // none: only waits for its end
+        std::shared_ptr<void> owner;                        // set: the kernel has the buffer
+    };
+
     Loop() = default;
+    void start_reception(uint64_t id, std::span<std::byte> to, std::shared_ptr<void> owner);
+    void end_reception(uint64_t id);
+    bool complete_reception(uint64_t id, int result);
+    void complete_watch(uint64_t id, int result);
+    void arm_timeout();
     void arm(uint64_t id, const Watched& watched);
     void unwatch(uint64_t id);
     io_uring_sqe* sqe();
@@ -100,6 +145,10 @@ private:
     bool stopped_ = false;
     uint64_t next_id_ = 1;
     std::map<uint64_t, Watched> watched_;
+    std::map<uint64_t, Receiving> receiving_;
+    // The kernel's timer stays armed over many waits, and may be earlier than any of ours.
+    Clock::time_point armed_until_ = Clock::time_point::max();
+    __kernel_timespec timeout_{};
     std::multimap<Clock::time_point, std::pair<TimerId, std::function<void()>>> timers_;
     std::deque<std::function<void()>> ready_;
     std::function<void()> before_sleep_;

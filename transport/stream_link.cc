@@ -9,7 +9,8 @@ namespace gpr {
 namespace {
 // One readable event reads at most this much before other descriptors have their turn.
 constexpr size_t max_bytes_per_event = 2u << 20;
-constexpr std::chrono::milliseconds linger_time{1000};
+constexpr std::chrono::milliseconds last_words_time{5000};  // for what is queued at close()
+constexpr std::chrono::milliseconds linger_time{1000};      // for the peer to read it
 constexpr size_t max_printable = 400;
 }  // namespace
 
@@ -26,17 +27,18 @@ StreamLink::StreamLink(Loop& loop, std::unique_ptr<ByteStream> stream,
       stream_(std::move(stream)),
       receiver_(std::move(receiver)),
       peer_name_(std::move(peer_name)) {
-    read_watch_ = loop_.watch(stream_->fd(), POLLIN, [this](uint32_t) { on_readable(); });
+    reception_ = loop_.receive(stream_->fd(), [this](int result) { on_received(result); });
     schedule_tick();
     // Frames may have come together with the handshake's last one: no event announces them.
     loop_.post([this, alive = std::weak_ptr<void>(alive_)] {
-        if (!alive.expired() && deliver_frames(alive)) on_readable();
+        if (!alive.expired() && deliver_frames(alive)) read_on();
     });
 }
 
 StreamLink::~StreamLink() {
     loop_.cancel(tick_timer_);
     loop_.cancel(linger_timer_);
+    if (state_ != State::ended) stream_->finish_writing();
 }
 
 void StreamLink::send(FrameBuilder& frame, Priority priority) {
@@ -93,11 +95,8 @@ void StreamLink::flush_queue() {
 void StreamLink::cannot_write(const Error& why) {
     want_write(false);
     if (state_ == State::open) state_ = State::deaf_peer;
-    loop_.post([this, why, alive = std::weak_ptr<void>(alive_)] {
-        if (alive.expired()) return;
-        on_readable();
-        if (!alive.expired()) end(why);
-    });
+    loop_.cancel(linger_timer_);
+    linger_timer_ = loop_.after(linger_time, [this, why] { end(why); });
 }
 
 void StreamLink::want_write(bool wanted) {
@@ -110,29 +109,49 @@ void StreamLink::want_write(bool wanted) {
     }
 }
 
-void StreamLink::on_readable() {
+void StreamLink::receive() {
+    auto space = receiver_->space();
+    auto buffer = stream_->receive_buffer(space);
+    reception_space_ = buffer.space;
+    reception_.start(buffer.space, buffer.owner ? buffer.owner : receiver_->space_owner());
+}
+
+void StreamLink::on_received(int result) {
+    if (state_ == State::ended) return;
+    if (result == -EINTR || result == -EAGAIN) return receive();
+    if (result < 0) return end({-result, "cannot receive"});
+    if (result == 0) return end({0, "it closed the connection without a word"});
+    auto bytes = static_cast<size_t>(result);
+    bool plain = stream_->arrived(bytes);
+    count_bytes();
+    if (plain) {
+        receiver_->received(bytes);
+        std::weak_ptr<void> alive = alive_;
+        if (!deliver_frames(alive)) return;
+        if (bytes < reception_space_.size()) return receive();
+    }
+    read_on();
+}
+
+void StreamLink::read_on() {
     std::weak_ptr<void> alive = alive_;
-    for (size_t total = 0; total < max_bytes_per_event && state_ != State::ended;) {
+    for (size_t total = 0; total < max_bytes_per_event;) {
         auto space = receiver_->space();
         auto transfer = stream_->read(space);
         count_bytes();
         if (!transfer) return end(transfer.error());
-        if (transfer->ended) {
-            return end({0, "it closed the connection without a word"});
-        }
+        if (transfer->ended) return end({0, "it closed the connection without a word"});
         if (stream_->unsent() > 0) want_write(true);
-        if (transfer->bytes == 0) return;
+        if (transfer->bytes == 0) return receive();
         total += transfer->bytes;
         receiver_->received(transfer->bytes);
         if (!deliver_frames(alive)) return;
-        if (transfer->bytes < space.size() && !stream_->has_unread()) return;
+        if (transfer->bytes < space.size() && !stream_->has_unread()) return receive();
     }
-    // TLS may hold bytes that no event of the socket will announce.
-    if (state_ != State::ended && stream_->has_unread()) {
-        loop_.post([this, alive] {
-            if (!alive.expired()) on_readable();
-        });
-    }
+    // There is more, but others in the loop come first.
+    loop_.post([this, alive] {
+        if (!alive.expired() && state_ != State::ended) read_on();
+    });
 }
 
 bool StreamLink::deliver_frames(const std::weak_ptr<void>& alive) {
@@ -185,20 +204,26 @@ void StreamLink::schedule_tick() {
 }
 
 void StreamLink::on_tick() {
-    std::weak_ptr<void> alive = alive_;
-    schedule_tick();
-    on_readable();  // bytes that wait while we were busy count for the peer
-    if (alive.expired() || state_ != State::open) return;
+    if (state_ != State::open) return;
     auto now = Clock::now().time_since_epoch();
     auto verdict = keepalive_.tick(now, stream_->socket_bytes_in(), stream_->socket_bytes_out());
-    if (verdict == Keepalive::Verdict::dead) {
-        auto silence = std::chrono::duration<double>(keepalive_.silence()).count();
-        end({0, fmt::format("it has been silent for {:.1f} s", silence)});
-    } else if (verdict == Keepalive::Verdict::ping && queue_.empty()) {
+    if (verdict == Keepalive::Verdict::dead) return judge_silent_peer();
+    schedule_tick();
+    if (verdict == Keepalive::Verdict::ping && queue_.empty()) {
         control_.restart();
         control_.message().initPing().setId(static_cast<uint64_t>(now.count()));
         send(control_, Priority::urgent);
     }
+}
+
+// If our own loop was held up, the peer's bytes may wait behind this timer: they speak first.
+void StreamLink::judge_silent_peer() {
+    constexpr std::chrono::milliseconds one_more_turn{10};
+    tick_timer_ = loop_.after(one_more_turn, [this, before = stream_->socket_bytes_in()] {
+        if (stream_->socket_bytes_in() != before) return schedule_tick();
+        auto silence = std::chrono::duration<double>(keepalive_.silence()).count();
+        end({0, fmt::format("it has been silent for {:.1f} s", silence)});
+    });
 }
 
 void StreamLink::close(std::string reason) {
@@ -206,12 +231,11 @@ void StreamLink::close(std::string reason) {
     control_.restart();
     control_.message().initBye().setReason(reason);
     close_reason_ = {0, std::move(reason)};
-    holds_ = 0;
     // Bulk, so that it leaves behind everything else.
     send(control_, Priority::bulk);
     if (state_ != State::open) return;
     state_ = State::saying_bye;
-    linger_timer_ = loop_.after(linger_time, [this] { end({}); });
+    linger_timer_ = loop_.after(last_words_time, [this] { end({}); });
     if (queue_.empty() && stream_->unsent() == 0) {
         all_sent();
     } else {
@@ -221,6 +245,8 @@ void StreamLink::close(std::string reason) {
 
 void StreamLink::all_sent() {
     state_ = State::lingering;
+    loop_.cancel(linger_timer_);
+    linger_timer_ = loop_.after(linger_time, [this] { end({}); });
     stream_->finish_writing();
 }
 
@@ -229,7 +255,7 @@ void StreamLink::end(Error reason) {
     bool ours = closing();
     state_ = State::ended;
     want_write(false);
-    read_watch_.reset();
+    reception_.reset();
     loop_.cancel(tick_timer_);
     loop_.cancel(linger_timer_);
     count_bytes();

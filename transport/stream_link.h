@@ -38,7 +38,10 @@ private:
         ended,       // on_closed is on its way, or was called
     };
 
-    void on_readable();
+    void receive();
+    void on_received(int result);
+    // What can be had without waiting.
+    void read_on();
     // False once the link has ended, or has been destroyed by a handler.
     bool deliver_frames(const std::weak_ptr<void>& alive);
     bool deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive);
@@ -50,6 +53,7 @@ private:
     void want_write(bool wanted);
     void on_tick();
     void schedule_tick();
+    void judge_silent_peer();
     void send_pong(uint64_t id);
     void all_sent();
     void end(Error reason);
@@ -72,8 +76,9 @@ private:
     Loop::TimerId linger_timer_ = 0;
     FrameBuilder control_;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+    std::span<std::byte> reception_space_;
     // Last: unwatched before the stream closes its descriptor.
-    Watch read_watch_;
+    Reception reception_;
     Watch write_watch_;
 };
 

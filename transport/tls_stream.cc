@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace gpr {
 
@@ -51,6 +52,16 @@ int TlsStream::bio_write(BIO* bio, const char* data, size_t size, size_t* writte
 int TlsStream::bio_read(BIO* bio, char* data, size_t size, size_t* got) {
     auto* self = static_cast<TlsStream*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
+    if (size_t waiting = self->incoming_end_ - self->incoming_begin_; waiting > 0) {
+        *got = std::min(waiting, size);
+        memcpy(data, self->incoming_->data() + self->incoming_begin_, *got);
+        self->incoming_begin_ += *got;
+        return 1;
+    }
+    if (self->socket_drained_) {
+        BIO_set_retry_read(bio);
+        return 0;
+    }
     auto transfer = self->socket_receive({reinterpret_cast<std::byte*>(data), size});
     if (!transfer) {
         self->receive_errno_ = transfer.error().code;
@@ -223,7 +234,22 @@ Result<ByteStream::Transfer> TlsStream::read(std::span<std::byte> to) {
     return Transfer{total, false};
 }
 
-bool TlsStream::has_unread() const { return SSL_has_pending(ssl_.get()) == 1; }
+bool TlsStream::has_unread() const {
+    return incoming_begin_ < incoming_end_ || SSL_has_pending(ssl_.get()) == 1;
+}
+
+ByteStream::ReceiveBuffer TlsStream::receive_buffer(std::span<std::byte>) {
+    if (!incoming_) incoming_ = std::make_shared<std::vector<std::byte>>(read_buffer_bytes);
+    return {*incoming_, incoming_};
+}
+
+bool TlsStream::arrived(size_t bytes) {
+    bytes_in_ += bytes;
+    incoming_begin_ = 0;
+    incoming_end_ = bytes;
+    socket_drained_ = bytes < incoming_->size();
+    return false;
+}
 
 Result<> TlsStream::encrypt(const void* data, size_t size) {
     if (size == 0) return {};

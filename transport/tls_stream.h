@@ -37,6 +37,8 @@ public:
 
     Result<Transfer> read(std::span<std::byte> to) override;
     [[nodiscard]] bool has_unread() const override;
+    ReceiveBuffer receive_buffer(std::span<std::byte> plain) override;
+    bool arrived(size_t bytes) override;
     Result<size_t> write(std::span<const iovec> parts) override;
     [[nodiscard]] size_t unsent() const override { return outgoing_.size() - outgoing_sent_; }
     Result<> flush() override;
@@ -70,6 +72,11 @@ private:
     const TokenFile* server_tokens_ = nullptr;
     const Token* token_ = nullptr;
     std::string claimed_id_;
+    // Encrypted bytes the loop received and TLS has not read yet.
+    std::shared_ptr<std::vector<std::byte>> incoming_;
+    size_t incoming_begin_ = 0;
+    size_t incoming_end_ = 0;
+    bool socket_drained_ = false;  // the last reception brought all there was
     std::vector<std::byte> stage_;     // small parts are joined here into one record
     std::vector<std::byte> outgoing_;  // encrypted, for the socket
     size_t outgoing_sent_ = 0;
