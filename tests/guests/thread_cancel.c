@@ -5,13 +5,14 @@
 #include "guest.h"
 
 static int fds[2], cleaned;
-static volatile int computing;
+static volatile int pushed, computing;
 
 static void cleanup(void* value) { cleaned += (int)(intptr_t)value; }
 
 static void* reader(void* unused) {
     char byte;
     pthread_cleanup_push(cleanup, (void*)1);
+    pushed = 1;
     read(fds[0], &byte, 1);
     pthread_cleanup_pop(0);
     return unused;
@@ -19,6 +20,7 @@ static void* reader(void* unused) {
 
 static void* sleeper(void* unused) {
     pthread_cleanup_push(cleanup, (void*)10);
+    pushed = 1;
     struct timespec time = {1000, 0};
     nanosleep(&time, NULL);
     pthread_cleanup_pop(0);
@@ -47,10 +49,9 @@ int main(void) {
     void* value;
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(pthread_create(&thread, NULL, functions[i], NULL), 0);
-        if (i == 2)
-            while (!computing) usleep(1000);
-        else
-            usleep(20000);
+        while (!(i == 2 ? computing : pushed)) usleep(1000);
+        usleep(10000);  // now it most likely waits inside its call
+        pushed = 0;
         CHECK_EQ(pthread_cancel(thread), 0);
         CHECK_EQ(pthread_join(thread, &value), 0);
         CHECK(value == PTHREAD_CANCELED);
