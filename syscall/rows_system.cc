@@ -54,8 +54,9 @@ constexpr Row table[] = {
     {318, "getrandom", native, full, plain, {out_n(1), num, num}},
     {320, "kexec_file_load", home, full, plain, {fd, fd, num, raw, num}},
     {321, "bpf", home, partial, opens, {num, raw, num}, "programs load into home's kernel"},
-    {335, "uretprobe", refused, none, plain, {}, "for the kernel's own trampoline"},
-    {336, "uprobe", refused, none, plain, {}, "for the kernel's own trampoline"},
+    // Made by the kernel's own trampoline where somebody probes the program: refusing breaks it.
+    {335, "uretprobe", native, full, plain, {}},
+    {336, "uprobe", native, full, plain, {}},
     {444, "landlock_create_ruleset", home, full, opens, {in_n(1), num, num}},
     {445, "landlock_add_rule", home, full, plain, {fd, num, raw, num}},
     {446, "landlock_restrict_self", home, partial, plain, {fd, num},

@@ -211,6 +211,22 @@ TEST_CASE("poll writes back nothing but the revents that changed") {
     CHECK(memory.get<pollfd>(data + 8).revents == POLLIN);
 }
 
+TEST_CASE("an fd between two revents that changed is left alone") {
+    TestMemory memory;
+    memory.map(data, page_size);
+    memory.put(data, std::array<pollfd, 2>{pollfd{3, POLLIN, 0}, {4, POLLIN, 0}});
+    auto call = marshalled(marshal(SYS_poll, {data.value, 2, 1000}, memory));
+    Home home(call);
+    home.put(home.args[0] + 6, short{POLLIN});
+    home.put(home.args[0] + 14, short{POLLIN});
+    memory.put(data + 8, 77);
+    auto out = collect(call, 2, home.area);
+    memory.apply(*scatter(call, out));
+    CHECK(memory.get<pollfd>(data).revents == POLLIN);
+    CHECK(memory.get<pollfd>(data + 8).fd == 77);
+    CHECK(memory.get<pollfd>(data + 8).revents == POLLIN);
+}
+
 struct Message {
     TestMemory memory;
     msghdr header{};

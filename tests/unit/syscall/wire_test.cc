@@ -79,6 +79,87 @@ TEST_CASE("every cut of a serialised call is refused") {
     }
 }
 
+// One fault each, everything else right.
+TEST_CASE("each rule of a well-formed call is checked") {
+    MarshalledCall good;
+    good.number = SYS_read;
+    good.bounce_size = 64;
+    good.pieces.resize(3);
+    Piece &outer = good.pieces[0], &inner = good.pieces[1], &sized = good.pieces[2];
+    outer.capacity = outer.in_length = 16;
+    inner.offset = 16;
+    inner.capacity = 16;
+    inner.parent = 0;
+    inner.slot = 8;
+    sized.offset = 32;
+    sized.capacity = 32;
+    sized.slot = 1;
+    sized.returned = Returned::valued;
+    sized.length_piece = 0;
+    sized.length_at = 12;
+    good.in_bytes.resize(16);
+    REQUIRE(parse_call(serialise_call(good)));
+
+    using Fault = void (*)(MarshalledCall&);
+    const std::pair<const char*, Fault> faults[] = {
+        {"unknown call", [](MarshalledCall& c) { c.number = 400; }},
+        {"area too large", [](MarshalledCall& c) { c.bounce_size = bounce_limit + 1; }},
+        {"area too small", [](MarshalledCall& c) { c.bounce_size = 63; }},
+        {"overlap", [](MarshalledCall& c) { c.pieces[1].offset = 15; }},
+        {"wrapping end", [](MarshalledCall& c) { c.pieces[2].capacity = 0xfffffff0; }},
+        {"more input than capacity", [](MarshalledCall& c) { c.pieces[0].capacity = 15; }},
+        {"no such argument", [](MarshalledCall& c) { c.pieces[2].slot = 6; }},
+        {"its own parent", [](MarshalledCall& c) { c.pieces[0].parent = 0; }},
+        {"parent after child", [](MarshalledCall& c) { c.pieces[1].parent = 2; }},
+        {"pointer past its parent", [](MarshalledCall& c) { c.pieces[1].slot = 9; }},
+        {"wrapping pointer", [](MarshalledCall& c) { c.pieces[1].slot = 0xfffffffc; }},
+        {"no such length", [](MarshalledCall& c) { c.pieces[2].length_piece = 3; }},
+        {"length past its piece", [](MarshalledCall& c) { c.pieces[2].length_at = 13; }},
+        {"no length named", [](MarshalledCall& c) { c.pieces[2].length_piece = no_piece; }},
+        {"needless length", [](MarshalledCall& c) { c.pieces[0].length_piece = 1; }},
+        {"unknown return", [](MarshalledCall& c) { c.pieces[0].returned = Returned{9}; }},
+        {"missing input", [](MarshalledCall& c) { c.in_bytes.pop_back(); }},
+        {"surplus input", [](MarshalledCall& c) { c.in_bytes.emplace_back(); }},
+    };
+    for (const auto& [what, fault] : faults) {
+        MarshalledCall bad = good;
+        fault(bad);
+        auto parsed = parse_call(serialise_call(bad));
+        CHECK_MESSAGE(!parsed, what);
+        if (!parsed) CHECK(parsed.error().code == EPROTO);
+    }
+}
+
+TEST_CASE("each rule of a well-formed result is checked") {
+    TestMemory memory;
+    memory.map(data, page_size);
+    memory.write(data, "/");
+    auto outcome = marshal(SYS_stat, {data.value, data.value + 0x100}, memory);
+    const auto& call = std::get<MarshalledCall>(outcome);
+    REQUIRE(call.pieces.size() == 2);
+    auto result = [](std::vector<std::pair<uint32_t, uint32_t>> pieces) {
+        std::vector<std::byte> bytes;
+        for (auto [index, length] : pieces) {
+            uint32_t head[2]{index, length};
+            auto raw = std::as_bytes(std::span(head));
+            bytes.insert(bytes.end(), raw.begin(), raw.end());
+            bytes.resize(bytes.size() + length);
+        }
+        return bytes;
+    };
+    CHECK(scatter(call, result({{1, 144}})));
+    CHECK(scatter(call, result({})));
+    CHECK_FALSE(scatter(call, result({{1, 145}})));        // more than it holds
+    CHECK_FALSE(scatter(call, result({{0, 2}})));          // input only
+    CHECK_FALSE(scatter(call, result({{2, 1}})));          // no such piece
+    CHECK_FALSE(scatter(call, result({{1, 4}, {1, 4}})));  // twice
+    auto cut = result({{1, 144}});
+    cut.pop_back();
+    CHECK_FALSE(scatter(call, cut));
+    cut.resize(7);
+    CHECK_FALSE(scatter(call, cut));
+}
+
 TEST_CASE("random bytes never parse to something unsafe") {
     CHECK(rc::check([](const std::vector<uint8_t>& bytes) {
         auto parsed = parse_call(std::as_bytes(std::span(bytes)));
