@@ -120,6 +120,14 @@ std::vector<const Feature*> KernelFeatures::all() const {
             &bpf};
 }
 
+std::vector<std::string> KernelFeatures::names() const {
+    std::vector<std::string> names;
+    for (const Feature* feature : all()) {
+        if (feature->present) names.emplace_back(feature->name);
+    }
+    return names;
+}
+
 std::vector<const Feature*> KernelFeatures::lacking() const {
     std::vector<const Feature*> missing;
     for (const Feature* feature : all()) {

@@ -91,6 +91,8 @@ struct KernelFeatures {
     static KernelFeatures probe();
 
     [[nodiscard]] std::vector<const Feature*> all() const;
+    // Of those that are present: what nodes tell each other.
+    [[nodiscard]] std::vector<std::string> names() const;
     // Required and missing, in the order of all().
     [[nodiscard]] std::vector<const Feature*> lacking() const;
 };

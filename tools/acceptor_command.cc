@@ -4,15 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "acceptor/daemon.h"
+#include "acceptor/worker.h"
 #include "base/log.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "transport/endpoint.h"
-#ifdef GPR_HAS_ACCEPTOR
-#include "acceptor/daemon.h"
-#include "acceptor/worker.h"
-#include "acceptor/worker.h"
-#endif
 
 namespace gpr {
 namespace {
@@ -102,12 +99,7 @@ int acceptor_main(const Words& arguments) {
         complain(options.error().message());
         return exit_usage;
     }
-#ifdef GPR_HAS_ACCEPTOR
     return run_acceptor_daemon(*options, run_worker);
-#else
-    complain("this build cannot accept sessions: it was made without the acceptor");
-    return exit_failed;
-#endif
 }
 
 }  // namespace gpr

@@ -3,17 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "acceptor/embedded.h"
+#include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/run.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/find_program.h"
 #include "tools/split_rules.h"
-#include "transport/endpoint.h"
-#ifdef GPR_HAS_MONITOR
-#include "acceptor/embedded.h"
-#include "acceptor/worker.h"
-#include "monitor/run.h"
-#endif
 
 namespace gpr {
 namespace {
@@ -80,6 +77,13 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     return options;
 }
 
+// Its kernel is ours, so it need not say what that can do.
+Result<LocalAcceptor> start_local(const LogOptions& log) {
+    const EmbeddedAcceptorOptions options{log.file, log.level, {}};
+    GPR_TRY(EmbeddedAcceptor acceptor, start_embedded_acceptor(run_worker, options));
+    return LocalAcceptor{std::move(acceptor.connection), std::move(acceptor.token)};
+}
+
 }  // namespace
 
 const CommandSpec& exec_spec() {
@@ -139,18 +143,7 @@ int exec_main(const Words& arguments) {
         complain(options.error().error.message());
         return options.error().status;
     }
-#ifdef GPR_HAS_MONITOR
-    return run_exec(*options, [&]() -> Result<LocalAcceptor> {
-        EmbeddedAcceptorOptions embedded;
-        embedded.log_file = options->log.file;
-        embedded.log_level = options->log.level;
-        GPR_TRY(auto acceptor, start_embedded_acceptor(run_worker, embedded));
-        return LocalAcceptor{std::move(acceptor.connection), std::move(acceptor.token)};
-    });
-#else
-    complain("this build cannot split programs: it was made without the monitor");
-    return exit_gpr_failed;
-#endif
+    return run_exec(*options, [&] { return start_local(options->log); });
 }
 
 }  // namespace gpr

@@ -40,9 +40,7 @@ Result<EstablishedAcceptor> greet(const std::string& address, const Settings& se
     hello.software = "gpr " GPR_VERSION;
     hello.session_id = new_session_id();
     hello.host = describe_this_host();
-    for (const Feature* feature : features.all()) {
-        if (feature->present) hello.host.features.emplace_back(feature->name);
-    }
+    hello.host.features = features.names();
     return connect_session(endpoint, token, hello,
                            std::chrono::steady_clock::now() + default_connect_timeout);
 }

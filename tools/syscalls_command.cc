@@ -1,11 +1,9 @@
 // `gpr syscalls`: the table that decides where system calls run, for people or for programs.
 #include <cstdio>
 
+#include "syscall/document.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
-#ifdef GPR_HAS_SYSCALL_TABLE
-#include "syscall/document.h"
-#endif
 
 namespace gpr {
 namespace {
@@ -31,14 +29,9 @@ int syscalls_main(const Words& arguments) {
         std::fputs(help_text(syscalls_spec()).c_str(), stdout);
         return 0;
     }
-#ifdef GPR_HAS_SYSCALL_TABLE
     const bool json = Settings({parsed->flags}).toggle("json");
     std::fputs((json ? syscalls_json() : syscalls_markdown()).c_str(), stdout);
     return 0;
-#else
-    complain("this build has no table of system calls");
-    return exit_failed;
-#endif
 }
 
 }  // namespace gpr
