@@ -1,0 +1,369 @@
+// The rules of DESIGN 4.1, one by one, on directory and agents together.
+#include <doctest/doctest.h>
+
+#include "cluster.h"
+
+using namespace gpr;
+
+namespace {
+constexpr PageKey page{1, 7};
+}
+
+TEST_CASE("an untouched page is granted as zero, exclusively, without payload") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.fault(1, page, Access::read, 10);
+    REQUIRE(c.members[1].installs.size() == 1);
+    CHECK(c.members[1].installs[0].contents[0].kind == ContentKind::zero);
+    CHECK(c.members[1].installs[0].wake);
+    CHECK(c.presence(1, page) == Presence::exclusive);
+    CHECK(c.presence(0, page) == Presence::none);
+}
+
+TEST_CASE("a touched page is shared by a read, with its content") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 77;
+    c.fault(1, page, Access::read, 10);
+    CHECK(c.members[1].memory[page] == 77);
+    CHECK(c.presence(0, page) == Presence::shared);
+    CHECK(c.presence(1, page) == Presence::shared);
+    CHECK_FALSE(c.directory.holders(page).exclusive);
+    CHECK(c.directory.holders(page).nodes == 3);
+}
+
+TEST_CASE("a write to a shared page moves the ownership and no data") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 77;
+    c.fault(1, page, Access::read, 10);
+    c.fault(1, page, Access::write, 10);
+    c.pass_holds();
+    CHECK(c.presence(1, page) == Presence::exclusive);
+    CHECK(c.presence(0, page) == Presence::none);
+    CHECK(c.members[1].writable.contains(page));
+    CHECK(c.directory.stats().keep_grants == 1);
+    CHECK_FALSE(c.last<Recall>().want_data);
+    CHECK(c.members[1].installs.size() == 1);
+}
+
+TEST_CASE("a fault on the birth node's own page is served without any message") {
+    Cluster c(2);
+    c.add_object(1, 1);
+    c.fault(1, page, Access::write, 10);
+    CHECK(c.delivered.empty());
+    CHECK(c.members[1].installs.size() == 1);
+}
+
+TEST_CASE("a repeated fault message is answered by a wake") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.fault(1, page, Access::write, 10);
+    const size_t messages = c.delivered.size();
+    c.fault(1, page, Access::write, 10);
+    CHECK(c.delivered.size() == messages);
+    CHECK(c.members[1].wakes == std::vector<PageKey>{page});
+}
+
+TEST_CASE("a granted page is held until time passes or its thread progressed") {
+    for (const bool progress : {false, true}) {
+        Cluster c(2);
+        c.add_object(1, 0);
+        c.fault(1, page, Access::write, 10);
+        c.fault(0, page, Access::write, 20);
+        CHECK(c.presence(1, page) == Presence::exclusive);
+        CHECK(c.members[1].agent->next_deadline() == c.now + AgentOptions{}.hold_ns);
+        c.now += AgentOptions{}.hold_ns - 1;
+        c.members[1].agent->on_timer(c.now);
+        c.run();
+        CHECK(c.presence(1, page) == Presence::exclusive);
+        if (progress) {
+            c.members[1].agent->on_progress(10, c.now);
+        } else {
+            c.members[1].agent->on_timer(++c.now);
+        }
+        c.run();
+        CHECK(c.presence(0, page) == Presence::exclusive);
+    }
+}
+
+TEST_CASE("a fault elsewhere ends the hold of a page") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.fault(1, page, Access::write, 10);
+    c.fault(0, page, Access::write, 20);
+    CHECK(c.presence(0, page) == Presence::none);
+    c.fault(1, page + 1, Access::write, 10);
+    CHECK(c.presence(0, page) == Presence::exclusive);
+}
+
+TEST_CASE("a thread that lost a page it still needs then holds all its pages, but not against elders") {
+    for (const bool elder : {false, true}) {
+        Cluster c(2);
+        c.add_object(1, 0);
+        c.fault(0, {1, 20}, Access::write, 30);   // the elder's instruction begins
+        c.fault(1, page, Access::write, 10);
+        c.fault(0, page, Access::write, 20);
+        c.fault(1, page + 1, Access::write, 10);  // seems to have moved on: page is let go
+        REQUIRE(c.presence(0, page) == Presence::exclusive);
+        c.fault(1, page, Access::write, 10);      // has not: it needs both
+        c.now += 10'000;
+        c.fault(0, page + 1, Access::write, elder ? 30 : 21);
+        if (elder) {
+            CHECK(c.presence(0, page + 1) == Presence::exclusive);
+            continue;
+        }
+        c.now += 10'000'000;
+        c.members[1].agent->on_timer(c.now);
+        c.run();
+        CHECK(c.presence(1, page + 1) == Presence::exclusive);
+        c.members[0].agent->on_timer(c.now);  // page's hold at node 0 is long over
+        c.run();
+        CHECK(c.presence(1, page) == Presence::exclusive);
+        CHECK(c.presence(1, page + 1) == Presence::exclusive);
+        c.pass_holds();
+        CHECK(c.presence(0, page + 1) == Presence::exclusive);
+    }
+}
+
+TEST_CASE("a recall that overtakes its grant waits for it") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 5;
+    c.members[1].agent->on_fault({page, Access::write, 10, 0, 0}, c.now);
+    c.collect_actions();
+    while (!(c.flights.size() == 1 && std::get_if<Grant>(&c.flights[0].message.body))) {
+        const auto f = c.flights.front();
+        c.flights.pop_front();
+        c.deliver(f);
+        c.collect_actions();
+    }
+    const auto grant = c.flights.front();
+    c.flights.pop_front();
+    c.fault(0, page, Access::write, 20);  // recalls from node 1 what has not arrived there
+    CHECK(c.presence(0, page) == Presence::none);
+    c.flights.push_back(grant);
+    c.run();
+    CHECK(c.presence(1, page) == Presence::exclusive);
+    c.pass_holds();
+    CHECK(c.presence(0, page) == Presence::exclusive);
+    CHECK(c.members[0].memory[page] == 5);
+}
+
+TEST_CASE("a grant of an earlier life installs nothing") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 5;
+    c.members[1].agent->on_fault({page, Access::read, 10, 0, 0}, c.now);
+    c.collect_actions();
+    Cluster::Flight grant;
+    while (!c.flights.empty()) {
+        const auto f = c.flights.front();
+        c.flights.pop_front();
+        if (std::get_if<Grant>(&f.message.body)) {
+            grant = f;
+        } else {
+            c.deliver(f);
+        }
+        c.collect_actions();
+    }
+    c.drop_everywhere(1, 0, 100);
+    c.run();
+    CHECK(c.members[1].wakes == std::vector<PageKey>{page});  // to fault again
+    c.flights.push_back(grant);
+    c.run();
+    CHECK(c.members[1].installs.empty());
+    c.fault(1, page, Access::read, 10);
+    CHECK(c.members[1].memory[page] == 0);
+}
+
+TEST_CASE("pages that nodes read and then write in turn travel exclusively at the read") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 1;
+    for (int round = 0; round < 3; ++round) {
+        for (unsigned n : {1U, 0U}) {
+            if (c.presence(n, page) == Presence::none) c.fault(n, page, Access::read, 10 + n);
+            if (c.presence(n, page) == Presence::shared) c.fault(n, page, Access::write, 10 + n);
+            c.pass_holds();
+        }
+    }
+    CHECK(c.directory.stats().migratory_grants >= 3);
+    CHECK(c.presence(0, page) == Presence::exclusive);
+}
+
+TEST_CASE("read-ahead travels in runs and grows while a thread streams") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    for (uint64_t i = 0; i < 1000; ++i) c.members[0].memory[{1, i}] = i;
+    c.fault(1, {1, 0}, Access::read, 10, 15);
+    CHECK(c.presence(1, {1, 15}) == Presence::shared);
+    CHECK(c.presence(1, {1, 16}) == Presence::none);
+    CHECK(c.members[0].takes.size() <= 2);
+    unsigned faults = 0;
+    for (uint64_t i = 0; i < 1000; ++i) {
+        if (c.presence(1, {1, i}) != Presence::none) continue;
+        ++faults;
+        c.members[1].agent->on_fault({{1, i}, Access::read, 10, 0, 999 - static_cast<uint32_t>(i)},
+                                     c.now);
+        c.run();
+        CHECK(c.members[1].memory[{1, i}] == i);
+    }
+    CHECK(faults < 30);
+    CHECK(c.presence(1, {1, 1000}) == Presence::none);  // the limit is kept
+}
+
+TEST_CASE("read-ahead leaves alone what is in use") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.fault(0, {1, 3}, Access::write, 20);  // held
+    c.members[0].memory[{1, 0}] = 1;
+    c.fault(1, {1, 0}, Access::write, 10, 10);
+    CHECK(c.presence(1, {1, 0}) == Presence::exclusive);
+    CHECK(c.presence(1, {1, 2}) == Presence::exclusive);
+    CHECK(c.presence(1, {1, 3}) == Presence::none);
+    CHECK(c.presence(0, {1, 3}) == Presence::exclusive);
+    CHECK_FALSE(c.directory.holders({1, 3}).busy);
+}
+
+TEST_CASE("a pinned page is refused, and tried again later") {
+    Cluster c(3);
+    c.add_object(1, 1);
+    c.members[1].memory[page] = 9;
+    c.members[1].pinned.insert(page);
+    c.fault(2, page, Access::read, 10);
+    REQUIRE(c.members[2].anchored.size() == 1);
+    CHECK(c.members[2].anchored[0].anchor == 1);
+    CHECK(c.members[2].anchored[0].tid == 10);
+    CHECK(c.directory.holders(page).anchored);
+    c.members[1].pinned.clear();
+    c.fault(0, page, Access::read, 11);  // too early for another try
+    CHECK(c.members[0].anchored.size() == 1);
+    c.now += DirectoryOptions{}.first_probe_ns;
+    c.fault(0, page, Access::read, 11);
+    CHECK(c.members[0].memory[page] == 9);
+    CHECK_FALSE(c.directory.holders(page).anchored);
+}
+
+TEST_CASE("a shared page that turns out to be pinned becomes its node's alone") {
+    Cluster c(3);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 9;
+    c.fault(1, page, Access::read, 10);
+    c.fault(2, page, Access::read, 11);
+    c.pass_holds();
+    c.members[1].pinned.insert(page);
+    c.fault(0, page, Access::write, 12);
+    c.pass_holds();
+    CHECK(c.members[0].anchored.size() == 1);
+    CHECK(c.presence(1, page) == Presence::exclusive);
+    CHECK(c.presence(0, page) == Presence::none);
+    CHECK(c.presence(2, page) == Presence::none);
+}
+
+TEST_CASE("a leaving thread takes pages along") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 3;
+    c.members[0].memory[page + 1] = 4;
+    CHECK(c.members[0].agent->give_away(page, 1, Access::write, 10, c.now));
+    CHECK(c.members[0].agent->give_away(page + 1, 1, Access::read, 10, c.now));
+    c.run();
+    CHECK(c.count<Request>() == 0);
+    CHECK(c.presence(1, page) == Presence::exclusive);
+    CHECK(c.presence(0, page) == Presence::none);
+    CHECK(c.presence(1, page + 1) == Presence::shared);
+    CHECK(c.presence(0, page + 1) == Presence::shared);
+    CHECK(c.members[1].memory[page] == 3);
+    CHECK_FALSE(c.members[0].agent->give_away(page, 1, Access::read, 10, c.now));
+    CHECK_FALSE(c.members[0].agent->give_away(page + 1, 1, Access::write, 10, c.now));
+}
+
+TEST_CASE("an acquire ends when all its pages are here, and holds them until released") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    for (uint64_t i = 0; i < 40; ++i) c.members[0].memory[{1, i}] = i;
+    c.members[1].agent->acquire({{1, 0, 40}}, Access::write, 5, true, c.now);
+    c.run();
+    REQUIRE(c.members[1].acquired.size() == 1);
+    CHECK(c.members[1].acquired[0].cookie == 5);
+    CHECK(c.count<Request>() == 1);
+    CHECK(c.members[0].takes.size() == 1);
+    for (uint64_t i = 0; i < 40; ++i) CHECK(c.presence(1, {1, i}) == Presence::exclusive);
+    c.fault(0, {1, 3}, Access::write, 20);
+    c.pass_holds();
+    CHECK(c.presence(1, {1, 3}) == Presence::exclusive);
+    c.members[1].agent->release(5, c.now);
+    c.run();
+    CHECK(c.presence(0, {1, 3}) == Presence::exclusive);
+}
+
+TEST_CASE("a collect brings home what was touched and nothing else") {
+    Cluster c(2);
+    c.add_object(1, 1);
+    c.add_object(2, 0);
+    for (uint64_t i = 0; i < 10; ++i) c.members[1].memory[{1, i * 100}] = i + 1;
+    c.fault(1, {2, 5}, Access::write, 10);
+    c.members[1].agent->on_progress(10, c.now);
+    c.members[1].memory[{2, 5}] = 42;
+    c.directory.collect(1, 0, 5000, 0, Access::read, 1, c.now);
+    c.directory.collect(2, 0, 1 << 30, 0, Access::write, 2, c.now);
+    c.run();
+    REQUIRE(c.collected.size() == 2);
+    CHECK(c.collected[0].collected + c.collected[1].collected == 11);
+    for (uint64_t i = 0; i < 10; ++i) CHECK(c.members[0].memory[{1, i * 100}] == i + 1);
+    CHECK(c.presence(1, {1, 100}) == Presence::shared);
+    CHECK(c.presence(1, {1, 101}) == Presence::exclusive);  // untouched: as born
+    CHECK(c.members[0].memory[{2, 5}] == 42);
+    CHECK(c.presence(1, {2, 5}) == Presence::none);
+}
+
+TEST_CASE("a removed node's only copies are counted as lost, shared ones live on") {
+    Cluster c(3);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 6;
+    c.fault(2, page, Access::read, 10);
+    c.fault(2, page + 1, Access::write, 10);
+    c.pass_holds();
+    CHECK(c.directory.remove_node(2, c.now) == 1);
+    c.run();
+    c.fault(1, page, Access::read, 11);
+    CHECK(c.members[1].memory[page] == 6);
+    CHECK(c.presence(0, page + 1) == Presence::exclusive);
+}
+
+TEST_CASE("requests that wait at a removed node are served by the others") {
+    Cluster c(3);
+    c.add_object(1, 2);
+    c.members[1].agent->on_fault({page, Access::write, 11, 0, 0}, c.now);
+    c.collect_actions();
+    c.deliver(c.flights.front());
+    c.flights.clear();
+    c.collect_actions();
+    c.flights.clear();  // the recall dies with node 2
+    CHECK(c.presence(1, page) == Presence::none);
+    c.directory.remove_node(2, c.now);
+    c.run();
+    CHECK(c.presence(1, page) == Presence::exclusive);
+}
+
+TEST_CASE("directory and agents of two nodes stay under 48 bytes a touched page") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    constexpr uint64_t pages = 200'000;
+    for (uint64_t i = 0; i < pages; i += 500) {
+        c.members[1].agent->acquire({{1, i, 500}}, Access::write, i + 1, false, c.now);
+        c.run();
+    }
+    c.pass_holds();
+    c.pass_holds();
+    CHECK(c.presence(1, {1, pages - 1}) == Presence::exclusive);
+    const size_t bytes = c.directory.memory_bytes() + c.members[0].agent->memory_bytes() +
+                         c.members[1].agent->memory_bytes();
+    CHECK(bytes <= 48 * pages);
+    CHECK(bytes >= 24 * pages);  // it counts what there is
+    c.drop_everywhere(1, 1, pages - 2);
+    CHECK(c.directory.memory_bytes() + c.members[0].agent->memory_bytes() +
+              c.members[1].agent->memory_bytes() <=
+          48 * pages);
+}

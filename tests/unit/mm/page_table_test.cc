@@ -1,0 +1,75 @@
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <map>
+
+#include "mm/page_table.h"
+
+using namespace gpr;
+
+TEST_CASE("a table and a plain map agree about entries and lives") {
+    struct Step {
+        uint64_t first, count, entry;
+    };
+    const bool held = rc::check([] {
+        PageTable table;
+        std::map<uint64_t, uint64_t> entries;
+        std::vector<Step> drops;
+        // Around the edges of leaves (128) and of the pieces of the root (2^18).
+        auto index = [] {
+            const uint64_t base = *rc::gen::element<uint64_t>(0, 128, 1 << 18, (1 << 18) + 256, 1 << 20);
+            return base + *rc::gen::inRange<uint64_t>(0, 300);
+        };
+        const int steps = *rc::gen::inRange(1, 40);
+        for (int i = 0; i < steps; ++i) {
+            if (*rc::gen::inRange(0, 3) > 0) {
+                const uint64_t at = index(), entry = *rc::gen::inRange<uint64_t>(1, 100);
+                table.set(at, entry);
+                entries[at] = entry;
+            } else {
+                const uint64_t at = *rc::gen::inRange(0, 10) == 0 ? 0 : index();
+                const uint64_t count =
+                    *rc::gen::element<uint64_t>(1, 5, 128, 400, 1 << 18, 1 << 19, max_object_pages);
+                table.drop(at, count);
+                drops.push_back({at, count, 0});
+                std::erase_if(entries, [&](const auto& e) {
+                    return e.first >= at && e.first - at < count;
+                });
+            }
+        }
+        for (int i = 0; i < 20; ++i) {
+            const uint64_t at = index();
+            uint32_t life = 0;
+            for (const Step& d : drops) life += at >= d.first && at - d.first < d.count;
+            RC_ASSERT(table.life(at) == life);
+            RC_ASSERT(table.get(at) == (entries.contains(at) ? entries[at] : 0));
+            const auto next = entries.lower_bound(at);
+            const uint64_t end = at + 1000;
+            RC_ASSERT(table.next_entry(at, end) ==
+                      (next == entries.end() || next->first >= end ? end : next->first));
+        }
+        std::map<uint64_t, uint64_t> seen;
+        table.for_each(0, max_object_pages, [&](uint64_t at, uint64_t& e) { seen[at] = e; });
+        RC_ASSERT(seen == entries);
+    });
+    CHECK(held);
+}
+
+TEST_CASE("lives do not depend on the order of drops") {
+    PageTable a, b;
+    a.drop(0, 100);
+    a.drop(50, 1 << 18);
+    b.drop(50, 1 << 18);
+    b.drop(0, 100);
+    for (uint64_t i : {0, 49, 50, 99, 100, 200000, 262143, 262193, 262194}) CHECK(a.life(i) == b.life(i));
+    CHECK(a.life(70) == 2);
+}
+
+TEST_CASE("eras of one life compare across their wrap") {
+    const Epoch last = make_epoch(3, (1ULL << era_bits) - 1);
+    CHECK(era_of(next_era(last)) == 0);
+    CHECK(life_of(next_era(last)) == 3);
+    CHECK(compare_eras(next_era(last), last) > 0);
+    CHECK(compare_eras(last, next_era(last)) < 0);
+    CHECK(compare_eras(last, last) == 0);
+}
