@@ -83,10 +83,14 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.caught_signals = 0;
     process.executing = false;
     if (process.started_remotely) co_await end_remotely(process);
+    // The first step only leaves execve, which writes its result into the registers.
+    trace::single_step(thread.tid);
+    WaitStatus status = co_await next_stop(thread);
+    if (status.ended()) co_return;
     auto context = capture_context(thread.tid);
     if (!context) co_return;
-    context->regs.rax = 0;
     context->regs.orig_rax = ~0UL;
+    context->regs.eflags &= ~0x100UL;  // the step
     auto prepared = co_await prepare(process, thread);
     if (!prepared) {
         abandon(fmt::format("cannot split process {}: {}", process.pid,
