@@ -11,6 +11,7 @@ namespace {
 constexpr size_t max_bytes_per_event = 2u << 20;
 constexpr std::chrono::milliseconds last_words_time{5000};  // for what is queued at close()
 constexpr std::chrono::milliseconds linger_time{1000};      // for the peer to read it
+constexpr size_t gathered_below_bytes = 32u << 10;
 constexpr size_t max_printable = 400;
 }  // namespace
 
@@ -45,7 +46,9 @@ void StreamLink::send(FrameBuilder& frame, Priority priority) {
     if (state_ != State::open) return;
     if (auto started = encoder_.start(frame, priority); !started) return end(started.error());
     ++stats_.frames_out;
-    bool direct = holds_ == 0 && queue_.empty() && stream_->unsent() == 0;
+    // Short bulk frames are gathered until the loop has nothing better to do.
+    bool later = priority == Priority::bulk && frame.raw_size() < gathered_below_bytes;
+    bool direct = holds_ == 0 && !later && queue_.empty() && stream_->unsent() == 0;
     while (encoder_.next()) {
         size_t sent = 0;
         if (direct) {
@@ -53,20 +56,33 @@ void StreamLink::send(FrameBuilder& frame, Priority priority) {
             if (!written) return cannot_write(written.error());
             sent = *written;
             count_bytes();
-            if (sent == encoder_.size() && stream_->unsent() == 0) continue;
-            direct = false;
+            if (sent < encoder_.size() || stream_->unsent() > 0) {
+                direct = false;
+                want_write(true);
+            }
             if (sent == encoder_.size()) continue;
         }
         queue_.push(priority, encoder_.parts(), sent);
     }
-    if (direct) return;
+    if (queue_.empty()) return;
     was_queued_ = true;
-    if (holds_ == 0) want_write(true);
+    if (holds_ > 0 || wants_write_) return;
+    if (later && queue_.bytes() < bulk_piece_bytes) return flush_soon();
+    flush_queue();
+}
+
+void StreamLink::flush_soon() {
+    if (std::exchange(flush_posted_, true)) return;
+    loop_.post([this, alive = std::weak_ptr<void>(alive_)] {
+        if (alive.expired()) return;
+        flush_posted_ = false;
+        if (holds_ == 0 && !wants_write_ && can_write()) flush_queue();
+    });
 }
 
 void StreamLink::release() {
     GPR_ASSERT(holds_ > 0);
-    if (--holds_ == 0 && state_ == State::open && !queue_.empty() && !wants_write_) flush_queue();
+    if (--holds_ == 0 && !wants_write_ && !queue_.empty() && can_write()) flush_queue();
 }
 
 void StreamLink::flush_queue() {
@@ -238,8 +254,8 @@ void StreamLink::close(std::string reason) {
     linger_timer_ = loop_.after(last_words_time, [this] { end({}); });
     if (queue_.empty() && stream_->unsent() == 0) {
         all_sent();
-    } else {
-        want_write(true);
+    } else if (!wants_write_) {
+        flush_queue();  // at once: the owner may destroy us next
     }
 }
 

@@ -46,7 +46,11 @@ private:
     bool deliver_frames(const std::weak_ptr<void>& alive);
     bool deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive);
     void flush_queue();
+    void flush_soon();
     void cannot_write(const Error& why);
+    [[nodiscard]] bool can_write() const {
+        return state_ == State::open || state_ == State::saying_bye;
+    }
     [[nodiscard]] bool closing() const {
         return state_ == State::saying_bye || state_ == State::lingering;
     }
@@ -70,7 +74,8 @@ private:
     std::vector<iovec> gathered_;
     int holds_ = 0;
     bool was_queued_ = false;
-    bool wants_write_ = false;
+    bool wants_write_ = false;   // the socket is full
+    bool flush_posted_ = false;
     Keepalive keepalive_;
     Loop::TimerId tick_timer_ = 0;
     Loop::TimerId linger_timer_ = 0;
