@@ -46,7 +46,8 @@ public:
 
 private:
     void send_report() {
-        [[maybe_unused]] const auto sent = write(report_fd, &report_, sizeof(report_));
+        const InitReport report = report_;  // g++-12 misjudges the member's size with sanitizers
+        [[maybe_unused]] const auto sent = write(report_fd, &report, sizeof(report));
     }
 
     void need(long returned, const char* step) {

@@ -4,7 +4,8 @@
 #include <doctest/doctest.h>
 
 using namespace gpr;
-using namespace std::chrono_literals;
+namespace literals = std::chrono_literals;
+using namespace literals;
 
 namespace {
 

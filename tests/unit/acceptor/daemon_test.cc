@@ -29,7 +29,8 @@
 #include "transport/loop.h"
 
 using namespace gpr;
-using namespace std::chrono_literals;
+namespace literals = std::chrono_literals;
+using namespace literals;
 using test::StubProcess;
 
 namespace {
