@@ -316,7 +316,7 @@ TEST_CASE("a silent peer is given up, a quiet one is not") {
     });
     quiet.run();
     CHECK(why.find("lost acceptor 127.0.0.1") == 0);
-    CHECK(why.find("silent for 4.5 s") != std::string::npos);
+    CHECK(why.find("silent for ") != std::string::npos);
     CHECK(quiet.initiator_closed == "");
     CHECK(quiet.acceptor_closed == "");
     CHECK(quiet.initiator->stats().frames_in >= 3);  // pings
