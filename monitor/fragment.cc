@@ -208,9 +208,10 @@ Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
     return taken;
 }
 
-Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot) {
-    // UFFDIO_MOVE refuses read-only mappings; nobody can write those, so reading comes first.
-    if (!(prot & PROT_WRITE)) {
+Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool quiet) {
+    // UFFDIO_MOVE refuses read-only mappings, and pages that fork made shared, which a write by
+    // the executor would undo if they were not write-protected.
+    if (quiet || !(prot & PROT_WRITE)) {
         Taken taken = peek(at, pages);
         auto lock = co_await puncher_->lock();
         std::vector<Call> calls{Call{SYS_madvise, {at.value, pages * page_size, MADV_DONTNEED}, 0}};

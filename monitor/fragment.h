@@ -53,7 +53,8 @@ public:
         std::vector<std::byte> bytes;   // 4096 for each page, zeros where nothing was
         std::vector<int> results;       // 1 taken, 0 was missing, -EBUSY pinned
     };
-    Task<Taken> take(Address at, uint64_t pages, int prot);
+    // quiet: nobody can write the pages (they are write-protected, or their mapping is read-only).
+    Task<Taken> take(Address at, uint64_t pages, int prot, bool quiet);
     // Reads without removing: pages that are missing are marked so.
     Taken peek(Address at, uint64_t pages) const;
 

@@ -260,7 +260,8 @@ Task<void> Pager::take(Take action) {
         } else {
             auto content = p.mapping->content;
             uint64_t offset = p.mapping->content_offset + (p.address - p.mapping->range.begin);
-            got = co_await p.fragment->take(p.address, p.count, p.mapping->prot);
+            got = co_await p.fragment->take(p.address, p.count, p.mapping->prot,
+                                              action.had == Presence::shared);
             for (uint32_t i = 0; content && i < p.count; i++) {
                 if (got.results[i] != 0) continue;
                 ssize_t n = pread(content->get(), got.bytes.data() + i * page_size, page_size,
