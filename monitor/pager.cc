@@ -385,7 +385,10 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
                     agent_.presence(m->key(to)) == Presence::exclusive;
         if (ours) {
             if (fragment.memory().write(to, bytes.data(), in_page) < in_page) {
-                if (m->registered) materialise(fragment, *m, to.page());
+                if (m->registered) {
+                    fragment.write_enable({to.page(), to.page() + page_size});
+                    materialise(fragment, *m, to.page());
+                }
                 if (fragment.memory().write(to, bytes.data(), in_page) < in_page) ours = false;
             }
         }
