@@ -25,9 +25,7 @@ PageAgent::PageAgent(NodeId self, AgentOptions options) : core_(std::make_unique
 
 PageAgent::~PageAgent() = default;
 
-void PageAgent::add_object(ObjectId object, NodeId birth) {
-    core_->objects[object].birth = birth;
-}
+void PageAgent::add_object(ObjectId object, NodeId birth) { core_->objects[object].birth = birth; }
 
 void PageAgent::erase_object(ObjectId object) { core_->forget_object(object); }
 
@@ -206,8 +204,7 @@ bool PageAgent::give_away(PageKey key, NodeId to, Access access, Tid tid, uint64
     }
     Core::Busy& b = c.make_busy(*o, key);
     b.pushing = Core::PagePush{to, tid, access};
-    c.start_take(b, s.presence,
-                 access == Access::write ? Presence::none : Presence::shared, true);
+    c.start_take(b, s.presence, access == Access::write ? Presence::none : Presence::shared, true);
     return true;
 }
 
@@ -225,8 +222,7 @@ bool PageAgent::is_current(uint64_t id, PageKey key) const {
 const AgentStats& PageAgent::stats() const { return core_->stats; }
 
 size_t PageAgent::memory_bytes() const {
-    size_t bytes = core_->busy.size() * (sizeof(Core::Busy) + 48) +
-                   core_->actors.size() * (sizeof(Core::Actor) + 32);
+    size_t bytes = core_->busy.memory_bytes() + core_->actors.size() * (sizeof(Core::Actor) + 32);
     for (const auto& [id, o] : core_->objects) bytes += sizeof(o) + o.table.memory_bytes();
     return bytes;
 }
@@ -288,8 +284,9 @@ void PageAgent::Core::handle(const Recall& recall) {
                 optional &= b.recall->optional;
                 only_touched &= b.recall->only_touched;
             }
-            b.recall = PageRecall{recall.epochs[i], recall.leave, recall.want_data, optional,
-                                  only_touched, recall.round, who};
+            b.recall =
+                PageRecall{recall.epochs[i], recall.leave, recall.want_data, optional, only_touched,
+                           recall.round,     who};
         }
         settle(*o, b);
     }
@@ -303,8 +300,8 @@ void PageAgent::Core::handle(const Refused& refused) {
     }
     for (uint32_t i = 0; i < refused.run.count; ++i) {
         const PageKey key = refused.run[i];
-        Busy* b = o && life_of(refused.epochs[i]) == o->table.life(key.index) ? find_busy(key)
-                                                                             : nullptr;
+        Busy* b =
+            o && life_of(refused.epochs[i]) == o->table.life(key.index) ? find_busy(key) : nullptr;
         if (!b) continue;
         b->requested = false;
         refuse_waiters(*b, refused.anchor);
@@ -332,7 +329,7 @@ void PageAgent::Core::refuse_waiters(Busy& b, NodeId anchor) {
 
 void PageAgent::Core::drop_pages(Object& o, const std::vector<PageKey>& keys) {
     for (const PageKey& key : keys) {
-        Busy& b = busy.at(key);
+        Busy& b = *find_busy(key);
         o.table.set(key.index, busy_bit);  // as born, with a Busy
         drop_busy(o, b);
     }

@@ -40,10 +40,10 @@ struct PageAgent::Core {
 
     struct Actor {
         ActorId id = 0;
-        Tid tid = 0;              // 0: an acquire
+        Tid tid = 0;               // 0: an acquire
         uint64_t instruction = 0;  // new number: holds of the old one are void
         uint64_t age = 0;
-        uint64_t grants = 0;       // pages that came for this instruction
+        uint64_t grants = 0;  // pages that came for this instruction
         uint64_t last_grant_ns = 0;
         bool waiting = false;
         bool escalated = false;
@@ -116,7 +116,18 @@ struct PageAgent::Core {
         // The recall that was answered with "pinned": unlike any other answer that changes
         // nothing here, so a repetition of the recall must be told from a new one.
         std::optional<uint32_t> pinned_round;
-        std::vector<PageGrant> grants;     // not applied yet
+        std::vector<PageGrant> grants;  // not applied yet
+
+        void recycle() {
+            Busy fresh;
+            fresh.waiters.swap(waiters);
+            fresh.holds.swap(holds);
+            fresh.grants.swap(grants);
+            *this = std::move(fresh);
+            waiters.clear();
+            holds.clear();
+            grants.clear();
+        }
     };
 
     struct Object {
@@ -140,7 +151,7 @@ struct PageAgent::Core {
     uint64_t now = 0;
     uint64_t clock = 0;
     std::unordered_map<ObjectId, Object> objects;
-    std::unordered_map<PageKey, Busy, PageKeyHash> busy;
+    PageMap<Busy> busy;
     std::unordered_map<ActorId, Actor> actors;
     std::unordered_map<uint64_t, ActorId> acquires;  // by cookie, unfinished or held
     std::unordered_map<uint64_t, PageRun> operations;

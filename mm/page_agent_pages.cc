@@ -36,22 +36,18 @@ PageAgent::Core::State PageAgent::Core::state(const Object& o, uint64_t index) c
 
 void PageAgent::Core::set_state(Object& o, uint64_t index, Presence presence, Epoch epoch) {
     const uint64_t busy_now = o.table.get(index) & busy_bit;
-    o.table.set(index, (static_cast<uint64_t>(presence) + 1) | busy_now |
-                           (era_of(epoch) << era_shift));
+    o.table.set(index,
+                (static_cast<uint64_t>(presence) + 1) | busy_now | (era_of(epoch) << era_shift));
 }
 
-PageAgent::Core::Busy* PageAgent::Core::find_busy(PageKey key) {
-    auto it = busy.find(key);
-    return it == busy.end() ? nullptr : &it->second;
-}
+PageAgent::Core::Busy* PageAgent::Core::find_busy(PageKey key) { return busy.find(key); }
 
 PageAgent::Core::Busy& PageAgent::Core::make_busy(Object& o, PageKey key) {
-    auto [it, fresh] = busy.try_emplace(key);
-    if (fresh) {
-        it->second.key = key;
-        o.table.set(key.index, o.table.get(key.index) | busy_bit);
-    }
-    return it->second;
+    if (Busy* known = busy.find(key)) return *known;
+    Busy& b = busy.add(key);
+    b.key = key;
+    o.table.set(key.index, o.table.get(key.index) | busy_bit);
+    return b;
 }
 
 void PageAgent::Core::free_if_idle(Object& o, Busy& b) {
@@ -246,9 +242,7 @@ void PageAgent::Core::start_unprotect(Busy& b) {
 void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool want_data) {
     auto& take = out.extend_action<Take>(
         b.key,
-        [&](const Take& t) {
-            return t.had == had && t.leave == leave && t.want_data == want_data;
-        },
+        [&](const Take& t) { return t.had == had && t.leave == leave && t.want_data == want_data; },
         [&] {
             operations[next_operation] = {b.key.object, b.key.index, 0};
             return Take{next_operation++, {}, had, leave, want_data};
@@ -268,8 +262,8 @@ void PageAgent::Core::finish_install(Object& o, Busy& b) {
         // Born pages are present now; that they are ours needs no entry.
         const bool nobody = b.waiters.empty();
         // Who came since the install was asked for was not woken by it.
-        const bool late = std::any_of(b.waiters.begin(), b.waiters.end(),
-                                      [](const Waiter& w) { return w.late; });
+        const bool late =
+            std::any_of(b.waiters.begin(), b.waiters.end(), [](const Waiter& w) { return w.late; });
         if (late) out.add(Wake{b.key});
         serve_waiters(o, b, true);
         if (tid != 0 && nobody) {
@@ -301,13 +295,11 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
         surrender(b.key, b.taking, s.presence, {ContentKind::declined, nullptr});
         return settle(o, b);
     }
-    const Presence leave = push ? (push->access == Access::write ? Presence::none
-                                                                 : Presence::shared)
-                                : b.taking.leave;
+    const Presence leave =
+        push ? (push->access == Access::write ? Presence::none : Presence::shared) : b.taking.leave;
     // What was never touched leaves nothing behind.
-    const Presence left = s.presence == Presence::exclusive && result.kind == Taken::zero
-                              ? Presence::none
-                              : leave;
+    const Presence left =
+        s.presence == Presence::exclusive && result.kind == Taken::zero ? Presence::none : leave;
     if (s.presence == Presence::exclusive && left == Presence::shared) {
         set_state(o, b.key.index, Presence::shared, next_era(s.epoch));
     } else if (left == Presence::none) {
@@ -318,9 +310,7 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
         const Presence grant = left == Presence::none ? Presence::exclusive : Presence::shared;
         auto& message = out.extend_message<Push>(
             directory_node, b.key, false, clock,
-            [&](const Push& p) {
-                return p.to == push->to && p.left == left && p.tid == push->tid;
-            },
+            [&](const Push& p) { return p.to == push->to && p.left == left && p.tid == push->tid; },
             [&] { return Push{{}, push->to, left, grant, push->tid, {}, {}}; });
         message.epochs.push_back(s.epoch);
         message.contents.push_back(std::move(content));
@@ -335,7 +325,9 @@ void PageAgent::Core::surrender(PageKey key, const PageRecall& recall, Presence 
     auto& message = out.extend_message<Surrender>(
         directory_node, key, false, clock,
         [&](const Surrender& s) { return s.left == left && s.round == recall.round; },
-        [&] { return Surrender{{}, left, recall.round, {}, {}}; });
+        [&] {
+            return Surrender{{}, left, recall.round, {}, {}};
+        });
     message.epochs.push_back(recall.epoch);
     message.contents.push_back(std::move(content));
 }

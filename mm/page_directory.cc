@@ -76,7 +76,8 @@ void PageDirectory::collect(ObjectId object, uint64_t first, uint64_t count, Nod
                             Access access, uint64_t cookie, uint64_t now_ns) {
     Core& c = *core_;
     c.begin(now_ns);
-    const uint64_t end = first + std::min(count, max_object_pages - std::min(first, max_object_pages));
+    const uint64_t end =
+        first + std::min(count, max_object_pages - std::min(first, max_object_pages));
     Core::Collect collect{object, first, end, node, access, ++c.clock, cookie, 0, 0, 0};
     if (!c.object_of(object)) collect.next = collect.end;
     c.collects[c.next_collect++] = collect;
@@ -96,8 +97,9 @@ uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
     for (auto& [id, o] : c.objects) {
         if (o.birth == node) o.orphan = true;
         std::vector<PageKey> keys;
-        o.table.for_each(0, max_object_pages,
-                         [&, object = id](uint64_t index, uint64_t&) { keys.push_back({object, index}); });
+        o.table.for_each(0, max_object_pages, [&, object = id](uint64_t index, uint64_t&) {
+            keys.push_back({object, index});
+        });
         for (const PageKey& key : keys) lost += c.remove_holder(o, key, node);
     }
     c.end();
@@ -114,7 +116,7 @@ PageHolders PageDirectory::holders(PageKey key) const {
 const DirectoryStats& PageDirectory::stats() const { return core_->stats; }
 
 size_t PageDirectory::memory_bytes() const {
-    size_t bytes = core_->busy.size() * (sizeof(Core::Busy) + 48);
+    size_t bytes = core_->busy.memory_bytes();
     for (const auto& [id, o] : core_->objects) bytes += sizeof(o) + o.table.memory_bytes();
     return bytes;
 }
@@ -291,8 +293,7 @@ void PageDirectory::Core::handle(NodeId, const Ack& ack) {
     it->second.collected += ack.pages;
 }
 
-void PageDirectory::Core::forget_pages(Object& o, ObjectId object, uint64_t first,
-                                       uint64_t count) {
+void PageDirectory::Core::forget_pages(Object& o, ObjectId object, uint64_t first, uint64_t count) {
     if (busy.empty() && anchors.empty()) return;
     std::vector<PageKey> keys;
     o.table.for_each(first, count, [&](uint64_t index, uint64_t&) {
@@ -300,10 +301,10 @@ void PageDirectory::Core::forget_pages(Object& o, ObjectId object, uint64_t firs
     });
     for (const PageKey& key : keys) {
         anchors.erase(key);
-        auto it = busy.find(key);
-        if (it == busy.end()) continue;
-        for (const Wish& w : it->second.wishes) resolve(w, false);
-        busy.erase(it);
+        const Busy* b = busy.find(key);
+        if (!b) continue;
+        for (const Wish& w : b->wishes) resolve(w, false);
+        busy.erase(key);
     }
 }
 

@@ -11,7 +11,7 @@
 namespace gpr {
 
 struct DirectoryOptions {
-    uint64_t first_probe_ns = 10'000'000;  // an anchored page is tried again after this,
+    uint64_t first_probe_ns = 10'000'000;     // an anchored page is tried again after this,
     uint64_t last_probe_ns = 10'000'000'000;  // doubled up to this
     uint32_t collect_window = 512;            // pages of a collect under way at a time
 };

@@ -40,6 +40,13 @@ struct PageDirectory::Core {
         bool broken_era = false;  // a sharer lost its copy: it cannot be granted in this era again
         Seniority recalled_for;
         PageContent content;  // collected, valid until somebody may write
+
+        void recycle() {
+            Busy fresh;
+            fresh.wishes.swap(wishes);
+            *this = std::move(fresh);
+            wishes.clear();
+        }
     };
 
     struct Object {
@@ -53,9 +60,9 @@ struct PageDirectory::Core {
         uint16_t nodes = 0;
         bool exclusive = false;
         bool anchored = false;
-        bool born = false;         // as born: no entry
+        bool born = false;  // as born: no entry
         NodeId last_writer = 0;
-        uint8_t migratory = 0;     // so many more reads are granted exclusively
+        uint8_t migratory = 0;  // so many more reads are granted exclusively
         Epoch epoch = 0;
     };
     struct Plan {
@@ -87,7 +94,7 @@ struct PageDirectory::Core {
     uint64_t clock = 0;
     uint32_t round = 0;  // one for each event
     std::unordered_map<ObjectId, Object> objects;
-    std::unordered_map<PageKey, Busy, PageKeyHash> busy;
+    PageMap<Busy> busy;
     std::unordered_map<PageKey, Anchor, PageKeyHash> anchors;
     std::unordered_map<uint32_t, Collect> collects;
     uint32_t next_collect = 1;

@@ -50,25 +50,20 @@ PageDirectory::Core::Page PageDirectory::Core::load(const Object& o, uint64_t in
 void PageDirectory::Core::store(Object& o, uint64_t index, const Page& p) {
     const uint64_t busy_now = o.table.get(index) & busy_bit;
     o.table.set(index, static_cast<uint64_t>(p.nodes) | (static_cast<uint64_t>(p.exclusive) << 16) |
-                           busy_now | changed_bit |
-                           (static_cast<uint64_t>(p.anchored) << 18) |
+                           busy_now | changed_bit | (static_cast<uint64_t>(p.anchored) << 18) |
                            (static_cast<uint64_t>(p.last_writer) << 19) |
                            (static_cast<uint64_t>(p.migratory) << 23) |
                            (era_of(p.epoch) << era_shift));
 }
 
-PageDirectory::Core::Busy* PageDirectory::Core::find_busy(PageKey key) {
-    auto it = busy.find(key);
-    return it == busy.end() ? nullptr : &it->second;
-}
+PageDirectory::Core::Busy* PageDirectory::Core::find_busy(PageKey key) { return busy.find(key); }
 
 PageDirectory::Core::Busy& PageDirectory::Core::make_busy(Object& o, PageKey key) {
-    auto [it, fresh] = busy.try_emplace(key);
-    if (fresh) {
-        it->second.key = key;
-        o.table.set(key.index, o.table.get(key.index) | busy_bit);
-    }
-    return it->second;
+    if (Busy* known = busy.find(key)) return *known;
+    Busy& b = busy.add(key);
+    b.key = key;
+    o.table.set(key.index, o.table.get(key.index) | busy_bit);
+    return b;
 }
 
 // A node has one wish for a page; a later one of the same node makes it older or larger.
@@ -204,9 +199,9 @@ void PageDirectory::Core::send_recalls(Busy& b, Epoch epoch) {
         auto& recall = out.extend_message<Recall>(
             node, b.key, b.optional, clock,
             [&](const Recall& r) {
-                return r.leave == b.leave && r.want_data == want_data &&
-                       r.optional == b.optional && r.only_touched == b.only_touched &&
-                       r.round == b.round && r.for_whom == b.recalled_for;
+                return r.leave == b.leave && r.want_data == want_data && r.optional == b.optional &&
+                       r.only_touched == b.only_touched && r.round == b.round &&
+                       r.for_whom == b.recalled_for;
             },
             [&] {
                 return Recall{{},      b.leave,        want_data, b.optional, b.only_touched,
@@ -297,8 +292,8 @@ void PageDirectory::Core::anchor(Object& o, Busy& b, NodeId node) {
     store(o, b.key.index, p);
     Anchor& a = anchors[b.key];
     a.node = node;
-    a.wait_ns = a.wait_ns == 0 ? options.first_probe_ns
-                               : std::min(a.wait_ns * 2, options.last_probe_ns);
+    a.wait_ns =
+        a.wait_ns == 0 ? options.first_probe_ns : std::min(a.wait_ns * 2, options.last_probe_ns);
     a.next_probe_ns = now + a.wait_ns;
     std::erase_if(b.wishes, [&](const Wish& w) {
         if (w.who.node == node) return false;
@@ -316,7 +311,9 @@ void PageDirectory::Core::refuse(PageKey key, const Wish& w, Epoch epoch) {
     const NodeId anchor_node = anchors[key].node;
     auto& refused = out.extend_message<Refused>(
         w.who.node, key, false, clock, [&](const Refused& r) { return r.anchor == anchor_node; },
-        [&] { return Refused{{}, anchor_node, {}}; });
+        [&] {
+            return Refused{{}, anchor_node, {}};
+        });
     refused.epochs.push_back(epoch);
 }
 

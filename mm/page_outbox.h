@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -75,9 +76,49 @@ private:
 
 struct PageKeyHash {
     size_t operator()(const PageKey& key) const {
-        uint64_t h = (key.index + (static_cast<uint64_t>(key.object) << 36)) * 0x9E3779B97F4A7C15ULL;
+        uint64_t h =
+            (key.index + (static_cast<uint64_t>(key.object) << 36)) * 0x9E3779B97F4A7C15ULL;
         return h ^ (h >> 32);
     }
+};
+
+// A map of pages whose entries come and go all the time: nodes are used again, with whatever
+// memory their vectors have.
+template <class T>
+class PageMap {
+public:
+    using Map = std::unordered_map<PageKey, T, PageKeyHash>;
+
+    T* find(PageKey key) {
+        auto it = map_.find(key);
+        return it == map_.end() ? nullptr : &it->second;
+    }
+    [[nodiscard]] bool contains(PageKey key) const { return map_.contains(key); }
+    // The entry must not exist.
+    T& add(PageKey key) {
+        if (spare_.empty()) return map_.try_emplace(key).first->second;
+        auto node = std::move(spare_.back());
+        spare_.pop_back();
+        node.key() = key;
+        return map_.insert(std::move(node)).position->second;
+    }
+    void erase(PageKey key) {
+        auto node = map_.extract(key);
+        if (node.empty() || spare_.size() >= most_spare) return;
+        node.mapped().recycle();
+        spare_.push_back(std::move(node));
+    }
+    [[nodiscard]] bool empty() const { return map_.empty(); }
+    [[nodiscard]] size_t memory_bytes() const {
+        return (map_.size() + spare_.size()) * (sizeof(typename Map::value_type) + 32);
+    }
+    auto begin() const { return map_.begin(); }
+    auto end() const { return map_.end(); }
+
+private:
+    static constexpr size_t most_spare = 1024;
+    Map map_;
+    std::vector<typename Map::node_type> spare_;
 };
 
 }  // namespace gpr

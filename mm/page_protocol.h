@@ -73,8 +73,9 @@ struct PageContent {
     std::shared_ptr<const std::byte> bytes;
 };
 
-// (Named apart from the priority of frames, transport/frame.h.) Who wants a page, and since when. The oldest wins: age first, then node, then tid. Ages are
-// logical (Lamport) time, because the clocks of two hosts cannot be compared.
+// (Named apart from the priority of frames, transport/frame.h.) Who wants a page, and since when.
+// The oldest wins: age first, then node, then tid. Ages are logical (Lamport) time, because the
+// clocks of two hosts cannot be compared.
 struct Seniority {
     uint64_t age = 0;
     NodeId node = 0;
@@ -111,7 +112,7 @@ struct Recall {
     bool want_data = true;      // false: others have the content
     bool optional = false;      // read-ahead: decline what is in use
     bool only_touched = false;  // collect: decline what was never touched
-    uint32_t round = 0;  // the answer repeats it; the same recall sent again keeps it
+    uint32_t round = 0;         // the answer repeats it; the same recall sent again keeps it
     Seniority for_whom;
     std::vector<Epoch> epochs;
 };

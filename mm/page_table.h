@@ -25,7 +25,9 @@ public:
         const Leaf* leaf = find_leaf(index);
         return leaf ? leaf->entries[index % leaf_pages] : 0;
     }
-    void set(uint64_t index, uint64_t entry) { make_leaf(index).entries[index % leaf_pages] = entry; }
+    void set(uint64_t index, uint64_t entry) {
+        make_leaf(index).entries[index % leaf_pages] = entry;
+    }
 
     [[nodiscard]] uint32_t life(uint64_t index) const {
         if (!dropped_) return 0;
@@ -103,7 +105,7 @@ public:
     }
 
 private:
-    static constexpr uint64_t leaf_pages = 128;   // 1 KiB: pages touched here and there stay cheap
+    static constexpr uint64_t leaf_pages = 128;  // 1 KiB: pages touched here and there stay cheap
     static constexpr uint64_t inner_slots = 2048;
     static constexpr uint64_t inner_pages = leaf_pages * inner_slots;  // 1 GiB
     static constexpr uint32_t life_mask = (1U << (64 - era_bits)) - 1;

@@ -47,11 +47,13 @@ int main(int argc, char** argv) {
             if (++failures == 10) break;
         }
     }
-    fmt::print("{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes, {} drops, "
-               "{} pins, {} anchored, {} acquires, {} collects; longest instruction {} us (seed {}), beside devices {} us, at most "
-               "{} % of the limit\n",
-               seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.drops,
-               sum.pins, sum.anchored, sum.acquires, sum.collects, sum.longest_us, longest_seed, sum.longest_pinned_us,
-               sum.percent_of_limit);
+    fmt::print(
+        "{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes, {} drops, "
+        "{} pins, {} anchored, {} acquires, {} collects; longest instruction {} us (seed {}), "
+        "beside devices {} us, at most "
+        "{} % of the limit\n",
+        seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.drops,
+        sum.pins, sum.anchored, sum.acquires, sum.collects, sum.longest_us, longest_seed,
+        sum.longest_pinned_us, sum.percent_of_limit);
     return failures == 0 ? 0 : 1;
 }

@@ -20,9 +20,7 @@ PageKey World::random_page() {
             random_.between(0, shape_.pages - 1)};
 }
 
-uint64_t& World::truth(unsigned n, PageKey key) {
-    return truth_[{key, nodes_[n].life[key]}];
-}
+uint64_t& World::truth(unsigned n, PageKey key) { return truth_[{key, nodes_[n].life[key]}]; }
 
 // Single writer or many readers, among the nodes for which the page lives the same life.
 void World::check_page(PageKey key) {
@@ -36,7 +34,8 @@ void World::check_page(PageKey key) {
         for (unsigned b = 0; b < nodes_.size(); ++b) {
             if (a == b || !fa->writable || !frame(b, key)) continue;
             if (nodes_[a].life[key] == nodes_[b].life[key]) {
-                fail(fmt::format("node {} may write {} while node {} has it", a, to_string(key), b));
+                fail(
+                    fmt::format("node {} may write {} while node {} has it", a, to_string(key), b));
             }
         }
     }
@@ -66,8 +65,8 @@ void World::touch(unsigned n, Need need) {
 
 void World::start_instruction(Thread& t) {
     t.needs.clear();
-    const uint64_t count = std::min<uint64_t>(random_.between(1, shape_.most_pages),
-                                              shape_.pages * shape_.objects);
+    const uint64_t count =
+        std::min<uint64_t>(random_.between(1, shape_.most_pages), shape_.pages * shape_.objects);
     while (t.needs.size() < count) {
         const PageKey key = random_page();
         const Access access = random_.percent(shape_.write_percent) ? Access::write : Access::read;
@@ -103,12 +102,13 @@ void World::fault(Thread& t, Need need) {
     const int times = random_.percent(10) ? 2 : 1;
     for (int i = 0; i < times; ++i) {
         const bool stale = random_.percent(5);
-        after(random_.between(500, i == 0 ? 5 * us : 60 * us), [this, &t, f, number, stale, n = t.node] {
-            const bool waits = t.state == Thread::State::blocked && t.fault_number == number;
-            if (!waits && (!stale || t.node != n || t.state == Thread::State::moving)) return;
-            nodes_[n].agent->on_fault(f, now_);
-            drain(n);
-        });
+        after(random_.between(500, i == 0 ? 5 * us : 60 * us),
+              [this, &t, f, number, stale, n = t.node] {
+                  const bool waits = t.state == Thread::State::blocked && t.fault_number == number;
+                  if (!waits && (!stale || t.node != n || t.state == Thread::State::moving)) return;
+                  nodes_[n].agent->on_fault(f, now_);
+                  drain(n);
+              });
     }
 }
 
@@ -116,8 +116,8 @@ void World::complete(Thread& t) {
     ++totals_.instructions;
     const uint64_t took = (now_ - t.started) / us;
     totals_.longest_us = std::max(totals_.longest_us, took);
-    log(fmt::format("thread {} on {} completes {} pages after {} us", t.tid, t.node,
-                    t.needs.size(), took));
+    log(fmt::format("thread {} on {} completes {} pages after {} us", t.tid, t.node, t.needs.size(),
+                    took));
     t.started = 0;
     if (random_.percent(shape_.progress_percent)) {
         nodes_[t.node].agent->on_progress(t.tid, now_);
@@ -147,10 +147,11 @@ void World::cross(Thread& t, unsigned to, bool push) {
             agent.on_progress(t.tid, now_);
             for (const Need& need : t.needs) {
                 const Access access = random_.percent(50) ? Access::write : Access::read;
-                if (random_.percent(40) && agent.give_away(need.key, static_cast<NodeId>(to), access,
-                                                           t.tid, now_)) {
+                if (random_.percent(40) &&
+                    agent.give_away(need.key, static_cast<NodeId>(to), access, t.tid, now_)) {
                     ++totals_.pushes;
-                    log(fmt::format("thread {} takes {} along to {}", t.tid, to_string(need.key), to));
+                    log(fmt::format("thread {} takes {} along to {}", t.tid, to_string(need.key),
+                                    to));
                 }
             }
         }
@@ -193,8 +194,8 @@ void World::apply_drop(unsigned n, const Drop& d) {
         const bool forward = n == 0 ? to != 0 && to != d.origin : to == 0 && d.origin == n;
         if (!forward) continue;
         uint64_t& free = stream_free_[{n, to, 9}];
-        free = std::max(free + 1, now_ + shape_.net_us * us +
-                                      random_.between(0, shape_.net_jitter_us * us));
+        free = std::max(free + 1,
+                        now_ + shape_.net_us * us + random_.between(0, shape_.net_jitter_us * us));
         after(free - now_, [this, to, d] { apply_drop(to, d); });
     }
     std::vector<Envelope> held;
@@ -232,8 +233,8 @@ void World::acquire_something() {
     std::vector<PageRun> runs;
     const PageKey key = random_page();
     runs.push_back({key.object, key.index,
-                    static_cast<uint32_t>(random_.between(1, std::min<uint64_t>(
-                                                                 8, shape_.pages - key.index)))});
+                    static_cast<uint32_t>(
+                        random_.between(1, std::min<uint64_t>(8, shape_.pages - key.index)))});
     const PageKey other = random_page();
     if (other.object != key.object) runs.push_back({other.object, other.index, 1});
     const Access access = random_.percent(50) ? Access::write : Access::read;

@@ -35,8 +35,8 @@ std::string describe(const Message& message) {
     }
     if (auto* r = std::get_if<Recall>(&message.body)) {
         return fmt::format("recall {} leave {} era {} for {}/{}/{}{}", run(r->run), level(r->leave),
-                           era_of(r->epochs[0]), r->for_whom.age, r->for_whom.node,
-                           r->for_whom.tid, r->optional ? " optional" : "");
+                           era_of(r->epochs[0]), r->for_whom.age, r->for_whom.node, r->for_whom.tid,
+                           r->optional ? " optional" : "");
     }
     if (auto* s = std::get_if<Surrender>(&message.body)) {
         return fmt::format("surrender {} left {} era {} content {}", run(s->run), level(s->left),
@@ -97,7 +97,8 @@ World::World(const Settings& settings) : settings_(settings), random_(settings.s
 Totals World::run() {
     unfinished_ = static_cast<unsigned>(threads_.size());
     for (auto& t : threads_) {
-        after(random_.between(0, 50 * us), [this, thread = t.get()] { start_instruction(*thread); });
+        after(random_.between(0, 50 * us),
+              [this, thread = t.get()] { start_instruction(*thread); });
     }
     if (shape_.devices || shape_.acquires || shape_.collects) after(30 * us, [this] { disturb(); });
     while (!events_.empty()) {
@@ -171,8 +172,9 @@ void World::send(unsigned from, unsigned to, bool to_directory, Message message)
     ++totals_.messages;
     const bool local = from == to;
     const auto stream = static_cast<unsigned>(random_.between(0, 1));
-    uint64_t at = now_ + (local ? random_.between(0, 2 * us)
-                                : shape_.net_us * us + random_.between(0, shape_.net_jitter_us * us));
+    uint64_t at =
+        now_ + (local ? random_.between(0, 2 * us)
+                      : shape_.net_us * us + random_.between(0, shape_.net_jitter_us * us));
     uint64_t& free = stream_free_[{from, to, stream + (to_directory ? 2 : 0)}];
     at = free = std::max(at, free + 1);
     Envelope envelope{from, to_directory, std::move(message), nodes_[from].applied};
@@ -190,12 +192,13 @@ void World::deliver(unsigned to, Envelope envelope) {
         return;
     }
     if (settings_.verbose) {
-        log(fmt::format("{} {}: {}", envelope.from, envelope.to_directory ? "to directory"
-                                                                        : fmt::format("to {}", to),
+        log(fmt::format("{} {}: {}", envelope.from,
+                        envelope.to_directory ? "to directory" : fmt::format("to {}", to),
                         describe(envelope.message)));
     }
     if (envelope.to_directory) {
-        directory_.on_message(static_cast<NodeId>(envelope.from), std::move(envelope.message), now_);
+        directory_.on_message(static_cast<NodeId>(envelope.from), std::move(envelope.message),
+                              now_);
         drain_directory();
     } else {
         node.agent->on_message(std::move(envelope.message), now_);
@@ -339,8 +342,9 @@ void World::wake(unsigned n, PageKey key) {
     for (auto& t : threads_) {
         if (t->state != Thread::State::blocked || t->node != n || t->blocked_on != key) continue;
         t->state = Thread::State::running;
-        const uint64_t delay = random_.percent(shape_.far_wake_percent) ? random_.between(0, 400 * us)
-                                                                        : random_.between(0, 40 * us);
+        const uint64_t delay = random_.percent(shape_.far_wake_percent)
+                                   ? random_.between(0, 400 * us)
+                                   : random_.between(0, 40 * us);
         after(delay, [this, thread = t.get()] {
             if (thread->state == Thread::State::running) attempt(*thread);
         });

@@ -56,8 +56,8 @@ struct Thread {
     std::vector<Need> needs;
     PageKey blocked_on;
     uint64_t fault_number = 0;
-    unsigned left = 0;       // instructions
-    uint64_t started = 0;    // of the current instruction
+    unsigned left = 0;     // instructions
+    uint64_t started = 0;  // of the current instruction
 };
 
 struct Drop {
@@ -79,10 +79,10 @@ struct Envelope {
 struct Node {
     std::unique_ptr<PageAgent> agent;
     std::map<PageKey, Frame> memory;
-    std::map<PageKey, uint64_t> life;         // which drops it went through, order ignored
-    std::map<ObjectId, bool> registered;      // with userfaultfd; before, its birth node runs free
+    std::map<PageKey, uint64_t> life;     // which drops it went through, order ignored
+    std::map<ObjectId, bool> registered;  // with userfaultfd; before, its birth node runs free
     Applied applied;
-    std::vector<Envelope> held;               // their metadata is not here yet
+    std::vector<Envelope> held;  // their metadata is not here yet
     uint64_t timer_at = UINT64_MAX;
     uint64_t next_cookie = 1;
     bool acquiring = false;
@@ -148,9 +148,7 @@ private:
     struct Event {
         uint64_t at, number;
         std::function<void()> work;
-        bool operator<(const Event& o) const {
-            return at != o.at ? at > o.at : number > o.number;
-        }
+        bool operator<(const Event& o) const { return at != o.at ? at > o.at : number > o.number; }
     };
 
     Settings settings_;
@@ -167,7 +165,8 @@ private:
     unsigned unfinished_ = 0;
     std::map<ObjectId, unsigned> births_;
     std::map<std::pair<PageKey, uint64_t>, uint64_t> truth_;
-    std::map<std::pair<unsigned, uint64_t>, std::pair<std::vector<PageRun>, std::pair<Access, bool>>>
+    std::map<std::pair<unsigned, uint64_t>,
+             std::pair<std::vector<PageRun>, std::pair<Access, bool>>>
         acquires_;  // by node and cookie: runs, access, hold
     std::map<std::tuple<unsigned, unsigned, unsigned>, uint64_t> stream_free_;  // FIFO of a stream
     unsigned collects_open_ = 0;

@@ -132,7 +132,8 @@ private:
         if (auto* i = std::get_if<Install>(&action)) {
             for (uint32_t p = 0; p < i->run.count; ++p) {
                 const PageContent& c = i->contents[p];
-                m.memory[i->run[p]] = c.bytes ? *reinterpret_cast<const uint64_t*>(c.bytes.get()) : 0;
+                m.memory[i->run[p]] =
+                    c.bytes ? *reinterpret_cast<const uint64_t*>(c.bytes.get()) : 0;
                 if (i->presence == Presence::exclusive) m.writable.insert(i->run[p]);
             }
             m.installs.push_back(*i);

@@ -97,16 +97,17 @@ TEST_CASE("a fault elsewhere ends the hold of a page") {
     CHECK(c.presence(0, page) == Presence::exclusive);
 }
 
-TEST_CASE("a thread that lost a page it still needs then holds all its pages, but not against elders") {
+TEST_CASE(
+    "a thread that lost a page it still needs then holds all its pages, but not against elders") {
     for (const bool elder : {false, true}) {
         Cluster c(2);
         c.add_object(1, 0);
-        c.fault(0, {1, 20}, Access::write, 30);   // the elder's instruction begins
+        c.fault(0, {1, 20}, Access::write, 30);  // the elder's instruction begins
         c.fault(1, page, Access::write, 10);
         c.fault(0, page, Access::write, 20);
         c.fault(1, page + 1, Access::write, 10);  // seems to have moved on: page is let go
         REQUIRE(c.presence(0, page) == Presence::exclusive);
-        c.fault(1, page, Access::write, 10);      // has not: it needs both
+        c.fault(1, page, Access::write, 10);  // has not: it needs both
         c.now += 10'000;
         c.fault(0, page + 1, Access::write, elder ? 30 : 21);
         if (elder) {

@@ -23,13 +23,18 @@ public:
                 return {pick(50), Grant{run(), presence(), static_cast<Tid>(pick(5)), pick(3),
                                         epochs(), contents()}};
             case 2:
-                return {pick(50), Recall{run(), presence(), pick(2) == 0, pick(2) == 0,
-                                         pick(2) == 0, pick(5),
-                                         {pick(50), static_cast<NodeId>(pick(3)), 1}, epochs()}};
+                return {pick(50), Recall{run(),
+                                         presence(),
+                                         pick(2) == 0,
+                                         pick(2) == 0,
+                                         pick(2) == 0,
+                                         pick(5),
+                                         {pick(50), static_cast<NodeId>(pick(3)), 1},
+                                         epochs()}};
             case 3: return {pick(50), Surrender{run(), presence(), pick(5), epochs(), contents()}};
             case 4:
-                return {pick(50), Push{run(), static_cast<NodeId>(pick(20)), presence(),
-                                       presence(), 1, epochs(), contents()}};
+                return {pick(50), Push{run(), static_cast<NodeId>(pick(20)), presence(), presence(),
+                                       1, epochs(), contents()}};
             case 5: return {pick(50), Refused{run(), static_cast<NodeId>(pick(20)), epochs()}};
             default: return {pick(50), Ack{pick(4), pick(4)}};
         }
@@ -69,10 +74,12 @@ TEST_CASE("the directory survives any messages") {
         std::vector<Action> actions;
         uint64_t sent = 0;
         for (uint64_t i = 0; i < 500; ++i) {
-            directory.on_message(static_cast<NodeId>(nonsense.pick(18)), nonsense.message(), i * 1000);
+            directory.on_message(static_cast<NodeId>(nonsense.pick(18)), nonsense.message(),
+                                 i * 1000);
             if (nonsense.pick(50) == 0) directory.drop(1 + nonsense.pick(2), nonsense.pick(6), 3);
             if (nonsense.pick(80) == 0) {
-                directory.collect(1, 0, 6, static_cast<NodeId>(nonsense.pick(3)), Access::write, i, i);
+                directory.collect(1, 0, 6, static_cast<NodeId>(nonsense.pick(3)), Access::write, i,
+                                  i);
             }
             directory.drain(actions);
             sent += actions.size();
@@ -95,11 +102,16 @@ TEST_CASE("an agent survives any messages") {
             const uint64_t now = i * 20'000;
             agent.on_message(nonsense.message(), now);
             if (nonsense.pick(3) == 0) {
-                agent.on_fault({{1 + nonsense.pick(2), nonsense.pick(6)}, nonsense.access(),
-                                static_cast<Tid>(1 + nonsense.pick(4)), nonsense.pick(4), 3}, now);
+                agent.on_fault({{1 + nonsense.pick(2), nonsense.pick(6)},
+                                nonsense.access(),
+                                static_cast<Tid>(1 + nonsense.pick(4)),
+                                nonsense.pick(4),
+                                3},
+                               now);
             }
             if (nonsense.pick(50) == 0) agent.drop(1 + nonsense.pick(2), nonsense.pick(6), 3);
-            if (nonsense.pick(30) == 0) agent.acquire({{1, 0, 3}}, nonsense.access(), i, false, now);
+            if (nonsense.pick(30) == 0)
+                agent.acquire({{1, 0, 3}}, nonsense.access(), i, false, now);
             agent.on_timer(now);
             agent.drain(actions);
             done += actions.size();

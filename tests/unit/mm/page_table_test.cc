@@ -1,9 +1,9 @@
+#include "mm/page_table.h"
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <map>
-
-#include "mm/page_table.h"
 
 using namespace gpr;
 
@@ -17,7 +17,8 @@ TEST_CASE("a table and a plain map agree about entries and lives") {
         std::vector<Step> drops;
         // Around the edges of leaves (128) and of the pieces of the root (2^18).
         auto index = [] {
-            const uint64_t base = *rc::gen::element<uint64_t>(0, 128, 1 << 18, (1 << 18) + 256, 1 << 20);
+            const uint64_t base =
+                *rc::gen::element<uint64_t>(0, 128, 1 << 18, (1 << 18) + 256, 1 << 20);
             return base + *rc::gen::inRange<uint64_t>(0, 300);
         };
         const int steps = *rc::gen::inRange(1, 40);
@@ -32,9 +33,8 @@ TEST_CASE("a table and a plain map agree about entries and lives") {
                     *rc::gen::element<uint64_t>(1, 5, 128, 400, 1 << 18, 1 << 19, max_object_pages);
                 table.drop(at, count);
                 drops.push_back({at, count, 0});
-                std::erase_if(entries, [&](const auto& e) {
-                    return e.first >= at && e.first - at < count;
-                });
+                std::erase_if(entries,
+                              [&](const auto& e) { return e.first >= at && e.first - at < count; });
             }
         }
         for (int i = 0; i < 20; ++i) {
@@ -61,7 +61,8 @@ TEST_CASE("lives do not depend on the order of drops") {
     a.drop(50, 1 << 18);
     b.drop(50, 1 << 18);
     b.drop(0, 100);
-    for (uint64_t i : {0, 49, 50, 99, 100, 200000, 262143, 262193, 262194}) CHECK(a.life(i) == b.life(i));
+    for (uint64_t i : {0, 49, 50, 99, 100, 200000, 262143, 262193, 262194})
+        CHECK(a.life(i) == b.life(i));
     CHECK(a.life(70) == 2);
 }
 
