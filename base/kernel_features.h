@@ -23,7 +23,7 @@ inline constexpr std::string_view cure_newer_kernel = "run Linux 6.8 or newer";
 inline constexpr std::string_view cure_setup = "run 'gpr setup' as root";
 inline constexpr std::string_view cure_namespaces =
     "allow user namespaces (kernel.unprivileged_userns_clone=1,"
-    " kernel.apparmor_restrict_unprivileged_userns=0, user.max_*_namespaces)";
+    " kernel.apparmor_restrict_unprivileged_userns=0, user.max_*_namespaces); not in a chroot";
 
 struct KernelFeatures {
     Feature userfaultfd{"userfaultfd", "catching accesses to pages that are elsewhere", cure_setup};
