@@ -99,7 +99,7 @@ def run_round(lane: Lane, case: Case, native: launch.Outcome, target: str, at_s:
 
 def _judge(outcome: launch.Outcome, native: launch.Outcome, result: Round) -> list[str]:
     if outcome.timed_out:
-        return ["hangs\n" + outcome.diagnosis[:4000]]
+        return ["hangs\n" + outcome.diagnosis]
     problems = []
     if result.hit and result.end_after_s > END_LIMIT_S:
         problems.append(f"ended only {result.end_after_s:.1f} s after the fault")

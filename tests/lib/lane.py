@@ -84,6 +84,7 @@ class Lane:
         for name, address in (("initiator", INITIATOR_IP), ("acceptor", ACCEPTOR_IP)):
             _ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
             _ip("-n", name, "link", "set", "veth0", "up")
+        self.set_link(up=True)
         self.two_hosts = True
 
     def close(self) -> None:
@@ -97,6 +98,16 @@ class Lane:
     def set_link(self, up: bool) -> None:
         """Cut or mend the cable."""
         _ip("-n", "acceptor", "link", "set", "veth0", "up" if up else "down")
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while up and not self._answers():  # the kernel reports the carrier with some delay
+            if time.monotonic() > deadline:
+                raise LaneError("the link does not come back")
+
+    def _answers(self) -> bool:
+        # Nothing listens on port 1, so a refusal says that the other host is there.
+        knock = ["nsenter", "--net=/run/netns/initiator", "timeout", "0.5", "bash", "-c",
+                 f"exec 3<> /dev/tcp/{ACCEPTOR_IP}/1"]
+        return b"refused" in subprocess.run(knock, capture_output=True).stderr
 
     # -- the acceptor
 
