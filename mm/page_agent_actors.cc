@@ -6,6 +6,13 @@
 
 namespace gpr {
 
+namespace {
+
+// So many pages in a row without losing one, and an instruction must have ended: none needs more.
+constexpr uint32_t most_instruction_pages = 16;
+
+}  // namespace
+
 PageAgent::Core::Actor& PageAgent::Core::thread(Tid tid) {
     const ActorId id = static_cast<uint32_t>(tid);
     Actor& a = actors[id];
@@ -34,9 +41,17 @@ void PageAgent::Core::note_fault(Actor& a, const Fault& fault, Presence presence
     }
     if (known) {
         // It had the page and lost it. A write after a granted read is no such sign.
-        if (known->access >= fault.access || presence == Presence::none) a.escalated = true;
+        if (known->access >= fault.access || presence == Presence::none) {
+            a.escalated = true;
+            a.in_row = 1;
+        }
         known->access = std::max(known->access, fault.access);
     } else {
+        if (presence == Presence::none && ++a.in_row > most_instruction_pages) {
+            end_instruction(a);
+            a.age = ++clock;
+            a.in_row = 1;
+        }
         a.group[a.group_next] = {fault.key, fault.access};
         a.group_next = (a.group_next + 1) % a.group.size();
         a.group_size = std::min<uint32_t>(a.group_size + 1, a.group.size());
@@ -66,7 +81,7 @@ void PageAgent::Core::end_instruction(Actor& a) {
     a.instruction = next_instruction++;
     a.age = 0;
     a.escalated = false;
-    a.group_size = a.group_next = a.new_pages = 0;
+    a.group_size = a.group_next = a.new_pages = a.in_row = 0;
     recheck_deferred = true;
 }
 
@@ -142,6 +157,7 @@ void PageAgent::Core::lose_holds(Busy& b, Presence left) {
     std::erase_if(b.holds, [&](const Hold& h) {
         if (left == Presence::shared && h.access == Access::read) return false;
         Actor* a = find_actor(h.actor);
+        if (a && a->instruction == h.instruction) a->in_row = 0;
         if (a && a->tid == 0 && !a->done) {
             ++a->missing;
             b.waiters.push_back({h.actor, h.access});

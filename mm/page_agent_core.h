@@ -52,6 +52,7 @@ struct PageAgent::Core {
         // fit, so after as many new ones an older one must have finished: the age is renewed.
         std::array<GroupPage, 32> group;
         uint32_t group_size = 0, group_next = 0, new_pages = 0;
+        uint32_t in_row = 0;  // pages that came since one was lost
         // Streaming
         PageKey last_fault;
         uint32_t window = 0;

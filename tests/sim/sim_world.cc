@@ -8,12 +8,13 @@ namespace gpr::sim {
 namespace {
 
 constexpr uint64_t us = 1000;
-// Every instruction must end by then: at worst all others go before, and each of their pages costs
-// a hold, a few ways through the network, and the supervisors' own use. Worlds with devices wait
+// Every instruction must end by then: at worst all others go before, with 16 pages each (a chain of
+// small instructions looks like one large), and each page costs a hold, a few ways through the
+// network, and the supervisors' own use. Worlds with devices wait
 // besides for the directory to try a pinned page again, with a back-off from 10 ms.
 uint64_t longest_us(const Shape& s) {
     const uint64_t page_us = 6 * (s.net_us + s.net_jitter_us) + 500;
-    return (s.threads + 3) * s.most_pages * page_us + (s.devices ? 1'000'000 : 0);
+    return (s.threads + 3) * 16 * page_us + (s.devices ? 1'000'000 : 0);
 }
 
 }  // namespace
