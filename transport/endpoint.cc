@@ -98,9 +98,10 @@ Result<Endpoint> parse_host_port(std::string_view text) {
     Endpoint endpoint;
     std::string_view rest;
     auto malformed = [&](const char* why) {
-        return fail(fmt::format("'{}' is not an address ({}); write HOST:PORT, [V6]:PORT or "
-                                "unix:/PATH",
-                                text, why));
+        return fail(
+            fmt::format("'{}' is not an address ({}); write HOST:PORT, [V6]:PORT or "
+                        "unix:/PATH",
+                        text, why));
     };
     if (text.starts_with('[')) {
         size_t close = text.find(']');
@@ -109,7 +110,8 @@ Result<Endpoint> parse_host_port(std::string_view text) {
         rest = text.substr(close + 1);
     } else {
         size_t colon = text.find(':');
-        if (colon != std::string_view::npos && text.find(':', colon + 1) != std::string_view::npos) {
+        if (colon != std::string_view::npos &&
+            text.find(':', colon + 1) != std::string_view::npos) {
             return malformed("IPv6 addresses need [ ]");
         }
         endpoint.host = text.substr(0, colon);
@@ -131,14 +133,15 @@ Result<Endpoint> parse_host_port(std::string_view text) {
 std::string Endpoint::text() const {
     if (kind == Kind::unix_socket) return "unix:" + path;
     bool v6 = host.find(':') != std::string::npos;
-    std::string address = v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+    std::string address =
+        v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
     return plain ? "tcp://" + address : address;
 }
 
 Result<Endpoint> parse_endpoint(std::string_view text, bool plain_allowed) {
     if (text.starts_with("ssh://")) {
-        return fail(fmt::format("'{}': ssh:// is not supported yet; run 'ssh -L' or give HOST:PORT",
-                                text));
+        return fail(
+            fmt::format("'{}': ssh:// is not supported yet; run 'ssh -L' or give HOST:PORT", text));
     }
     for (std::string_view scheme : {"unix://", "unix:"}) {
         if (!text.starts_with(scheme)) continue;
@@ -156,17 +159,18 @@ Result<Endpoint> parse_endpoint(std::string_view text, bool plain_allowed) {
     if (text.starts_with("tcp://")) {
         std::string_view rest = text.substr(6);
         if (!plain_allowed) {
-            return fail(fmt::format("'{}' is plain TCP, which anyone on the way can read and "
-                                    "change; allow it explicitly, or write '{}' for TLS",
-                                    text, rest));
+            return fail(
+                fmt::format("'{}' is plain TCP, which anyone on the way can read and "
+                            "change; allow it explicitly, or write '{}' for TLS",
+                            text, rest));
         }
         GPR_TRY(Endpoint endpoint, parse_host_port(rest));
         endpoint.plain = true;
         return endpoint;
     }
     if (size_t scheme = text.find("://"); scheme != std::string_view::npos) {
-        return fail(fmt::format("'{}': unknown kind of address '{}'", text,
-                                text.substr(0, scheme + 3)));
+        return fail(
+            fmt::format("'{}': unknown kind of address '{}'", text, text.substr(0, scheme + 3)));
     }
     return parse_host_port(text);
 }
@@ -226,7 +230,7 @@ Result<Listener> Listener::listen_unix(const Endpoint& endpoint) {
     const auto* raw = reinterpret_cast<const sockaddr*>(&address);
     Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket) return fail(errno, "cannot make a socket");
-    struct stat status{};
+    struct stat status {};
     if (::lstat(endpoint.path.c_str(), &status) == 0) {
         if (!S_ISSOCK(status.st_mode)) {
             return fail(EEXIST, fmt::format("cannot listen on {}", endpoint.text()));
@@ -277,7 +281,8 @@ Result<std::vector<Listener>> Listener::listen(const Endpoint& endpoint) {
         where.plain = endpoint.plain;
         listeners.push_back(Listener(std::move(socket), std::move(where)));
     }
-    if (listeners.empty()) return fail(last.code, fmt::format("cannot listen on {}", endpoint.text()));
+    if (listeners.empty())
+        return fail(last.code, fmt::format("cannot listen on {}", endpoint.text()));
     return listeners;
 }
 

@@ -54,7 +54,8 @@ struct FrameLimits {
 };
 inline constexpr FrameLimits handshake_limits{64u << 10, 0};
 
-// One frame to send. Reuse one on a hot path, or make one on the stack: small messages need no heap.
+// One frame to send. Reuse one on a hot path, or make one on the stack: small messages need no
+// heap.
 class FrameBuilder {
 public:
     FrameBuilder();

@@ -34,7 +34,7 @@ private:
     FrameHeader header_{};
     size_t next_offset_ = 0;
     bool first_ = true;
-    size_t raw_part_ = 0;         // where the next piece's raw bytes begin
+    size_t raw_part_ = 0;  // where the next piece's raw bytes begin
     size_t raw_part_offset_ = 0;
     std::array<uint32_t, max_segments + 2> table_{};
     std::vector<iovec> parts_;

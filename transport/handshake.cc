@@ -258,8 +258,8 @@ private:
         const Error& why = done.error().error;
         if (done.error().kind == Kind::refused) return refused_token();
         if (done.error().kind == Kind::not_tls) {
-            return failed(fmt::format("it does not speak TLS 1.3 ({}); is a gpr acceptor there?",
-                                      why.what));
+            return failed(
+                fmt::format("it does not speak TLS 1.3 ({}); is a gpr acceptor there?", why.what));
         }
         if (why.code == ETIMEDOUT) return failed(Error{ETIMEDOUT, "no answer to our greeting"});
         return failed(why);
@@ -337,9 +337,8 @@ private:
 
 }  // namespace
 
-Result<EstablishedInitiator> accept_session(Fd socket, const TokenFile& tokens,
-                                            const Welcome& ours, const AcceptOptions& options,
-                                            Deadline deadline) {
+Result<EstablishedInitiator> accept_session(Fd socket, const TokenFile& tokens, const Welcome& ours,
+                                            const AcceptOptions& options, Deadline deadline) {
     return AcceptorSide(tokens, ours, options, deadline).run(std::move(socket));
 }
 

@@ -61,9 +61,8 @@ struct AcceptOptions {
 };
 
 // Acceptor side, on an accepted socket. TLS is recognised by its first byte.
-Result<EstablishedInitiator> accept_session(Fd socket, const TokenFile& tokens,
-                                            const Welcome& ours, const AcceptOptions& options,
-                                            Deadline deadline);
+Result<EstablishedInitiator> accept_session(Fd socket, const TokenFile& tokens, const Welcome& ours,
+                                            const AcceptOptions& options, Deadline deadline);
 
 // Initiator side: connects, proves, greets.
 Result<EstablishedAcceptor> connect_session(const Endpoint& endpoint, const Token& token,

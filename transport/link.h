@@ -29,7 +29,8 @@ public:
     Link& operator=(const Link&) = delete;
     virtual ~Link() = default;
 
-    // Only session frames arrive here. Set before the loop runs. Both handlers may destroy the link.
+    // Only session frames arrive here. Set before the loop runs. Both handlers may destroy the
+    // link.
     void on_frame(FrameHandler handler) { frame_handler_ = std::move(handler); }
     // Called once, from the loop and never from inside send(): the peer is gone (the reason names
     // it), broke the protocol, said bye, or our own close() is through.
@@ -41,7 +42,8 @@ public:
     // theirs, and urgent passes bulk. After the link is closed it drops silently.
     virtual void send(FrameBuilder& frame, Priority priority) = 0;
 
-    // Several send() between hold() and release() leave in one write. They nest; see LinkBatch.
+    // Several send() between hold() and release() leave in one write. They nest; see LinkBatch,
+    // which must not outlive the link.
     virtual void hold() = 0;
     virtual void release() = 0;
 

@@ -21,9 +21,9 @@ struct Guard {
 struct PointerType {
     enum class Kind { text, data, structure, scalars, structures, pointers, forbidden };
     Kind kind = Kind::forbidden;
-    uint32_t shape = 0;                                       // structure, structures
-    capnp::ElementSize element = capnp::ElementSize::VOID;    // scalars
-    uint32_t element_type = 0;                                // pointers: index into types
+    uint32_t shape = 0;                                     // structure, structures
+    capnp::ElementSize element = capnp::ElementSize::VOID;  // scalars
+    uint32_t element_type = 0;                              // pointers: index into types
 };
 
 struct Rule {
@@ -150,20 +150,16 @@ public:
         using Kind = PointerType::Kind;
         if (from.isNull()) return true;
         switch (type.kind) {
-            case Kind::text:
-                return charge(from.getAs<capnp::Text>().size() / 8 + 1);
-            case Kind::data:
-                return charge(from.getAs<capnp::Data>().size() / 8 + 1);
+            case Kind::text: return charge(from.getAs<capnp::Text>().size() / 8 + 1);
+            case Kind::data: return charge(from.getAs<capnp::Data>().size() / 8 + 1);
             case Kind::structure:
                 return from.isStruct() && structure(from.getAs<capnp::AnyStruct>(), type.shape);
-            case Kind::scalars:
-                return from.isList() && scalars(from.getAs<capnp::AnyList>(), type);
+            case Kind::scalars: return from.isList() && scalars(from.getAs<capnp::AnyList>(), type);
             case Kind::structures:
                 return from.isList() && structures(from.getAs<capnp::AnyList>(), type);
             case Kind::pointers:
                 return from.isList() && pointers(from.getAs<capnp::AnyList>(), type);
-            case Kind::forbidden:
-                return false;
+            case Kind::forbidden: return false;
         }
         return false;
     }

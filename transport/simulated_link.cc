@@ -94,7 +94,12 @@ public:
     void die() {
         ended_ = true;
         auto notice = shared_->clock.now() + shared_->options.death_notice;
-        at_other(notice, [](SimulatedLink& other) { other.end({0, "it has been silent"}); }, true);
+        at_other(
+            notice,
+            [](SimulatedLink& other) {
+                other.end({0, "it has been silent"});
+            },
+            true);
     }
 
 private:
@@ -122,12 +127,11 @@ private:
     // From a dead host nothing arrives any more, except that its death is noticed.
     void at_other(SimulatedClock::Duration when, std::function<void(SimulatedLink&)> work,
                   bool also_dead = false) {
-        shared_->clock.after(
-            when - shared_->clock.now(),
-            [shared = shared_, side = side_, also_dead, work = std::move(work)] {
-                SimulatedLink* other = shared->ends[1 - side];
-                if (other && (also_dead || !shared->dead[side])) work(*other);
-            });
+        shared_->clock.after(when - shared_->clock.now(),
+                             [shared = shared_, side = side_, also_dead, work = std::move(work)] {
+                                 SimulatedLink* other = shared->ends[1 - side];
+                                 if (other && (also_dead || !shared->dead[side])) work(*other);
+                             });
     }
 
     // Behind everything that was sent.

@@ -191,19 +191,14 @@ bool StreamLink::deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive
             // After our own close() what the peer still had under way is of no interest.
             if (frame_handler_ && !closing()) frame_handler_(std::move(frame));
             return !alive.expired() && state_ != State::ended;
-        case wire::Frame::PING:
-            send_pong(message.getPing().getId());
-            return state_ != State::ended;
-        case wire::Frame::PONG:
-            return true;
+        case wire::Frame::PING: send_pong(message.getPing().getId()); return state_ != State::ended;
+        case wire::Frame::PONG: return true;
         case wire::Frame::BYE: {
             std::string why = printable(message.getBye().getReason().cStr());
             end({0, fmt::format("it ended the session: {}", why.empty() ? "no reason" : why)});
             return false;
         }
-        default:
-            end({0, "it broke the protocol: unexpected message"});
-            return false;
+        default: end({0, "it broke the protocol: unexpected message"}); return false;
     }
 }
 

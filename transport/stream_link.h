@@ -74,7 +74,7 @@ private:
     std::vector<iovec> gathered_;
     int holds_ = 0;
     bool was_queued_ = false;
-    bool wants_write_ = false;   // the socket is full
+    bool wants_write_ = false;  // the socket is full
     bool flush_posted_ = false;
     Keepalive keepalive_;
     Loop::TimerId tick_timer_ = 0;

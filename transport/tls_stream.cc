@@ -11,7 +11,7 @@ namespace gpr {
 
 namespace {
 
-constexpr size_t record_bytes = 16u << 10;   // the largest of RFC 8446
+constexpr size_t record_bytes = 16u << 10;    // the largest of RFC 8446
 constexpr int read_buffer_bytes = 256 << 10;  // what one recv may bring
 constexpr const char* cipher_suite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char cipher_id[2] = {0x13, 0x01};
@@ -29,8 +29,8 @@ Failure tls_failure(const char* what) {
 // A pre-shared key is handed to OpenSSL as a made-up session to resume.
 SSL_SESSION* session_from(SSL* ssl, const Token& token) {
     SSL_SESSION* session = SSL_SESSION_new();
-    if (session && SSL_SESSION_set1_master_key(session, token.secret.data(),
-                                               token.secret.size()) == 1 &&
+    if (session &&
+        SSL_SESSION_set1_master_key(session, token.secret.data(), token.secret.size()) == 1 &&
         SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, cipher_id)) == 1 &&
         SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1) {
         return session;
@@ -180,8 +180,8 @@ tl::expected<void, TlsStream::HandshakeFailure> TlsStream::handshake(Deadline de
         }
     }
     if (SSL_session_reused(ssl_.get()) != 1) {
-        return tl::make_unexpected(HandshakeFailure{HandshakeFailure::Kind::refused,
-                                                    {EACCES, "the token was not used"}});
+        return tl::make_unexpected(
+            HandshakeFailure{HandshakeFailure::Kind::refused, {EACCES, "the token was not used"}});
     }
     return {};
 }

@@ -21,9 +21,9 @@ public:
 
     struct HandshakeFailure {
         enum class Kind {
-            refused,     // the peer, or we, did not accept the token
-            not_tls,     // the peer speaks something else
-            network,     // connection lost, time out
+            refused,  // the peer, or we, did not accept the token
+            not_tls,  // the peer speaks something else
+            network,  // connection lost, time out
         };
         Kind kind;
         Error error;
@@ -76,7 +76,7 @@ private:
     std::shared_ptr<std::vector<std::byte>> incoming_;
     size_t incoming_begin_ = 0;
     size_t incoming_end_ = 0;
-    bool socket_drained_ = false;  // the last reception brought all there was
+    bool socket_drained_ = false;      // the last reception brought all there was
     std::vector<std::byte> stage_;     // small parts are joined here into one record
     std::vector<std::byte> outgoing_;  // encrypted, for the socket
     size_t outgoing_sent_ = 0;

@@ -55,9 +55,8 @@ bool decode_secret(std::string_view text, std::array<uint8_t, 32>& secret) {
 
 bool good_id(std::string_view id) {
     return !id.empty() && id.size() <= max_id_chars &&
-           std::all_of(id.begin(), id.end(), [](unsigned char c) {
-               return std::isalnum(c) || c == '.' || c == '-';
-           });
+           std::all_of(id.begin(), id.end(),
+                       [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-'; });
 }
 
 std::string_view trimmed(std::string_view line) {
@@ -88,7 +87,7 @@ std::string Token::expiry_text(int64_t now) const {
     auto count = [](int64_t n, const char* unit) {
         return fmt::format("{} {}{}", n, unit, n == 1 ? "" : "s");
     };
-    std::string text = span >= 86'400 ? count(span / 86'400, "day")
+    std::string text = span >= 86'400  ? count(span / 86'400, "day")
                        : span >= 3'600 ? count(span / 3'600, "hour")
                        : span >= 60    ? count(span / 60, "minute")
                                        : count(span, "second");
@@ -136,7 +135,7 @@ Result<Token> parse_token(std::string_view line) {
 Result<TokenFile> TokenFile::load(const std::string& path) {
     Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!file) return fail(errno, fmt::format("cannot open token file {}", path));
-    struct stat status{};
+    struct stat status {};
     if (::fstat(file.get(), &status) != 0) return fail(errno, fmt::format("cannot stat {}", path));
     if (!S_ISREG(status.st_mode)) return fail(fmt::format("token file {} is not a file", path));
     if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
@@ -169,8 +168,8 @@ Result<TokenFile> TokenFile::parse(std::string_view text, const std::string& nam
         // The line itself may be a damaged secret: never shown.
         if (!token) return fail(fmt::format("{} line {}: {}", name, number, token.error().what));
         if (file.find(token->id)) {
-            return fail(fmt::format("{} line {}: token {} is there twice", name, number,
-                                    token->id));
+            return fail(
+                fmt::format("{} line {}: token {} is there twice", name, number, token->id));
         }
         if (file.tokens_.size() == max_tokens) {
             return fail(fmt::format("{} holds more than {} tokens", name, max_tokens));
@@ -178,8 +177,8 @@ Result<TokenFile> TokenFile::parse(std::string_view text, const std::string& nam
         file.tokens_.push_back(std::move(*token));
     }
     if (file.tokens_.empty()) {
-        return fail(fmt::format("{} holds no token; 'gpr token new' on the acceptor prints one",
-                                name));
+        return fail(
+            fmt::format("{} holds no token; 'gpr token new' on the acceptor prints one", name));
     }
     return file;
 }

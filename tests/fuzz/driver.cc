@@ -21,8 +21,8 @@ size_t below(Random& random, size_t limit) { return limit == 0 ? 0 : random() % 
 
 void change_bytes(Bytes& input, Random& random) {
     size_t at = below(random, input.size());
-    constexpr uint64_t edges[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff,
-                                  UINT64_MAX, 1u << 20, 16u << 20};
+    constexpr uint64_t edges[] = {0,      1,          0x7f,       0x80,       0xff,     0x7fff,
+                                  0xffff, 0x7fffffff, 0xffffffff, UINT64_MAX, 1u << 20, 16u << 20};
     uint64_t value = random() % 2 == 0 ? edges[below(random, std::size(edges))] : random();
     size_t width = size_t{1} << below(random, 4);
     if (random() % 3 == 0) {
@@ -35,9 +35,7 @@ void change_bytes(Bytes& input, Random& random) {
 void mutate(Bytes& input, const std::vector<Bytes>& all, Random& random) {
     auto at = [&] { return static_cast<ptrdiff_t>(below(random, input.size() + 1)); };
     switch (below(random, 10)) {
-        case 0:
-            input.resize(static_cast<size_t>(at()));
-            break;
+        case 0: input.resize(static_cast<size_t>(at())); break;
         case 1: {
             Bytes noise(below(random, 40));
             for (auto& byte : noise) byte = static_cast<uint8_t>(random());

@@ -1,9 +1,9 @@
 // Any bytes, cut anywhere, give frames whose every field can be read, or one error.
 #include <kj/string.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <algorithm>
 
 #include "fuzz.h"
 #include "transport/frame_encoder.h"
@@ -54,7 +54,8 @@ std::vector<Bytes> seeds() {
     all.push_back(encode(frame, Priority::bulk));
 
     frame.restart();
-    frame.message().initChallenge().setNonce(kj::arrayPtr(reinterpret_cast<const kj::byte*>("n"), 1));
+    frame.message().initChallenge().setNonce(
+        kj::arrayPtr(reinterpret_cast<const kj::byte*>("n"), 1));
     all.push_back(encode(frame, Priority::urgent));
 
     frame.restart();

@@ -15,7 +15,8 @@ using Bytes = std::vector<uint8_t>;
 
 std::vector<Bytes> seeds();
 void one_input(std::span<const uint8_t> input);
-// Printed at the end: what the target saw, so that a run that tests nothing is visible. False: fail.
+// Printed at the end: what the target saw, so that a run that tests nothing is visible. False:
+// fail.
 bool summarize(std::string& line);
 
 }  // namespace gpr::fuzz

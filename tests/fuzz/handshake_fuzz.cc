@@ -178,8 +178,8 @@ void one_input(std::span<const uint8_t> input) {
     auto start = steady_clock::now();
     // Far more than the work takes: only a hang can reach it.
     auto deadline = start + std::chrono::seconds(20);
-    auto result = accept_session(std::move(sockets.acceptor), tokens(), Welcome{}, {"x", true},
-                                 deadline);
+    auto result =
+        accept_session(std::move(sockets.acceptor), tokens(), Welcome{}, {"x", true}, deadline);
     if (steady_clock::now() >= deadline) abort();
     if (result) {
         if (!proven) abort();  // nobody gets in without the token

@@ -65,8 +65,8 @@ TEST_CASE("addresses as users write them") {
 }
 
 TEST_CASE("what is not an address is refused by name") {
-    for (std::string text : {"", "h:", "h:x", "h:65536", "h:-1", "::1", "[::1", "[::1]x",
-                             "a b:1", "unix:relative", "unix:", "ftp://h", "tcp://h:1", "ssh://h"}) {
+    for (std::string text : {"", "h:", "h:x", "h:65536", "h:-1", "::1", "[::1", "[::1]x", "a b:1",
+                             "unix:relative", "unix:", "ftp://h", "tcp://h:1", "ssh://h"}) {
         CAPTURE(text);
         auto endpoint = parse_endpoint(text);
         REQUIRE_FALSE(endpoint);

@@ -116,8 +116,8 @@ TEST_CASE("urgent frames may pass between the pieces of a bulk frame") {
     REQUIRE(got.frames.size() == 7);
     for (size_t i = 0; i < 5; ++i) CHECK(got.frames[i].session().getEcho().getId() == 2);
     CHECK(got.frames[5].session().getEcho().getId() == 1);
-    CHECK(std::equal(raw.begin(), raw.end(), got.frames[5].raw().begin(),
-                     got.frames[5].raw().end()));
+    CHECK(
+        std::equal(raw.begin(), raw.end(), got.frames[5].raw().begin(), got.frames[5].raw().end()));
 }
 
 TEST_CASE("a builder can be reused") {
@@ -186,8 +186,7 @@ TEST_CASE("every header field is checked") {
     CHECK(with([](FrameHeader& h) { h.message_words = 0; }) == "frame without a message");
     CHECK(with([](FrameHeader& h) { h.raw_total = 32, h.priority = 0; }) == "urgent frame cut");
     CHECK(with([](FrameHeader& h) { h.raw_bytes = 0; }) == "empty piece");
-    CHECK(with([](FrameHeader& h) { h.raw_offset = 8, h.raw_total = 32; }) ==
-          "piece of no frame");
+    CHECK(with([](FrameHeader& h) { h.raw_offset = 8, h.raw_total = 32; }) == "piece of no frame");
     CHECK(with([](FrameHeader& h) { h.message_words -= 1; }) != "");
     CHECK(with([](FrameHeader&) {}, handshake_limits) == "too many raw bytes");
 }
@@ -255,8 +254,7 @@ TEST_CASE("no mutation of a message gets past the check and throws behind it") {
 TEST_CASE("many pointers to one object are refused") {
     // One segment, so that every pointer is a near one.
     capnp::MallocMessageBuilder message(100'000);
-    auto features =
-        message.initRoot<wire::Frame>().initHello().initHost().initFeatures(4000);
+    auto features = message.initRoot<wire::Frame>().initHello().initHost().initFeatures(4000);
     features.set(0, std::string(60'000, 'z'));
     auto flat = capnp::messageToFlatArray(message);
     FrameHeader header{frame_magic, static_cast<uint32_t>(flat.size()), 0, 0, 0, 0, {}, 0};

@@ -68,8 +68,8 @@ TEST_CASE("a wrong secret and an unknown token are refused, clearly, on both sid
         check_says(initiator_error(wrong), "gpr token new");
         // Without TLS the initiator leaves first: it does not trust this acceptor, either.
         bool tls = wire == Wire::tls_v4 || wire == Wire::tls_v6;
-        check_says(acceptor_error(wrong), tls ? "does not know the secret of token tester"
-                                             : "closed the connection");
+        check_says(acceptor_error(wrong),
+                   tls ? "does not know the secret of token tester" : "closed the connection");
 
         attempt.token = test_token(1, "stranger");
         auto unknown = shake_hands(attempt);
@@ -179,7 +179,7 @@ TEST_CASE("strangers are told apart in the error") {
     check_says(error_for("\x16\x03\x01garbage garbage garbage"), "TLS");
     auto session = echo_frame(1);
     check_says(error_for({reinterpret_cast<const char*>(session.data()), session.size()}),
-              "no claim");
+               "no claim");
 }
 
 TEST_CASE("an initiator recognises what is not an acceptor") {

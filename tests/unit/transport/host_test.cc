@@ -18,8 +18,8 @@ TEST_CASE("this host describes itself") {
     CHECK(host.page_size == static_cast<uint64_t>(::getpagesize()));
     CHECK(host.cpu.count >= 1);
     CHECK_FALSE(host.cpu.vendor.empty());
-    CHECK((host.cpu.xcr0 & 3) == 3);        // x87 and SSE, on every x86-64
-    CHECK(host.cpu.xsave_bytes >= 576);     // legacy area and header
+    CHECK((host.cpu.xcr0 & 3) == 3);     // x87 and SSE, on every x86-64
+    CHECK(host.cpu.xsave_bytes >= 576);  // legacy area and header
     CHECK(host.limits.open_files_hard >= host.limits.open_files_soft);
     CHECK(host.limits.pid_max > 0);
     auto leaf = std::find_if(host.cpu.leaves.begin(), host.cpu.leaves.end(),

@@ -100,8 +100,8 @@ TEST_CASE("bulk of every size arrives whole and in order, both ways at once") {
     for (Wire wire : all_wires) {
         CAPTURE(name_of(wire));
         Ends ends(wire);
-        std::vector<size_t> sizes = {0, 1, 4095, 4096, bulk_piece_bytes, bulk_piece_bytes + 1,
-                                     1u << 20, max_raw_bytes, 3};
+        std::vector<size_t> sizes = {
+            0, 1, 4095, 4096, bulk_piece_bytes, bulk_piece_bytes + 1, 1u << 20, max_raw_bytes, 3};
         std::vector<Bytes> sent;
         for (size_t size : sizes) sent.push_back(pattern(size));
         size_t there = 0;
@@ -202,7 +202,8 @@ TEST_CASE("closing says everything first, then why") {
         send_echo(*ends.initiator, 0, Priority::bulk, data);
         ends.initiator->close("the program ended\x1b[31m");
         send_echo(*ends.initiator, 1, Priority::urgent, data);  // too late: dropped
-        ends.run_until([&] { return !ends.initiator_closed.empty() && !ends.acceptor_closed.empty(); });
+        ends.run_until(
+            [&] { return !ends.initiator_closed.empty() && !ends.acceptor_closed.empty(); });
         CHECK(arrived == data.size());
         CHECK(ends.initiator_closed == "the program ended\x1b[31m");
         CHECK(ends.acceptor_closed ==

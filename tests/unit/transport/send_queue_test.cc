@@ -1,8 +1,9 @@
+#include "transport/send_queue.h"
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include "test_frames.h"
-#include "transport/send_queue.h"
 
 using namespace gpr;
 using namespace gpr::test;

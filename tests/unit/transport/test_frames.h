@@ -62,7 +62,8 @@ Decoded decode(FrameReceiver& receiver, const Bytes& bytes, ChunkSize chunk_size
     size_t given = 0;
     do {
         auto space = receiver.space();
-        size_t n = std::min({space.size(), bytes.size() - given, std::max<size_t>(chunk_size(), 1)});
+        size_t n =
+            std::min({space.size(), bytes.size() - given, std::max<size_t>(chunk_size(), 1)});
         if (n > 0) memcpy(space.data(), bytes.data() + given, n);
         receiver.received(n);
         given += n;

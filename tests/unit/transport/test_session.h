@@ -15,7 +15,8 @@
 namespace gpr::test {
 
 enum class Wire { unix_socket, plain_tcp, tls_v4, tls_v6 };
-inline constexpr Wire all_wires[] = {Wire::unix_socket, Wire::plain_tcp, Wire::tls_v4, Wire::tls_v6};
+inline constexpr Wire all_wires[] = {Wire::unix_socket, Wire::plain_tcp, Wire::tls_v4,
+                                     Wire::tls_v6};
 
 inline std::string name_of(Wire wire) {
     constexpr const char* names[] = {"unix socket", "plain TCP", "TLS on IPv4", "TLS on IPv6"};
@@ -32,12 +33,9 @@ inline Endpoint listen_address(Wire wire) {
         case Wire::unix_socket:
             return *parse_endpoint(
                 fmt::format("unix:/tmp/gpr-session-test-{}-{}", ::getpid(), count++));
-        case Wire::plain_tcp:
-            return *parse_endpoint("tcp://127.0.0.1:0", true);
-        case Wire::tls_v4:
-            return *parse_endpoint("127.0.0.1:0");
-        case Wire::tls_v6:
-            return *parse_endpoint("[::1]:0");
+        case Wire::plain_tcp: return *parse_endpoint("tcp://127.0.0.1:0", true);
+        case Wire::tls_v4: return *parse_endpoint("127.0.0.1:0");
+        case Wire::tls_v6: return *parse_endpoint("[::1]:0");
     }
     return {};
 }

@@ -43,7 +43,8 @@ TEST_CASE("tokens survive their line") {
         Token token;
         token.id = "x" + std::to_string(*rc::gen::arbitrary<uint32_t>());
         for (auto& byte : token.secret) byte = *rc::gen::arbitrary<uint8_t>();
-        if (*rc::gen::arbitrary<bool>()) token.expires_at = *rc::gen::inRange<int64_t>(0, 1LL << 40);
+        if (*rc::gen::arbitrary<bool>())
+            token.expires_at = *rc::gen::inRange<int64_t>(0, 1LL << 40);
         auto back = parse_token(token.line());
         RC_ASSERT(back.has_value());
         RC_ASSERT(*back == token);
@@ -66,9 +67,10 @@ TEST_CASE("new tokens differ and can be told from their line") {
 TEST_CASE("damaged tokens are refused, and their text is not repeated") {
     for (std::string text :
          {std::string(""), std::string("gpr1"), std::string("gpr1__") + (good + 9),
-          std::string("gpr2") + (good + 4), std::string(good).substr(0, 50), std::string(good) + "x",
-          std::string(good) + "_", std::string(good) + "_12x", std::string(good) + "_-5",
-          std::string("gpr1_a b_") + (good + 9), std::string("gpr1_abc_!") + (good + 10),
+          std::string("gpr2") + (good + 4), std::string(good).substr(0, 50),
+          std::string(good) + "x", std::string(good) + "_", std::string(good) + "_12x",
+          std::string(good) + "_-5", std::string("gpr1_a b_") + (good + 9),
+          std::string("gpr1_abc_!") + (good + 10),
           std::string("gpr1_abc_") + std::string(42, 'A') + "B"}) {
         CAPTURE(text);
         auto token = parse_token(text);
@@ -89,7 +91,8 @@ TEST_CASE("age in words") {
 }
 
 TEST_CASE("token files: comments, several tokens, errors with line numbers") {
-    std::string two = "# lab\n\n" + std::string(good) + "\n  gpr1_old_" + std::string(43, 'A') + "_5\n";
+    std::string two =
+        "# lab\n\n" + std::string(good) + "\n  gpr1_old_" + std::string(43, 'A') + "_5\n";
     auto file = TokenFile::parse(two, "F");
     REQUIRE(file);
     CHECK(file->tokens().size() == 2);
