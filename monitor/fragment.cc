@@ -137,7 +137,7 @@ void Fragment::install(Address at, std::span<const std::byte> bytes, bool writab
         }
         if (errno == EAGAIN) continue;
         if (errno != EEXIST) return;  // the range is gone: whoever waited was woken by that
-        wake({at + done, at + done + page_size});
+        settle_present({at + done, at + done + page_size}, writable);
         done += page_size;
     }
 }
@@ -160,12 +160,18 @@ void Fragment::install_zero(Address at, uint64_t pages, bool writable) {
         if (done == 0) {
             if (errno == EAGAIN) continue;
             if (errno != EEXIST) return;
-            wake({at, at + page_size});
+            settle_present({at, at + page_size}, writable);
             done = 1;
         }
         at = at + done * page_size;
         pages -= done;
     }
+}
+
+// The page was there already; it may still be write-protected from an earlier life.
+void Fragment::settle_present(Range page, bool writable) {
+    if (writable) write_enable(page);
+    wake(page);
 }
 
 void Fragment::write_protect(Range range) {

@@ -78,6 +78,8 @@ public:
     AddressSpace space;
 
 private:
+    void settle_present(Range page, bool writable);
+
     Scheduler& scheduler_;
     pid_t pid_;
     pid_t host_pid_;

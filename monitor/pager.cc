@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
+
 namespace gpr {
 
 namespace {
@@ -99,6 +101,9 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
     fault.ahead_limit = static_cast<uint32_t>(
         std::min<uint64_t>((mapping->range.end - at) / page_size - 1, max_run_pages));
     fault.ahead = mapping->file ? std::min(file_ahead, fault.ahead_limit) : 0;
+    spdlog::trace("fault: tid {} {:#x} {} object {:#x} page {} presence {}", tid, at.value,
+                  write ? "write" : "read", fault.key.object, fault.key.index,
+                  static_cast<int>(agent_.presence(fault.key)));
     agent_.on_fault(fault, now());
 }
 
@@ -182,6 +187,10 @@ void Pager::materialise(Fragment& fragment, Mapping& mapping, Address at) {
 }
 
 void Pager::run(const Install& action) {
+    spdlog::trace("install: object {:#x} pages {}+{} presence {} first content {}",
+                  action.run.object, action.run.first, action.run.count,
+                  static_cast<int>(action.presence),
+                  static_cast<int>(action.contents.at(0).kind));
     for (const Piece& p : pieces(action.run)) {
         bool writable = action.presence == Presence::exclusive;
         if (p.mapping->backing == Backing::native_file) {
@@ -221,6 +230,8 @@ void Pager::run(const Install& action) {
 }
 
 void Pager::run(const Unprotect& action) {
+    spdlog::trace("unprotect: object {:#x} pages {}+{}", action.run.object, action.run.first,
+                  action.run.count);
     for (const Piece& p : pieces(action.run)) {
         if (p.mapping->backing == Backing::native_file) continue;
         p.fragment->write_enable({p.address, p.address + p.count * page_size});
@@ -228,7 +239,12 @@ void Pager::run(const Unprotect& action) {
     agent_.on_installed(action.id, now());
 }
 
-void Pager::run(const Take& action) { spawn(take(action)); }
+void Pager::run(const Take& action) {
+    spdlog::trace("take: object {:#x} pages {}+{} had {} leave {}", action.run.object,
+                  action.run.first, action.run.count, static_cast<int>(action.had),
+                  static_cast<int>(action.leave));
+    spawn(take(action));
+}
 
 Task<void> Pager::take(Take action) {
     std::vector<TakeResult> results(action.run.count);
@@ -247,14 +263,15 @@ Task<void> Pager::take(Take action) {
         if (native || action.leave == Presence::shared) {
             if (!native && action.had == Presence::exclusive) p.fragment->write_protect(range);
             got = p.fragment->peek(p.address, p.count);
-            for (uint32_t i = 0; !native && i < p.count; i++) {
+            // A hole stays one, and counts as never touched; only file content is brought in.
+            for (uint32_t i = 0; !native && p.mapping->content && i < p.count; i++) {
                 if (got.results[i] != 0) continue;
                 Address at = p.address + i * page_size;
                 materialise(*p.fragment, *p.mapping, at);
                 p.fragment->write_protect({at, at + page_size});
-                if (p.mapping->content) {
+                if (p.fragment->memory().read_exact(at, got.bytes.data() + i * page_size,
+                                                    page_size)) {
                     got.results[i] = 1;
-                    p.fragment->memory().read(at, got.bytes.data() + i * page_size, page_size);
                 }
             }
         } else {
@@ -298,6 +315,8 @@ void Pager::run(const SendMessage& action) {
 }
 
 void Pager::run(const Wake& action) {
+    spdlog::trace("wake: object {:#x} page {} presence {}", action.key.object, action.key.index,
+                  static_cast<int>(agent_.presence(action.key)));
     for (const Place& p : places(action.key)) {
         Range page{p.address, p.address + page_size};
         if (agent_.presence(action.key) == Presence::exclusive && p.mapping->registered) {

@@ -67,6 +67,7 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
 // The monitor keeps nothing of the program's but stderr, for its own last words.
 void detach_from_program(int keep) {
     setsid();
+    prctl(PR_SET_NAME, "gpr-monitor");
     for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE}) {
         ::signal(signal, SIG_IGN);
     }
@@ -82,6 +83,9 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     if (!options.stats.file.empty()) {
         options.stats.file = std::filesystem::absolute(options.stats.file).string();
     }
+    if (!options.log.file.empty()) {
+        options.log.file = std::filesystem::absolute(options.log.file).string();
+    }
     detach_from_program(channel);
     auto give_up = [&](const std::string& why) {
         complain(why);
@@ -90,6 +94,11 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     };
     auto connected = connect(options, start_local);
     if (!connected) return give_up(connected.error().message());
+    // Not before: an acceptor of our own forks from here and sets up a log for itself.
+    if (!options.log.file.empty()) {
+        auto logging = start_logging(options.log.file, options.log.level);
+        if (!logging) complain(logging.error().message());
+    }
     if (chdir("/") != 0) return give_up("cannot change to /");
     auto loop = Loop::create();
     if (!loop) return give_up(loop.error().message());
