@@ -1,6 +1,10 @@
 #include "transport/handshake.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <openssl/ec.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <thread>
 
@@ -201,9 +205,29 @@ TEST_CASE("an initiator recognises what is not an acceptor") {
 }
 
 TEST_CASE("an acceptor with a certificate but no token is not accepted") {
-    // A man in the middle can only answer with something else than the pre-shared key; our own
-    // server with other tokens is the strictest form of that.
-    Attempt attempt;
-    attempt.tokens = TokenFile{{test_token(7, "other")}};
-    check_says(initiator_error(shake_hands(attempt)), "refused the token");
+    auto sockets = connected(Wire::tls_v4);
+    ::fcntl(sockets.acceptor.get(), F_SETFL, 0);  // OpenSSL's own BIO wants a blocking socket
+    std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_server_method()),
+                                                         SSL_CTX_free);
+    std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+    std::unique_ptr<X509, void (*)(X509*)> certificate(X509_new(), X509_free);
+    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
+    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+    REQUIRE(X509_set_pubkey(certificate.get(), key.get()) == 1);
+    REQUIRE(X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0);
+    REQUIRE(SSL_CTX_use_certificate(context.get(), certificate.get()) == 1);
+    REQUIRE(SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1);
+    auto impostor = std::async(std::launch::async, [&] {
+        std::unique_ptr<SSL, void (*)(SSL*)> ssl(SSL_new(context.get()), SSL_free);
+        SSL_set_fd(ssl.get(), sockets.acceptor.get());
+        int rc = SSL_accept(ssl.get());
+        // Its handshake may look complete to it; the first byte it wants never comes.
+        char byte = 0;
+        return rc == 1 ? SSL_read(ssl.get(), &byte, 1) : rc;
+    });
+    auto result = greet_acceptor(std::move(sockets.initiator), sockets.endpoint, test_token(),
+                                 test_hello(), in_ms(5000));
+    CHECK(impostor.get() <= 0);
+    REQUIRE_FALSE(result);
+    check_says(result.error().message(), "refused the token");
 }
