@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/user.h>
 
 #include <deque>
 #include <memory>
@@ -25,6 +26,9 @@ struct RemoteThread {
     std::unique_ptr<MarshalledCall> call;  // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
     std::vector<std::byte> answer_bytes;
+    std::vector<siginfo_t> answer_signals;  // what interrupted the call at home
+    // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
+    std::unique_ptr<user_regs_struct> borrowed;
     std::unordered_map<int, std::deque<siginfo_t>> signals;  // sent, not delivered yet
     OneShot<WaitStatus>* awaited = nullptr;
     uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end

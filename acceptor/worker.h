@@ -59,6 +59,9 @@ private:
     // As forward, but gives the result to the caller instead of to the thread.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
                            bool reply, const ThreadContext* context = nullptr);
+    Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
+    Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                              uint64_t mask, std::vector<siginfo_t> signals);
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> call_done(Frame frame);
 

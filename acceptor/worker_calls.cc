@@ -56,12 +56,22 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_mremap: co_await move_call(process, n); co_return;
         case SYS_rt_sigaction:
         case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;
+        case SYS_rt_sigsuspend:
+            // Waits here; the shadow waits too, so that home gives the signal to this thread.
+            if (!thread.borrowed) {
+                co_await mirror(process, thread, n);
+            } else {
+                process.notifier->let_it_run(n.id);
+            }
+            co_return;
         case SYS_rt_sigprocmask:
             // Unblocking at home may set a pending signal free: it has to be here before we return.
             if (n.args[1] == 0 || n.args[0] == SIG_BLOCK) {
                 co_await mirror(process, thread, n);
             } else {
                 co_await ask_home(process, thread, n, true);
+                auto signals = std::exchange(thread.answer_signals, {});
+                for (const siginfo_t& info : signals) deliver(thread, info);
                 process.notifier->let_it_run(n.id);
             }
             co_return;
@@ -71,7 +81,56 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
 
 Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n) {
     int64_t result = co_await ask_home(process, thread, n, true);
-    if (result != thread_gone || !thread.stub->dead()) process.notifier->reply_raw(n.id, result);
+    if (result == thread_gone && thread.stub->dead()) co_return;
+    auto signals = std::exchange(thread.answer_signals, {});
+    uint64_t mask = 0;
+    if (!signals.empty() && (result == -EINTR || trace::is_restart(result))) {
+        mask = co_await mask_of_call(process, n);
+    }
+    if (mask == 0) {
+        for (const siginfo_t& info : signals) deliver(thread, info);
+        process.notifier->reply_raw(n.id, result);
+        co_return;
+    }
+    co_await end_under_mask(process, thread, n, mask, signals);
+}
+
+// The address of the signal mask that the call puts in force while it waits; 0: none.
+Task<uint64_t> Worker::mask_of_call(RemoteProcess& process, Notification n) {
+    switch (n.number) {
+        case SYS_ppoll: co_return n.args[3];
+        case SYS_epoll_pwait:
+        case SYS_epoll_pwait2: co_return n.args[4];
+        case SYS_pselect6: {
+            uint64_t pair[2] = {0, 0};  // address and size
+            Address at{n.args[5]};
+            if (n.args[5] == 0) co_return 0;
+            bool read = co_await pager_.read(*process.fragment, at,
+                                             {reinterpret_cast<std::byte*>(pair), sizeof pair});
+            co_return read ? pair[0] : 0;
+        }
+        default: co_return 0;
+    }
+}
+
+// A signal that only the call's own mask let through: its handler must run under that mask and
+// return to the old one. rt_sigsuspend does just that, so the thread is made to call it instead.
+Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                  uint64_t mask, std::vector<siginfo_t> signals) {
+    (void)process;
+    auto context = co_await stop_in_call(thread, n.id);
+    if (!context) co_return;
+    context->regs.orig_rax = ~0UL;
+    context->regs.rax = static_cast<uint64_t>(-EINTR);
+    thread.borrowed = std::make_unique<user_regs_struct>(context->regs);
+    user_regs_struct regs = context->regs;
+    regs.rip -= 2;
+    regs.rax = SYS_rt_sigsuspend;
+    regs.rdi = mask;
+    regs.rsi = 8;
+    trace::set_registers(thread.host_tid, regs);
+    for (const siginfo_t& info : signals) deliver(thread, info);
+    trace::resume(thread.host_tid);
 }
 
 // Done here by the kernel, and at home by the shadow, for the children to come.
@@ -158,7 +217,7 @@ Task<void> Worker::call_done(Frame frame) {
         if (signal.size() != sizeof(siginfo_t)) continue;
         siginfo_t info;
         std::memcpy(&info, signal.begin(), sizeof info);
-        if (info.si_signo >= 1 && info.si_signo <= 64) deliver(*thread, info);
+        if (info.si_signo >= 1 && info.si_signo <= 64) thread->answer_signals.push_back(info);
     }
     thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
     thread->answer->set(done.getResult());

@@ -350,6 +350,8 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     std::memcpy(call.args, args, sizeof args);
     int64_t result = co_await ask_home(process, thread, call, true, &*context);
     if (result == thread_gone) co_return;
+    auto signals = std::exchange(thread.answer_signals, {});
+    for (const siginfo_t& info : signals) deliver(thread, info);
     if (result > 0 && (flags & CLONE_THREAD)) {
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, parent_tid,
                                           child_tid);

@@ -40,6 +40,15 @@ Task<void> Worker::signal_from_home(Frame frame) {
 
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     auto& waiting = thread.signals[signal];
+    if (thread.borrowed && !waiting.empty()) {
+        auto regs = std::move(thread.borrowed);
+        auto now = trace::registers(thread.host_tid);
+        if (now) {  // the call itself is over, its result stays the kernel's
+            now->rdi = regs->rdi;
+            now->rsi = regs->rsi;
+            trace::set_registers(thread.host_tid, *now);
+        }
+    }
     if (!waiting.empty()) {
         // The kernel would not let us send it as it was; here it gets its true origin.
         trace::set_signal_info(thread.host_tid, waiting.front());

@@ -79,6 +79,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     }
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;
+    if (request.getNumber() == SYS_exit_group) process.group_exit = true;
     thread.in_call = wants_reply;
     thread.interruptions.clear();
     co_await stub.run_locked(calls);

@@ -55,11 +55,12 @@ std::string comm_of(pid_t pid) {
     return name;
 }
 
-uint64_t caught_signals_of(pid_t pid) {
+// A line such as "SigCgt:" of /proc/pid/status.
+uint64_t signal_set_of(pid_t pid, std::string_view name) {
     std::ifstream in(fmt::format("/proc/{}/status", pid));
     std::string line;
     while (std::getline(in, line)) {
-        if (line.starts_with("SigCgt:")) return std::stoull(line.substr(7), nullptr, 16);
+        if (line.starts_with(name)) return std::stoull(line.substr(name.size()), nullptr, 16);
     }
     return 0;
 }
@@ -123,7 +124,7 @@ Task<void> HomeSession::split_child(pid_t pid) {
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
     process->state = HomeProcess::State::preparing;
-    process->caught_signals = caught_signals_of(pid);
+    process->caught_signals = signal_set_of(pid, "SigCgt:");
     auto prepared = co_await prepare(*process, *thread);
     if (!prepared) {
         abandon(fmt::format("cannot split process {}: {}", pid, prepared.error().message()));
@@ -350,8 +351,10 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     }
     std::vector<std::pair<int, std::array<uint64_t, 4>>> actions;
     StubThread* stub = fragment.stub_thread(0);
+    // Handlers of a child, and what is ignored: that also outlives an exec.
+    uint64_t not_default = process.caught_signals | signal_set_of(process.pid, "SigIgn:");
     for (int signal = 1; stub && signal <= 64; signal++) {
-        if (!(process.caught_signals >> (signal - 1) & 1)) continue;
+        if (!(not_default >> (signal - 1) & 1)) continue;
         int64_t got = co_await stub->call(SYS_rt_sigaction, static_cast<uint64_t>(signal), 0,
                                           stub->scratch_address().value, 8);
         if (got != 0) continue;

@@ -21,6 +21,7 @@ struct HomeThread {
     std::unique_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
     bool helper = false;               // puncher or executor
     bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
+    bool ending = false;               // past its last instruction
     bool in_call = false;              // the shadow runs a forwarded call
     std::vector<siginfo_t> interruptions;  // signals that came during it
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
@@ -45,6 +46,7 @@ struct HomeProcess {
     uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n
     bool started_remotely = false;
     bool executing = false;  // an exec is under way: threads that end are its doing
+    bool group_exit = false;  // exit_group is under way: all threads end
     bool is_root = false;
 };
 

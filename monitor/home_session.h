@@ -22,6 +22,7 @@ struct SessionStats {
     uint64_t calls_native = 0;    // of threads at an acceptor that its worker saw
     uint64_t calls_fd_owner = 0;
     uint64_t calls_home = 0;
+    uint64_t home_cpu_ns = 0;
     uint64_t remote_cpu_ns = 0;
     PagerStats remote_pages;
 };

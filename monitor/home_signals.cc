@@ -22,16 +22,16 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
     }
     auto info = trace::signal_info(thread.tid);
     if (!info) return;
+    // The call's own restart code travels with the signal; the kernel there decides.
+    auto regs = trace::registers(thread.tid);
+    bool interrupted = regs && static_cast<long>(regs->orig_rax) >= 0 &&
+                       regs->orig_rax != GPR_PARK &&
+                       trace::is_restart(static_cast<long>(regs->rax));
+    if (interrupted) {
+        regs->orig_rax = ~0UL;
+        trace::set_registers(thread.tid, *regs);
+    }
     if (thread.in_call) {
-        // The call's own restart code travels with the signal; the kernel there decides.
-        auto regs = trace::registers(thread.tid);
-        bool interrupted = regs && static_cast<long>(regs->orig_rax) >= 0 &&
-                           regs->orig_rax != GPR_PARK &&
-                           trace::is_restart(static_cast<long>(regs->rax));
-        if (interrupted) {
-            regs->orig_rax = ~0UL;
-            trace::set_registers(thread.tid, *regs);
-        }
         thread.interruptions.push_back(*info);
     } else {
         FrameBuilder frame;

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -16,6 +18,13 @@ namespace gpr {
 namespace {
 constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
 constexpr std::chrono::seconds exit_patience{2};      // until SIGKILL
+uint64_t cpu_time_ns(pid_t pid) {
+    clockid_t clock;
+    timespec t{};
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
 }  // namespace
 
 // The acceptor starts the thread that runs; here its shadow is born, straight into the stub.
@@ -102,16 +111,23 @@ Task<void> HomeSession::end_remotely(HomeProcess& process) {
 // anybody can see that the process has ended.
 Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
     pid_t tid = thread.tid;
-    bool last = tid == process.pid && !process.executing;
-    if (last && process.fragment) {
-        process.state = HomeProcess::State::ending;
-        if (process.started_remotely) co_await end_remotely(process);
-        end_helpers(process);
-    }
-    if (last && process.is_root) {
-        auto status = trace::event_message(tid);
-        int raw = status ? static_cast<int>(*status) : 0;
-        write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
+    thread.ending = true;
+    auto status = trace::event_message(tid);
+    int raw = status ? static_cast<int>(*status) : 0;
+    bool all_end = process.group_exit || WIFSIGNALED(raw);
+    bool others = false;
+    for (auto& [other, t] : process.threads) others = others || !(t->ending || t->helper);
+    bool last = !process.executing && (all_end ? tid == process.pid : !others);
+    if (last) {
+        stats_.home_cpu_ns += cpu_time_ns(process.pid);
+        if (process.fragment) {
+            process.state = HomeProcess::State::ending;
+            if (process.started_remotely) co_await end_remotely(process);
+            end_helpers(process);
+        }
+        if (process.is_root) {
+            write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
+        }
     }
     trace::resume(tid);
 }
@@ -127,7 +143,7 @@ void HomeSession::write_stats(int exit_status) {
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
     report.calls_home = stats_.calls_home;
-    report.home_cpu_s = 0;
+    report.home_cpu_s = static_cast<double>(stats_.home_cpu_ns) / 1e9;
     report.home = pages;
     report.remote = stats_.remote_pages;
     report.remote_cpu_s = static_cast<double>(stats_.remote_cpu_ns) / 1e9;
