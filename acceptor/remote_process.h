@@ -31,6 +31,7 @@ struct RemoteThread {
     std::unique_ptr<user_regs_struct> borrowed;
     std::unordered_map<int, std::deque<siginfo_t>> signals;  // sent, not delivered yet
     OneShot<WaitStatus>* awaited = nullptr;
+    bool held = false;  // stopped by the call it made, until that is done
     uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
 };
 
@@ -47,6 +48,9 @@ struct RemoteProcess {
     pid_t executor_host_tid = 0;
     int alive = 0;
     bool ending = false;
+    bool frozen = false;             // for a fork: no thread may run
+    std::vector<pid_t> stopped;      // host tids that stand still because of it
+    std::unique_ptr<AsyncMutex> forking;
     uint64_t cpu_ns = 0;
 };
 

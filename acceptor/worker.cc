@@ -18,7 +18,7 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId se
                  encode_pages(frame, message);
                  link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
              }),
-      metadata_(loop), next_object_(static_cast<ObjectId>(self) << 27) {
+      metadata_(loop), stopped_(loop), next_object_(static_cast<ObjectId>(self) << 27) {
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
 }
@@ -65,7 +65,14 @@ void Worker::on_wait(pid_t host_tid, WaitStatus status) {
                 trace::resume(host_tid, status.value);
             }
             return;
-        default: trace::resume(host_tid); return;
+        default:
+            if (thread && thread->process->frozen) {
+                thread->process->stopped.push_back(host_tid);
+                stopped_.notify_all();
+                return;
+            }
+            trace::resume(host_tid);
+            return;
     }
 }
 
@@ -95,6 +102,7 @@ void Worker::on_end(pid_t host_tid) {
         thread.stub->on_death();
         pager_.on_thread_gone(thread.tid);
         if (thread.answer) thread.answer->set(thread_gone);
+        stopped_.notify_all();
         auto node = process.threads.extract(thread.tid);
         std::shared_ptr<RemoteThread> dying = std::move(node.mapped());
         Fragment& fragment = *process.fragment;

@@ -49,6 +49,9 @@ private:
     Task<Result<RemoteThread*>> make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
                                             uint64_t parent_tid, uint64_t child_tid);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    // A fork is a snapshot: no other thread may write while the pages go home.
+    Task<void> freeze(RemoteProcess& process, RemoteThread& but);
+    void thaw(RemoteProcess& process);
     Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
@@ -88,6 +91,7 @@ private:
     Fd stub_code_;
     Pager pager_;
     AsyncMutex metadata_;
+    Signal stopped_;  // a thread of a frozen process stands still
     std::unordered_map<pid_t, std::unique_ptr<RemoteProcess>> processes_;  // by pid
     std::unordered_map<pid_t, RemoteThread*> by_host_tid_;
     std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too

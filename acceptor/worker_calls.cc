@@ -189,6 +189,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     thread.answer = std::make_unique<OneShot<int64_t>>(loop_);
     thread.answer_bytes.clear();
     OneShot<int64_t>& answer = *thread.answer;
+    if (process.frozen) stopped_.notify_all();
     link_.send(frame, gpr::Priority::urgent);
     int64_t result = co_await answer;
     thread.answer.reset();

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -344,11 +345,22 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
+    thread.held = true;
+    stopped_.notify_all();
+    bool copies = !(flags & CLONE_VM);
+    AsyncMutex::Guard forking(nullptr);
+    if (copies) {
+        if (!process.forking) process.forking = std::make_unique<AsyncMutex>(loop_);
+        forking = co_await process.forking->lock();
+        co_await freeze(process, thread);
+    }
     Notification call = n;
     call.number = SYS_clone;
     const uint64_t args[6] = {flags, stack, parent_tid, child_tid, tls, 0};
     std::memcpy(call.args, args, sizeof args);
     int64_t result = co_await ask_home(process, thread, call, true, &*context);
+    if (copies) thaw(process);
+    thread.held = false;
     if (result == thread_gone) co_return;
     auto signals = std::exchange(thread.answer_signals, {});
     for (const siginfo_t& info : signals) deliver(thread, info);
@@ -371,6 +383,30 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     context->regs.orig_rax = ~0UL;
     trace::set_registers(thread.host_tid, context->regs);
     trace::resume(thread.host_tid);
+}
+
+Task<void> Worker::freeze(RemoteProcess& process, RemoteThread& but) {
+    process.frozen = true;
+    process.stopped.clear();
+    for (auto& [tid, thread] : process.threads) {
+        if (thread.get() != &but && !thread->held) trace::interrupt(thread->host_tid);
+    }
+    auto stands = [&](const RemoteThread& t) {
+        return &t == &but || t.held || t.answer || t.stub->in_stub() ||
+               std::find(process.stopped.begin(), process.stopped.end(), t.host_tid) !=
+                   process.stopped.end();
+    };
+    for (;;) {
+        bool all = true;
+        for (auto& [tid, thread] : process.threads) all = all && stands(*thread);
+        if (all) co_return;
+        co_await stopped_.wait();
+    }
+}
+
+void Worker::thaw(RemoteProcess& process) {
+    process.frozen = false;
+    for (pid_t host_tid : std::exchange(process.stopped, {})) trace::resume(host_tid);
 }
 
 Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
