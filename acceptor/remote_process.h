@@ -8,6 +8,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/notifier.h"
 #include "monitor/waits.h"
@@ -51,7 +52,7 @@ struct RemoteProcess {
     bool frozen = false;             // for a fork: no thread may run
     std::vector<pid_t> stopped;      // host tids that stand still because of it
     std::unique_ptr<AsyncMutex> forking;
-    uint64_t cpu_ns = 0;
+    CpuTime cpu;
 };
 
 }  // namespace gpr

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,13 +28,6 @@ bool is_kernel_page(const InheritedMapping& m) {
 bool stays(const InheritedMapping& m) {
     return m.name == "[vsyscall]" || (m.range.begin.value >= GPR_RESERVED_BEGIN &&
                                       m.range.end.value <= GPR_RESERVED_END);
-}
-
-uint64_t cpu_time_ns(pid_t host_pid) {
-    clockid_t clock;
-    timespec t{};
-    if (clock_getcpuclockid(host_pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
-    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
 }  // namespace
@@ -224,7 +216,7 @@ Task<void> Worker::end_process(pid_t pid) {
         co_return;
     }
     process->ending = true;
-    process->cpu_ns = cpu_time_ns(process->host_pid);
+    process->cpu = cpu_time_of(process->host_pid);
     kill(process->host_pid, SIGKILL);
     if (process->puncher_host_tid > 0) kill(process->puncher_host_tid, SIGKILL);
 }
@@ -234,7 +226,8 @@ void Worker::bury(RemoteProcess& process) {
     FrameBuilder frame;
     auto gone = frame.session().initProcessGone();
     gone.setPid(process.pid);
-    gone.setCpuNs(process.cpu_ns);
+    gone.setCpuNs(process.cpu.total_ns);
+    gone.setUserNs(process.cpu.user_ns);
     PagerStats pages = pager_.stats();
     gone.setFaults(pages.faults);
     gone.setPagesIn(pages.pages_in);

@@ -219,7 +219,8 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         }
         case wire::SessionMessage::PROCESS_GONE: {
             auto gone = session.getProcessGone();
-            stats_.remote_cpu_ns += gone.getCpuNs();
+            stats_.remote_cpu.total_ns += gone.getCpuNs();
+            stats_.remote_cpu.user_ns += gone.getUserNs();
             stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut()};
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "mm/page_directory.h"
+#include "monitor/cpu_time.h"
 #include "monitor/exec_options.h"
 #include "monitor/home_process.h"
 #include "monitor/pager.h"
@@ -22,8 +23,7 @@ struct SessionStats {
     uint64_t calls_native = 0;    // of threads at an acceptor that its worker saw
     uint64_t calls_fd_owner = 0;
     uint64_t calls_home = 0;
-    uint64_t home_cpu_ns = 0;
-    uint64_t remote_cpu_ns = 0;
+    CpuTime home_cpu, remote_cpu;
     PagerStats remote_pages;
 };
 

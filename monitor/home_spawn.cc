@@ -3,13 +3,13 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstring>
 #include <fstream>
 
+#include "monitor/cpu_time.h"
 #include "monitor/home_session.h"
 #include "monitor/stats_report.h"
 
@@ -18,13 +18,6 @@ namespace gpr {
 namespace {
 constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
 constexpr std::chrono::seconds exit_patience{2};      // until SIGKILL
-uint64_t cpu_time_ns(pid_t pid) {
-    clockid_t clock;
-    timespec t{};
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
-    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
-}
-
 }  // namespace
 
 // The acceptor starts the thread that runs; here its shadow is born, straight into the stub.
@@ -119,7 +112,9 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
     for (auto& [other, t] : process.threads) others = others || !(t->ending || t->helper);
     bool last = !process.executing && (all_end ? tid == process.pid : !others);
     if (last) {
-        stats_.home_cpu_ns += cpu_time_ns(process.pid);
+        CpuTime used = cpu_time_of(process.pid);
+        stats_.home_cpu.total_ns += used.total_ns;
+        stats_.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
             process.state = HomeProcess::State::ending;
             if (process.started_remotely) co_await end_remotely(process);
@@ -143,10 +138,10 @@ void HomeSession::write_stats(int exit_status) {
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
     report.calls_home = stats_.calls_home;
-    report.home_cpu_s = static_cast<double>(stats_.home_cpu_ns) / 1e9;
+    report.home_cpu = stats_.home_cpu;
+    report.remote_cpu = stats_.remote_cpu;
     report.home = pages;
     report.remote = stats_.remote_pages;
-    report.remote_cpu_s = static_cast<double>(stats_.remote_cpu_ns) / 1e9;
     report.bytes_in = link_.stats().bytes_in;
     report.bytes_out = link_.stats().bytes_out;
     report.write(options_.stats.file);

@@ -8,6 +8,10 @@
 
 namespace gpr {
 
+namespace {
+double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+}  // namespace
+
 void StatsReport::write(const std::string& path) const {
     if (path.empty()) {
         std::string table = fmt::format(
@@ -15,13 +19,14 @@ void StatsReport::write(const std::string& path) const {
             "gpr: node      cpu s    faults  pages in pages out\n"
             "gpr: 0     {:9.3f} {:9} {:9} {:9}\n"
             "gpr: 1     {:9.3f} {:9} {:9} {:9}\n",
-            exit_status, wall_s, crossings, calls_home, home_cpu_s, home.faults, home.pages_in,
-            home.pages_out, remote_cpu_s, remote.faults, remote.pages_in, remote.pages_out);
+            exit_status, wall_s, crossings, calls_home, seconds(home_cpu.total_ns), home.faults, home.pages_in,
+            home.pages_out, seconds(remote_cpu.total_ns), remote.faults, remote.pages_in, remote.pages_out);
         [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, table.data(), table.size());
         return;
     }
-    auto node = [](int id, double cpu_s, const PagerStats& p, uint64_t in, uint64_t out) {
-        return nlohmann::json{{"node", id},           {"cpu_s", cpu_s},
+    auto node = [](int id, CpuTime cpu, const PagerStats& p, uint64_t in, uint64_t out) {
+        return nlohmann::json{{"node", id},           {"cpu_s", seconds(cpu.total_ns)},
+                              {"user_s", seconds(cpu.user_ns)},
                               {"faults", p.faults},   {"pages_in", p.pages_in},
                               {"pages_out", p.pages_out}, {"bytes_in", in},
                               {"bytes_out", out}};
@@ -32,8 +37,8 @@ void StatsReport::write(const std::string& path) const {
         {"crossings", crossings},
         {"syscalls",
          {{"native", calls_native}, {"fd_owner", calls_fd_owner}, {"home", calls_home}}},
-        {"nodes", nlohmann::json::array({node(0, home_cpu_s, home, bytes_in, bytes_out),
-                                         node(1, remote_cpu_s, remote, bytes_out, bytes_in)})}};
+        {"nodes", nlohmann::json::array({node(0, home_cpu, home, bytes_in, bytes_out),
+                                         node(1, remote_cpu, remote, bytes_out, bytes_in)})}};
     std::string partial = path + ".partial";
     {
         std::ofstream file(partial);

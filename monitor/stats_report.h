@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "monitor/cpu_time.h"
 #include "monitor/pager.h"
 
 namespace gpr {
@@ -13,7 +14,7 @@ struct StatsReport {
     double wall_s = 0;
     uint64_t crossings = 0;
     uint64_t calls_native = 0, calls_fd_owner = 0, calls_home = 0;
-    double home_cpu_s = 0, remote_cpu_s = 0;
+    CpuTime home_cpu, remote_cpu;
     PagerStats home, remote;
     uint64_t bytes_in = 0, bytes_out = 0;  // of node 0's link
 

@@ -104,6 +104,7 @@ struct ProcessGone {
   pagesOut @4 :UInt64;
   callsHome @5 :UInt64;
   callsNative @6 :UInt64;  # those the worker saw and did there
+  userNs @7 :UInt64;       # the part of cpuNs spent in the program itself
 }
 
 struct Crossing {

@@ -73,8 +73,8 @@ def stats_values(stats: dict) -> dict[str, float]:
         for key, value in node.items():
             if key != "node":
                 values[f"node{node['node']}_{key}"] = value
-    cpu = sum(node["cpu_s"] for node in stats["nodes"])
-    remote = sum(node["cpu_s"] for node in stats["nodes"] if node["node"] != 0)
+    cpu = sum(node["user_s"] for node in stats["nodes"])
+    remote = sum(node["user_s"] for node in stats["nodes"] if node["node"] != 0)
     values["remote_cpu_share"] = remote / cpu if cpu > 0 else 0.0
     return values
 
