@@ -32,6 +32,7 @@ struct RemoteThread {
     std::unique_ptr<user_regs_struct> borrowed;
     std::unordered_map<int, std::deque<siginfo_t>> signals;  // sent, not delivered yet
     OneShot<WaitStatus>* awaited = nullptr;
+    bool restarts_at_home = false;  // the call it was interrupted in last was home's
     bool held = false;  // stopped by the call it made, until that is done
     uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
 };

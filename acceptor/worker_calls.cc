@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include <csignal>
 #include <cstring>
@@ -75,6 +76,23 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 process.notifier->let_it_run(n.id);
             }
             co_return;
+        case SYS_setitimer:
+        case SYS_getitimer:
+            // CPU time is used here, so the timers that count it run here.
+            if (n.args[0] == ITIMER_REAL) {
+                co_await forward(process, thread, n);
+            } else {
+                process.notifier->let_it_run(n.id);
+            }
+            co_return;
+        case SYS_restart_syscall:
+            // The kernel that interrupted the call knows how to go on with it.
+            if (std::exchange(thread.restarts_at_home, false)) {
+                co_await forward(process, thread, n);
+            } else {
+                process.notifier->let_it_run(n.id);
+            }
+            co_return;
         default: co_await forward(process, thread, n); co_return;
     }
 }
@@ -89,6 +107,7 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
     }
     if (mask == 0) {
         for (const siginfo_t& info : signals) deliver(thread, info);
+        thread.restarts_at_home = result == -trace::restart_block;
         process.notifier->reply_raw(n.id, result);
         co_return;
     }
