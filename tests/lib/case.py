@@ -37,6 +37,8 @@ class Case:
     needs: list[str] = dataclasses.field(default_factory=list)  # commands that must be installed
     slow: bool = False  # only with --slow
     as_user: bool = False  # also part of the run as a normal user
+    # Modes in which it is known to differ, and why: counted as skipped, a failure if it passes.
+    known: dict[str, str] = dataclasses.field(default_factory=dict)
     missing: str = ""  # what this machine lacks for the case: it is skipped
     not_built: str = ""  # what the build should have made: it fails
 
@@ -56,7 +58,7 @@ class Case:
 
 _KEYS = {"setup", "stdin", "env", "status", "stdout_ends", "timeout_s", "modes", "library",
          "cpu_bound", "expect", "expect_library", "mask", "ignore_files", "needs", "slow",
-         "as_user"}
+         "as_user", "known"}
 
 
 def case_from_table(suite: str, name: str, command: list[str], table: dict, where: Path) -> Case:
