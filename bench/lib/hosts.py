@@ -1,0 +1,66 @@
+"""Two hosts on one machine: network namespaces, a processor each, a link that may be shaped."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "lib"))
+
+from lane import ACCEPTOR_IP, INITIATOR_IP, Lane, LaneError, die_with_parent  # noqa: E402
+
+INITIATOR, ACCEPTOR = "initiator", "acceptor"
+ADDRESSES = {INITIATOR: INITIATOR_IP, ACCEPTOR: ACCEPTOR_IP}
+TBF_BURST, TBF_LATENCY = "256kb", "50ms"
+
+__all__ = ["ACCEPTOR", "ADDRESSES", "Hosts", "INITIATOR", "LaneError"]
+
+
+class Hosts:
+    """A lane (see tests/lib/lane.py: private, leaves nothing) with processors and shaping."""
+
+    def __init__(self, gpr: Path, shape: str):
+        self.lane = Lane(gpr)
+        self.shape = shape
+        self.processors: dict[str, set[int]] = {}
+        self.all_processors = os.sched_getaffinity(0)
+
+    def __enter__(self) -> "Hosts":
+        self.lane.enter()
+        if not self.lane.two_hosts:
+            raise LaneError("network namespaces need root")
+        if self.shape:
+            for name in ADDRESSES:
+                subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "replace", "dev",
+                                "veth0", "root", "tbf", "rate", self.shape, "burst", TBF_BURST,
+                                "latency", TBF_LATENCY], check=True)
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.lane.close()
+
+    def place(self, pinned: bool) -> None:
+        """Before anything is started on the hosts: a processor each, or all for both."""
+        ordered = sorted(self.all_processors)
+        if pinned:
+            self.processors = {INITIATOR: {ordered[0]}, ACCEPTOR: {ordered[1]}}
+        else:
+            self.processors = {INITIATOR: set(ordered), ACCEPTOR: set(ordered)}
+
+    def start_acceptor(self) -> None:
+        """Also moves one that runs: the sessions it forks inherit its processors."""
+        self.lane.ensure_acceptor()
+        os.sched_setaffinity(self.lane.acceptor_pid, self.processors[ACCEPTOR])
+
+    def command(self, host: str, command: list[str]) -> list[str]:
+        """The command as it is started on that host."""
+        processors = ",".join(str(number) for number in sorted(self.processors[host]))
+        return ["nsenter", f"--net=/run/netns/{host}", "taskset", "-c", processors, *command]
+
+    def gpr_command(self, rule: str, stats: Path, command: list[str]) -> list[str]:
+        gpr = [str(self.lane.gpr), "exec", "--acceptor", self.lane.address, "--token-file",
+               str(self.lane.token_file), "--split", rule, f"--stats={stats}", "--", *command]
+        return self.command(INITIATOR, gpr)
+
+    def start(self, command: list[str], **options) -> subprocess.Popen:
+        return subprocess.Popen(command, preexec_fn=die_with_parent, **options)
