@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/host_match.h"
 #include "syscall/filter.h"
 #include "transport/handshake.h"
 
@@ -94,6 +95,12 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     };
     auto connected = connect(options, start_local);
     if (!connected) return give_up(connected.error().message());
+    auto lacking = lacking_at(connected->peer.host, describe_this_host());
+    if (!lacking.empty()) {
+        return give_up(fmt::format("acceptor {} cannot run what was begun here: it lacks {}; "
+                                   "choose an acceptor with a like CPU",
+                                   connected->peer_name, fmt::join(lacking, ", ")));
+    }
     // Not before: an acceptor of our own forks from here and sets up a log for itself.
     if (!options.log.file.empty()) {
         auto logging = start_logging(options.log.file, options.log.level);

@@ -1,0 +1,84 @@
+#include <doctest/doctest.h>
+
+#include "mm/address_space.h"
+
+namespace gpr {
+namespace {
+
+Mapping mapping(uint64_t first_page, uint64_t pages, ObjectId object, uint64_t object_page = 0) {
+    Mapping m;
+    m.range = {{first_page * page_size}, {(first_page + pages) * page_size}};
+    m.object = object;
+    m.object_page = object_page;
+    return m;
+}
+
+Range pages(uint64_t from, uint64_t to) { return {{from * page_size}, {to * page_size}}; }
+
+TEST_CASE("a hole in the middle leaves two views of one object") {
+    AddressSpace space;
+    space.map(mapping(10, 10, 1));
+    auto gone = space.unmap(pages(13, 15));
+    REQUIRE(gone.size() == 1);
+    CHECK(gone[0].range == pages(13, 15));
+    CHECK(gone[0].object_page == 3);
+    CHECK(space.find({12 * page_size})->key({12 * page_size}) == PageKey{1, 2});
+    CHECK(space.find({13 * page_size}) == nullptr);
+    CHECK(space.find({15 * page_size})->key({15 * page_size}) == PageKey{1, 5});
+    CHECK(space.address_of({1, 2}) == Address{12 * page_size});
+    CHECK(space.address_of({1, 3}) == std::nullopt);
+    CHECK(space.address_of({1, 6}) == Address{16 * page_size});
+}
+
+TEST_CASE("a mapping replaces what was there and says what that was") {
+    AddressSpace space;
+    space.map(mapping(10, 4, 1));
+    space.map(mapping(14, 4, 2));
+    auto gone = space.map(mapping(12, 4, 3));
+    REQUIRE(gone.size() == 2);
+    CHECK(gone[0].range == pages(12, 14));
+    CHECK(gone[1].range == pages(14, 16));
+    CHECK(space.find({12 * page_size})->object == 3);
+    CHECK(space.find({16 * page_size})->key({16 * page_size}) == PageKey{2, 2});
+}
+
+TEST_CASE("moved views keep their pages, growth shows new ones, shrinking cuts") {
+    AddressSpace space;
+    space.map(mapping(10, 4, 1));
+    CHECK(space.move(pages(10, 14), pages(40, 46)).empty());
+    CHECK(space.find({10 * page_size}) == nullptr);
+    CHECK(space.address_of({1, 5}) == Address{45 * page_size});
+    auto cut = space.move(pages(40, 46), pages(40, 42));
+    REQUIRE(cut.size() == 1);
+    CHECK(cut[0].range == pages(42, 46));
+    CHECK(cut[0].object_page == 2);
+    CHECK(space.address_of({1, 1}) == Address{41 * page_size});
+    CHECK(space.address_of({1, 2}) == std::nullopt);
+}
+
+TEST_CASE("gaps are found from the bottom of the window and again after an unmap") {
+    AddressSpace space;
+    Range window = pages(100, 200);
+    space.map(mapping(100, 10, 1));
+    CHECK(space.find_gap(window, 5 * page_size) == Address{110 * page_size});
+    space.map(mapping(110, 85, 2));
+    CHECK(space.find_gap(window, 5 * page_size) == Address{195 * page_size});
+    CHECK(space.find_gap(window, 6 * page_size) == std::nullopt);
+    space.unmap(pages(104, 108));
+    CHECK(space.find_gap(window, 4 * page_size) == Address{104 * page_size});
+    CHECK(space.is_free(pages(104, 108)));
+    CHECK_FALSE(space.is_free(pages(104, 109)));
+}
+
+TEST_CASE("protection splits at the edges") {
+    AddressSpace space;
+    space.map(mapping(10, 10, 1));
+    space.for_each(pages(12, 14), [](Mapping& m) { m.prot = 7; });
+    CHECK(space.find({11 * page_size})->prot == 0);
+    CHECK(space.find({12 * page_size})->prot == 7);
+    CHECK(space.find({14 * page_size})->prot == 0);
+    CHECK(space.all().size() == 3);
+}
+
+}  // namespace
+}  // namespace gpr
