@@ -77,8 +77,9 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         pager_.forget(process.fragment->space);
         process.fragment.reset();
     }
+    forget_other_threads(process);
     thread.stub.reset();
-    thread.remote = thread.in_call = false;
+    thread.remote = thread.in_call = thread.ending = false;
     process.shares_memory_with = nullptr;
     process.state = HomeProcess::State::preparing;
     process.caught_signals = 0;

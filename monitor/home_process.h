@@ -47,6 +47,7 @@ struct HomeProcess {
     bool started_remotely = false;
     bool executing = false;  // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end
+    bool finished = false;    // its last moment has passed, see HomeSession::finish
     bool is_root = false;
 };
 

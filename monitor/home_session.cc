@@ -174,6 +174,25 @@ void HomeSession::on_end(HomeThread& thread) {
     }
 }
 
+// After an exec there is one thread, with the process's id whatever its own was; the others may end
+// without a word.
+void HomeSession::forget_other_threads(HomeProcess& process) {
+    for (auto it = process.threads.begin(); it != process.threads.end();) {
+        HomeThread* other = it->second;
+        if (other->tid == process.pid || other->helper) {
+            ++it;
+            continue;
+        }
+        if (other->stub) other->stub->on_death();
+        pager_.on_thread_gone(other->tid);
+        waits_.remove_handler(other->tid);
+        std::shared_ptr<HomeThread> dying = std::move(threads_[other->tid]);
+        threads_.erase(dying->tid);
+        loop_.after(std::chrono::seconds(1), [dying] {});
+        it = process.threads.erase(it);
+    }
+}
+
 void HomeSession::on_notification(const Notification& n) {
     auto it = threads_.find(n.tid);
     if (it == threads_.end()) {

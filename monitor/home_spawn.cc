@@ -1,6 +1,6 @@
 // Threads and processes begin and end.
 
-#include <sched.h>
+#include <linux/sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,9 +71,23 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     if (!birth.shares_memory) co_await pager_.collect(*fragment, Access::read);
     births_[thread.tid] = std::move(birth);
     // Its stack and registers are set before it runs; until then any stack will do.
-    uint64_t stack = flags & CLONE_VM ? Mailbox::stack_top(thread.stub->slot()).value - 512 : 0;
-    int64_t result = co_await thread.stub->call(SYS_clone, flags & ~uint64_t{CLONE_SETTLS}, stack,
-                                                args[2], args[3], 0);
+    StubThread& stub = *thread.stub;
+    clone_args clone{};
+    clone.flags = flags & ~uint64_t{CSIGNAL | CLONE_SETTLS};
+    clone.exit_signal = flags & CSIGNAL;
+    (flags & CLONE_PIDFD ? clone.pidfd : clone.parent_tid) = args[2];
+    clone.child_tid = args[3];
+    if (flags & CLONE_VM) {
+        clone.stack = Mailbox::slot_address(stub.slot()).value;
+        clone.stack_size = GPR_SLOT_STACK_TOP - 512;
+    }
+    auto lock = co_await stub.lock();
+    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    std::memcpy(scratch, &clone, sizeof clone);
+    std::vector<Call> calls{Call{SYS_clone3, {stub.scratch_address().value, sizeof clone}, 0}};
+    co_await stub.run_locked(calls);
+    lock.release();
+    int64_t result = calls[0].result;
     births_.erase(thread.tid);
     if (result != thread_gone) reply(thread, result);
 }
@@ -110,8 +124,11 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
     bool all_end = process.group_exit || WIFSIGNALED(raw);
     bool others = false;
     for (auto& [other, t] : process.threads) others = others || !(t->ending || t->helper);
-    bool last = !process.executing && (all_end ? tid == process.pid : !others);
+    auto first = process.threads.find(process.pid);
+    bool first_ends = first == process.threads.end() || first->second->ending;
+    bool last = !process.executing && !process.finished && (all_end ? first_ends : !others);
     if (last) {
+        process.finished = true;
         CpuTime used = cpu_time_of(process.pid);
         stats_.home_cpu.total_ns += used.total_ns;
         stats_.home_cpu.user_ns += used.user_ns;
