@@ -105,9 +105,9 @@ void Worker::on_end(pid_t host_tid) {
         stopped_.notify_all();
         auto node = process.threads.extract(thread.tid);
         std::shared_ptr<RemoteThread> dying = std::move(node.mapped());
-        Fragment& fragment = *process.fragment;
-        fragment.remove_stub_thread(*dying->stub);
-        loop_.after(std::chrono::seconds(1), [dying] {});
+        loop_.after(std::chrono::seconds(1), [dying, fragment = process.fragment] {
+            fragment->retire(*dying->stub);
+        });
     } else if (process.fragment && process.fragment->has_helpers()) {
         if (host_tid == process.puncher_host_tid) process.fragment->puncher().on_death();
         if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();

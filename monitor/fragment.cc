@@ -289,6 +289,12 @@ void Fragment::remove_stub_thread(const StubThread& thread) {
     if (thread.slot() < by_slot_.size()) by_slot_[thread.slot()] = nullptr;
 }
 
+void Fragment::retire(const StubThread& thread) {
+    if (&thread.mailbox() != mailbox_.get()) return;  // of an image before an exec
+    if (stub_thread(thread.slot()) == &thread) remove_stub_thread(thread);
+    mailbox_->release(thread.slot());
+}
+
 StubThread* Fragment::stub_thread(Mailbox::SlotIndex slot) {
     return slot < by_slot_.size() ? by_slot_[slot] : nullptr;
 }

@@ -73,6 +73,8 @@ public:
     // Every stub thread of this process by slot, for the listener's PARK notifications.
     void add_stub_thread(StubThread& thread);
     void remove_stub_thread(const StubThread& thread);
+    // The thread is dead and nobody waits for it any more: its slot may be used again.
+    void retire(const StubThread& thread);
     [[nodiscard]] StubThread* stub_thread(Mailbox::SlotIndex slot);
 
     AddressSpace space;

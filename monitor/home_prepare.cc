@@ -86,9 +86,14 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.executing = false;
     if (process.started_remotely) co_await end_remotely(process);
     // The first step only leaves execve, which writes its result into the registers.
-    trace::single_step(thread.tid);
-    WaitStatus status = co_await next_stop(thread);
-    if (status.ended()) co_return;
+    for (int signal = 0;;) {
+        trace::single_step(thread.tid, signal);
+        WaitStatus status = co_await next_stop(thread);
+        if (status.ended()) co_return;
+        bool stepped = status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP;
+        if (stepped) break;
+        signal = status.kind == WaitStatus::Kind::signal_stop ? status.value : 0;
+    }
     auto context = capture_context(thread.tid);
     if (!context) co_return;
     context->regs.orig_rax = ~0UL;

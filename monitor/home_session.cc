@@ -150,10 +150,8 @@ void HomeSession::on_end(HomeThread& thread) {
     pager_.on_thread_gone(tid);
     waits_.remove_handler(tid);
     process.threads.erase(tid);
-    // Coroutines that wait for the stub run once more before the thread's record goes.
-    std::shared_ptr<HomeThread> dying = std::move(threads_[tid]);
+    bury(std::move(threads_[tid]), process);
     threads_.erase(tid);
-    loop_.after(std::chrono::seconds(1), [dying] {});
     bool alone = true;
     for (auto& [other, t] : process.threads) alone = alone && t->helper;
     if (!alone) return;
@@ -174,6 +172,15 @@ void HomeSession::on_end(HomeThread& thread) {
     }
 }
 
+// Coroutines that wait for the thread's stub look once more and leave; then its record and its slot
+// are free.
+void HomeSession::bury(std::unique_ptr<HomeThread> thread, HomeProcess& process) {
+    std::shared_ptr<HomeThread> dead = std::move(thread);
+    loop_.after(std::chrono::seconds(1), [dead, fragment = process.fragment] {
+        if (dead->stub && fragment) fragment->retire(*dead->stub);
+    });
+}
+
 // After an exec there is one thread, with the process's id whatever its own was; the others may end
 // without a word.
 void HomeSession::forget_other_threads(HomeProcess& process) {
@@ -186,9 +193,9 @@ void HomeSession::forget_other_threads(HomeProcess& process) {
         if (other->stub) other->stub->on_death();
         pager_.on_thread_gone(other->tid);
         waits_.remove_handler(other->tid);
-        std::shared_ptr<HomeThread> dying = std::move(threads_[other->tid]);
-        threads_.erase(dying->tid);
-        loop_.after(std::chrono::seconds(1), [dying] {});
+        pid_t tid = other->tid;
+        bury(std::move(threads_[tid]), process);
+        threads_.erase(tid);
         it = process.threads.erase(it);
     }
 }

@@ -45,6 +45,7 @@ private:
     void on_birth(HomeThread& parent, int event);
     void on_end(HomeThread& thread);
     void forget_other_threads(HomeProcess& process);
+    void bury(std::unique_ptr<HomeThread> thread, HomeProcess& process);
     void on_notification(const Notification& n);
     void on_frame(ReceivedFrame&& frame);
     void on_link_closed(const Error& reason);

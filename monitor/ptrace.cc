@@ -43,7 +43,9 @@ Result<unsigned long> event_message(pid_t tid) {
 }
 
 void resume(pid_t tid, int signal) { ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal)); }
-void single_step(pid_t tid) { ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, 0L); }
+void single_step(pid_t tid, int signal) {
+    ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal));
+}
 void interrupt(pid_t tid) { ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L); }
 void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
 

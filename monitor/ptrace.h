@@ -18,7 +18,7 @@ Result<void> set_signal_info(pid_t tid, siginfo_t info);
 Result<unsigned long> event_message(pid_t tid);
 // These fail silently where the thread is gone: its death is reported by a wait.
 void resume(pid_t tid, int signal = 0);
-void single_step(pid_t tid);
+void single_step(pid_t tid, int signal = 0);
 void interrupt(pid_t tid);
 void stay_stopped(pid_t tid);  // in a group-stop, until SIGCONT
 

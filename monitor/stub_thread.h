@@ -47,7 +47,7 @@ public:
     [[nodiscard]] bool working() const { return state_ == State::working; }
     [[nodiscard]] bool dead() const { return state_ == State::dead; }
     [[nodiscard]] Mailbox::SlotIndex slot() const { return slot_; }
-    [[nodiscard]] Mailbox& mailbox() { return mailbox_; }
+    [[nodiscard]] Mailbox& mailbox() const { return mailbox_; }
     [[nodiscard]] Address scratch_address() const {
         return Mailbox::slot_address(slot_) + offsetof(gpr_slot, scratch);
     }
