@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 #include "monitor/cpu_time.h"
@@ -50,6 +51,7 @@ struct RemoteProcess {
     pid_t executor_host_tid = 0;
     int alive = 0;
     bool ending = false;
+    std::string end_reason;          // why it ended, if home did not ask for it
     bool frozen = false;             // for a fork: no thread may run
     std::vector<pid_t> stopped;      // host tids that stand still because of it
     std::unique_ptr<AsyncMutex> forking;

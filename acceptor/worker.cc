@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 #include <poll.h>
 
+#include "base/log.h"
 #include "monitor/page_wire.h"
 #include "syscall/park.h"
 
@@ -57,7 +58,7 @@ void Worker::on_wait(pid_t host_tid, WaitStatus status) {
     }
     switch (status.kind) {
         case WaitStatus::Kind::exited:
-        case WaitStatus::Kind::killed: on_end(host_tid); return;
+        case WaitStatus::Kind::killed: on_end(host_tid, status); return;
         case WaitStatus::Kind::signal_stop:
             if (thread) {
                 on_signal_stop(*thread->process, *thread, status.value);
@@ -89,11 +90,26 @@ void Worker::on_birth(pid_t parent) {
     trace::resume(parent);
 }
 
-void Worker::on_end(pid_t host_tid) {
+// Processes here end when home says so. One that does otherwise has been killed, whole or in part.
+void Worker::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status) {
+    if (process.ending || !process.end_reason.empty()) return;
+    bool helper = host_tid == process.puncher_host_tid;
+    if (host_tid != process.host_pid && !helper) return;
+    if (!helper && status.kind != WaitStatus::Kind::killed) return;
+    process.end_reason = helper ? "lost a helper of gpr"
+                                : fmt::format("was killed by signal {}{}", status.value,
+                                              status.value == SIGKILL ? " (out of memory?)" : "");
+    spdlog::warn("process {}: {}", process.pid, process.end_reason);
+    kill(process.host_pid, SIGKILL);
+    if (process.puncher_host_tid > 0) kill(process.puncher_host_tid, SIGKILL);
+}
+
+void Worker::on_end(pid_t host_tid, WaitStatus status) {
     waits_.remove_handler(host_tid);
     auto owner = owners_.find(host_tid);
     if (owner == owners_.end()) return;
     RemoteProcess& process = *owner->second;
+    note_end(process, host_tid, status);
     owners_.erase(owner);
     auto it = by_host_tid_.find(host_tid);
     if (it != by_host_tid_.end()) {

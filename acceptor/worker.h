@@ -31,7 +31,8 @@ private:
     void on_wait(pid_t host_tid, WaitStatus status);
     void on_link_closed(const Error& reason);
     void on_birth(pid_t parent);
-    void on_end(pid_t host_tid);
+    void on_end(pid_t host_tid, WaitStatus status);
+    void note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status);
     void watch(RemoteThread& thread);
     Task<WaitStatus> next_stop(RemoteThread& thread);
     RemoteProcess* find_process(pid_t pid);

@@ -234,6 +234,7 @@ void Worker::bury(RemoteProcess& process) {
     gone.setPagesOut(pages.pages_out);
     gone.setCallsHome(calls_home_);
     gone.setCallsNative(calls_native_);
+    gone.setReason(process.end_reason);
     if (process.fragment) {
         pager_.remove_fragment(*process.fragment);
         pager_.forget(process.fragment->space);

@@ -195,6 +195,14 @@ void Fragment::wake(Range range) {
     ioctl(uffd_.get(), UFFDIO_WAKE, &r);
 }
 
+void Fragment::poison(Address at) {
+    uffdio_poison p{};
+    p.range = {at.value, page_size};
+    while (ioctl(uffd_.get(), UFFDIO_POISON, &p) != 0 && errno == EAGAIN) {
+    }
+    write_enable({at, at + page_size});  // one that is there, and only write-protected
+}
+
 Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
     Taken taken;
     taken.bytes.resize(pages * page_size);

@@ -47,6 +47,9 @@ public:
     void write_protect(Range range);
     void write_enable(Range range);  // and wakes
     void wake(Range range);
+    // Whoever touches the page dies of SIGBUS, or its system call fails with EFAULT: for a process
+    // that has lost its memory and must not go on with zeros. Wakes who waits.
+    void poison(Address at);
     // Removes pages from [at, at + pages) and gives their bytes: data[i] is empty for a page that
     // was not there. -EBUSY in `errors` for one that is pinned.
     struct Taken {
@@ -78,6 +81,7 @@ public:
     [[nodiscard]] StubThread* stub_thread(Mailbox::SlotIndex slot);
 
     AddressSpace space;
+    bool lost = false;  // its memory cannot be had any more: see poison()
 
 private:
     void settle_present(Range page, bool writable);

@@ -35,26 +35,6 @@ bool is_ours(const MapsEntry& e) {
     return e.range.begin.value >= GPR_RESERVED_BEGIN && e.range.end.value <= GPR_RESERVED_END;
 }
 
-// A `syscall` instruction in the image: the vdso always has one, for the clocks it cannot serve.
-Result<Address> find_syscall(const std::vector<MapsEntry>& maps, const RemoteMemory& memory) {
-    for (const MapsEntry& e : maps) {
-        if (e.name != "[vdso]") continue;
-        std::vector<unsigned char> text(e.range.size());
-        size_t got = memory.read(e.range.begin, text.data(), text.size());
-        for (size_t i = 0; i + 1 < got; i++) {
-            if (text[i] == 0x0f && text[i + 1] == 0x05) return e.range.begin + i;
-        }
-    }
-    return fail("the program has no vdso to make system calls from (vdso=0 on the kernel command line?)");
-}
-
-std::string comm_of(pid_t pid) {
-    std::ifstream in(fmt::format("/proc/{}/comm", pid));
-    std::string name;
-    std::getline(in, name);
-    return name;
-}
-
 // A line such as "SigCgt:" of /proc/pid/status.
 uint64_t signal_set_of(pid_t pid, std::string_view name) {
     std::ifstream in(fmt::format("/proc/{}/status", pid));
@@ -100,8 +80,10 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     context->regs.eflags &= ~0x100UL;  // the step
     auto prepared = co_await prepare(process, thread);
     if (!prepared) {
-        abandon(fmt::format("cannot split process {}: {}", process.pid,
-                            prepared.error().message()));
+        if (!process.doomed) {
+            abandon(fmt::format("cannot split process {}: {}", process.pid,
+                                prepared.error().message()));
+        }
         co_return;
     }
     for (pid_t helper : helpers) {
@@ -133,7 +115,9 @@ Task<void> HomeSession::split_child(pid_t pid) {
     process->caught_signals = signal_set_of(pid, "SigCgt:");
     auto prepared = co_await prepare(*process, *thread);
     if (!prepared) {
-        abandon(fmt::format("cannot split process {}: {}", pid, prepared.error().message()));
+        if (!process->doomed) {
+            abandon(fmt::format("cannot split process {}: {}", pid, prepared.error().message()));
+        }
         co_return;
     }
     co_await cross(*process, *thread, *context);
@@ -143,6 +127,7 @@ Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, u
                                           uint64_t b, uint64_t c, uint64_t d, uint64_t e,
                                           uint64_t f) {
     pid_t tid = thread.tid;
+    if (thread.process->doomed) co_return fail("the program is being ended");
     auto regs = trace::registers(tid);
     if (!regs) co_return tl::make_unexpected(regs.error());
     regs->rax = number, regs->orig_rax = ~0UL;
@@ -172,7 +157,7 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
     if (!memory) co_return tl::make_unexpected(memory.error());
     auto maps = read_maps(process.pid);
     if (!maps) co_return tl::make_unexpected(maps.error());
-    auto instruction = find_syscall(*maps, *memory);
+    auto instruction = find_syscall_instruction(*maps, *memory);
     if (!instruction) co_return tl::make_unexpected(instruction.error());
     process.syscall_instruction = *instruction;
     auto mailbox = Mailbox::create();
@@ -253,7 +238,14 @@ Task<Result<void>> HomeSession::open_uffd(HomeProcess& process, HomeThread& thre
     if (!uffd) co_return fail(errno, "cannot take over the program's userfaultfd");
     auto adopted = process.fragment->adopt_uffd(std::move(uffd));
     if (!adopted) co_return adopted;
-    co_return co_await process.fragment->start_helpers(stub, static_cast<int>(number), 0, 0, false);
+    auto helped =
+        co_await process.fragment->start_helpers(stub, static_cast<int>(number), 0, 0, false);
+    if (!helped) co_return helped;
+    // Should the monitor be killed, no call of the program may fail with ENOSYS before it ends.
+    bool held = co_await process.fragment->puncher().take_fd(notifier_->fd(),
+                                                             static_cast<int>(number) + 1);
+    if (!held) co_return fail("cannot give the puncher the seccomp listener");
+    co_return helped;
 }
 
 Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& thread) {
@@ -334,7 +326,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     FrameBuilder frame;
     auto start = frame.session().initProcessStart();
     start.setPid(process.pid);
-    start.setName(comm_of(process.pid));
+    start.setName(command_name(process.pid));
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {

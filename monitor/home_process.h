@@ -48,6 +48,7 @@ struct HomeProcess {
     bool executing = false;  // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end
     bool finished = false;    // its last moment has passed, see HomeSession::finish
+    bool doomed = false;  // it is being made to end with status 125
     bool is_root = false;
 };
 

@@ -70,6 +70,10 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     auto it = threads_.find(tid);
     if (it == threads_.end()) return;
     HomeThread& thread = *it->second;
+    if (thread.process->doomed && !thread.helper && !status.ended()) {
+        on_doomed_stop(thread, status);
+        return;
+    }
     if (thread.awaited) {
         // Whoever drives this thread wants to know; a death is everybody's business.
         std::exchange(thread.awaited, nullptr)->set(status);
@@ -119,7 +123,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.caught_signals = parents.caught_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
-        if (planned) {
+        if (planned && !parents.doomed) {
             ThreadContext context = std::move(birth->second.context);
             births_.erase(birth);
             spawn([](HomeSession& self, HomeThread& t, ThreadContext c) -> Task<void> {
@@ -130,7 +134,9 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
             }(*this, first, std::move(context)));
         }
         watch(first);
-        if (!child.shares_memory_with) {
+        if (parents.doomed) {
+            doom(child);
+        } else if (!child.shares_memory_with) {
             loop_.after(std::chrono::milliseconds(30), [this, tid] { spawn(split_child(tid)); });
         }
     }
@@ -145,6 +151,7 @@ void HomeSession::on_end(HomeThread& thread) {
         if (process.fragment->has_helpers()) {
             if (tid == process.fragment->puncher_tid()) process.fragment->puncher().on_death();
             if (tid == process.fragment->executor_tid()) process.fragment->executor().on_death();
+            on_helper_end(process, tid);
         }
     }
     pager_.on_thread_gone(tid);
@@ -155,6 +162,7 @@ void HomeSession::on_end(HomeThread& thread) {
     bool alone = true;
     for (auto& [other, t] : process.threads) alone = alone && t->helper;
     if (!alone) return;
+    process.state = HomeProcess::State::ending;
     end_helpers(process);
     if (!process.threads.empty()) return;
     if (process.fragment) {
@@ -251,7 +259,11 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();
             auto it = ending_.find(gone.getPid());
-            if (it != ending_.end()) it->second->set(true);
+            if (it != ending_.end()) {
+                it->second->set(true);
+            } else {
+                on_remote_end(gone.getPid(), gone.getReason());
+            }
             return;
         }
         case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
@@ -279,7 +291,7 @@ void HomeSession::on_link_closed(const Error& reason) {
     if (processes_.empty()) {
         loop_.stop();
     } else {
-        abandon(fmt::format("lost the acceptor: {}", reason.message()));
+        abandon(reason.message());
     }
 }
 

@@ -80,9 +80,19 @@ private:
     Task<void> finish(HomeProcess& process, HomeThread& thread);
     Task<void> end_remotely(HomeProcess& process);
     void end_helpers(HomeProcess& process);
-    void abandon(const std::string& why);
-    void force_exit(HomeThread& thread);
     void write_stats(int exit_status);
+
+    // --- when things break (home_failure.cc) ---
+    // gpr cannot go on: every process of the session ends with status 125, the user is told why.
+    void abandon(const std::string& why);
+    // The same for one process.
+    void give_up(HomeProcess& process, const std::string& why);
+    void doom(HomeProcess& process);
+    void press(HomeThread& thread);
+    void on_doomed_stop(HomeThread& thread, WaitStatus status);
+    void exit_here(HomeThread& thread);
+    void on_remote_end(pid_t pid, const std::string& reason);
+    void on_helper_end(HomeProcess& process, pid_t tid);
 
     // --- memory (home_memory.cc) ---
     Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);

@@ -17,7 +17,6 @@ namespace gpr {
 
 namespace {
 constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
-constexpr std::chrono::seconds exit_patience{2};      // until SIGKILL
 }  // namespace
 
 // The acceptor starts the thread that runs; here its shadow is born, straight into the stub.
@@ -93,9 +92,9 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
 }
 
 void HomeSession::end_helpers(HomeProcess& process) {
-    if (!process.fragment || !process.fragment->has_helpers()) return;
-    kill(process.fragment->puncher_tid(), SIGKILL);
-    kill(process.fragment->executor_tid(), SIGKILL);
+    for (auto& [tid, thread] : process.threads) {
+        if (thread->helper) kill(tid, SIGKILL);
+    }
 }
 
 Task<void> HomeSession::end_remotely(HomeProcess& process) {
@@ -162,55 +161,6 @@ void HomeSession::write_stats(int exit_status) {
     report.bytes_in = link_.stats().bytes_in;
     report.bytes_out = link_.stats().bytes_out;
     report.write(options_.stats.file);
-}
-
-// gpr cannot go on: every process of the session ends with status 125, and the user is told why.
-void HomeSession::abandon(const std::string& why) {
-    if (!failure_.empty()) return;
-    failure_ = why;
-    std::string line = "gpr: " + why + "\n";
-    [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, line.data(), line.size());
-    std::vector<HomeThread*> victims;
-    for (auto& [pid, process] : processes_) {
-        process->started_remotely = false;
-        if (process->state == HomeProcess::State::native) {
-            kill(pid, SIGKILL);
-            continue;
-        }
-        for (auto& [tid, thread] : process->threads) {
-            if (!thread->helper) {
-                victims.push_back(thread);
-                break;
-            }
-        }
-    }
-    for (HomeThread* thread : victims) force_exit(*thread);
-    loop_.after(exit_patience, [this] {
-        for (auto& [pid, process] : processes_) kill(pid, SIGKILL);
-    });
-    if (processes_.empty()) loop_.stop();
-}
-
-void HomeSession::force_exit(HomeThread& thread) {
-    spawn([](HomeSession& self, pid_t tid) -> Task<void> {
-        auto it = self.threads_.find(tid);
-        if (it == self.threads_.end()) co_return;
-        HomeThread& victim = *it->second;
-        auto regs = trace::registers(tid);
-        if (!regs) {  // it runs: stop it first
-            trace::interrupt(tid);
-            WaitStatus status = co_await self.next_stop(victim);
-            if (status.ended()) co_return;
-            regs = trace::registers(tid);
-        }
-        if (!regs) co_return;
-        regs->rip = victim.process->syscall_instruction.value;
-        regs->orig_rax = ~0UL;
-        regs->rax = SYS_exit_group;
-        regs->rdi = exit_gpr_failed;
-        trace::set_registers(tid, *regs);
-        trace::resume(tid);
-    }(*this, thread.tid));
 }
 
 }  // namespace gpr

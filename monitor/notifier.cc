@@ -48,11 +48,13 @@ bool Notifier::let_it_run(uint64_t id) const {
     return send(id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
-bool Notifier::reply_with_fd(uint64_t id, int fd) const {
+bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
     seccomp_notif_addfd add{};
     add.id = id;
     add.flags = SECCOMP_ADDFD_FLAG_SEND;
+    if (number != 0) add.flags |= SECCOMP_ADDFD_FLAG_SETFD;
     add.srcfd = static_cast<uint32_t>(fd);
+    add.newfd = static_cast<uint32_t>(number);
     add.newfd_flags = 02000000;  // O_CLOEXEC
     return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0;
 }

@@ -33,8 +33,9 @@ public:
     // The kernel's convention: -4095..-1 is an error.
     bool reply_raw(uint64_t id, int64_t result) const;
     bool let_it_run(uint64_t id) const;
-    // Puts a copy of our fd into the caller's table, close-on-exec; its number is the answer.
-    bool reply_with_fd(uint64_t id, int fd) const;
+    // Puts a copy of our fd into the caller's table, close-on-exec, as `number` or, if that is 0,
+    // as the kernel likes; its number is the answer.
+    bool reply_with_fd(uint64_t id, int fd, int number = 0) const;
     [[nodiscard]] bool still_valid(uint64_t id) const;
 
     // Takes what waits, without blocking.

@@ -68,6 +68,14 @@ void Pager::on_thread_gone(Tid tid) {
     settle();
 }
 
+void Pager::give_up(Fragment& fragment) {
+    fragment.lost = true;
+    // Who waits for a page asks again, and gets what on_fault has for it now.
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (m.registered) fragment.wake(m.range);
+    }
+}
+
 void Pager::read_faults(Fragment& fragment) {
     uffd_msg messages[32];
     for (;;) {
@@ -89,6 +97,10 @@ void Pager::read_faults(Fragment& fragment) {
 }
 
 void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
+    if (fragment.lost) {
+        fragment.poison(at);
+        return;
+    }
     Mapping* mapping = fragment.space.find(at);
     if (!mapping) {
         fragment.wake({at, at + page_size});

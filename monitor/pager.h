@@ -50,6 +50,8 @@ public:
     Task<bool> write(Fragment& fragment, Address to, std::span<const std::byte> bytes);
     // The same for reading.
     Task<bool> read(Fragment& fragment, Address from, std::span<std::byte> bytes);
+    // The process will be ended, and must not see memory that is not what it was.
+    void give_up(Fragment& fragment);
     // Node 0: brings every page of the process that was touched elsewhere to node 0.
     Task<void> collect(Fragment& fragment, Access access);
 

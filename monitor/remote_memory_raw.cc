@@ -63,4 +63,24 @@ Result<std::vector<MapsEntry>> read_maps(pid_t pid) {
     return entries;
 }
 
+std::string command_name(pid_t pid) {
+    std::ifstream in(fmt::format("/proc/{}/comm", pid));
+    std::string name;
+    std::getline(in, name);
+    return name;
+}
+
+Result<Address> find_syscall_instruction(const std::vector<MapsEntry>& maps,
+                                         const RemoteMemory& memory) {
+    for (const MapsEntry& e : maps) {
+        if (e.name != "[vdso]") continue;
+        std::vector<unsigned char> text(e.range.size());
+        size_t got = memory.read(e.range.begin, text.data(), text.size());
+        for (size_t i = 0; i + 1 < got; i++) {
+            if (text[i] == 0x0f && text[i + 1] == 0x05) return e.range.begin + i;
+        }
+    }
+    return fail("the program has no vdso to make system calls from (vdso=0 on the kernel command line?)");
+}
+
 }  // namespace gpr

@@ -47,4 +47,11 @@ struct MapsEntry {
 
 Result<std::vector<MapsEntry>> read_maps(pid_t pid);
 
+// As in /proc/pid/comm; empty if the process is gone.
+std::string command_name(pid_t pid);
+
+// A `syscall` instruction in the image: the vdso always has one, for the clocks it cannot serve.
+Result<Address> find_syscall_instruction(const std::vector<MapsEntry>& maps,
+                                         const RemoteMemory& memory);
+
 }  // namespace gpr

@@ -171,7 +171,14 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     waitpid(middle, &status, 0);
     Word word;
     int value = 0;
-    if (!receive_word(channel[0], word, value) || word != Word::ready) return exit_gpr_failed;
+    auto monitor_says = [&](Word expected) {
+        if (!receive_word(channel[0], word, value)) {
+            complain("the monitor was killed before the program began");
+            return false;
+        }
+        return word == expected;
+    };
+    if (!monitor_says(Word::ready)) return exit_gpr_failed;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 
     std::vector<char*> arguments;
@@ -184,7 +191,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         return exit_gpr_failed;
     }
     send_word(channel[0], Word::ready, *listener);
-    if (!receive_word(channel[0], word, value) || word != Word::go) return exit_gpr_failed;
+    if (!monitor_says(Word::go)) return exit_gpr_failed;
     execve(options.program_path.c_str(), arguments.data(), environ);
     int error = errno;
     complain(fmt::format("cannot execute {}: {}", options.program_path, std::strerror(error)));

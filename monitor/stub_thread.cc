@@ -84,6 +84,20 @@ Task<void> StubThread::run_locked(std::vector<Call>& calls) {
     }
 }
 
+Task<bool> StubThread::take_fd(int fd, int number) {
+    auto guard = co_await mutex_.lock();
+    for (;;) {
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        if (state_ == State::dead) co_return false;
+        // The number is the park's answer; the stub takes what is not 0 for an interruption, and
+        // parks again. So it does after a real one, when there is nothing to answer.
+        bool taken = notifier_->reply_with_fd(notification_, fd, number);
+        if (!taken && notifier_->still_valid(notification_)) co_return false;
+        state_ = State::arriving;
+        if (taken) co_return true;
+    }
+}
+
 Task<bool> StubThread::resume(const ThreadContext& context) {
     auto guard = co_await mutex_.lock();
     while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();

@@ -38,6 +38,9 @@ public:
     [[nodiscard]] auto lock() { return mutex_.lock(); }
     Task<void> run_locked(std::vector<Call>& calls);
 
+    // Puts a copy of our descriptor into the thread's table, as `number`, which is not 0. False: it
+    // died, or may not have such a number.
+    Task<bool> take_fd(int fd, int number);
     // The thread leaves the stub and becomes the program. False: it died.
     Task<bool> resume(const ThreadContext& context);
     // The thread was taken out of the program and pointed at the stub's entry.

@@ -105,6 +105,7 @@ struct ProcessGone {
   callsHome @5 :UInt64;
   callsNative @6 :UInt64;  # those the worker saw and did there
   userNs @7 :UInt64;       # the part of cpuNs spent in the program itself
+  reason @8 :Text;          # why it ended unasked; empty: home wanted it
 }
 
 struct Crossing {
