@@ -21,6 +21,13 @@ def _version(command: list[str]) -> str:
     return done.stdout.splitlines()[0] if done.stdout else "unknown"
 
 
+def _scheduling() -> str:
+    """Of the bench and so of all it starts: on a busy machine it decides what is measured."""
+    if os.sched_getscheduler(0) == os.SCHED_FIFO:
+        return f"FIFO, priority {os.sched_getparam(0).sched_priority}"
+    return f"normal, niceness {os.getpriority(os.PRIO_PROCESS, 0)}"
+
+
 def describe(repository: Path) -> dict[str, str]:
     hypervisor = "yes" if "hypervisor" in _field("/proc/cpuinfo", "flags").split() else "no"
     commit = _version(["git", "-C", str(repository), "describe", "--always", "--dirty"])
@@ -33,7 +40,7 @@ def describe(repository: Path) -> dict[str, str]:
         "gpr": commit,
         "iperf3": _version(["iperf3", "--version"]),
         "OpenSSL": _version(["openssl", "version"]),
-        "niceness": str(os.getpriority(os.PRIO_PROCESS, 0)),
+        "scheduling": _scheduling(),
     }
 
 
