@@ -24,6 +24,8 @@ struct RemoteThread {
     pid_t host_tid = 0;  // for this supervisor
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
+    bool here = false;    // it runs here; else the kernel thread is a shadow, parked in its stub
+    bool masked = false;  // signals are postponed until the program's own mask is back
     uint64_t notification = 0;          // of the forwarded call it waits in; 0: none
     std::unique_ptr<MarshalledCall> call;  // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
@@ -49,6 +51,7 @@ struct RemoteProcess {
     std::vector<pid_t> births;
     pid_t puncher_host_tid = 0;
     pid_t executor_host_tid = 0;
+    pid_t waker_host_tid = 0;
     int alive = 0;
     bool ending = false;
     std::string end_reason;          // why it ended, if home did not ask for it
@@ -56,6 +59,7 @@ struct RemoteProcess {
     std::vector<pid_t> stopped;      // host tids that stand still because of it
     std::unique_ptr<AsyncMutex> forking;
     CpuTime cpu;
+    bool mixed = false;  // program code runs at home as well
 };
 
 }  // namespace gpr

@@ -1,5 +1,6 @@
 #include "acceptor/worker.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <poll.h>
@@ -22,6 +23,9 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId se
       metadata_(loop), stopped_(loop), next_object_(static_cast<ObjectId>(self) << 27) {
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
+    pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
+        spawn(code_fault(fragment.shared_from_this(), at, static_cast<pid_t>(tid)));
+    });
 }
 
 RemoteProcess* Worker::find_process(pid_t pid) {
@@ -116,6 +120,9 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
         RemoteThread& thread = *it->second;
         by_host_tid_.erase(it);
         thread.stub->on_death();
+        if (process.mixed && thread.clear_tid != 0 && !process.ending) {
+            send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
+        }
         pager_.on_thread_gone(thread.tid);
         if (thread.answer) thread.answer->set(thread_gone);
         stopped_.notify_all();
@@ -127,6 +134,7 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
     } else if (process.fragment && process.fragment->has_helpers()) {
         if (host_tid == process.puncher_host_tid) process.fragment->puncher().on_death();
         if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();
+        if (host_tid == process.waker_host_tid) process.fragment->waker()->on_death();
     }
     if (--process.alive == 0) bury(process);
 }
@@ -164,6 +172,9 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::CALL_DONE: spawn(call_done(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: spawn(signal_from_home(frame)); return;
+        case wire::SessionMessage::ACTION: spawn(set_action(frame)); return;
+        case wire::SessionMessage::SHADOW_END: spawn(end_shadow(frame)); return;
+        case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
         case wire::SessionMessage::PAGES: {
             auto message = decode_pages(frame);
             if (!message) {

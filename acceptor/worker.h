@@ -9,6 +9,7 @@
 #include "acceptor/remote_process.h"
 #include "acceptor/sandbox.h"
 #include "acceptor/serve.h"
+#include "monitor/futex_wake.h"
 #include "monitor/pager.h"
 #include "monitor/ptrace.h"
 #include "transport/link.h"
@@ -69,6 +70,16 @@ private:
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> call_done(Frame frame);
 
+    // --- program code on both nodes (worker_code.cc) ---
+    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
+    Task<void> depart(RemoteThread& thread);
+    Task<void> set_action(Frame frame);
+    Task<void> end_shadow(Frame frame);
+    Task<void> on_futex_wake(Frame frame);
+    void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
+    void bounce(pid_t pid, pid_t tid, const siginfo_t& info);
+    bool postpone_signal(RemoteThread& thread, int signal);
+
     // --- memory (worker_memory.cc) ---
     Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> unmap_call(RemoteProcess& process, Notification n);
@@ -76,6 +87,7 @@ private:
     Task<void> advise_call(RemoteProcess& process, Notification n);
     Task<void> move_call(RemoteProcess& process, Notification n);
     Task<void> apply_mapping(Frame frame);
+    Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
     Task<int64_t> map_anonymous(RemoteProcess& process, Mapping mapping);
     void announce_map(RemoteProcess& process, const Mapping& mapping);
 

@@ -49,6 +49,12 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_vfork: co_await clone_call(process, thread, n); co_return;
         case SYS_exit: co_await exit_call(process, thread, n); co_return;
         case SYS_exit_group: co_await ask_home(process, thread, n, false); co_return;
+        case SYS_futex:
+        case 454:  // futex_wake
+            if (auto wake = futex_wake_of(n.number, n.args)) send_futex_wake(process, *wake);
+            calls_native_++;
+            process.notifier->let_it_run(n.id);
+            co_return;
         case SYS_mmap: co_await map_call(process, thread, n); co_return;
         case SYS_munmap: co_await unmap_call(process, n); co_return;
         case SYS_mprotect:

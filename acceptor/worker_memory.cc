@@ -26,6 +26,8 @@ Mapping from_wire(wire::MappingView::Reader view) {
     m.object = view.getObject();
     m.object_page = view.getObjectPage();
     m.born_at_acceptor = view.getBornThere();
+    m.code = static_cast<CodeClass>(view.getCodeClass());
+    m.trapped = m.code == CodeClass::home;
     return m;
 }
 
@@ -292,7 +294,46 @@ Task<void> Worker::apply_mapping(Frame frame) {
         pager_.discard(gone);
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
         for (const Mapping& old : gone) fragment->wake(old.range);
+    } else if (change.isProtect()) {
+        auto p = change.getProtect();
+        Range range{{p.getBegin()}, {p.getEnd()}};
+        int prot = static_cast<int>(p.getProt());
+        fragment->space.for_each(range, [&](Mapping& m) {
+            m.prot = prot;
+            if (prot & PROT_WRITE) m.trapped = false;
+        });
+        co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),
+                                           static_cast<uint64_t>(prot));
+    } else if (change.isDiscard()) {
+        Range range{{change.getDiscard().getBegin()}, {change.getDiscard().getEnd()}};
+        std::vector<Mapping> pieces;
+        fragment->space.for_each(range, [&](Mapping& m) { pieces.push_back(m); });
+        pager_.discard(pieces);
+        co_await fragment->executor().call(SYS_madvise, range.begin.value, range.size(),
+                                           MADV_DONTNEED);
+        fragment->wake(range);
+    } else if (change.isMove()) {
+        co_await apply_move(*fragment, change.getMove());
     }
+}
+
+Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader move) {
+    Range from{{move.getFrom()}, {move.getFrom() + move.getOldSize()}};
+    Range to{{move.getTo()}, {move.getTo() + move.getNewSize()}};
+    int64_t result = co_await fragment.executor().call(
+        SYS_mremap, from.begin.value, from.size(), to.size(),
+        from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED, to.begin.value);
+    if (result < 0 && result >= -4095) {
+        link_.close("the acceptor cannot move memory as home did");
+        co_return;
+    }
+    pager_.discard(fragment.space.move(from, to));
+    fragment.space.for_each(to, [&](Mapping& m) {
+        // Registered in any case: what was there is, what grew is home's to fill.
+        m.registered = static_cast<bool>(fragment.register_range(m.range));
+        fragment.write_protect(m.range);
+    });
+    fragment.wake(from);
 }
 
 }  // namespace gpr

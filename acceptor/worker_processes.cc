@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "acceptor/worker.h"
+#include "base/log.h"
 #include "syscall/filter.h"
 
 namespace gpr {
@@ -87,7 +88,10 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     options.entry = GPR_STUB_CODE;
     options.entry_argument = Mailbox::slot_address(0).value;
     options.stack_top = Mailbox::stack_top(0).value;
-    options.filter = acceptor_filter(FilterOptions{});
+    process.mixed = start.getMixed();
+    FilterOptions filter;
+    filter.notify_futex_wakes = process.mixed;
+    options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());
     auto empty = sandbox_.spawn(process.pid, options);
     if (!empty) co_return tl::make_unexpected(empty.error());
@@ -126,6 +130,11 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         process.puncher_host_tid = process.births[0];
         process.executor_host_tid = process.births[1];
     }
+    if (process.mixed) {
+        auto woken = co_await fragment.start_waker(stub, next_helper_id_--, true);
+        if (!woken) co_return woken;
+        process.waker_host_tid = process.births.back();
+    }
 
     std::vector<Call> calls;
     for (auto view : start.getMappings()) {
@@ -136,6 +145,8 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         m.file = view.getFile();
         m.object = view.getObject();
         m.object_page = view.getObjectPage();
+        m.code = static_cast<CodeClass>(view.getCodeClass());
+        m.trapped = m.code == CodeClass::home;
         calls.push_back({SYS_mmap,
                          {m.range.begin.value, m.range.size(), view.getProt(),
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
@@ -296,6 +307,9 @@ Task<void> Worker::arrive(Frame frame) {
     std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
     context.xstate.assign(frame->raw().begin(), frame->raw().end());
     context.signal_mask = crossing.getSignalMask();
+    thread->here = true;
+    thread->masked = false;
+    spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await stub.resume(context);
 }
 
@@ -367,6 +381,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
             start.regs.orig_rax = ~0UL;
             if (stack != 0) start.regs.rsp = stack;
             if (flags & CLONE_SETTLS) start.regs.fs_base = tls;
+            (*child)->here = true;
             co_await (*child)->stub->resume(start);
         } else {
             link_.close(child.error().message());

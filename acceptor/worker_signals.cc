@@ -32,13 +32,20 @@ Task<void> Worker::signal_from_home(Frame frame) {
     }
     auto delivery = frame->session().getSignal();
     RemoteThread* thread = find_thread(delivery.getPid(), delivery.getTid());
-    if (!thread || delivery.getInfo().size() != sizeof(siginfo_t)) co_return;
+    if (delivery.getInfo().size() != sizeof(siginfo_t)) co_return;
     siginfo_t info;
     std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
+    RemoteProcess* process = find_process(delivery.getPid());
+    if (process && process->mixed && (!thread || !thread->here)) {
+        bounce(delivery.getPid(), delivery.getTid(), info);
+        co_return;
+    }
+    if (!thread) co_return;
     if (info.si_signo >= 1 && info.si_signo <= 64) deliver(*thread, info);
 }
 
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
+    if (process.mixed && postpone_signal(thread, signal)) return;
     auto& waiting = thread.signals[signal];
     if (thread.borrowed && !waiting.empty()) {
         auto regs = std::move(thread.borrowed);

@@ -20,6 +20,13 @@ enum class Backing : uint8_t {
     native_file,  // a file mapping of this node's kernel: always present, never registered
 };
 
+// Where the program's code in a mapping may run.
+enum class CodeClass : uint8_t {
+    neutral,  // wherever the thread is
+    remote,   // at the acceptor only
+    home,     // on node 0 only
+};
+
 struct Mapping {
     Range range;
     int prot = 0;
@@ -28,11 +35,15 @@ struct Mapping {
     ObjectId object = 0;
     uint64_t object_page = 0;  // page of the object at range.begin
     bool born_at_acceptor = false;  // its object's birth node is not node 0
+    CodeClass code = CodeClass::neutral;
     // Node-local:
     Backing backing = Backing::anonymous;
     bool registered = false;             // with this node's userfaultfd
     std::shared_ptr<Fd> content;         // home only: where untouched pages of `file` come from
     uint64_t content_offset = 0;         // bytes, at range.begin
+    // Code that must not run here: its pages are missing, so that fetching an instruction faults.
+    // They are there for a moment only, when somebody reads them as data.
+    bool trapped = false;
 
     [[nodiscard]] PageKey key(Address a) const {
         return {object, object_page + (a.page() - range.begin) / page_size};

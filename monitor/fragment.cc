@@ -111,6 +111,20 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
     co_return Result<void>{};
 }
 
+Task<Result<void>> Fragment::start_waker(StubThread& worker, pid_t id, bool is_thread) {
+    auto slot = mailbox_->allocate();
+    if (!slot) co_return tl::make_unexpected(slot.error());
+    waker_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *slot);
+    uint64_t flags = CLONE_VM;
+    if (is_thread) flags |= CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+    Birth birth{flags, id, 0, 0};
+    auto born = co_await give_birth(worker, *waker_, birth);
+    if (!born) co_return tl::make_unexpected(born.error());
+    waker_tid_ = *born;
+    if (!is_thread) co_await waker_->call(SYS_close_range, 0, ~0U);
+    co_return Result<void>{};
+}
+
 Result<void> Fragment::register_range(Range range) {
     uffdio_register r{};
     r.range = {range.begin.value, range.size()};

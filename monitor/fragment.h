@@ -38,6 +38,10 @@ public:
     Task<Result<void>> start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
                                      pid_t executor_id, bool executor_is_thread);
 
+    // A third helper, where threads of the process live on several nodes: it does their futex
+    // wakes, which may wait for a page. The executor must not, or no mapping could change then.
+    Task<Result<void>> start_waker(StubThread& worker, pid_t id, bool is_thread);
+
     // --- pages: µs each, none of these block ----------------------------------------------------
     // Ranges are whole pages inside one mapping.
     Result<void> register_range(Range range);
@@ -70,6 +74,8 @@ public:
     [[nodiscard]] StubThread& executor() { return *executor_; }
     [[nodiscard]] StubThread& puncher() { return *puncher_; }
     [[nodiscard]] bool has_helpers() const { return executor_ && puncher_; }
+    [[nodiscard]] StubThread* waker() { return waker_.get(); }
+    [[nodiscard]] pid_t waker_tid() const { return waker_tid_; }
     [[nodiscard]] pid_t puncher_tid() const { return puncher_tid_; }
     [[nodiscard]] pid_t executor_tid() const { return executor_tid_; }
 
@@ -95,8 +101,10 @@ private:
     int uffd_number_ = -1;  // in the puncher
     std::unique_ptr<StubThread> puncher_;
     std::unique_ptr<StubThread> executor_;
+    std::unique_ptr<StubThread> waker_;
     pid_t puncher_tid_ = 0;
     pid_t executor_tid_ = 0;
+    pid_t waker_tid_ = 0;
     AsyncMutex scratch_;
     std::vector<StubThread*> by_slot_;
 };

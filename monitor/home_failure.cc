@@ -170,7 +170,8 @@ void HomeSession::on_remote_end(pid_t pid, const std::string& reason) {
 void HomeSession::on_helper_end(HomeProcess& process, pid_t tid) {
     bool needed = process.state == HomeProcess::State::preparing ||
                   process.state == HomeProcess::State::split;
-    bool ours = tid == process.fragment->puncher_tid() || tid == process.fragment->executor_tid();
+    bool ours = tid == process.fragment->puncher_tid() || tid == process.fragment->executor_tid() ||
+                tid == process.fragment->waker_tid();
     if (!needed || !ours || process.executing) return;
     give_up(process, fmt::format("process {} ({}) cannot go on: a helper of gpr in it was killed",
                                  process.pid, command_name(process.pid)));

@@ -29,6 +29,7 @@ void HomeSession::announce(HomeProcess& process, const Mapping& m) {
     view.setObject(m.object);
     view.setObjectPage(m.object_page);
     view.setBornThere(m.born_at_acceptor);
+    view.setCodeClass(static_cast<uint8_t>(m.code));
     link_.send(frame, Priority::urgent);
 }
 

@@ -52,6 +52,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     std::vector<pid_t> helpers;
     if (process.fragment) {
         helpers = {process.fragment->puncher_tid(), process.fragment->executor_tid()};
+        if (pid_t waker = process.fragment->waker_tid()) helpers.push_back(waker);
         end_helpers(process);
         pager_.remove_fragment(*process.fragment);
         pager_.forget(process.fragment->space);
@@ -90,7 +91,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         co_await thread.stub->call(SYS_wait4, static_cast<uint64_t>(helper), 0,
                                    0x40000000 /* __WALL */, 0);
     }
-    co_await cross(process, thread, *context);
+    co_await begin(process, thread, *context);
 }
 
 Task<void> HomeSession::split_child(pid_t pid) {
@@ -120,7 +121,7 @@ Task<void> HomeSession::split_child(pid_t pid) {
         }
         co_return;
     }
-    co_await cross(*process, *thread, *context);
+    co_await begin(*process, *thread, *context);
 }
 
 Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, uint64_t a,
@@ -245,7 +246,8 @@ Task<Result<void>> HomeSession::open_uffd(HomeProcess& process, HomeThread& thre
     bool held = co_await process.fragment->puncher().take_fd(notifier_->fd(),
                                                              static_cast<int>(number) + 1);
     if (!held) co_return fail("cannot give the puncher the seccomp listener");
-    co_return helped;
+    if (!policy_.mixed()) co_return helped;
+    co_return co_await process.fragment->start_waker(stub, 0, false);
 }
 
 Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& thread) {
@@ -265,6 +267,7 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
     }
     maps = read_maps(process.pid);
     if (!maps) co_return tl::make_unexpected(maps.error());
+    process.executable = executable_of(process.pid);
     for (const MapsEntry& e : *maps) {
         if (is_kernel_page(e) || is_ours(e)) continue;
         Mapping m;
@@ -278,6 +281,9 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
             if (!e.shared && (e.prot & PROT_WRITE)) {
                 auto made = co_await make_anonymous(process, m);
                 if (!made) co_return made;
+            } else {
+                auto placed = co_await place_code(process, m, e.name, e.offset);
+                if (!placed) co_return placed;
             }
         }
         if (m.backing == Backing::anonymous && !m.registered) {
@@ -327,6 +333,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     auto start = frame.session().initProcessStart();
     start.setPid(process.pid);
     start.setName(command_name(process.pid));
+    start.setMixed(policy_.mixed());
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {
@@ -338,6 +345,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
         view.setFile(m.file);
         view.setObject(m.object);
         view.setObjectPage(m.object_page);
+        view.setCodeClass(static_cast<uint8_t>(m.code));
     }
     auto maps = read_maps(process.pid);
     if (!maps) co_return tl::make_unexpected(maps.error());
@@ -376,6 +384,16 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     co_return Result<void>{};
 }
 
+Task<void> HomeSession::begin(HomeProcess& process, HomeThread& thread,
+                              const ThreadContext& context) {
+    thread.alt_stack_changed = true;
+    if (policy_.begins_remotely()) {
+        co_await cross(process, thread, context);
+    } else {
+        co_await thread.stub->resume(context);
+    }
+}
+
 Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
                               const ThreadContext& context) {
     FrameBuilder frame;
@@ -386,7 +404,10 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
         {reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     StubThread& stub = *thread.stub;
-    int64_t got = co_await stub.call(SYS_sigaltstack, 0, stub.scratch_address().value);
+    int64_t got = -1;
+    if (std::exchange(thread.alt_stack_changed, false)) {
+        got = co_await stub.call(SYS_sigaltstack, 0, stub.scratch_address().value);
+    }
     if (got == 0) {
         const uint8_t* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
         crossing.setAltStack({stack, sizeof(stack_t)});
@@ -395,6 +416,11 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     thread.remote = true;
     stats_.crossings++;
     link_.send(frame, Priority::urgent);
+    if (std::exchange(thread.masked, false)) {
+        std::memcpy(const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch),
+                    &context.signal_mask, 8);
+        co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, stub.scratch_address().value, 0, 8);
+    }
 }
 
 }  // namespace gpr

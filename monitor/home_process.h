@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,11 @@ struct HomeThread {
     bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
     bool ending = false;               // past its last instruction
     bool in_call = false;              // the shadow runs a forwarded call
+    // In a mixed session:
+    bool alt_stack_changed = true;  // since the acceptor was told
+    bool masked = false;            // the shadow's mask is not the program's: signals are postponed
+    std::unordered_map<int, std::deque<siginfo_t>> postponed;
+    uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID, where the kernel here does it
     std::vector<siginfo_t> interruptions;  // signals that came during it
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
 };
@@ -41,6 +47,7 @@ struct HomeProcess {
     std::shared_ptr<Fragment> fragment;
     std::unordered_map<pid_t, HomeThread*> threads;
     Address syscall_instruction;  // one to inject calls with before the stub is in
+    std::string executable;  // path of the program's own file
     uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n

@@ -10,7 +10,8 @@ namespace gpr {
 
 HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
                          Fd stub_code)
-    : loop_(loop), waits_(waits), link_(link), options_(options), stub_code_(std::move(stub_code)),
+    : loop_(loop), waits_(waits), link_(link), options_(options), policy_(options.rules),
+      stub_code_(std::move(stub_code)),
       pager_(directory_node, loop, &directory_,
              [this](NodeId, bool bulk, const Message& message) {
                  FrameBuilder frame;
@@ -20,6 +21,9 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
       metadata_(loop), remote_changed_(loop) {
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
+    pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
+        spawn(code_fault(fragment.shared_from_this(), at, static_cast<pid_t>(tid)));
+    });
 }
 
 void HomeSession::start(pid_t root, Fd listener) {
@@ -113,6 +117,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
     if (in_same_process || helper) {
         HomeThread& child = add_thread(parents, tid);
         child.helper = helper;
+        if (!helper && policy_.mixed()) note_clear_tid(parent, child);
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -147,10 +152,12 @@ void HomeSession::on_end(HomeThread& thread) {
     pid_t tid = thread.tid;
     HomeProcess& process = *thread.process;
     if (thread.stub) thread.stub->on_death();
+    if (policy_.mixed() && !thread.helper) tell_exit(thread);
     if (process.fragment) {
         if (process.fragment->has_helpers()) {
             if (tid == process.fragment->puncher_tid()) process.fragment->puncher().on_death();
             if (tid == process.fragment->executor_tid()) process.fragment->executor().on_death();
+            if (tid == process.fragment->waker_tid()) process.fragment->waker()->on_death();
             on_helper_end(process, tid);
         }
     }
@@ -217,8 +224,16 @@ void HomeSession::on_notification(const Notification& n) {
     HomeThread& thread = *it->second;
     HomeProcess& process = *thread.process;
     if (n.number != gpr_park_number) {
-        // Children that are not split do as they like; a split process's program is not here.
-        notifier_->let_it_run(n.id);
+        // Children that are not split do as they like; of a split process's program only what
+        // stays at home is here.
+        bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
+                     !thread.helper && !thread.remote;
+        if (local) {
+            pager_.on_progress(n.tid);
+            local_call(process, thread, n);
+        } else {
+            notifier_->let_it_run(n.id);
+        }
         return;
     }
     if (n.instruction_pointer >> 32 != GPR_STUB_HIGH_WORD) {
@@ -266,6 +281,8 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             }
             return;
         }
+        case wire::SessionMessage::CROSSING: spawn(arrive(frame)); return;
+        case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
         case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: on_remote_signal(frame); return;

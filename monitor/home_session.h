@@ -4,15 +4,18 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "mm/page_directory.h"
 #include "monitor/cpu_time.h"
 #include "monitor/exec_options.h"
+#include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
 #include "monitor/pager.h"
 #include "monitor/ptrace.h"
+#include "monitor/split_policy.h"
 #include "syscall/marshal.h"
 #include "transport/link.h"
 
@@ -94,6 +97,34 @@ private:
     void on_remote_end(pid_t pid, const std::string& reason);
     void on_helper_end(HomeProcess& process, pid_t tid);
 
+    // --- program code on both nodes (home_code.cc, home_local_calls.cc, home_exit.cc) ---
+    static std::string executable_of(pid_t pid);
+    Task<Result<void>> place_code(HomeProcess& process, Mapping& mapping, std::string path,
+                                  uint64_t file_offset);
+    Task<Result<void>> trap_code(HomeProcess& process, Mapping& mapping, std::string path,
+                                 uint64_t file_offset);
+    Task<std::optional<ThreadContext>> capture(HomeThread& thread);
+    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
+    Task<void> arrive(Frame frame);
+    Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
+    bool postpone_signal(HomeThread& thread, int signal);
+    void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> note_call(HomeProcess& process, Notification n, int64_t result, std::string path);
+    Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, std::string path);
+    void note_unmapped(HomeProcess& process, Range range);
+    Task<void> note_protect(HomeProcess& process, Notification n);
+    void note_move(HomeProcess& process, const Notification& n, uint64_t to);
+    void note_break(HomeProcess& process, uint64_t end);
+    Task<int64_t> discard_here(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
+    void tell_futex_wake(HomeProcess& process, const Notification& n);
+    void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
+    Task<void> on_futex_wake(Frame frame);
+    void note_clear_tid(HomeThread& parent, HomeThread& child);
+    Task<void> before_exit(HomeThread& thread);
+    void tell_exit(HomeThread& thread);
+
     // --- memory (home_memory.cc) ---
     Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
@@ -112,6 +143,7 @@ private:
     Waits& waits_;
     Link& link_;
     const ExecOptions& options_;
+    SplitPolicy policy_;
     Fd stub_code_;
     PageDirectory directory_;
     Pager pager_;

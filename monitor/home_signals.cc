@@ -13,6 +13,7 @@ constexpr bool in_set(uint64_t set, int signal) { return set >> (signal - 1) & 1
 }  // namespace
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
+    if (postpone_signal(thread, signal)) return;
     HomeProcess& process = *thread.process;
     // Without a handler the kernel here does the right thing to the whole process: it ignores,
     // stops or ends it, and the parent sees the right status.
@@ -78,6 +79,11 @@ void HomeSession::on_remote_signal(Frame frame) {
     siginfo_t info;
     std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
     if (info.si_signo < 1 || info.si_signo > 64) return;
+    if (!delivery.getFatal()) {  // it came there too late, the thread was already leaving
+        thread->postponed[info.si_signo].push_back(info);
+        syscall(SYS_tgkill, thread->process->pid, thread->tid, info.si_signo);
+        return;
+    }
     spawn(die_of(*thread, info.si_signo));
 }
 

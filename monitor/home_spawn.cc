@@ -140,6 +140,7 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
             write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
         }
     }
+    if (!last && policy_.mixed()) co_await before_exit(thread);
     trace::resume(tid);
 }
 

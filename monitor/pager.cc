@@ -106,6 +106,15 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         fragment.wake({at, at + page_size});
         return;
     }
+    if (mapping->trapped && code_fault_) {
+        code_fault_(fragment, at, tid);
+        return;
+    }
+    ask_for(fragment, *mapping, at, write, tid);
+}
+
+void Pager::ask_for(Fragment&, Mapping& m, Address at, bool write, Tid tid) {
+    Mapping* mapping = &m;
     Fault fault;
     fault.key = mapping->key(at);
     fault.access = write ? Access::write : Access::read;
@@ -205,6 +214,10 @@ void Pager::run(const Install& action) {
                   static_cast<int>(action.contents.at(0).kind));
     for (const Piece& p : pieces(action.run)) {
         bool writable = action.presence == Presence::exclusive;
+        if (p.mapping->trapped) {
+            install_trapped(p, action);
+            continue;
+        }
         if (p.mapping->backing == Backing::native_file) {
             for (uint32_t i = 0; i < p.count; i++) {
                 const PageContent& c = action.contents[p.first + i];
@@ -268,6 +281,11 @@ Task<void> Pager::take(Take action) {
         // The mapping may have changed while we waited for another piece.
         p.mapping = p.fragment->space.find(p.address);
         if (!p.mapping) continue;
+        for (uint32_t i = 0; p.mapping->trapped && i < p.count; i++) {
+            results[p.first + i] = take_trapped(*p.mapping, p.address + i * page_size,
+                                                action.leave != Presence::none);
+        }
+        if (p.mapping->trapped) continue;
         ensure_registered(*p.fragment, *p.mapping);
         Range range{p.address, p.address + p.count * page_size};
         Fragment::Taken got;
@@ -331,6 +349,10 @@ void Pager::run(const Wake& action) {
                   static_cast<int>(agent_.presence(action.key)));
     for (const Place& p : places(action.key)) {
         Range page{p.address, p.address + page_size};
+        if (p.mapping->trapped) {
+            show_now(*p.fragment, *p.mapping, p.address);
+            continue;
+        }
         if (agent_.presence(action.key) == Presence::exclusive && p.mapping->registered) {
             p.fragment->write_enable(page);
             materialise(*p.fragment, *p.mapping, p.address);
@@ -364,7 +386,7 @@ Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
         Mapping* m = fragment.space.find(at);
         if (!m) co_return false;
         Address end = std::min(m->range.end, range.end);
-        bool local = m->backing == Backing::native_file;
+        bool local = m->backing == Backing::native_file || (m->trapped && m->content);
         for (Address a = at; a < end && !local;) {
             uint64_t pages = std::min<uint64_t>((end - a) / page_size, max_run_pages);
             PageKey key = m->key(a);
@@ -392,6 +414,7 @@ Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) 
         if (!m) co_return false;
         std::byte probe;
         if (!m->registered || fragment.memory().read(at, &probe, 1) == 1) continue;
+        if (m->trapped && show_now(fragment, *m, at)) continue;
         if (agent_.presence(m->key(at)) == Presence::exclusive) materialise(fragment, *m, at);
     }
     co_return true;
@@ -443,6 +466,7 @@ Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> by
         bytes = bytes.subspan(got);
         Mapping* m = fragment.space.find(from);
         if (!m) co_return false;
+        if (m->trapped && show_now(fragment, *m, from.page())) continue;
         if (agent_.presence(m->key(from)) == Presence::exclusive) {
             materialise(fragment, *m, from.page());
             continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +29,12 @@ public:
     // The fragment must be removed before it dies.
     void add_fragment(Fragment& fragment);
     void remove_fragment(Fragment& fragment);
+
+    // Faults on trapped code go to this handler, which moves the thread, or calls show().
+    using CodeFault = std::function<void(Fragment&, Address at, Tid tid)>;
+    void on_code_fault(CodeFault handler) { code_fault_ = std::move(handler); }
+    // Lets data of a trapped page be read for a moment. Brings the page here if it is not.
+    void show(Fragment& fragment, Address at, Tid tid);
 
     // Metadata: the same calls at every node. The caller maps and unmaps; this keeps the pages.
     void add_object(ObjectId object, NodeId birth);
@@ -59,8 +66,23 @@ public:
     [[nodiscard]] Presence presence(PageKey key) const { return agent_.presence(key); }
 
 private:
+    // The part of a run that is contiguous in one mapping of one fragment.
+    struct Piece {
+        Fragment* fragment;
+        Mapping* mapping;
+        Address address;
+        uint32_t first;  // page of the run
+        uint32_t count;
+    };
+
     void read_faults(Fragment& fragment);
     void on_fault(Fragment& fragment, Address at, bool write, Tid tid);
+    void ask_for(Fragment& fragment, Mapping& mapping, Address at, bool write, Tid tid);
+    // Trapped pages (pager_trapped.cc).
+    bool show_now(Fragment& fragment, Mapping& mapping, Address at);
+    void install_trapped(const Piece& piece, const Install& action);
+    TakeResult take_trapped(Mapping& mapping, Address at, bool keep);
+    Task<void> hide_shown();
     // A page that is ours but was never touched: gives it what it was born with.
     void materialise(Fragment& fragment, Mapping& mapping, Address at);
     // Runs what the core asked for, until it asks for nothing.
@@ -85,14 +107,6 @@ private:
     };
     // Where the page is seen here; nothing if its mapping went away.
     std::vector<Place> places(PageKey key);
-    // The part of a run that is contiguous in one mapping of one fragment.
-    struct Piece {
-        Fragment* fragment;
-        Mapping* mapping;
-        Address address;
-        uint32_t first;  // page of the run
-        uint32_t count;
-    };
     std::vector<Piece> pieces(const PageRun& run);
     Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
 
@@ -110,6 +124,10 @@ private:
     std::unordered_map<uint64_t, OneShot<bool>*> waiting_;
     std::unordered_map<ObjectId, NodeId> births_;
     uint64_t faults_ = 0;
+    CodeFault code_fault_;
+    // Code of the other node that was read here as data; text does not change.
+    std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
+    std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;
 };
 
 }  // namespace gpr

@@ -132,8 +132,10 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     return session.failure().empty() ? 0 : exit_gpr_failed;
 }
 
-Result<int> install_filter() {
-    auto filter = home_filter(FilterOptions{});
+Result<int> install_filter(const SplitPolicy& policy) {
+    FilterOptions filter_options;
+    filter_options.notify_futex_wakes = policy.mixed();
+    auto filter = home_filter(filter_options);
     sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
     auto install = [&] {
         return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
@@ -185,7 +187,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter();
+    auto listener = install_filter(SplitPolicy(options.rules));
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

@@ -52,6 +52,7 @@ struct SessionMessage {
     pages @11 :PageMessage;             # coherence; raw: page content
     futexWake @12 :FutexWake;
     shadowEnd @13 :ThreadId;            # home: this thread is gone
+    action @14 :ActionChange;           # home: the disposition of a signal changed
   }
 }
 
@@ -74,6 +75,7 @@ struct MappingView {
   object @5 :UInt32;
   objectPage @6 :UInt64;
   bornThere @7 :Bool;  # untouched pages belong to the acceptor
+  codeClass @8 :UInt8; # mm/address_space.h: CodeClass
 }
 
 struct ProcessStart {
@@ -83,11 +85,17 @@ struct ProcessStart {
   vdsoBegin @3 :UInt64;  # 0: none; where [vvar] begins and [vdso] ends at home
   vdsoEnd @4 :UInt64;
   actions @5 :List(SignalAction);
+  mixed @6 :Bool;        # program code may run on both nodes: futex wakes are told
 }
 
 struct SignalAction {
   signal @0 :UInt32;
   action @1 :Data;  # struct sigaction as the kernel has it
+}
+
+struct ActionChange {
+  pid @0 :Int32;
+  action @1 :SignalAction;
 }
 
 struct ProcessStarted {
@@ -175,6 +183,7 @@ struct FutexWake {
   address @1 :UInt64;
   count @2 :Int32;
   bitset @3 :UInt32;
+  shared @4 :Bool;   # who waits did not say FUTEX_PRIVATE_FLAG
 }
 
 # mm/page_protocol.h says what these mean. Contents are kinds, one byte a page; the bytes of the

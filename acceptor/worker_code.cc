@@ -1,0 +1,171 @@
+// Threads leave for home where code of the executable is missing, and what else follows from
+// program code running on both nodes.
+
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "acceptor/worker.h"
+#include "base/log.h"
+#include "monitor/fault_origin.h"
+
+#ifndef PTRACE_SETSIGMASK
+#define PTRACE_SETSIGMASK 0x420b
+#endif
+
+namespace gpr {
+
+namespace {
+constexpr std::chrono::microseconds falls_asleep_in{20};
+}
+
+Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
+    for (;;) {
+        RemoteThread* thread = find_thread(fragment->pid(), tid);
+        bool movable = thread && thread->here && thread->process->mixed;
+        FaultOrigin origin = movable ? fault_origin(thread->host_tid) : FaultOrigin{};
+        if (movable && origin.kind == FaultOrigin::Kind::unknown) {
+            OneShot<bool> later(loop_);
+            loop_.after(falls_asleep_in, [&later] { later.set(true); });
+            co_await later;
+            continue;
+        }
+        Mapping* m = fragment->space.find({origin.instruction});
+        bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
+                     may_be_fetch(origin.instruction, at.value, page_size);
+        if (!fetch) {
+            pager_.show(*fragment, at, tid);
+            co_return;
+        }
+        co_await depart(*thread);
+        co_return;
+    }
+}
+
+Task<void> Worker::depart(RemoteThread& thread) {
+    if (thread.awaited) co_return;  // it is being stopped: it will fault again
+    trace::interrupt(thread.host_tid);
+    WaitStatus status = co_await next_stop(thread);
+    if (status.ended()) co_return;
+    if (status.kind != WaitStatus::Kind::trap_stop) {
+        on_wait(thread.host_tid, status);
+        co_return;
+    }
+    auto context = capture_context(thread.host_tid);
+    if (!context) co_return;
+    FrameBuilder frame;
+    auto crossing = frame.session().initCrossing();
+    crossing.setPid(thread.process->pid);
+    crossing.setTid(thread.tid);
+    crossing.setRegisters(
+        {reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
+    crossing.setSignalMask(context->signal_mask);
+    frame.add_raw({context->xstate.data(), context->xstate.size()});
+    spdlog::trace("depart: tid {} at {:#x}", thread.tid, context->regs.rip);
+    thread.here = false;
+    user_regs_struct regs = context->regs;
+    regs.rip = GPR_STUB_CODE;
+    regs.rdi = Mailbox::slot_address(thread.stub->slot()).value;
+    regs.orig_rax = ~0UL;
+    trace::set_registers(thread.host_tid, regs);
+    thread.stub->captured();
+    link_.send(frame, gpr::Priority::urgent);
+    trace::resume(thread.host_tid);
+    pager_.on_thread_gone(thread.tid);
+    // Signals that were on their way to it follow it.
+    for (auto& [signal, infos] : thread.signals) {
+        for (const siginfo_t& info : infos) bounce(thread.process->pid, thread.tid, info);
+    }
+    thread.signals.clear();
+}
+
+// The thread is not here (any more): home knows where it is.
+void Worker::bounce(pid_t pid, pid_t tid, const siginfo_t& info) {
+    FrameBuilder frame;
+    auto delivery = frame.session().initSignal();
+    delivery.setPid(pid);
+    delivery.setTid(tid);
+    delivery.setInfo({reinterpret_cast<const uint8_t*>(&info), sizeof info});
+    link_.send(frame, gpr::Priority::urgent);
+}
+
+// The stub must not run a handler. True: the signal waits, or it came for one who has left.
+bool Worker::postpone_signal(RemoteThread& thread, int signal) {
+    auto regs = trace::registers(thread.host_tid);
+    if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
+    if (!thread.here) {
+        trace::resume(thread.host_tid);  // it was passed on when the thread left
+        return true;
+    }
+    uint64_t all = ~0ULL;
+    thread.masked = true;
+    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.host_tid, 8, &all);
+    syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, signal);
+    trace::resume(thread.host_tid);
+    return true;
+}
+
+Task<void> Worker::set_action(Frame frame) {
+    auto metadata = co_await metadata_.lock();
+    auto change = frame->session().getAction();
+    RemoteProcess* process = find_process(change.getPid());
+    if (!process || !process->fragment || change.getAction().getAction().size() != 32) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    if (!fragment->has_helpers()) co_return;
+    StubThread& executor = fragment->executor();
+    auto guard = co_await executor.lock();
+    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
+    std::memcpy(scratch, change.getAction().getAction().begin(), 32);
+    std::vector<Call> calls{Call{SYS_rt_sigaction,
+                                 {change.getAction().getSignal(),
+                                  executor.scratch_address().value, 0, 8},
+                                 0}};
+    co_await executor.run_locked(calls);
+}
+
+// The thread has ended at home. Its shadow ends as a thread does, which clears its tid.
+Task<void> Worker::end_shadow(Frame frame) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto end = frame->session().getShadowEnd();
+    RemoteThread* thread = find_thread(end.getPid(), end.getTid());
+    if (!thread || thread->here || end.getTid() == end.getPid() || thread->process->ending) {
+        co_return;
+    }
+    std::shared_ptr<Fragment> fragment = thread->process->fragment;
+    StubThread* stub = thread->stub.get();
+    if (thread->clear_tid != 0) {
+        Range word{{thread->clear_tid}, {thread->clear_tid + 4}};
+        co_await pager_.make_resident(*fragment, word, Access::write);
+    }
+    if (find_thread(end.getPid(), end.getTid()) != thread) co_return;
+    co_await stub->call(SYS_exit, 0);
+}
+
+void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) {
+    FrameBuilder frame;
+    auto out = frame.session().initFutexWake();
+    out.setPid(process.pid);
+    out.setAddress(wake.address);
+    out.setCount(wake.count);
+    out.setBitset(wake.bitset);
+    out.setShared(wake.shared);
+    link_.send(frame, gpr::Priority::urgent);
+}
+
+Task<void> Worker::on_futex_wake(Frame frame) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto wake = frame->session().getFutexWake();
+    RemoteProcess* process = find_process(wake.getPid());
+    if (!process || !process->fragment || process->ending) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    co_await wake_futex(*fragment, {wake.getAddress(), wake.getCount(), wake.getBitset(),
+                                    wake.getShared()});
+}
+
+}  // namespace gpr

@@ -1,0 +1,203 @@
+// Threads cross where code is missing: out of the program at home into the acceptor, and back.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/log.h"
+#include "monitor/fault_origin.h"
+#include "monitor/home_session.h"
+
+#ifndef PTRACE_SETSIGMASK
+#define PTRACE_SETSIGMASK 0x420b
+#endif
+
+namespace gpr {
+
+namespace {
+// A thread that faulted is asleep within microseconds, unless it lost its CPU on the way.
+constexpr std::chrono::microseconds falls_asleep_in{20};
+
+Result<Fd> copy_of(Fragment& fragment, Range range) {
+    Fd fd(memfd_create("gpr-text", MFD_CLOEXEC));
+    if (!fd) return fail(errno, "cannot keep the program's code");
+    constexpr uint64_t step = 256 * page_size;
+    for (uint64_t done = 0; done < range.size(); done += step) {
+        uint64_t bytes = std::min(step, range.size() - done);
+        auto part = fragment.peek(range.begin + done, bytes / page_size);
+        if (pwrite(fd.get(), part.bytes.data(), bytes, static_cast<off_t>(done)) !=
+            static_cast<ssize_t>(bytes)) {
+            return fail(errno, "cannot keep the program's code");
+        }
+    }
+    return fd;
+}
+}  // namespace
+
+std::string HomeSession::executable_of(pid_t pid) {
+    std::error_code ignored;
+    return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string();
+}
+
+// The file itself serves untouched pages; if it can no longer be reached, a copy does.
+Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std::string path,
+                                          uint64_t offset) {
+    Fragment& fragment = *process.fragment;
+    std::string full = fmt::format("/proc/{}/root{}", process.pid, path);
+    std::error_code missing;
+    Fd file(open(full.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    struct stat by_path = {}, mapped = {};
+    std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid,
+                                   m.range.begin.value, m.range.end.value);
+    bool same = file && fstat(file.get(), &by_path) == 0 && stat(link.c_str(), &mapped) == 0 &&
+                by_path.st_ino == mapped.st_ino && by_path.st_dev == mapped.st_dev;
+    m.content_offset = offset;
+    if (!same) {
+        auto copy = copy_of(fragment, m.range);
+        if (!copy) co_return tl::make_unexpected(copy.error());
+        file = std::move(*copy);
+        m.content_offset = 0;
+    }
+    int64_t made = co_await fragment.executor().call(
+        SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
+    auto checked = from_kernel(made, "cannot take the code of a library away");
+    if (!checked) co_return tl::make_unexpected(checked.error());
+    auto registered = fragment.register_range(m.range);
+    if (!registered) co_return registered;
+    m.content = std::make_shared<Fd>(std::move(file));
+    m.backing = Backing::anonymous;
+    m.registered = m.trapped = true;
+    spdlog::debug("code of {} at {:#x} runs at the acceptor", path, m.range.begin.value);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> HomeSession::place_code(HomeProcess& process, Mapping& m, std::string path,
+                                           uint64_t offset) {
+    bool text = m.file && !m.shared && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
+    if (!text) co_return Result<void>{};
+    m.code = policy_.classify(path, process.executable);
+    if (m.code != CodeClass::remote) co_return Result<void>{};
+    co_return co_await trap_code(process, m, std::move(path), offset);
+}
+
+// Takes a thread that runs the program here into its stub. Nothing: it got a signal first, and
+// goes on; what it did faults or is called again.
+Task<std::optional<ThreadContext>> HomeSession::capture(HomeThread& thread) {
+    if (thread.awaited || thread.remote || thread.ending) co_return std::nullopt;
+    HomeProcess& process = *thread.process;
+    trace::interrupt(thread.tid);
+    WaitStatus status = co_await next_stop(thread);
+    if (status.ended()) co_return std::nullopt;
+    if (status.kind != WaitStatus::Kind::trap_stop) {
+        on_wait(thread.tid, status);
+        co_return std::nullopt;
+    }
+    auto context = capture_context(thread.tid);
+    if (!context) co_return std::nullopt;
+    if (context->regs.rip >> 32 == GPR_STUB_HIGH_WORD) {  // still on its way back
+        trace::resume(thread.tid);
+        co_return std::nullopt;
+    }
+    if (!thread.stub) {
+        auto slot = process.fragment->mailbox().allocate();
+        if (!slot) {
+            abandon(slot.error().message());
+            co_return std::nullopt;
+        }
+        thread.stub = std::make_unique<StubThread>(loop_, process.fragment->mailbox(), *slot);
+        process.fragment->add_stub_thread(*thread.stub);
+    }
+    user_regs_struct regs = context->regs;
+    regs.rip = GPR_STUB_CODE;
+    regs.rdi = Mailbox::slot_address(thread.stub->slot()).value;
+    regs.orig_rax = ~0UL;
+    trace::set_registers(thread.tid, regs);
+    thread.stub->captured();
+    trace::resume(thread.tid);
+    co_return std::move(*context);
+}
+
+Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
+    for (;;) {
+        auto it = threads_.find(tid);
+        HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
+        bool movable = thread && !thread->helper && !thread->remote &&
+                       thread->process->fragment == fragment;
+        FaultOrigin origin = fault_origin(tid);
+        if (origin.kind == FaultOrigin::Kind::gone) co_return;
+        if (movable && origin.kind == FaultOrigin::Kind::unknown) {
+            OneShot<bool> later(loop_);
+            loop_.after(falls_asleep_in, [&later] { later.set(true); });
+            co_await later;
+            continue;
+        }
+        Mapping* m = fragment->space.find({origin.instruction});
+        bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
+                     may_be_fetch(origin.instruction, at.value, page_size);
+        if (!fetch) {
+            pager_.show(*fragment, at, tid);
+            co_return;
+        }
+        if (thread->awaited) co_return;  // it is being stopped: it will fault again
+        auto context = co_await capture(*thread);
+        if (!context) co_return;
+        pager_.on_thread_gone(tid);
+        spdlog::trace("depart: tid {} at {:#x}", tid, context->regs.rip);
+        co_await cross(*thread->process, *thread, *context);
+        co_return;
+    }
+}
+
+Task<void> HomeSession::arrive(Frame frame) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto crossing = frame->session().getCrossing();
+    HomeThread* thread = find_thread(crossing.getPid(), crossing.getTid());
+    if (!thread || !thread->stub || !thread->remote) co_return;
+    if (crossing.getRegisters().size() != sizeof(user_regs_struct)) {
+        link_.close("the acceptor sent a thread without its registers");
+        co_return;
+    }
+    ThreadContext context;
+    std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
+    context.xstate.assign(frame->raw().begin(), frame->raw().end());
+    context.signal_mask = crossing.getSignalMask();
+    spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
+    stats_.crossings++;
+    thread->remote = thread->masked = false;
+    co_await thread->stub->resume(context);
+}
+
+// A signal for a thread that is in its stub on the way into the program: the stub must not run a
+// handler. It is blocked until the program's own mask is back. True: that was the case.
+bool HomeSession::postpone_signal(HomeThread& thread, int signal) {
+    if (thread.stub && !thread.remote && signal != SIGSTOP) {
+        auto regs = trace::registers(thread.tid);
+        if (regs && regs->rip >> 32 == GPR_STUB_HIGH_WORD) {
+            auto info = trace::signal_info(thread.tid);
+            if (!info) return true;
+            uint64_t all = ~0ULL;
+            thread.postponed[signal].push_back(*info);
+            thread.masked = true;
+            ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &all);
+            syscall(SYS_tgkill, thread.process->pid, thread.tid, signal);
+            trace::resume(thread.tid);
+            return true;
+        }
+    }
+    auto waiting = thread.postponed.find(signal);
+    if (waiting != thread.postponed.end() && !waiting->second.empty()) {
+        trace::set_signal_info(thread.tid, waiting->second.front());
+        waiting->second.pop_front();
+    }
+    return false;
+}
+
+}  // namespace gpr

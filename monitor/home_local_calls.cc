@@ -1,0 +1,277 @@
+// System calls of program code that runs at home, as far as the acceptor must know of them.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <climits>
+#include <cstring>
+#include <filesystem>
+
+#include "base/log.h"
+#include "monitor/home_session.h"
+
+#ifndef SYS_futex_wake
+#define SYS_futex_wake 454
+#define SYS_futex_requeue 456
+#endif
+
+namespace gpr {
+
+namespace {
+
+Range pages_of(uint64_t begin, uint64_t size) {
+    return {{begin & page_mask}, Address{begin + size}.page_end()};
+}
+
+bool failed(int64_t result) { return result < 0 && result >= -4095; }
+
+bool drops_content(uint64_t advice) {
+    return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+           advice == 24 /* MADV_DONTNEED_LOCKED */;
+}
+
+}  // namespace
+
+void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    switch (n.number) {
+        case SYS_mmap:
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_mremap:
+        case SYS_brk: spawn(memory_call(process, thread, n)); return;
+        case SYS_madvise:
+            if (!drops_content(n.args[2])) break;
+            spawn(memory_call(process, thread, n));
+            return;
+        case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
+        case SYS_sigaltstack: thread.alt_stack_changed = true; break;
+        case SYS_futex:
+        case SYS_futex_wake:
+        case SYS_futex_requeue: tell_futex_wake(process, n); break;
+        default: break;
+    }
+    notifier_->let_it_run(n.id);
+}
+
+// The thread makes the call in its stub, where no other thread's change comes between the call
+// and what we note of it.
+Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    auto guard = co_await metadata_.lock();
+    if (!notifier_->still_valid(n.id)) co_return;  // a signal came: it will call again
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    std::string path;
+    if (n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS)) {
+        std::error_code ignored;
+        auto link = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(n.args[4]));
+        path = std::filesystem::read_symlink(link, ignored).string();
+    }
+    auto context = co_await capture(thread);
+    if (!context) co_return;
+    std::vector<Call> calls{Call{n.number, {}, 0}};
+    std::memcpy(calls[0].args, n.args, sizeof n.args);
+    if (n.number == SYS_madvise) {
+        calls[0].result = co_await discard_here(process, thread, n);
+    } else {
+        co_await thread.stub->run(calls);
+        if (thread.stub->dead()) co_return;
+        if (!failed(calls[0].result)) co_await note_call(process, n, calls[0].result, path);
+    }
+    context->regs.rax = static_cast<uint64_t>(calls[0].result);
+    context->regs.orig_rax = ~0UL;
+    guard.release();
+    thread.masked = false;
+    co_await thread.stub->resume(*context);
+}
+
+Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t result,
+                                  std::string path) {
+    switch (n.number) {
+        case SYS_mmap: co_await note_mmap(process, n, static_cast<uint64_t>(result), path); break;
+        case SYS_munmap: note_unmapped(process, pages_of(n.args[0], n.args[1])); break;
+        case SYS_mprotect:
+        case SYS_pkey_mprotect: co_await note_protect(process, n); break;
+        case SYS_mremap: note_move(process, n, static_cast<uint64_t>(result)); break;
+        case SYS_brk: note_break(process, static_cast<uint64_t>(result)); break;
+        default: break;
+    }
+}
+
+Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t begin,
+                                  std::string path) {
+    Mapping m;
+    m.range = pages_of(begin, n.args[1]);
+    m.prot = static_cast<int>(n.args[2]);
+    m.shared = (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+    m.file = !(n.args[3] & MAP_ANONYMOUS);
+    m.object = new_object(directory_node);
+    bool native = m.shared || m.file || (n.args[3] & MAP_HUGETLB);
+    if (native) m.backing = Backing::native_file;
+    Result<void> made;
+    if (m.file && !m.shared && (m.prot & PROT_WRITE)) {
+        made = co_await make_anonymous(process, m);
+    } else if (native) {
+        made = co_await place_code(process, m, path, n.args[5]);
+    }
+    if (!made) {
+        abandon(made.error().message());
+        co_return;
+    }
+    auto replaced = process.fragment->space.map(m);
+    pager_.discard(replaced);
+    for (const Mapping& old : replaced) process.fragment->wake(old.range);
+    announce(process, m);
+}
+
+void HomeSession::note_unmapped(HomeProcess& process, Range range) {
+    auto gone = process.fragment->space.unmap(range);
+    pager_.discard(gone);
+    for (const Mapping& old : gone) process.fragment->wake(old.range);
+    announce_gone(process, range);
+}
+
+Task<void> HomeSession::note_protect(HomeProcess& process, Notification n) {
+    Range range = pages_of(n.args[0], n.args[1]);
+    int prot = static_cast<int>(n.args[2]);
+    std::vector<Address> to_copy;
+    process.fragment->space.for_each(range, [&](Mapping& m) {
+        m.prot = prot;
+        if (m.trapped && (prot & PROT_WRITE)) m.trapped = false;  // it may change: it runs anywhere
+        if (m.backing == Backing::native_file && m.file && !m.shared && (prot & PROT_WRITE)) {
+            to_copy.push_back(m.range.begin);
+        }
+    });
+    for (Address at : to_copy) {
+        Mapping* m = process.fragment->space.find(at);
+        auto made = co_await make_anonymous(process, *m);
+        if (!made) abandon(made.error().message());
+    }
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto protect = change.initProtect();
+    protect.setBegin(range.begin.value);
+    protect.setEnd(range.end.value);
+    protect.setProt(static_cast<uint32_t>(prot));
+    link_.send(frame, Priority::urgent);
+}
+
+void HomeSession::note_move(HomeProcess& process, const Notification& n, uint64_t to_address) {
+    Fragment& fragment = *process.fragment;
+    Range from = pages_of(n.args[0], n.args[1]);
+    Range to = pages_of(to_address, n.args[2]);
+    pager_.discard(fragment.space.move(from, to));
+    fragment.space.for_each(to, [&](Mapping& m) {
+        if (!m.registered) return;
+        // mremap drops the registration, and with it the write protection.
+        m.registered = static_cast<bool>(fragment.register_range(m.range));
+        fragment.write_protect(m.range);
+    });
+    fragment.wake(from);
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto move = change.initMove();
+    move.setFrom(from.begin.value);
+    move.setOldSize(from.size());
+    move.setTo(to.begin.value);
+    move.setNewSize(to.size());
+    link_.send(frame, Priority::urgent);
+}
+
+void HomeSession::note_break(HomeProcess& process, uint64_t end) {
+    Address old_end = Address{process.break_end}.page_end();
+    Address new_end = Address{end}.page_end();
+    process.break_end = end;
+    if (new_end > old_end) {
+        Mapping m;
+        m.range = {old_end, new_end};
+        m.prot = PROT_READ | PROT_WRITE;
+        m.object = new_object(directory_node);
+        pager_.discard(process.fragment->space.map(m));
+        announce(process, m);
+    } else if (new_end < old_end) {
+        note_unmapped(process, {new_end, old_end});
+    }
+}
+
+// MADV_DONTNEED. Memory that began as file content keeps it: a copy could not get it back.
+Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread, Notification n) {
+    Range range = pages_of(n.args[0], n.args[1]);
+    std::vector<Mapping> pieces;
+    bool has_content = false;
+    process.fragment->space.for_each(range, [&](Mapping& m) {
+        if (m.backing != Backing::anonymous) return;
+        has_content = has_content || m.file;
+        pieces.push_back(m);
+    });
+    if (n.args[2] == MADV_FREE || has_content) co_return 0;
+    int64_t result = co_await thread.stub->call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    if (result != 0 || pieces.empty()) co_return result;
+    pager_.discard(pieces);
+    process.fragment->wake(range);
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto discard = change.initDiscard();
+    discard.setBegin(range.begin.value);
+    discard.setEnd(range.end.value);
+    link_.send(frame, Priority::urgent);
+    co_return result;
+}
+
+// The acceptor must know the handler before a signal can be passed on to it.
+Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    (void)thread;
+    std::array<uint64_t, 4> action{};
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64;
+    Address at{n.args[1]};
+    bool readable = sets && co_await pager_.read(*fragment, at, std::as_writable_bytes(
+                                                                    std::span(action)));
+    if (readable) {
+        uint64_t bit = 1ULL << (n.args[0] - 1);
+        process.caught_signals =
+            action[0] > 1 ? process.caught_signals | bit : process.caught_signals & ~bit;
+        FrameBuilder frame;
+        auto change = frame.session().initAction();
+        change.setPid(process.pid);
+        auto out = change.initAction();
+        out.setSignal(static_cast<uint32_t>(n.args[0]));
+        out.setAction({reinterpret_cast<const uint8_t*>(action.data()), sizeof action});
+        link_.send(frame, Priority::urgent);
+    }
+    notifier_->let_it_run(n.id);
+}
+
+// Who waits on another node for what is waked here. It may wake one too many: futex users must
+// look at their word again in any case (futex(2), "spurious wake-up").
+void HomeSession::tell_futex_wake(HomeProcess& process, const Notification& n) {
+    if (auto wake = futex_wake_of(n.number, n.args)) send_futex_wake(process, *wake);
+}
+
+void HomeSession::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {
+    if (!process.started_remotely) return;
+    FrameBuilder frame;
+    auto out = frame.session().initFutexWake();
+    out.setPid(process.pid);
+    out.setAddress(wake.address);
+    out.setCount(wake.count);
+    out.setBitset(wake.bitset);
+    out.setShared(wake.shared);
+    link_.send(frame, Priority::urgent);
+}
+
+Task<void> HomeSession::on_futex_wake(Frame frame) {
+    {
+        auto guard = co_await metadata_.lock();
+    }
+    auto wake = frame->session().getFutexWake();
+    HomeProcess* process = find_process(wake.getPid());
+    if (!process || !process->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    co_await wake_futex(*fragment, {wake.getAddress(), wake.getCount(), wake.getBitset(),
+                                    wake.getShared()});
+}
+
+}  // namespace gpr

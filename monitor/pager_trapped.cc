@@ -1,0 +1,100 @@
+// Pages of code that must not run on this node. They are missing, so that a fetch faults, and the
+// coherence core never maps them: what it brings is kept beside, and put in place for a moment
+// when the program reads it as data. Running it here would cost time, not correctness.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "monitor/pager.h"
+
+namespace gpr {
+
+namespace {
+// Long enough for the instruction that reads (KERNEL-FACTS "Progress": 100 us).
+constexpr std::chrono::microseconds shown_for{500};
+
+std::shared_ptr<std::byte> new_page() {
+    return {new std::byte[page_size](), std::default_delete<std::byte[]>()};
+}
+
+std::shared_ptr<const std::byte> file_page(const Mapping& m, Address at) {
+    auto page = new_page();
+    uint64_t offset = m.content_offset + (at - m.range.begin);
+    // Short at the end of the file: the rest is zeros, as in the kernel's own mapping.
+    if (pread(m.content->get(), page.get(), page_size, static_cast<off_t>(offset)) < 0) {
+        spdlog::warn("cannot read the program's file at {:#x}", offset);
+    }
+    return page;
+}
+}  // namespace
+
+void Pager::show(Fragment& fragment, Address at, Tid tid) {
+    Mapping* mapping = fragment.space.find(at);
+    if (!mapping || !mapping->trapped) {
+        fragment.wake({at, at + page_size});
+    } else if (!show_now(fragment, *mapping, at)) {
+        ask_for(fragment, *mapping, at, false, tid);
+        settle();
+    }
+}
+
+bool Pager::show_now(Fragment& fragment, Mapping& mapping, Address at) {
+    std::shared_ptr<const std::byte> page;
+    if (mapping.content) {
+        page = file_page(mapping, at);
+    } else {
+        auto known = code_read_.find(mapping.key(at));
+        if (known == code_read_.end()) return false;
+        page = known->second;
+    }
+    spdlog::trace("show: code at {:#x}", at.value);
+    fragment.install(at, {page.get(), page_size}, true);
+    if (shown_.empty()) loop_.after(shown_for, [this] { spawn(hide_shown()); });
+    shown_.emplace_back(fragment.weak_from_this(), at);
+    return true;
+}
+
+void Pager::install_trapped(const Piece& piece, const Install& action) {
+    if (piece.mapping->content) return;  // node 0 knows it already
+    for (uint32_t i = 0; i < piece.count; i++) {
+        const PageContent& c = action.contents[piece.first + i];
+        Address at = piece.address + i * page_size;
+        if (c.kind == ContentKind::data) {
+            code_read_[piece.mapping->key(at)] = c.bytes;
+        } else {
+            code_read_[piece.mapping->key(at)] = new_page();
+        }
+        show_now(*piece.fragment, *piece.mapping, at);
+    }
+}
+
+TakeResult Pager::take_trapped(Mapping& mapping, Address at, bool keep) {
+    TakeResult result;
+    result.kind = Taken::zero;
+    if (mapping.content) {
+        result.kind = Taken::data;
+        result.bytes = file_page(mapping, at);
+        return result;
+    }
+    auto known = code_read_.find(mapping.key(at));
+    if (known == code_read_.end()) return result;
+    result.kind = Taken::data;
+    result.bytes = known->second;
+    if (!keep) code_read_.erase(known);
+    return result;
+}
+
+Task<void> Pager::hide_shown() {
+    auto shown = std::move(shown_);
+    shown_.clear();
+    for (auto& [weak, at] : shown) {
+        auto fragment = weak.lock();
+        Mapping* m = fragment ? fragment->space.find(at) : nullptr;
+        if (!m || !m->trapped || !fragment->has_helpers()) continue;
+        co_await fragment->puncher().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
+    }
+}
+
+}  // namespace gpr

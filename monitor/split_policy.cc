@@ -1,0 +1,40 @@
+#include "monitor/split_policy.h"
+
+#include <fnmatch.h>
+
+namespace gpr {
+
+namespace {
+
+bool matches(const std::string& pattern, const std::string& path) {
+    if (pattern.find('/') != std::string::npos) {
+        return fnmatch(pattern.c_str(), path.c_str(), 0) == 0;
+    }
+    size_t slash = path.rfind('/');
+    const char* name = path.c_str() + (slash == std::string::npos ? 0 : slash + 1);
+    return fnmatch(pattern.c_str(), name, 0) == 0;
+}
+
+}  // namespace
+
+SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
+    for (const SplitRule& rule : rules_) {
+        (rule.kind == SplitKind::all ? all_ : mixed_) = true;
+    }
+    // Whole programs need no second class unless something is kept at home.
+    bool keeps = false;
+    for (const SplitRule& rule : rules_) keeps = keeps || rule.kind == SplitKind::home;
+    if (all_ && !keeps) mixed_ = false;
+}
+
+CodeClass SplitPolicy::classify(const std::string& path, const std::string& executable) const {
+    if (!mixed_) return CodeClass::neutral;
+    for (const SplitRule& rule : rules_) {
+        if (rule.kind == SplitKind::all || !matches(rule.pattern, path)) continue;
+        return rule.kind == SplitKind::lib ? CodeClass::remote : CodeClass::home;
+    }
+    if (all_) return CodeClass::remote;
+    return path == executable ? CodeClass::home : CodeClass::neutral;
+}
+
+}  // namespace gpr

@@ -1,0 +1,33 @@
+// Which code runs where: split rules, applied to the files that executable memory comes from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mm/address_space.h"
+#include "monitor/exec_options.h"
+
+namespace gpr {
+
+class SplitPolicy {
+public:
+    explicit SplitPolicy(const std::vector<SplitRule>& rules);
+
+    // The class of executable memory that shows this file. executable: the program's own file.
+    // A pattern without a slash is for the file's name, one with a slash for its path. The first
+    // rule that matches decides; without one the executable is home and the rest is neutral, or,
+    // under `all`, everything is remote.
+    [[nodiscard]] CodeClass classify(const std::string& path, const std::string& executable) const;
+
+    // Program code may run on both nodes of a session.
+    [[nodiscard]] bool mixed() const { return mixed_; }
+    // A process begins at the acceptor, not at home.
+    [[nodiscard]] bool begins_remotely() const { return all_; }
+
+private:
+    std::vector<SplitRule> rules_;
+    bool all_ = false;
+    bool mixed_ = false;
+};
+
+}  // namespace gpr
