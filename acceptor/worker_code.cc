@@ -79,6 +79,7 @@ Task<void> Worker::depart(RemoteThread& thread) {
         for (const siginfo_t& info : infos) bounce(thread.process->pid, thread.tid, info);
     }
     thread.signals.clear();
+    stopped_.notify_all();
 }
 
 // The thread is not here (any more): home knows where it is.

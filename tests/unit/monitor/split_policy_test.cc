@@ -1,0 +1,72 @@
+#include "monitor/split_policy.h"
+
+#include <doctest/doctest.h>
+
+#include "monitor/fault_origin.h"
+
+namespace gpr {
+namespace {
+
+SplitRule rule(SplitKind kind, std::string pattern = "") { return {kind, std::move(pattern), ""}; }
+
+const std::string program = "/usr/bin/program";
+
+TEST_CASE("a library rule places its matches, the executable and nothing else") {
+    SplitPolicy policy({rule(SplitKind::lib, "libcuda*.so*")});
+    CHECK(policy.mixed());
+    CHECK(!policy.begins_remotely());
+    CHECK(policy.classify("/usr/lib/libcuda.so.1", program) == CodeClass::remote);
+    CHECK(policy.classify("/usr/lib/libcudart-12.so", program) == CodeClass::remote);
+    CHECK(policy.classify(program, program) == CodeClass::home);
+    CHECK(policy.classify("/usr/lib/libc.so.6", program) == CodeClass::neutral);
+    CHECK(policy.classify("/usr/lib/notlibcuda.so.1", program) == CodeClass::neutral);
+}
+
+TEST_CASE("a pattern with a slash is for the path, without one for the name") {
+    SplitPolicy by_path({rule(SplitKind::lib, "/opt/*/libx.so")});
+    CHECK(by_path.classify("/opt/vendor/libx.so", program) == CodeClass::remote);
+    CHECK(by_path.classify("/usr/lib/libx.so", program) == CodeClass::neutral);
+    SplitPolicy by_name({rule(SplitKind::lib, "opt*")});
+    CHECK(by_name.classify("/opt/vendor/libx.so", program) == CodeClass::neutral);
+}
+
+TEST_CASE("the first rule that matches decides") {
+    SplitPolicy home_first({rule(SplitKind::home, "libx.so"), rule(SplitKind::lib, "lib*")});
+    CHECK(home_first.classify("/usr/lib/libx.so", program) == CodeClass::home);
+    CHECK(home_first.classify("/usr/lib/liby.so", program) == CodeClass::remote);
+    SplitPolicy lib_first({rule(SplitKind::lib, "lib*"), rule(SplitKind::home, "libx.so")});
+    CHECK(lib_first.classify("/usr/lib/libx.so", program) == CodeClass::remote);
+}
+
+TEST_CASE("a rule may name the executable itself") {
+    SplitPolicy policy({rule(SplitKind::lib, "program")});
+    CHECK(policy.classify(program, program) == CodeClass::remote);
+}
+
+TEST_CASE("whole programs have no classes unless something is kept at home") {
+    SplitPolicy whole({rule(SplitKind::all)});
+    CHECK(!whole.mixed());
+    CHECK(whole.begins_remotely());
+    CHECK(whole.classify("/usr/lib/libc.so.6", program) == CodeClass::neutral);
+    CHECK(!SplitPolicy({rule(SplitKind::all), rule(SplitKind::lib, "lib*")}).mixed());
+
+    SplitPolicy kept({rule(SplitKind::all), rule(SplitKind::home, "libui*")});
+    CHECK(kept.mixed());
+    CHECK(kept.begins_remotely());
+    CHECK(kept.classify("/usr/lib/libui.so", program) == CodeClass::home);
+    CHECK(kept.classify("/usr/lib/libc.so.6", program) == CodeClass::remote);
+    CHECK(kept.classify(program, program) == CodeClass::remote);
+}
+
+TEST_CASE("a fetch is told from a read by where the instruction is") {
+    constexpr uint64_t page = 0x7000;
+    CHECK(may_be_fetch(0x7000, page, 0x1000));
+    CHECK(may_be_fetch(0x7fff, page, 0x1000));
+    CHECK(!may_be_fetch(0x8000, page, 0x1000));
+    // The longest instruction that begins before the page and reaches into it.
+    CHECK(may_be_fetch(0x7000 - 14, page, 0x1000));
+    CHECK(!may_be_fetch(0x7000 - 15, page, 0x1000));
+}
+
+}  // namespace
+}  // namespace gpr
