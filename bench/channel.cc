@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 namespace bench {
 
@@ -68,6 +70,14 @@ SSL* new_tls(int socket, bool is_server) {
     return tls;
 }
 
+constexpr uint64_t spin_at_most_ns = 300'000;
+
+uint64_t now_ns() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
 bool try_again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
@@ -109,8 +119,16 @@ void Channel::send(const void* data, size_t bytes) {
     }
 }
 
+// While others are measured, a peer that spins must leave them its processor.
+void Channel::rest(uint64_t since_ns) const {
+    if (now_ns() - since_ns < spin_at_most_ns) return;
+    pollfd entry{socket_, POLLIN, 0};
+    poll(&entry, 1, -1);
+}
+
 bool Channel::receive(void* data, size_t bytes) {
     auto* at = static_cast<char*>(data);
+    uint64_t begin_ns = spin_ ? now_ns() : 0;
     while (bytes > 0) {
         ssize_t got = tls_ ? SSL_read(tls_.get(), at, static_cast<int>(bytes))
                            : ::recv(socket_, at, bytes, 0);
@@ -119,6 +137,7 @@ bool Channel::receive(void* data, size_t bytes) {
                 tls_ ? SSL_get_error(tls_.get(), static_cast<int>(got)) == SSL_ERROR_WANT_READ
                      : got < 0 && try_again(errno);
             if (!retry) return false;
+            if (spin_) rest(begin_ns);
             continue;
         }
         at += got;

@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,8 @@ public:
 
 private:
     Channel(int socket, ChannelKind kind, bool is_server);
+
+    void rest(uint64_t since_ns) const;
 
     struct FreeTls {
         void operator()(SSL* tls) const { SSL_free(tls); }
