@@ -55,6 +55,8 @@ struct RemoteProcess {
     int alive = 0;
     bool ending = false;
     std::string end_reason;          // why it ended, if home did not ask for it
+    bool halted = false;             // by job control at home: no thread may run
+    std::vector<pid_t> halted_tids;  // host tids that stand still because of it
     bool frozen = false;             // for a fork: no thread may run
     std::vector<pid_t> stopped;      // host tids that stand still because of it
     std::unique_ptr<AsyncMutex> forking;

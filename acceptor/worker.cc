@@ -66,6 +66,8 @@ void Worker::on_wait(pid_t host_tid, WaitStatus status) {
         case WaitStatus::Kind::signal_stop:
             if (thread) {
                 on_signal_stop(*thread->process, *thread, status.value);
+                // A stop for a signal has cancelled the one that was asked for.
+                if (thread->process->halted) trace::interrupt(host_tid);
             } else {
                 trace::resume(host_tid, status.value);
             }
@@ -74,6 +76,10 @@ void Worker::on_wait(pid_t host_tid, WaitStatus status) {
             if (thread && thread->process->frozen) {
                 thread->process->stopped.push_back(host_tid);
                 stopped_.notify_all();
+                return;
+            }
+            if (thread && thread->process->halted) {
+                thread->process->halted_tids.push_back(host_tid);
                 return;
             }
             trace::resume(host_tid);

@@ -93,6 +93,8 @@ private:
 
     // --- signals (worker_signals.cc) ---
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
+    void halt(RemoteProcess& process);
+    void let_go_on(RemoteProcess& process);
     void deliver(RemoteThread& thread, const siginfo_t& info);
     Task<void> signal_from_home(Frame frame);
 

@@ -415,7 +415,12 @@ Task<void> Worker::freeze(RemoteProcess& process, RemoteThread& but) {
 
 void Worker::thaw(RemoteProcess& process) {
     process.frozen = false;
-    for (pid_t host_tid : std::exchange(process.stopped, {})) trace::resume(host_tid);
+    auto stopped = std::exchange(process.stopped, {});
+    if (process.halted) {
+        process.halted_tids.insert(process.halted_tids.end(), stopped.begin(), stopped.end());
+        return;
+    }
+    for (pid_t host_tid : stopped) trace::resume(host_tid);
 }
 
 Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {

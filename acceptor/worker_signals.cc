@@ -26,16 +26,35 @@ void Worker::deliver(RemoteThread& thread, const siginfo_t& info) {
     syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, info.si_signo);
 }
 
+// Not by SIGSTOP: that would stop the executor, which is a thread of the process, and home may
+// want pages of a stopped program.
+void Worker::halt(RemoteProcess& process) {
+    process.halted = true;
+    for (auto& [tid, thread] : process.threads) {
+        if (!thread->held && !thread->stub->in_stub()) trace::interrupt(thread->host_tid);
+    }
+}
+
+void Worker::let_go_on(RemoteProcess& process) {
+    process.halted = false;
+    for (pid_t host_tid : std::exchange(process.halted_tids, {})) trace::resume(host_tid);
+}
+
 Task<void> Worker::signal_from_home(Frame frame) {
     {
         auto guard = co_await metadata_.lock();
     }
     auto delivery = frame->session().getSignal();
-    RemoteThread* thread = find_thread(delivery.getPid(), delivery.getTid());
     if (delivery.getInfo().size() != sizeof(siginfo_t)) co_return;
     siginfo_t info;
     std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
     RemoteProcess* process = find_process(delivery.getPid());
+    if (process && delivery.getTid() == 0) {
+        if (info.si_signo == SIGSTOP) halt(*process);
+        if (info.si_signo == SIGCONT) let_go_on(*process);
+        co_return;
+    }
+    RemoteThread* thread = find_thread(delivery.getPid(), delivery.getTid());
     if (process && process->mixed && (!thread || !thread->here)) {
         bounce(delivery.getPid(), delivery.getTid(), info);
         co_return;

@@ -56,6 +56,7 @@ struct HomeProcess {
     bool group_exit = false;  // exit_group is under way: all threads end
     bool finished = false;    // its last moment has passed, see HomeSession::finish
     bool doomed = false;  // it is being made to end with status 125
+    bool stopped = false;  // by job control, and so is its other half
     bool is_root = false;
 };
 

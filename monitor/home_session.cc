@@ -88,8 +88,14 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         case WaitStatus::Kind::killed: on_end(thread); return;
         case WaitStatus::Kind::signal_stop: on_signal(thread, status.value); return;
         case WaitStatus::Kind::event: on_event(thread, status.value); return;
-        case WaitStatus::Kind::group_stop: trace::stay_stopped(tid); return;
-        case WaitStatus::Kind::trap_stop:
+        case WaitStatus::Kind::group_stop:
+            stop_remotely(*thread.process, true);
+            trace::stay_stopped(tid);
+            return;
+        case WaitStatus::Kind::trap_stop:  // after a group-stop: it goes on
+            stop_remotely(*thread.process, false);
+            trace::resume(tid);
+            return;
         case WaitStatus::Kind::syscall_stop: trace::resume(tid); return;
     }
 }

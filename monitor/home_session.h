@@ -137,6 +137,7 @@ private:
     void on_signal(HomeThread& thread, int signal);
     void note_action(HomeProcess& process, const MarshalledCall& call);
     void on_remote_signal(Frame frame);
+    void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
 
     Loop& loop_;

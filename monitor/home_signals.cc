@@ -59,6 +59,20 @@ void HomeSession::note_action(HomeProcess& process, const MarshalledCall& call) 
     }
 }
 
+// The kernel stops the threads it has here; those that run at the acceptor are no business of its.
+void HomeSession::stop_remotely(HomeProcess& process, bool stopped) {
+    if (process.stopped == stopped) return;
+    process.stopped = stopped;
+    if (!process.started_remotely) return;
+    siginfo_t info{};
+    info.si_signo = stopped ? SIGSTOP : SIGCONT;
+    FrameBuilder frame;
+    auto delivery = frame.session().initSignal();
+    delivery.setPid(process.pid);
+    delivery.setInfo({reinterpret_cast<const uint8_t*>(&info), sizeof info});
+    link_.send(frame, Priority::urgent);
+}
+
 // The program dies of it at the acceptor; here it must be seen to die of the same.
 Task<void> HomeSession::die_of(HomeThread& thread, int signal) {
     StubThread& stub = *thread.stub;

@@ -173,7 +173,7 @@ struct Move {
 
 struct SignalDelivery {
   pid @0 :Int32;
-  tid @1 :Int32;
+  tid @1 :Int32;    # 0: SIGSTOP holds the whole process where it is, SIGCONT lets it go on
   info @2 :Data;    # siginfo_t
   fatal @3 :Bool;   # acceptor: it has no handler, end the process with it
 }
