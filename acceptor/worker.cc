@@ -26,6 +26,15 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId se
     pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
         spawn(code_fault(fragment.shared_from_this(), at, static_cast<pid_t>(tid)));
     });
+    loop_.spin_while([this] { return nothing_runs(); });
+}
+
+bool Worker::nothing_runs() const {
+    size_t waiting = pager_.faulting();
+    for (const auto& [pid, process] : processes_) {
+        if (process->notifier) waiting += process->notifier->waiting();
+    }
+    return waiting >= owners_.size() && waiting > 0;
 }
 
 RemoteProcess* Worker::find_process(pid_t pid) {
@@ -121,6 +130,7 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
     RemoteProcess& process = *owner->second;
     note_end(process, host_tid, status);
     owners_.erase(owner);
+    if (process.notifier) process.notifier->on_thread_gone(host_tid);
     auto it = by_host_tid_.find(host_tid);
     if (it != by_host_tid_.end()) {
         RemoteThread& thread = *it->second;

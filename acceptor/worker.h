@@ -31,6 +31,8 @@ private:
     void on_notification(RemoteProcess& process, const Notification& n);
     void on_wait(pid_t host_tid, WaitStatus status);
     void on_link_closed(const Error& reason);
+    // All threads here wait for us.
+    [[nodiscard]] bool nothing_runs() const;
     void on_birth(pid_t parent);
     void on_end(pid_t host_tid, WaitStatus status);
     void note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status);

@@ -248,10 +248,21 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
     }
     Taken all;
     auto guard = co_await scratch_.lock();
-    uint64_t scratch = (prot & PROT_EXEC) ? GPR_SCRATCH_RWX : GPR_SCRATCH_RW;
+    bool executable = (prot & PROT_EXEC) != 0;
+    uint64_t& used = scratch_used_[executable];
     for (uint64_t first = 0; first < pages; first += scratch_pages) {
         uint64_t count = std::min(pages - first, scratch_pages);
         auto lock = co_await puncher_->lock();
+        uint64_t scratch = executable ? GPR_SCRATCH_RWX : GPR_SCRATCH_RW;
+        // Emptied when it is full, not each time: a take then waits for the puncher but once.
+        if (used + count > scratch_pages) {
+            std::vector<Call> empty{
+                Call{SYS_madvise, {scratch, used * page_size, MADV_DONTNEED}, 0}};
+            co_await puncher_->run_locked(empty);
+            used = 0;
+        }
+        scratch += used * page_size;
+        used += count;
         volatile gpr_slot& slot = mailbox_->slot(puncher_->slot());
         std::vector<int> failed(count, 1);
         uint64_t i = 0;
@@ -293,9 +304,6 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
         for (uint64_t k = 0; k < count; k++) {
             if (failed[k] == -EBUSY) part.results[k] = -EBUSY;
         }
-        std::vector<Call> empty{
-            Call{SYS_madvise, {scratch, count * page_size, MADV_DONTNEED}, 0}};
-        co_await puncher_->run_locked(empty);
         all.bytes.insert(all.bytes.end(), part.bytes.begin(), part.bytes.end());
         all.results.insert(all.results.end(), part.results.begin(), part.results.end());
     }

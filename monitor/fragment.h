@@ -106,6 +106,7 @@ private:
     pid_t executor_tid_ = 0;
     pid_t waker_tid_ = 0;
     AsyncMutex scratch_;
+    uint64_t scratch_used_[2] = {};  // pages that lie in the scratch areas, RW and RWX
     std::vector<StubThread*> by_slot_;
 };
 

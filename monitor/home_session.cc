@@ -36,6 +36,9 @@ void HomeSession::start(pid_t root, Fd listener) {
     watch(add_thread(p, root));
     notifier_ = std::make_unique<Notifier>(loop_, std::move(listener),
                                            [this](const Notification& n) { on_notification(n); });
+    loop_.spin_while([this] {
+        return notifier_->waiting() + pager_.faulting() >= threads_.size();
+    });
 }
 
 HomeThread& HomeSession::add_thread(HomeProcess& process, pid_t tid) {
@@ -168,6 +171,7 @@ void HomeSession::on_end(HomeThread& thread) {
         }
     }
     pager_.on_thread_gone(tid);
+    notifier_->on_thread_gone(tid);
     waits_.remove_handler(tid);
     process.threads.erase(tid);
     bury(std::move(threads_[tid]), process);

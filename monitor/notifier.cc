@@ -5,10 +5,14 @@
 
 #include <cstring>
 
+#include "base/uapi/seccomp.h"
+
 namespace gpr {
 
 Notifier::Notifier(Loop& loop, Fd listener, Handler handler)
     : listener_(std::move(listener)), handler_(std::move(handler)) {
+    // Linux 6.6: caller and supervisor, of whom one runs at a time, then stay on one processor.
+    ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
     watch_ = loop.watch(listener_.get(), POLLIN, [this](uint32_t revents) {
         if (revents & POLLIN) {
             poll();
@@ -29,11 +33,29 @@ void Notifier::poll() {
         Notification out{n.id, static_cast<pid_t>(n.pid), static_cast<uint32_t>(n.data.nr), {},
                          n.data.instruction_pointer};
         std::memcpy(out.args, n.data.args, sizeof out.args);
+        on_thread_gone(out.tid);  // an interrupted call is made again
+        waiting_[out.tid] = out.id;
+        callers_[out.id] = out.tid;
         handler_(out);
     }
 }
 
+void Notifier::on_thread_gone(pid_t tid) {
+    auto it = waiting_.find(tid);
+    if (it == waiting_.end()) return;
+    callers_.erase(it->second);
+    waiting_.erase(it);
+}
+
+void Notifier::answered(uint64_t id) const {
+    auto it = callers_.find(id);
+    if (it == callers_.end()) return;
+    waiting_.erase(it->second);
+    callers_.erase(it);
+}
+
 bool Notifier::send(uint64_t id, int64_t value, int error, uint32_t flags) const {
+    answered(id);
     seccomp_notif_resp r{id, value, error, flags};
     return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &r) == 0;
 }
@@ -49,6 +71,7 @@ bool Notifier::let_it_run(uint64_t id) const {
 }
 
 bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
+    answered(id);
     seccomp_notif_addfd add{};
     add.id = id;
     add.flags = SECCOMP_ADDFD_FLAG_SEND;

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <unordered_map>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -38,16 +39,24 @@ public:
     bool reply_with_fd(uint64_t id, int fd, int number = 0) const;
     [[nodiscard]] bool still_valid(uint64_t id) const;
 
+    // How many threads wait for an answer: none of them can run. Parked ones count, too.
+    [[nodiscard]] size_t waiting() const { return waiting_.size(); }
+    void on_thread_gone(pid_t tid);
+
     // Takes what waits, without blocking.
     void poll();
     [[nodiscard]] int fd() const { return listener_.get(); }
 
 private:
     bool send(uint64_t id, int64_t value, int error, uint32_t flags) const;
+    void answered(uint64_t id) const;
 
     Fd listener_;
     Handler handler_;
     Watch watch_;
+    // By tid, the last notification of each; by notification. Bookkeeping of what we were told.
+    mutable std::unordered_map<pid_t, uint64_t> waiting_;
+    mutable std::unordered_map<uint64_t, pid_t> callers_;
 };
 
 }  // namespace gpr

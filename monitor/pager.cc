@@ -64,6 +64,7 @@ void Pager::on_progress(Tid tid) {
 }
 
 void Pager::on_thread_gone(Tid tid) {
+    faulting_.erase(tid);
     agent_.on_thread_gone(tid, now());
     settle();
 }
@@ -115,6 +116,7 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
 
 void Pager::ask_for(Fragment&, Mapping& m, Address at, bool write, Tid tid) {
     Mapping* mapping = &m;
+    faulting_.insert(tid);
     Fault fault;
     fault.key = mapping->key(at);
     fault.access = write ? Access::write : Access::read;
@@ -208,6 +210,7 @@ void Pager::materialise(Fragment& fragment, Mapping& mapping, Address at) {
 }
 
 void Pager::run(const Install& action) {
+    faulting_.clear();
     spdlog::trace("install: object {:#x} pages {}+{} presence {} first content {}",
                   action.run.object, action.run.first, action.run.count,
                   static_cast<int>(action.presence),
@@ -255,6 +258,7 @@ void Pager::run(const Install& action) {
 }
 
 void Pager::run(const Unprotect& action) {
+    faulting_.clear();
     spdlog::trace("unprotect: object {:#x} pages {}+{}", action.run.object, action.run.first,
                   action.run.count);
     for (const Piece& p : pieces(action.run)) {
@@ -345,6 +349,7 @@ void Pager::run(const SendMessage& action) {
 }
 
 void Pager::run(const Wake& action) {
+    faulting_.clear();
     spdlog::trace("wake: object {:#x} page {} presence {}", action.key.object, action.key.index,
                   static_cast<int>(agent_.presence(action.key)));
     for (const Place& p : places(action.key)) {

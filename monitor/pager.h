@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "mm/page_agent.h"
@@ -63,6 +64,8 @@ public:
     Task<void> collect(Fragment& fragment, Access access);
 
     [[nodiscard]] PagerStats stats() const;
+    // Threads that stand at a missing page: at least as many of them cannot run.
+    [[nodiscard]] size_t faulting() const { return faulting_.size(); }
     [[nodiscard]] Presence presence(PageKey key) const { return agent_.presence(key); }
 
 private:
@@ -128,6 +131,7 @@ private:
     // Code of the other node that was read here as data; text does not change.
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;
+    std::unordered_set<Tid> faulting_;  // since the last page came
 };
 
 }  // namespace gpr

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/task.h"
+#include "transport/spin.h"
 
 namespace gpr {
 
@@ -108,6 +109,10 @@ public:
     // Called before the loop sleeps, when nothing else is ready: the place to flush batches.
     void before_sleep(std::function<void()> work) { before_sleep_ = std::move(work); }
 
+    // While `nothing_runs` says that no thread we serve could use the processor, and nobody else
+    // wants it, the loop looks for events a little before it sleeps.
+    void spin_while(std::function<bool()> nothing_runs) { nothing_runs_ = std::move(nothing_runs); }
+
     // Returns after stop().
     void run();
     void stop() { stopped_ = true; }
@@ -139,6 +144,8 @@ private:
     void run_ready();
     void run_timers();
     void reap();
+    void wait();
+    bool spin();
 
     io_uring ring_{};
     bool ring_ready_ = false;
@@ -152,6 +159,9 @@ private:
     std::multimap<Clock::time_point, std::pair<TimerId, std::function<void()>>> timers_;
     std::deque<std::function<void()>> ready_;
     std::function<void()> before_sleep_;
+    std::function<bool()> nothing_runs_;
+    SpinHistory spin_history_;
+    Contention contention_ = Contention::of_this_thread();
 };
 
 }  // namespace gpr
