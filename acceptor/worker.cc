@@ -159,6 +159,10 @@ void Worker::on_notification(RemoteProcess& process, const Notification& n) {
     if (n.number == gpr_park_number) {
         bool in_stub = n.instruction_pointer >> 32 == GPR_STUB_HIGH_WORD;
         auto slot = Mailbox::index_of({n.args[0]});
+        if (in_stub && n.args[0] == gpr_park_shared) {
+            give_shared(process, n);
+            return;
+        }
         StubThread* stub = in_stub && slot ? process.fragment->stub_thread(*slot) : nullptr;
         if (stub) {
             stub->on_park(*process.notifier, n.id);

@@ -92,6 +92,11 @@ private:
     Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
     Task<int64_t> map_anonymous(RemoteProcess& process, Mapping mapping);
     void announce_map(RemoteProcess& process, const Mapping& mapping);
+    // --- shared memory (worker_shared.cc) ---
+    void know_shared(wire::MappingView::Reader view);
+    Task<int64_t> show_shared(Fragment& fragment, const Mapping& mapping);
+    void give_shared(RemoteProcess& process, const Notification& n);
+    void resize_shared(wire::Resize::Reader resize);
 
     // --- signals (worker_signals.cc) ---
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/page_wire.h"
 
 namespace gpr {
 
@@ -15,20 +16,6 @@ const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
 bool sound(uint64_t address, uint64_t size) {
     return address % page_size == 0 && size != 0 && size <= address_limit &&
            address <= address_limit - size;
-}
-
-Mapping from_wire(wire::MappingView::Reader view) {
-    Mapping m;
-    m.range = {{view.getBegin()}, {view.getEnd()}};
-    m.prot = static_cast<int>(view.getProt());
-    m.shared = view.getShared();
-    m.file = view.getFile();
-    m.object = view.getObject();
-    m.object_page = view.getObjectPage();
-    m.born_at_acceptor = view.getBornThere();
-    m.code = static_cast<CodeClass>(view.getCodeClass());
-    m.trapped = m.code == CodeClass::home;
-    return m;
 }
 
 constexpr uint64_t fixed_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
@@ -266,21 +253,37 @@ Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
 Task<void> Worker::apply_mapping(Frame frame) {
     auto guard = co_await metadata_.lock();
     auto change = frame->session().getMapping();
+    if (change.isResize()) {
+        resize_shared(change.getResize());
+        co_return;
+    }
+    if (change.isForget()) {
+        pager_.erase_shared(change.getForget());
+        co_return;
+    }
     RemoteProcess* process = find_process(change.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     if (change.isMap()) {
-        Mapping m = from_wire(change.getMap());
+        Mapping m = mapping_from_wire(change.getMap());
+        m.trapped = m.code == CodeClass::home;
         if (!sound(m.range.begin.value, m.range.size()) || m.range.overlaps(reserved)) {
             link_.close("home sent a mapping that cannot be");
             co_return;
         }
-        pager_.add_object(m.object, m.born_at_acceptor ? self_ : directory_node);
+        if (!m.shared) pager_.add_object(m.object, m.born_at_acceptor ? self_ : directory_node);
         Range range = m.range;
         bool here = m.born_at_acceptor;
         auto prot = static_cast<uint64_t>(m.prot);
+        Mapping view = m;
         auto replaced = fragment->space.map(std::move(m));
         pager_.discard(replaced);
+        if (view.shared) {
+            know_shared(change.getMap());
+            co_await show_shared(*fragment, view);
+            for (const Mapping& old : replaced) fragment->wake(old.range);
+            co_return;
+        }
         co_await fragment->executor().call(SYS_mmap, range.begin.value, range.size(), prot,
                                            fixed_flags, ~0UL, 0);
         if (!here) {

@@ -13,6 +13,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/page_wire.h"
 #include "syscall/filter.h"
 
 namespace gpr {
@@ -137,16 +138,16 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     }
 
     std::vector<Call> calls;
+    std::vector<Mapping> shared;
     for (auto view : start.getMappings()) {
-        Mapping m;
-        m.range = {{view.getBegin()}, {view.getEnd()}};
-        m.prot = static_cast<int>(view.getProt());
-        m.shared = view.getShared();
-        m.file = view.getFile();
-        m.object = view.getObject();
-        m.object_page = view.getObjectPage();
-        m.code = static_cast<CodeClass>(view.getCodeClass());
+        Mapping m = mapping_from_wire(view);
         m.trapped = m.code == CodeClass::home;
+        if (m.shared) {
+            know_shared(view);
+            shared.push_back(m);
+            fragment.space.map(std::move(m));
+            continue;
+        }
         calls.push_back({SYS_mmap,
                          {m.range.begin.value, m.range.size(), view.getProt(),
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
@@ -159,8 +160,14 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         auto mapped = from_kernel(c.result, "cannot map the program's layout");
         if (!mapped) co_return tl::make_unexpected(mapped.error());
     }
+    for (const Mapping& m : shared) {
+        int64_t shown = co_await show_shared(fragment, m);
+        if (shown < 0) co_return fail(static_cast<int>(-shown), "cannot map shared memory");
+    }
     std::vector<Range> ranges;
-    for (const auto& [begin, m] : fragment.space.all()) ranges.push_back(m.range);
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (!m.shared) ranges.push_back(m.range);
+    }
     for (Range range : ranges) {
         auto registered = fragment.register_range(range);
         if (!registered) co_return registered;

@@ -21,7 +21,9 @@ bool AddressSpace::is_free(Range range) const {
     return it == mappings_.end() || !it->second.range.overlaps(range);
 }
 
+// Shared memory may be seen at several places at once: whoever serves it looks at all mappings.
 void AddressSpace::index(const Mapping& m) {
+    if (m.shared) return;
     by_object_[{m.object, m.object_page}] = m.range.begin;
 }
 

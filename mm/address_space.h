@@ -31,6 +31,7 @@ struct Mapping {
     Range range;
     int prot = 0;
     bool shared = false;      // MAP_SHARED in the program's eyes
+    bool may_write = true;    // a shared one: the program may make it writable
     bool file = false;        // pages start as file content, at home
     ObjectId object = 0;
     uint64_t object_page = 0;  // page of the object at range.begin

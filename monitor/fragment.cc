@@ -15,7 +15,8 @@ namespace gpr {
 namespace {
 
 constexpr uint64_t uffd_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
-                                   UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MOVE;
+                                   UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MOVE |
+                                   UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
 constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
 
 const std::byte zero_pages[64 * page_size] = {};

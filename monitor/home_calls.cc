@@ -37,6 +37,8 @@ Task<void> HomeSession::serve_call(Frame frame) {
             co_return;
         case SYS_mmap: co_await map_for(process, *thread, frame); co_return;
         case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
+        case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
+        case SYS_shmdt: co_await detach_for(process, *thread, frame); co_return;
         default: co_await run_call(process, *thread, frame, !call.getNoReply()); co_return;
     }
 }
@@ -71,6 +73,10 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
             co_await pager_.acquire(*fragment, need.range, need.write ? Access::write : Access::read);
         }
     }
+    SyscallArguments given;
+    std::copy(calls[0].args, calls[0].args + 6, given.begin());
+    SharedUse use = shared_use(process, request.getNumber(), given);
+    co_await before_use(use);
     auto guard = co_await stub.lock();
     auto bounce = fragment->mailbox().bounce(stub.slot());
     if (marshalled) {
@@ -88,6 +94,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (stub.dead() || !wants_reply) co_return;
     std::vector<std::byte> out;
     if (marshalled) out = collect(call, calls[0].result, bounce);
+    co_await after_use(use);
     reply(thread, calls[0].result, out);
 }
 

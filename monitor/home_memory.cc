@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "monitor/home_session.h"
+#include "monitor/page_wire.h"
 
 namespace gpr {
 
@@ -20,16 +21,7 @@ void HomeSession::announce(HomeProcess& process, const Mapping& m) {
     FrameBuilder frame;
     auto change = frame.session().initMapping();
     change.setPid(process.pid);
-    auto view = change.initMap();
-    view.setBegin(m.range.begin.value);
-    view.setEnd(m.range.end.value);
-    view.setProt(static_cast<uint32_t>(m.prot));
-    view.setShared(m.shared);
-    view.setFile(m.file);
-    view.setObject(m.object);
-    view.setObjectPage(m.object_page);
-    view.setBornThere(m.born_at_acceptor);
-    view.setCodeClass(static_cast<uint8_t>(m.code));
+    mapping_to_wire(m, pager_.shared_pages(m.object), change.initMap());
     link_.send(frame, Priority::urgent);
 }
 
@@ -47,6 +39,16 @@ void HomeSession::announce_gone(HomeProcess& process, Range range) {
 Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto args = frame->session().getCall().getArgs();
+    uint64_t flags = args[3];
+    int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);
+    if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) {
+        Range replaced{{args[0]}, {args[0] + args[1]}};
+        co_await save_shared(fragment->space, replaced);
+    }
+    SyscallArguments use_args{args[0], args[1], args[2], args[3], args[4], args[5]};
+    SharedUse use;
+    if (fd >= 0) use = shared_use(process, SYS_mmap, use_args);
+    co_await before_use(use);
     int64_t result = co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3],
                                                 args[4], args[5]);
     if (result < 0 && result >= -4095) {
@@ -54,15 +56,21 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
         co_return;
     }
     auto guard = co_await metadata_.lock();
+    if ((flags & MAP_TYPE) != MAP_PRIVATE) {
+        Address at{static_cast<uint64_t>(result)};
+        map_shared(process, at, args[1], static_cast<int>(args[2]), fd);
+        guard.release();
+        reply(thread, result);
+        co_return;
+    }
     Mapping m;
     m.range = {{static_cast<uint64_t>(result)},
                Address{static_cast<uint64_t>(result) + args[1]}.page_end()};
     m.prot = static_cast<int>(args[2]);
-    m.shared = (args[3] & MAP_TYPE) != MAP_PRIVATE;
-    m.file = !(args[3] & MAP_ANONYMOUS);
+    m.file = fd >= 0;
     m.object = new_object(directory_node);
     m.backing = Backing::native_file;
-    if (!m.shared && (m.prot & PROT_WRITE)) {
+    if (m.prot & PROT_WRITE) {
         auto made = co_await make_anonymous(process, m);
         if (!made) {
             guard.release();
@@ -126,6 +134,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
                 co_return;
             }
             pager_.add_object(m.object, 1);
+            co_await save_shared(space, m.range);
             auto replaced = space.map(m);
             pager_.discard(replaced);
             co_await executor.call(SYS_mmap, m.range.begin.value, m.range.size(),
@@ -133,20 +142,24 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             bool registered = static_cast<bool>(fragment->register_range(m.range));
             space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
             for (const Mapping& old : replaced) fragment->wake(old.range);
+            drop_unseen();
             co_return;
         }
         case wire::MappingChange::UNMAP: {
             Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
+            co_await save_shared(space, range);
             auto gone = space.unmap(range);
             pager_.discard(gone);
             co_await executor.call(SYS_munmap, range.begin.value, range.size());
             for (const Mapping& old : gone) fragment->wake(old.range);
+            drop_unseen();
             co_return;
         }
         case wire::MappingChange::PROTECT: {
             auto p = change.getProtect();
             Range range{{p.getBegin()}, {p.getEnd()}};
             int prot = static_cast<int>(p.getProt());
+            if (!(prot & PROT_WRITE)) co_await save_shared(space, range);
             std::vector<Mapping*> to_copy;
             space.for_each(range, [&](Mapping& m) {
                 m.prot = prot;
@@ -157,6 +170,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             for (Mapping* m : to_copy) co_await make_anonymous(*process, *m);
             co_await executor.call(SYS_mprotect, range.begin.value, range.size(),
                                    static_cast<uint64_t>(prot));
+            drop_unseen();
             co_return;
         }
         case wire::MappingChange::DISCARD: {
@@ -177,6 +191,8 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             auto move = change.getMove();
             Range from{{move.getFrom()}, {move.getFrom() + move.getOldSize()}};
             Range to{{move.getTo()}, {move.getTo() + move.getNewSize()}};
+            co_await save_shared(space, to);
+            co_await save_shared(space, from);
             int64_t result = co_await executor.call(
                 SYS_mremap, from.begin.value, from.size(), to.size(),
                 from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED, to.begin.value);
@@ -187,8 +203,10 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
                 m.registered = static_cast<bool>(fragment->register_range(m.range));
                 fragment->write_protect(m.range);
             });
+            drop_unseen();
             co_return;
         }
+        default: co_return;
     }
 }
 

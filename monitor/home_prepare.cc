@@ -13,6 +13,8 @@
 #include <fstream>
 
 #include "monitor/home_session.h"
+#include "monitor/page_wire.h"
+#include "syscall/park.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b
@@ -57,6 +59,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         pager_.remove_fragment(*process.fragment);
         pager_.forget(process.fragment->space);
         process.fragment.reset();
+        drop_unseen();
     }
     forget_other_threads(process);
     thread.stub.reset();
@@ -112,16 +115,23 @@ Task<void> HomeSession::split_child(pid_t pid) {
     auto context = capture_context(thread->tid);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
-    process->state = HomeProcess::State::preparing;
-    process->caught_signals = signal_set_of(pid, "SigCgt:");
-    auto prepared = co_await prepare(*process, *thread);
+    co_await split_stopped(*process, *thread, *context);
+}
+
+// Its thread is in a ptrace stop, with these registers.
+Task<void> HomeSession::split_stopped(HomeProcess& process, HomeThread& thread,
+                                      const ThreadContext& context) {
+    process.state = HomeProcess::State::preparing;
+    process.caught_signals = signal_set_of(process.pid, "SigCgt:");
+    auto prepared = co_await prepare(process, thread);
     if (!prepared) {
-        if (!process->doomed) {
-            abandon(fmt::format("cannot split process {}: {}", pid, prepared.error().message()));
+        if (!process.doomed) {
+            abandon(fmt::format("cannot split process {}: {}", process.pid,
+                                prepared.error().message()));
         }
         co_return;
     }
-    co_await begin(*process, *thread, *context);
+    co_await begin(process, thread, context);
 }
 
 Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, uint64_t a,
@@ -191,7 +201,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
     };
     for (Part part : {Part{1, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
                       Part{2, GPR_MAILBOX, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE}}) {
-        auto fd = co_await inject(thread, GPR_PARK, part.which);
+        auto fd = co_await inject(thread, gpr_park_number, part.which);
         if (!fd) co_return tl::make_unexpected(fd.error());
         auto mapped = co_await inject(thread, SYS_mmap, part.address, part.size,
                                       static_cast<uint64_t>(part.prot),
@@ -275,10 +285,15 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
         m.prot = e.prot;
         m.shared = e.shared;
         m.file = e.inode != 0;
+        if (e.shared) {
+            join_shared(process, m, e, -1);
+            fragment.space.map(std::move(m));
+            continue;
+        }
         m.object = new_object(directory_node);
-        if (e.inode != 0 || e.shared) {
+        if (e.inode != 0) {
             m.backing = Backing::native_file;
-            if (!e.shared && (e.prot & PROT_WRITE)) {
+            if (e.prot & PROT_WRITE) {
                 auto made = co_await make_anonymous(process, m);
                 if (!made) co_return made;
             } else {
@@ -337,15 +352,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {
-        auto view = list[i++];
-        view.setBegin(m.range.begin.value);
-        view.setEnd(m.range.end.value);
-        view.setProt(static_cast<uint32_t>(m.prot));
-        view.setShared(m.shared);
-        view.setFile(m.file);
-        view.setObject(m.object);
-        view.setObjectPage(m.object_page);
-        view.setCodeClass(static_cast<uint8_t>(m.code));
+        mapping_to_wire(m, pager_.shared_pages(m.object), list[i++]);
     }
     auto maps = read_maps(process.pid);
     if (!maps) co_return tl::make_unexpected(maps.error());

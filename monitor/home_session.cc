@@ -137,20 +137,27 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.caught_signals = parents.caught_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
+        // Memory shared with others is looked after at the acceptor: no instruction without that.
+        bool at_once = planned && !parents.doomed && !shares && shares_writable(parents);
         if (planned && !parents.doomed) {
             ThreadContext context = std::move(birth->second.context);
             births_.erase(birth);
-            spawn([](HomeSession& self, HomeThread& t, ThreadContext c) -> Task<void> {
+            spawn([](HomeSession& self, HomeThread& t, ThreadContext c,
+                     bool now) -> Task<void> {
                 WaitStatus status = co_await self.next_stop(t);
                 if (status.ended()) co_return;
                 apply_context(t.tid, c);
-                trace::resume(t.tid);
-            }(*this, first, std::move(context)));
+                if (now) {
+                    co_await self.split_stopped(*t.process, t, c);
+                } else {
+                    trace::resume(t.tid);
+                }
+            }(*this, first, std::move(context), at_once));
         }
         watch(first);
         if (parents.doomed) {
             doom(child);
-        } else if (!child.shares_memory_with) {
+        } else if (!child.shares_memory_with && !at_once) {
             loop_.after(std::chrono::milliseconds(30), [this, tid] { spawn(split_child(tid)); });
         }
     }
@@ -185,6 +192,8 @@ void HomeSession::on_end(HomeThread& thread) {
     if (process.fragment) {
         pager_.remove_fragment(*process.fragment);
         pager_.forget(process.fragment->space);
+        process.fragment->space.clear();
+        drop_unseen();
     }
     if (process.started_remotely) spawn(end_remotely(process));
     pid_t pid = process.pid;
@@ -300,6 +309,12 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             auto message = decode_pages(frame);
             if (!message) {
                 link_.close(message.error().message());
+                return;
+            }
+            if (auto object = object_of(*message); object && pager_.is_shared(*object)) {
+                // What changes shared objects is decided here, so nothing has to be waited for;
+                // and whoever holds the lock may be waiting for these.
+                pager_.on_message(1, std::move(*message));
                 return;
             }
             spawn([](HomeSession& self, Message m) -> Task<void> {

@@ -71,6 +71,8 @@ private:
     Task<Result<void>> start_remotely(HomeProcess& process);
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
     Task<void> split_child(pid_t pid);
+    Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
+                             const ThreadContext& context);
 
     // --- forwarded calls (home_calls.cc) ---
     Task<void> serve_call(Frame frame);
@@ -133,6 +135,33 @@ private:
     void announce_gone(HomeProcess& process, Range range);
     ObjectId new_object(NodeId birth);
 
+    // --- shared memory (home_shared.cc) ---
+    struct SharedFile {
+        ObjectId object = 0;
+        uint64_t mapped_device = 0, mapped_inode = 0;  // as /proc/PID/maps tells them
+        uint64_t device = 0, inode = 0;                // as stat does
+        Fd path;               // O_PATH; none for memory without a name
+        bool written = false;  // some mapping may write
+    };
+    // What a call may do to shared memory behind its mappings' back.
+    struct SharedUse {
+        std::vector<ObjectId> files;
+        bool modifies = false;
+    };
+    void join_shared(HomeProcess& process, Mapping& mapping, const MapsEntry& entry, int fd);
+    void map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd);
+    Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
+    Task<void> before_use(const SharedUse& use);
+    Task<void> after_use(const SharedUse& use);
+    Task<void> save_shared(const AddressSpace& space, Range range);
+    Task<void> save_shared(HomeProcess& process);
+    void resize(SharedFile& file, uint64_t pages);
+    void note_size(SharedFile& file);
+    void drop_unseen();
+    [[nodiscard]] bool shares_writable(const HomeProcess& process) const;
+
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);
     void note_action(HomeProcess& process, const MarshalledCall& call);
@@ -163,6 +192,7 @@ private:
         ThreadContext context;
         bool shares_memory = false;
     };
+    std::vector<std::unique_ptr<SharedFile>> shared_files_;
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     SessionStats stats_;
     std::string failure_;

@@ -133,6 +133,7 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
         stats_.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
             process.state = HomeProcess::State::ending;
+            co_await save_shared(process);
             if (process.started_remotely) co_await end_remotely(process);
             end_helpers(process);
         }

@@ -197,4 +197,41 @@ Result<Message> decode_pages(std::shared_ptr<ReceivedFrame> frame) {
     return Decoder(std::move(frame)).decode();
 }
 
+std::optional<ObjectId> object_of(const Message& message) {
+    return std::visit(
+        [](const auto& body) -> std::optional<ObjectId> {
+            if constexpr (requires { body.run; }) return body.run.object;
+            return std::nullopt;
+        },
+        message.body);
+}
+
+Mapping mapping_from_wire(wire::MappingView::Reader view) {
+    Mapping m;
+    m.range = {{view.getBegin()}, {view.getEnd()}};
+    m.prot = static_cast<int>(view.getProt());
+    m.shared = view.getShared();
+    m.may_write = view.getMayWrite();
+    m.file = view.getFile();
+    m.object = view.getObject();
+    m.object_page = view.getObjectPage();
+    m.born_at_acceptor = view.getBornThere();
+    m.code = static_cast<CodeClass>(view.getCodeClass());
+    return m;
+}
+
+void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView::Builder view) {
+    view.setBegin(m.range.begin.value);
+    view.setEnd(m.range.end.value);
+    view.setProt(static_cast<uint32_t>(m.prot));
+    view.setShared(m.shared);
+    view.setMayWrite(m.may_write);
+    view.setFile(m.file);
+    view.setObject(m.object);
+    view.setObjectPage(m.object_page);
+    view.setBornThere(m.born_at_acceptor);
+    view.setCodeClass(static_cast<uint8_t>(m.code));
+    view.setObjectPages(object_pages);
+}
+
 }  // namespace gpr

@@ -1,6 +1,9 @@
 // Coherence messages to and from frames. What comes from a peer is checked here, once.
 #pragma once
 
+#include <optional>
+
+#include "mm/address_space.h"
 #include "mm/page_protocol.h"
 #include "transport/frame.h"
 
@@ -11,5 +14,13 @@ void encode_pages(FrameBuilder& frame, const Message& message);
 
 // The contents keep `frame` alive.
 Result<Message> decode_pages(std::shared_ptr<ReceivedFrame> frame);
+
+// The object a message is about; an acknowledgement names none.
+std::optional<ObjectId> object_of(const Message& message);
+
+// Without what is known on one node only.
+Mapping mapping_from_wire(wire::MappingView::Reader view);
+void mapping_to_wire(const Mapping& mapping, uint64_t object_pages,
+                     wire::MappingView::Builder view);
 
 }  // namespace gpr

@@ -42,6 +42,7 @@ void Pager::add_object(ObjectId object, NodeId birth) {
 
 void Pager::discard(const std::vector<Mapping>& pieces) {
     for (const Mapping& m : pieces) {
+        if (is_shared(m.object)) continue;  // other mappings may show it
         uint64_t pages = m.range.size() / page_size;
         agent_.drop(m.object, m.object_page, pages);
         if (directory_) directory_->drop(m.object, m.object_page, pages);
@@ -121,8 +122,12 @@ void Pager::ask_for(Fragment&, Mapping& m, Address at, bool write, Tid tid) {
     fault.key = mapping->key(at);
     fault.access = write ? Access::write : Access::read;
     fault.tid = tid;
-    fault.ahead_limit = static_cast<uint32_t>(
-        std::min<uint64_t>((mapping->range.end - at) / page_size - 1, max_run_pages));
+    uint64_t left = (mapping->range.end - at) / page_size - 1;
+    if (auto it = shared_.find(fault.key.object); it != shared_.end()) {
+        uint64_t pages = it->second.pages;
+        left = fault.key.index < pages ? std::min(left, pages - fault.key.index - 1) : 0;
+    }
+    fault.ahead_limit = static_cast<uint32_t>(std::min<uint64_t>(left, max_run_pages));
     fault.ahead = mapping->file ? std::min(file_ahead, fault.ahead_limit) : 0;
     spdlog::trace("fault: tid {} {:#x} {} object {:#x} page {} presence {}", tid, at.value,
                   write ? "write" : "read", fault.key.object, fault.key.index,
@@ -215,6 +220,11 @@ void Pager::run(const Install& action) {
                   action.run.object, action.run.first, action.run.count,
                   static_cast<int>(action.presence),
                   static_cast<int>(action.contents.at(0).kind));
+    if (is_shared(action.run.object)) {
+        install_shared(action);
+        agent_.on_installed(action.id, now());
+        return;
+    }
     for (const Piece& p : pieces(action.run)) {
         bool writable = action.presence == Presence::exclusive;
         if (p.mapping->trapped) {
@@ -261,6 +271,7 @@ void Pager::run(const Unprotect& action) {
     faulting_.clear();
     spdlog::trace("unprotect: object {:#x} pages {}+{}", action.run.object, action.run.first,
                   action.run.count);
+    if (is_shared(action.run.object)) enable_views(action.run);
     for (const Piece& p : pieces(action.run)) {
         if (p.mapping->backing == Backing::native_file) continue;
         p.fragment->write_enable({p.address, p.address + p.count * page_size});
@@ -272,7 +283,11 @@ void Pager::run(const Take& action) {
     spdlog::trace("take: object {:#x} pages {}+{} had {} leave {}", action.run.object,
                   action.run.first, action.run.count, static_cast<int>(action.had),
                   static_cast<int>(action.leave));
-    spawn(take(action));
+    if (is_shared(action.run.object)) {
+        agent_.on_taken(action.id, take_shared(action), now());
+    } else {
+        spawn(take(action));
+    }
 }
 
 Task<void> Pager::take(Take action) {
@@ -352,6 +367,15 @@ void Pager::run(const Wake& action) {
     faulting_.clear();
     spdlog::trace("wake: object {:#x} page {} presence {}", action.key.object, action.key.index,
                   static_cast<int>(agent_.presence(action.key)));
+    if (is_shared(action.key.object)) {
+        PageRun page{action.key.object, action.key.index, 1};
+        if (agent_.presence(action.key) == Presence::exclusive) {
+            enable_views(page);
+        } else {
+            wake_views(page);
+        }
+        return;
+    }
     for (const Place& p : places(action.key)) {
         Range page{p.address, p.address + page_size};
         if (p.mapping->trapped) {
@@ -391,7 +415,8 @@ Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
         Mapping* m = fragment.space.find(at);
         if (!m) co_return false;
         Address end = std::min(m->range.end, range.end);
-        bool local = m->backing == Backing::native_file || (m->trapped && m->content);
+        bool local = (m->backing == Backing::native_file && !is_shared(m->object)) ||
+                     (m->trapped && m->content);
         for (Address a = at; a < end && !local;) {
             uint64_t pages = std::min<uint64_t>((end - a) / page_size, max_run_pages);
             PageKey key = m->key(a);
@@ -427,7 +452,7 @@ Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) 
 
 void Pager::forget(AddressSpace& space) {
     for (const auto& [begin, m] : space.all()) {
-        if (births_.erase(m.object) == 0) continue;
+        if (is_shared(m.object) || births_.erase(m.object) == 0) continue;
         agent_.erase_object(m.object);
         if (directory_) directory_->erase_object(m.object);
     }
@@ -440,9 +465,13 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
         if (!m) co_return false;
         // A page may be here in the kernel's eyes and still not be ours to write.
         uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
-        bool ours = m->backing == Backing::native_file ||
+        bool shared = is_shared(m->object);
+        bool ours = (m->backing == Backing::native_file && !shared) ||
                     agent_.presence(m->key(to)) == Presence::exclusive;
-        if (ours) {
+        if (ours && shared_memfd(m->object) >= 0) {
+            off_t offset = static_cast<off_t>(m->object_page * page_size + (to - m->range.begin));
+            if (pwrite(shared_memfd(m->object), bytes.data(), in_page, offset) < 0) co_return false;
+        } else if (ours) {
             if (fragment.memory().write(to, bytes.data(), in_page) < in_page) {
                 if (m->registered) {
                     fragment.write_enable({to.page(), to.page() + page_size});
@@ -479,22 +508,6 @@ Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> by
         Range rest{from, from + bytes.size()};
         bool ok = co_await acquire(fragment, rest, Access::read);
         if (!ok) co_return false;
-    }
-}
-
-Task<void> Pager::collect(Fragment& fragment, Access access) {
-    std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        uint64_t cookie = next_cookie_++;
-        pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
-        waiting_[cookie] = pending.back().second.get();
-        directory_->collect(m.object, m.object_page, m.range.size() / page_size, self_, access,
-                            cookie, now());
-    }
-    settle();
-    for (auto& [cookie, done] : pending) {
-        OneShot<bool>& one = *done;
-        co_await wait_for(cookie, one);
     }
 }
 

@@ -42,6 +42,17 @@ public:
     // Pieces of mappings that are gone, or whose content is.
     void discard(const std::vector<Mapping>& pieces);
 
+    // Memory that several mappings, also of several processes, show (pager_shared.cc). memfd: where
+    // its pages are on this node; none on node 0, where the kernel's own mappings have them.
+    void add_shared(ObjectId object, Fd memfd, uint64_t pages);
+    void resize_shared(ObjectId object, uint64_t pages);
+    void erase_shared(ObjectId object);
+    [[nodiscard]] bool is_shared(ObjectId object) const { return shared_.contains(object); }
+    [[nodiscard]] uint64_t shared_pages(ObjectId object) const;
+    [[nodiscard]] int shared_memfd(ObjectId object) const;
+    // Node 0: brings what was written elsewhere home; write: and leaves no copies there.
+    Task<void> collect_shared(std::vector<ObjectId> objects, Access access);
+
     void on_message(NodeId from, Message message);
     void on_progress(Tid tid);
     void on_thread_gone(Tid tid);
@@ -113,6 +124,20 @@ private:
     std::vector<Piece> pieces(const PageRun& run);
     Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
 
+    struct Shared {
+        Fd memfd;
+        uint64_t pages = 0;
+    };
+    // Visits the part of the run that each mapping shows, on this node.
+    template <class Visit>
+    void for_each_view(const PageRun& run, Visit visit);
+    void protect_views(const PageRun& run);
+    void enable_views(const PageRun& run);
+    void wake_views(const PageRun& run);
+    void put_shared(PageKey first, std::span<const std::byte> bytes);
+    void install_shared(const Install& action);
+    std::vector<TakeResult> take_shared(const Take& action);
+
     NodeId self_;
     Loop& loop_;
     PageDirectory* directory_;
@@ -126,6 +151,7 @@ private:
     uint64_t next_cookie_ = 1;
     std::unordered_map<uint64_t, OneShot<bool>*> waiting_;
     std::unordered_map<ObjectId, NodeId> births_;
+    std::unordered_map<ObjectId, Shared> shared_;
     uint64_t faults_ = 0;
     CodeFault code_fault_;
     // Code of the other node that was read here as data; text does not change.

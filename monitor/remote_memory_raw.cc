@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -54,6 +55,7 @@ Result<std::vector<MapsEntry>> read_maps(pid_t pid) {
                             &begin, &end, perms, &e.offset, &major, &minor, &e.inode, &name_at);
         if (n < 7) continue;
         e.range = {{begin}, {end}};
+        e.device = makedev(major, minor);
         e.prot = (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
                  (perms[2] == 'x' ? PROT_EXEC : 0);
         e.shared = perms[3] == 's';

@@ -42,6 +42,7 @@ struct MapsEntry {
     bool shared = false;
     uint64_t offset = 0;
     uint64_t inode = 0;
+    uint64_t device = 0;
     std::string name;
 };
 

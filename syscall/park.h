@@ -8,6 +8,9 @@ namespace gpr {
 // A shadow waits in this call. It always notifies, also when the stub itself makes it.
 inline constexpr uint32_t gpr_park_number = 0x4770;
 
+// The stub's park with these instead of a slot asks for a descriptor.
+inline constexpr uint64_t gpr_park_code = 1, gpr_park_mailbox = 2, gpr_park_shared = 3;
+
 // A program that knows gpr asks it something; ENOSYS tells it that it runs without.
 inline constexpr uint32_t gpr_hypercall_number = 0x4771;
 

@@ -76,6 +76,8 @@ struct MappingView {
   objectPage @6 :UInt64;
   bornThere @7 :Bool;  # untouched pages belong to the acceptor
   codeClass @8 :UInt8; # mm/address_space.h: CodeClass
+  objectPages @9 :UInt64;  # of shared memory: what lies beyond is SIGBUS
+  mayWrite @10 :Bool;
 }
 
 struct ProcessStart {
@@ -150,7 +152,14 @@ struct MappingChange {
     protect @3 :Protect;
     discard @4 :AddressRange; # madvise: the content is gone
     move @5 :Move;
+    resize @6 :Resize;        # shared memory was truncated or extended
+    forget @7 :UInt32;        # no process maps this shared memory any more
   }
+}
+
+struct Resize {
+  object @0 :UInt32;
+  pages @1 :UInt64;
 }
 
 struct AddressRange {

@@ -1,0 +1,275 @@
+// Shared memory as node 0 sees it: which mappings show the same object, and when what was written
+// at the acceptor has to be in the file. docs/decisions/0005-shared-memory.md has the rules.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "monitor/home_session.h"
+#include "syscall/table.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr Range everything{{0}, {~0ULL & page_mask}};
+
+// Calls after which the content or the size of a file may be another, or which order accesses
+// with processes outside the session. The rest only looks.
+bool may_modify(uint32_t number) {
+    switch (number) {
+        case SYS_write:
+        case SYS_pwrite64:
+        case SYS_writev:
+        case SYS_pwritev:
+        case SYS_pwritev2:
+        case SYS_ftruncate:
+        case SYS_truncate:
+        case SYS_fallocate:
+        case SYS_sendfile:
+        case SYS_splice:
+        case SYS_copy_file_range:
+        case SYS_ioctl:
+        case SYS_io_uring_enter:
+        case SYS_io_submit:
+        case SYS_flock:
+        case SYS_fcntl:
+        case SYS_madvise: return true;
+        default: return false;
+    }
+}
+
+bool opens_truncating(uint32_t number, const SyscallArguments& args) {
+    return number == SYS_creat || (number == SYS_open && (args[1] & O_TRUNC)) ||
+           (number == SYS_openat && (args[2] & O_TRUNC)) || number == SYS_openat2;
+}
+
+std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
+
+Fd open_by_mapping(pid_t pid, const MapsEntry& e) {
+    std::string by_range = fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, e.range.begin.value,
+                                       e.range.end.value);
+    Fd fd(open(by_range.c_str(), O_PATH | O_CLOEXEC));
+    if (fd || !e.name.starts_with("/")) return fd;
+    std::string by_name = fmt::format("/proc/{}/root{}", pid, e.name);
+    fd = Fd(open(by_name.c_str(), O_PATH | O_CLOEXEC));
+    struct stat st{};
+    if (fd && (fstat(fd.get(), &st) != 0 || st.st_ino != e.inode)) fd.reset();
+    return fd;
+}
+
+uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; }
+
+}  // namespace
+
+// Gives the mapping its object. e: the line of /proc/PID/maps that shows it; fd: what it was made
+// from, -1 if that is not known.
+void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e, int fd) {
+    struct stat st{};
+    std::string link = link_of(process.pid, fd);
+    bool has_fd = fd >= 0 && stat(link.c_str(), &st) == 0;
+    bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
+    auto at = std::ranges::find_if(shared_files_, [&](const auto& f) {
+        return !distinct && f->mapped_device == e.device && f->mapped_inode == e.inode;
+    });
+    m.shared = true;
+    m.file = true;  // also memory without a name starts with what it has at home
+    m.backing = Backing::native_file;
+    m.object_page = (e.offset + (m.range.begin - e.range.begin)) / page_size;
+    uint64_t end = m.object_page + m.range.size() / page_size;
+    SharedFile* file = at == shared_files_.end() ? nullptr : at->get();
+    if (!file) {
+        shared_files_.push_back(std::make_unique<SharedFile>());
+        file = shared_files_.back().get();
+        file->object = next_object_++;
+        file->mapped_device = e.device;
+        file->mapped_inode = e.inode;
+        file->path = has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC))
+                            : open_by_mapping(process.pid, e);
+        uint64_t pages = end;
+        if (file->path && fstat(file->path.get(), &st) == 0) {
+            file->device = st.st_dev;
+            file->inode = st.st_ino;
+            if (S_ISREG(st.st_mode)) {
+                pages = pages_of(static_cast<uint64_t>(st.st_size));
+            } else {
+                file->path.reset();
+            }
+        }
+        pager_.add_shared(file->object, Fd(), pages);
+    } else if (!file->path && end > pager_.shared_pages(file->object)) {
+        resize(*file, end);
+    } else {
+        note_size(*file);
+    }
+    struct stat opened{};
+    if (has_fd && lstat(link.c_str(), &opened) == 0) m.may_write = opened.st_mode & S_IWUSR;
+    file->written = file->written || (m.prot & PROT_WRITE);
+    m.object = file->object;
+}
+
+// The kernel here has just made the mapping at `at`.
+void HomeSession::map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd) {
+    Mapping m;
+    m.range = {at, (at + size).page_end()};
+    m.prot = prot;
+    auto maps = read_maps(process.pid);
+    if (!maps) return;
+    for (const MapsEntry& e : *maps) {
+        if (!e.range.contains(at)) continue;
+        join_shared(process, m, e, fd);
+        pager_.discard(process.fragment->space.map(m));
+        announce(process, m);
+        drop_unseen();
+        return;
+    }
+}
+
+void HomeSession::resize(SharedFile& file, uint64_t pages) {
+    if (pages == pager_.shared_pages(file.object)) return;
+    pager_.resize_shared(file.object, pages);
+    FrameBuilder frame;
+    auto resize = frame.session().initMapping().initResize();
+    resize.setObject(file.object);
+    resize.setPages(pages);
+    link_.send(frame, Priority::urgent);
+}
+
+void HomeSession::note_size(SharedFile& file) {
+    struct stat st{};
+    if (!file.path || fstat(file.path.get(), &st) != 0) return;
+    resize(file, pages_of(static_cast<uint64_t>(st.st_size)));
+}
+
+HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t number,
+                                               const SyscallArguments& args) {
+    SharedUse use;
+    const Row* row = shared_files_.empty() ? nullptr : find_row(number);
+    if (!row) return use;
+    use.modifies = may_modify(number);
+    bool all = number == SYS_execve || number == SYS_execveat || number == SYS_truncate;
+    if (opens_truncating(number, args)) all = use.modifies = true;
+    if (all) {
+        for (const auto& f : shared_files_) use.files.push_back(f->object);
+        return use;
+    }
+    if (number == SYS_msync || number == SYS_madvise) {
+        Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
+        for (const auto& [begin, m] : process.fragment->space.all()) {
+            if (m.shared && m.range.overlaps(range)) use.files.push_back(m.object);
+        }
+        return use;
+    }
+    for (size_t i = 0; i < args.size(); i++) {
+        int fd = static_cast<int>(args[i]);
+        struct stat st{};
+        if (row->arguments[i].kind != Kind::fd || fd < 0) continue;
+        if (stat(link_of(process.pid, fd).c_str(), &st) != 0) continue;
+        for (const auto& f : shared_files_) {
+            bool same = f->device == st.st_dev && f->inode == st.st_ino;
+            if (same && (use.modifies || f->written)) use.files.push_back(f->object);
+        }
+    }
+    return use;
+}
+
+Task<void> HomeSession::before_use(const SharedUse& use) {
+    if (use.files.empty() || !link_open_) co_return;
+    std::vector<ObjectId> objects = use.files;
+    co_await pager_.collect_shared(std::move(objects), use.modifies ? Access::write : Access::read);
+}
+
+Task<void> HomeSession::after_use(const SharedUse& use) {
+    if (use.files.empty() || !use.modifies || !link_open_) co_return;
+    std::vector<ObjectId> objects = use.files;
+    co_await pager_.collect_shared(std::move(objects), Access::write);
+    for (const auto& f : shared_files_) {
+        if (std::ranges::find(use.files, f->object) != use.files.end()) note_size(*f);
+    }
+}
+
+// What the program wrote in this range is in the file before the mapping goes.
+Task<void> HomeSession::save_shared(const AddressSpace& space, Range range) {
+    SharedUse use;
+    for (const auto& [begin, m] : space.all()) {
+        if (m.shared && (m.prot & PROT_WRITE) && m.range.overlaps(range)) {
+            use.files.push_back(m.object);
+        }
+    }
+    co_await before_use(use);
+}
+
+Task<void> HomeSession::save_shared(HomeProcess& process) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (fragment) co_await save_shared(fragment->space, everything);
+}
+
+bool HomeSession::shares_writable(const HomeProcess& process) const {
+    if (!process.fragment) return false;
+    return std::ranges::any_of(process.fragment->space.all(), [](const auto& entry) {
+        return entry.second.shared && (entry.second.prot & PROT_WRITE);
+    });
+}
+
+// Looks at all mappings again: who may write, and which objects nobody shows any more.
+void HomeSession::drop_unseen() {
+    if (shared_files_.empty()) return;
+    std::unordered_map<ObjectId, bool> seen;
+    for (const auto& [pid, process] : processes_) {
+        if (!process->fragment) continue;
+        for (const auto& [begin, m] : process->fragment->space.all()) {
+            if (m.shared) seen[m.object] |= (m.prot & PROT_WRITE) != 0;
+        }
+    }
+    std::erase_if(shared_files_, [&](const std::unique_ptr<SharedFile>& f) {
+        auto it = seen.find(f->object);
+        if (it != seen.end()) {
+            f->written = f->written || it->second;
+            return false;
+        }
+        pager_.erase_shared(f->object);
+        FrameBuilder frame;
+        frame.session().initMapping().setForget(f->object);
+        link_.send(frame, Priority::urgent);
+        return true;
+    });
+}
+
+// shmat: like a mapping of a file, but with an address chosen by the kernel here.
+Task<void> HomeSession::attach_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto args = frame->session().getCall().getArgs();
+    int64_t result = co_await thread.stub->call(SYS_shmat, args[0], args[1], args[2]);
+    if (result >= 0 || result < -4095) {
+        auto guard = co_await metadata_.lock();
+        Address at{static_cast<uint64_t>(result)};
+        auto maps = read_maps(process.pid);
+        for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+            if (e.range.begin == at) map_shared(process, at, e.range.size(), e.prot, -1);
+        }
+    }
+    reply(thread, result);
+}
+
+Task<void> HomeSession::detach_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto args = frame->session().getCall().getArgs();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    Address at{args[0]};
+    Mapping* m = fragment->space.find(at);
+    if (m && m->shared && m->range.begin == at) co_await save_shared(fragment->space, m->range);
+    int64_t result = co_await thread.stub->call(SYS_shmdt, at.value);
+    if (result == 0) {
+        auto guard = co_await metadata_.lock();
+        m = fragment->space.find(at);
+        Range range = m && m->range.begin == at ? m->range : Range{};
+        pager_.discard(fragment->space.unmap(range));
+        announce_gone(process, range);
+        drop_unseen();
+    }
+    reply(thread, result);
+}
+
+}  // namespace gpr

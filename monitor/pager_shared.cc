@@ -1,0 +1,214 @@
+// Pages of shared memory: MAP_SHARED files, memfds, System V segments. docs/decisions/0005.
+//
+// An acceptor has one memfd for each object and maps it into every process that shows the object,
+// so aliases are one page and futexes between processes work. A page that is not there is a hole
+// of the memfd: every mapping reports its first use. A page that is not ours alone is
+// write-protected in every mapping; marks on holes keep it so for mappings that see it later.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "mm/page_table.h"
+#include "monitor/pager.h"
+
+namespace gpr {
+
+void Pager::add_shared(ObjectId object, Fd memfd, uint64_t pages) {
+    if (memfd) ftruncate(memfd.get(), static_cast<off_t>(pages * page_size));
+    shared_[object] = {std::move(memfd), pages};
+    add_object(object, directory_node);
+}
+
+int Pager::shared_memfd(ObjectId object) const {
+    auto it = shared_.find(object);
+    return it == shared_.end() ? -1 : it->second.memfd.get();
+}
+
+uint64_t Pager::shared_pages(ObjectId object) const {
+    auto it = shared_.find(object);
+    return it == shared_.end() ? 0 : it->second.pages;
+}
+
+// What lay between the old end and the new one begins a new life, on every node.
+void Pager::resize_shared(ObjectId object, uint64_t pages) {
+    auto it = shared_.find(object);
+    if (it == shared_.end() || it->second.pages == pages) return;
+    Shared& o = it->second;
+    uint64_t first = std::min(o.pages, pages);
+    uint64_t count = std::max(o.pages, pages) - first;
+    if (o.memfd) {
+        ftruncate(o.memfd.get(), static_cast<off_t>(first * page_size));
+        ftruncate(o.memfd.get(), static_cast<off_t>(pages * page_size));
+    }
+    o.pages = pages;
+    agent_.drop(object, first, max_object_pages - first);
+    if (directory_) directory_->drop(object, first, max_object_pages - first);
+    if (o.memfd) {
+        for (uint64_t done = 0; done < count; done += max_run_pages) {
+            auto step = static_cast<uint32_t>(std::min<uint64_t>(count - done, max_run_pages));
+            protect_views({object, first + done, step});
+            wake_views({object, first + done, step});
+        }
+    }
+    settle();
+}
+
+void Pager::erase_shared(ObjectId object) {
+    if (shared_.erase(object) == 0) return;
+    births_.erase(object);
+    agent_.erase_object(object);
+    if (directory_) directory_->erase_object(object);
+    settle();
+}
+
+Task<void> Pager::collect_shared(std::vector<ObjectId> objects, Access access) {
+    std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
+    for (ObjectId object : objects) {
+        uint64_t cookie = next_cookie_++;
+        pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
+        waiting_[cookie] = pending.back().second.get();
+        directory_->collect(object, 0, max_object_pages, self_, access, cookie, now());
+    }
+    settle();
+    for (auto& [cookie, done] : pending) {
+        OneShot<bool>& one = *done;
+        co_await wait_for(cookie, one);
+    }
+}
+
+Task<void> Pager::collect(Fragment& fragment, Access access) {
+    std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        uint64_t cookie = next_cookie_++;
+        pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
+        waiting_[cookie] = pending.back().second.get();
+        directory_->collect(m.object, m.object_page, m.range.size() / page_size, self_, access,
+                            cookie, now());
+    }
+    settle();
+    for (auto& [cookie, done] : pending) {
+        OneShot<bool>& one = *done;
+        co_await wait_for(cookie, one);
+    }
+}
+
+template <class Visit>
+void Pager::for_each_view(const PageRun& run, Visit visit) {
+    uint64_t end = run.first + run.count;
+    for (auto& [fragment, watch] : fragments_) {
+        for (const auto& [begin, m] : fragment->space.all()) {
+            uint64_t m_end = m.object_page + m.range.size() / page_size;
+            if (m.object != run.object || m.object_page >= end || m_end <= run.first) continue;
+            uint64_t first = std::max(m.object_page, run.first);
+            uint64_t last = std::min(m_end, end);
+            Address at = m.range.begin + (first - m.object_page) * page_size;
+            visit(*fragment, m, Range{at, at + (last - first) * page_size}, first);
+        }
+    }
+}
+
+void Pager::protect_views(const PageRun& run) {
+    for_each_view(run, [](Fragment& fragment, const Mapping& m, Range range, uint64_t) {
+        if (m.registered) fragment.write_protect(range);
+    });
+}
+
+void Pager::enable_views(const PageRun& run) {
+    for_each_view(run, [](Fragment& fragment, const Mapping& m, Range range, uint64_t) {
+        if (m.registered) fragment.write_enable(range);  // and wakes
+    });
+}
+
+void Pager::wake_views(const PageRun& run) {
+    for_each_view(run, [](Fragment& fragment, const Mapping& m, Range range, uint64_t) {
+        if (m.registered) fragment.wake(range);
+    });
+}
+
+void Pager::put_shared(PageKey first, std::span<const std::byte> bytes) {
+    const Shared& o = shared_.at(first.object);
+    if (o.memfd) {
+        if (first.index >= o.pages) return;
+        size_t size = std::min<uint64_t>(bytes.size(), (o.pages - first.index) * page_size);
+        ssize_t written = pwrite(o.memfd.get(), bytes.data(), size,
+                                 static_cast<off_t>(first.index * page_size));
+        if (written < 0) spdlog::error("no memory for the program's shared pages");
+        return;
+    }
+    PageRun run{first.object, first.index, static_cast<uint32_t>(bytes.size() / page_size)};
+    uint64_t done = 0;
+    for_each_view(run, [&](Fragment& fragment, const Mapping& m, Range range, uint64_t page) {
+        if (!(m.prot & PROT_WRITE)) return;
+        uint64_t offset = (page - first.index) * page_size;
+        done = std::max<uint64_t>(
+            done, fragment.memory().write(range.begin, bytes.data() + offset, range.size()));
+    });
+    if (done == 0) spdlog::warn("shared memory written at the acceptor has no place at home");
+}
+
+void Pager::install_shared(const Install& action) {
+    const PageRun& run = action.run;
+    for (uint32_t i = 0; i < run.count; i++) {
+        const PageContent& c = action.contents[i];
+        if (c.kind == ContentKind::zero) {
+            static const std::byte zeros[page_size] = {};
+            if (shared_memfd(run.object) >= 0) put_shared(run[i], zeros);
+        } else if (c.kind == ContentKind::data) {
+            uint32_t n = 1;
+            while (i + n < run.count && action.contents[i + n].kind == ContentKind::data &&
+                   action.contents[i + n].bytes.get() == c.bytes.get() + n * page_size) {
+                n++;
+            }
+            put_shared(run[i], {c.bytes.get(), n * page_size});
+            i += n - 1;
+        }
+    }
+    if (action.presence == Presence::exclusive) {
+        enable_views(run);
+    } else {
+        wake_views(run);
+    }
+}
+
+std::vector<TakeResult> Pager::take_shared(const Take& action) {
+    const PageRun& run = action.run;
+    const Shared& o = shared_.at(run.object);
+    uint64_t size = run.count * page_size;
+    auto offset = static_cast<off_t>(run.first * page_size);
+    auto block = std::make_shared<std::vector<std::byte>>(size);
+    std::vector<bool> here(run.count, false);
+    if (o.memfd) {
+        // Protected before it is read, removed after: no write can come between.
+        if (action.had == Presence::exclusive) protect_views(run);
+        ssize_t got = pread(o.memfd.get(), block->data(), size, offset);
+        for (uint32_t i = 0; i < run.count; i++) here[i] = got >= ssize_t((i + 1) * page_size);
+        if (action.leave == Presence::none) {
+            fallocate(o.memfd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
+                      static_cast<off_t>(size));
+            // A reader that came back in between may have cost a mapping its mark.
+            protect_views(run);
+        }
+    } else if (action.want_data) {
+        for_each_view(run, [&](Fragment& fragment, const Mapping&, Range range, uint64_t page) {
+            uint64_t first = page - run.first;
+            for (uint64_t i = 0; i < range.size() / page_size; i++) {
+                if (here[first + i]) continue;
+                here[first + i] = fragment.memory().read_exact(
+                    range.begin + i * page_size, block->data() + (first + i) * page_size,
+                    page_size);
+            }
+        });
+    }
+    std::vector<TakeResult> results(run.count);
+    for (uint32_t i = 0; i < run.count; i++) {
+        results[i].kind = !action.want_data ? Taken::none : here[i] ? Taken::data : Taken::zero;
+        if (results[i].kind == Taken::data) results[i].bytes = {block, block->data() + i * page_size};
+    }
+    return results;
+}
+
+}  // namespace gpr
