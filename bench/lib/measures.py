@@ -206,8 +206,9 @@ def remote_compute(bench: Bench) -> RatioRow:
     finally:
         native.kill()
         split.kill()
-    return RatioRow("CPU-bound, --split all", bench.placement, "ms", "<= 1.03",
-                    median(samples["ours"]) / 1e6, {"native": median(samples["native"]) / 1e6})
+    # The best chunk: on a busy machine the median says how long others ran.
+    return RatioRow("CPU-bound, --split all, best chunk", bench.placement, "ms", "<= 1.03",
+                    min(samples["ours"]) / 1e6, {"native": min(samples["native"]) / 1e6})
 
 
 def compress(bench: Bench) -> RatioRow:
@@ -234,7 +235,7 @@ def compress(bench: Bench) -> RatioRow:
 
 def local_half(bench: Bench, why_not: str) -> list[RatioRow]:
     """The part of a split program that stays at home, and what other supervisors cost there."""
-    names = {"compute": "CPU-bound, local half", "calls": "syscall-bound, local half"}
+    names = {"compute": "CPU-bound, local half, best chunk", "calls": "syscall-bound, local half"}
     peers = {"native": [], "strace --seccomp-bpf": ["strace", "-f", "--seccomp-bpf", "-e",
                                                    "trace=exit_group", "-o", "/dev/null"],
              "proot": ["proot", "-r", "/"]}
@@ -251,7 +252,8 @@ def local_half(bench: Bench, why_not: str) -> list[RatioRow]:
                 ("calls", bench.sizes.calls, bench.sizes.rounds, "")):
             samples = take_turns([(n, s, command, count) for n, s in subjects.items()], rounds)
             scale, unit = (1e6, "ms") if command == "compute" else (1e3, "us")
-            found = {name: median(values) / scale for name, values in samples.items()}
+            typical = min if command == "compute" else median
+            found = {name: typical(values) / scale for name, values in samples.items()}
             rows.append(RatioRow(names[command], bench.placement, unit, target,
                                  found.pop("ours", None), found, why_not))
     finally:
