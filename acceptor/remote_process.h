@@ -26,8 +26,8 @@ struct RemoteThread {
     std::unique_ptr<StubThread> stub;
     bool here = false;    // it runs here; else the kernel thread is a shadow, parked in its stub
     bool masked = false;  // signals are postponed until the program's own mask is back
-    uint64_t notification = 0;          // of the forwarded call it waits in; 0: none
-    std::unique_ptr<MarshalledCall> call;  // what was sent for it
+    uint64_t notification = 0;                 // of the forwarded call it waits in; 0: none
+    std::unique_ptr<MarshalledCall> call;      // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
     std::vector<std::byte> answer_bytes;
     std::vector<siginfo_t> answer_signals;  // what interrupted the call at home
@@ -36,8 +36,8 @@ struct RemoteThread {
     std::unordered_map<int, std::deque<siginfo_t>> signals;  // sent, not delivered yet
     OneShot<WaitStatus>* awaited = nullptr;
     bool restarts_at_home = false;  // the call it was interrupted in last was home's
-    bool held = false;  // stopped by the call it made, until that is done
-    uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
+    bool held = false;              // stopped by the call it made, until that is done
+    uint64_t clear_tid = 0;         // CLONE_CHILD_CLEARTID: what the kernel clears at its end
 };
 
 struct RemoteProcess {

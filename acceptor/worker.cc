@@ -1,9 +1,9 @@
 #include "acceptor/worker.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <poll.h>
 
 #include "base/log.h"
 #include "monitor/page_wire.h"
@@ -12,7 +12,11 @@
 namespace gpr {
 
 Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId self, Fd stub_code)
-    : loop_(loop), waits_(waits), link_(link), sandbox_(sandbox), self_(self),
+    : loop_(loop),
+      waits_(waits),
+      link_(link),
+      sandbox_(sandbox),
+      self_(self),
       stub_code_(std::move(stub_code)),
       pager_(self, loop, nullptr,
              [this](NodeId, bool bulk, const Message& message) {
@@ -20,7 +24,9 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId se
                  encode_pages(frame, message);
                  link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
              }),
-      metadata_(loop), stopped_(loop), next_object_(static_cast<ObjectId>(self) << 27) {
+      metadata_(loop),
+      stopped_(loop),
+      next_object_(static_cast<ObjectId>(self) << 27) {
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
     pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
@@ -144,9 +150,8 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
         stopped_.notify_all();
         auto node = process.threads.extract(thread.tid);
         std::shared_ptr<RemoteThread> dying = std::move(node.mapped());
-        loop_.after(std::chrono::seconds(1), [dying, fragment = process.fragment] {
-            fragment->retire(*dying->stub);
-        });
+        loop_.after(std::chrono::seconds(1),
+                    [dying, fragment = process.fragment] { fragment->retire(*dying->stub); });
     } else if (process.fragment && process.fragment->has_helpers()) {
         if (host_tid == process.puncher_host_tid) process.fragment->puncher().on_death();
         if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();
@@ -227,9 +232,8 @@ int run_worker(EstablishedInitiator established, Sandbox& sandbox) {
     sigaddset(&ending, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ending, nullptr);
     Fd asked(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
-    auto watch = (*loop)->watch(asked.get(), POLLIN, [&](uint32_t) {
-        link->close("the acceptor is being shut down");
-    });
+    auto watch = (*loop)->watch(asked.get(), POLLIN,
+                                [&](uint32_t) { link->close("the acceptor is being shut down"); });
     Worker worker(**loop, **waits, *link, sandbox, node, std::move(*code));
     (*loop)->run();
     return 0;

@@ -17,14 +17,15 @@ class FragmentReader : public MemoryReader {
 public:
     explicit FragmentReader(Fragment& fragment) : fragment_(fragment) {}
 
+    // Protections are the program's: /proc/pid/mem would not mind them.
     ReadOutcome read(Address from, void* to, size_t bytes) override {
-        if (fragment_.memory().read_exact(from, to, bytes)) return ReadOutcome::done;
         for (Address at = from; at < from + bytes;) {
             Mapping* m = fragment_.space.find(at);
             if (!m || !(m->prot & PROT_READ)) return ReadOutcome::unmapped;
             at = m->range.end;
         }
-        return ReadOutcome::missing;
+        return fragment_.memory().read_exact(from, to, bytes) ? ReadOutcome::done
+                                                              : ReadOutcome::missing;
     }
     bool writable(Range range) override {
         for (Address at = range.begin; at < range.end;) {
@@ -196,8 +197,8 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     call.setNoReply(!wants_reply);
     if (context) {
         call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
-        call.setExtendedState({reinterpret_cast<const uint8_t*>(context->xstate.data()),
-                               context->xstate.size()});
+        call.setExtendedState(
+            {reinterpret_cast<const uint8_t*>(context->xstate.data()), context->xstate.size()});
         call.setSignalMask(context->signal_mask);
     }
     std::vector<std::byte> bytes;
@@ -233,9 +234,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
 }
 
 Task<void> Worker::call_done(Frame frame) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto done = frame->session().getCallDone();
     RemoteThread* thread = find_thread(done.getPid(), done.getTid());
     if (!thread || !thread->answer) co_return;

@@ -59,8 +59,7 @@ Task<void> Worker::depart(RemoteThread& thread) {
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
     crossing.setTid(thread.tid);
-    crossing.setRegisters(
-        {reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
+    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
     crossing.setSignalMask(context->signal_mask);
     frame.add_raw({context->xstate.data(), context->xstate.size()});
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context->regs.rip);
@@ -119,18 +118,16 @@ Task<void> Worker::set_action(Frame frame) {
     auto guard = co_await executor.lock();
     auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
     std::memcpy(scratch, change.getAction().getAction().begin(), 32);
-    std::vector<Call> calls{Call{SYS_rt_sigaction,
-                                 {change.getAction().getSignal(),
-                                  executor.scratch_address().value, 0, 8},
-                                 0}};
+    std::vector<Call> calls{
+        Call{SYS_rt_sigaction,
+             {change.getAction().getSignal(), executor.scratch_address().value, 0, 8},
+             0}};
     co_await executor.run_locked(calls);
 }
 
 // The thread has ended at home. Its shadow ends as a thread does, which clears its tid.
 Task<void> Worker::end_shadow(Frame frame) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto end = frame->session().getShadowEnd();
     RemoteThread* thread = find_thread(end.getPid(), end.getTid());
     if (!thread || thread->here || end.getTid() == end.getPid() || thread->process->ending) {
@@ -158,15 +155,13 @@ void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) 
 }
 
 Task<void> Worker::on_futex_wake(Frame frame) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto wake = frame->session().getFutexWake();
     RemoteProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment || process->ending) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment, {wake.getAddress(), wake.getCount(), wake.getBitset(),
-                                    wake.getShared()});
+    co_await wake_futex(*fragment,
+                        {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()});
 }
 
 }  // namespace gpr

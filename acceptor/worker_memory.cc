@@ -134,8 +134,8 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
     if (result == 0 && size != 0) {
-        process.fragment->space.for_each(
-            range, [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
+        process.fragment->space.for_each(range,
+                                         [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
         FrameBuilder frame;
         auto change = frame.session().initMapping();
         change.setPid(process.pid);

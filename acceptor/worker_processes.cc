@@ -28,8 +28,8 @@ bool is_kernel_page(const InheritedMapping& m) {
 }
 
 bool stays(const InheritedMapping& m) {
-    return m.name == "[vsyscall]" || (m.range.begin.value >= GPR_RESERVED_BEGIN &&
-                                      m.range.end.value <= GPR_RESERVED_END);
+    return m.name == "[vsyscall]" ||
+           (m.range.begin.value >= GPR_RESERVED_BEGIN && m.range.end.value <= GPR_RESERVED_END);
 }
 
 }  // namespace
@@ -223,9 +223,7 @@ Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyPr
 }
 
 Task<void> Worker::end_process(pid_t pid) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     RemoteProcess* process = find_process(pid);
     if (!process) {
         FrameBuilder frame;
@@ -289,9 +287,7 @@ Task<Result<RemoteThread*>> Worker::make_shadow(RemoteProcess& process, pid_t ti
 }
 
 Task<void> Worker::arrive(Frame frame) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto crossing = frame->session().getCrossing();
     RemoteProcess* process = find_process(crossing.getPid());
     if (!process || crossing.getRegisters().size() != sizeof(user_regs_struct)) co_return;
@@ -380,8 +376,8 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     auto signals = std::exchange(thread.answer_signals, {});
     for (const siginfo_t& info : signals) deliver(thread, info);
     if (result > 0 && (flags & CLONE_THREAD)) {
-        auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, parent_tid,
-                                          child_tid);
+        auto child =
+            co_await make_shadow(process, static_cast<pid_t>(result), flags, parent_tid, child_tid);
         if (child) {
             ThreadContext start = *context;
             start.regs.rax = 0;

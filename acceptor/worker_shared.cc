@@ -36,9 +36,9 @@ Task<int64_t> Worker::show_shared(Fragment& fragment, const Mapping& m) {
     auto prot = static_cast<uint64_t>(m.prot);
     int64_t fd = co_await executor.call(gpr_park_number, gpr_park_shared, m.object);
     if (fd < 0) co_return fd;
-    int64_t mapped = co_await executor.call(
-        SYS_mmap, range.begin.value, range.size(), PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-        static_cast<uint64_t>(fd), m.object_page * page_size);
+    int64_t mapped = co_await executor.call(SYS_mmap, range.begin.value, range.size(), PROT_NONE,
+                                            MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                                            static_cast<uint64_t>(fd), m.object_page * page_size);
     co_await executor.call(SYS_close, static_cast<uint64_t>(fd));
     if (mapped < 0 && mapped >= -4095) co_return mapped;
     if (!fragment.register_range(range)) co_return -ENOMEM;

@@ -41,9 +41,7 @@ void Worker::let_go_on(RemoteProcess& process) {
 }
 
 Task<void> Worker::signal_from_home(Frame frame) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto delivery = frame->session().getSignal();
     if (delivery.getInfo().size() != sizeof(siginfo_t)) co_return;
     siginfo_t info;

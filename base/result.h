@@ -1,13 +1,13 @@
 // Operating errors are values: what was tried, on what, and the kernel's reason.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <utility>
-
-#include <fmt/format.h>
 #include <tl/expected.hpp>
+#include <utility>
 
 namespace gpr {
 
@@ -29,9 +29,7 @@ using Failure = tl::unexpected<Error>;
     return Failure(Error{code, std::move(what)});
 }
 
-[[nodiscard]] inline Failure fail(std::string what) {
-    return Failure(Error{0, std::move(what)});
-}
+[[nodiscard]] inline Failure fail(std::string what) { return Failure(Error{0, std::move(what)}); }
 
 // The libc convention: -1, and the reason in errno.
 [[nodiscard]] inline Result<long> from_libc(long returned, const char* what) {
@@ -50,22 +48,22 @@ using Failure = tl::unexpected<Error>;
 
 }  // namespace gpr
 
-#define GPR_ASSERT(condition)                                              \
-    do {                                                                   \
-        if (!(condition)) ::gpr::panic(__FILE__, __LINE__, #condition);    \
+#define GPR_ASSERT(condition)                                           \
+    do {                                                                \
+        if (!(condition)) ::gpr::panic(__FILE__, __LINE__, #condition); \
     } while (0)
 
 // Evaluates to the value, or returns the error to the caller.
 #define GPR_CONCAT_(a, b) a##b
 #define GPR_CONCAT(a, b) GPR_CONCAT_(a, b)
-#define GPR_TRY_(tmp, declaration, expression)         \
-    auto tmp = (expression);                           \
+#define GPR_TRY_(tmp, declaration, expression)           \
+    auto tmp = (expression);                             \
     if (!tmp) return ::tl::make_unexpected(tmp.error()); \
     declaration = std::move(*tmp)
 #define GPR_TRY(declaration, expression) \
     GPR_TRY_(GPR_CONCAT(gpr_try_, __LINE__), declaration, expression)
-#define GPR_CHECK(expression)                                          \
-    do {                                                               \
-        auto gpr_check_ = (expression);                                \
+#define GPR_CHECK(expression)                                              \
+    do {                                                                   \
+        auto gpr_check_ = (expression);                                    \
         if (!gpr_check_) return ::tl::make_unexpected(gpr_check_.error()); \
     } while (0)

@@ -1,4 +1,5 @@
-// Coroutines for the one loop thread: Task is lazy and awaited once; spawn() starts one nobody awaits.
+// Coroutines for the one loop thread: Task is lazy and awaited once; spawn() starts one nobody
+// awaits.
 //
 // g++-12 destroys temporaries of a co_await expression too early in some cases
 // (gcc bugs 99576, 101367): name what you pass to a coroutine before awaiting it.

@@ -30,18 +30,18 @@ enum class CodeClass : uint8_t {
 struct Mapping {
     Range range;
     int prot = 0;
-    bool shared = false;      // MAP_SHARED in the program's eyes
-    bool may_write = true;    // a shared one: the program may make it writable
-    bool file = false;        // pages start as file content, at home
+    bool shared = false;    // MAP_SHARED in the program's eyes
+    bool may_write = true;  // a shared one: the program may make it writable
+    bool file = false;      // pages start as file content, at home
     ObjectId object = 0;
-    uint64_t object_page = 0;  // page of the object at range.begin
+    uint64_t object_page = 0;       // page of the object at range.begin
     bool born_at_acceptor = false;  // its object's birth node is not node 0
     CodeClass code = CodeClass::neutral;
     // Node-local:
     Backing backing = Backing::anonymous;
-    bool registered = false;             // with this node's userfaultfd
-    std::shared_ptr<Fd> content;         // home only: where untouched pages of `file` come from
-    uint64_t content_offset = 0;         // bytes, at range.begin
+    bool registered = false;      // with this node's userfaultfd
+    std::shared_ptr<Fd> content;  // home only: where untouched pages of `file` come from
+    uint64_t content_offset = 0;  // bytes, at range.begin
     // Code that must not run here: its pages are missing, so that fetching an instruction faults.
     // They are there for a moment only, when somebody reads them as data.
     bool trapped = false;

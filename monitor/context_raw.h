@@ -13,8 +13,8 @@
 namespace gpr {
 
 struct ThreadContext {
-    user_regs_struct regs{};         // with fs_base and gs_base
-    std::vector<std::byte> xstate;   // standard (not compacted) XSAVE layout
+    user_regs_struct regs{};        // with fs_base and gs_base
+    std::vector<std::byte> xstate;  // standard (not compacted) XSAVE layout
     uint64_t signal_mask = 0;
 };
 

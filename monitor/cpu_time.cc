@@ -1,12 +1,11 @@
 #include "monitor/cpu_time.h"
 
+#include <fmt/format.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace gpr {
 

@@ -25,8 +25,12 @@ const std::byte zero_pages[64 * page_size] = {};
 
 Fragment::Fragment(Scheduler& scheduler, pid_t pid, pid_t host_pid, RemoteMemory memory,
                    std::unique_ptr<Mailbox> mailbox)
-    : scheduler_(scheduler), pid_(pid), host_pid_(host_pid), memory_(std::move(memory)),
-      mailbox_(std::move(mailbox)), scratch_(scheduler) {}
+    : scheduler_(scheduler),
+      pid_(pid),
+      host_pid_(host_pid),
+      memory_(std::move(memory)),
+      mailbox_(std::move(mailbox)),
+      scratch_(scheduler) {}
 
 Result<void> Fragment::adopt_uffd(Fd uffd) {
     uffdio_api api{UFFD_API, uffd_features, 0};

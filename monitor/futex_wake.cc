@@ -42,7 +42,7 @@ Task<void> wake_futex(Fragment& fragment, FutexWakeCall wake) {
     if (!fragment.waker()) co_return;
     uint64_t operation = FUTEX_WAKE_BITSET | (wake.shared ? 0 : FUTEX_PRIVATE_FLAG);
     co_await fragment.waker()->call(SYS_futex, wake.address, operation,
-                                      static_cast<uint64_t>(wake.count), 0, 0, wake.bitset);
+                                    static_cast<uint64_t>(wake.count), 0, 0, wake.bitset);
 }
 
 }  // namespace gpr

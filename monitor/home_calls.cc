@@ -17,9 +17,7 @@ constexpr uint64_t prefetch_limit = 64ULL << 20;
 
 Task<void> HomeSession::serve_call(Frame frame) {
     // Mappings that the caller made before are applied before its call.
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto call = frame->session().getCall();
     HomeThread* thread = find_thread(call.getPid(), call.getTid());
     if (!thread || !thread->stub) co_return;
@@ -70,7 +68,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         for (const PageNeed& need : raw_ranges(request.getNumber(), args)) {
             total += need.range.size();
             if (total > prefetch_limit) break;
-            co_await pager_.acquire(*fragment, need.range, need.write ? Access::write : Access::read);
+            co_await pager_.acquire(*fragment, need.range,
+                                    need.write ? Access::write : Access::read);
         }
     }
     SyscallArguments given;
@@ -106,8 +105,8 @@ void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std:
     done.setResult(result);
     auto signals = done.initSignals(static_cast<unsigned>(thread.interruptions.size()));
     for (unsigned i = 0; i < thread.interruptions.size(); i++) {
-        signals.set(i, {reinterpret_cast<const uint8_t*>(&thread.interruptions[i]),
-                        sizeof(siginfo_t)});
+        signals.set(
+            i, {reinterpret_cast<const uint8_t*>(&thread.interruptions[i]), sizeof(siginfo_t)});
     }
     thread.interruptions.clear();
     if (!out.empty()) frame.add_raw(out);

@@ -52,8 +52,8 @@ Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std:
     std::error_code missing;
     Fd file(open(full.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     struct stat by_path = {}, mapped = {};
-    std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid,
-                                   m.range.begin.value, m.range.end.value);
+    std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid, m.range.begin.value,
+                                   m.range.end.value);
     bool same = file && fstat(file.get(), &by_path) == 0 && stat(link.c_str(), &mapped) == 0 &&
                 by_path.st_ino == mapped.st_ino && by_path.st_dev == mapped.st_dev;
     m.content_offset = offset;
@@ -127,8 +127,8 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
     for (;;) {
         auto it = threads_.find(tid);
         HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
-        bool movable = thread && !thread->helper && !thread->remote &&
-                       thread->process->fragment == fragment;
+        bool movable =
+            thread && !thread->helper && !thread->remote && thread->process->fragment == fragment;
         FaultOrigin origin = fault_origin(tid);
         if (origin.kind == FaultOrigin::Kind::gone) co_return;
         if (movable && origin.kind == FaultOrigin::Kind::unknown) {
@@ -155,9 +155,7 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
 }
 
 Task<void> HomeSession::arrive(Frame frame) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto crossing = frame->session().getCrossing();
     HomeThread* thread = find_thread(crossing.getPid(), crossing.getTid());
     if (!thread || !thread->stub || !thread->remote) co_return;

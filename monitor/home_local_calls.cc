@@ -99,16 +99,20 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
 
 Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t begin,
                                   std::string path) {
+    if ((n.args[3] & MAP_TYPE) != MAP_PRIVATE) {
+        int fd = n.args[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(n.args[4]);
+        map_shared(process, {begin}, n.args[1], static_cast<int>(n.args[2]), fd);
+        co_return;
+    }
     Mapping m;
     m.range = pages_of(begin, n.args[1]);
     m.prot = static_cast<int>(n.args[2]);
-    m.shared = (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
     m.file = !(n.args[3] & MAP_ANONYMOUS);
     m.object = new_object(directory_node);
-    bool native = m.shared || m.file || (n.args[3] & MAP_HUGETLB);
+    bool native = m.file || (n.args[3] & MAP_HUGETLB);
     if (native) m.backing = Backing::native_file;
     Result<void> made;
-    if (m.file && !m.shared && (m.prot & PROT_WRITE)) {
+    if (m.file && (m.prot & PROT_WRITE)) {
         made = co_await make_anonymous(process, m);
     } else if (native) {
         made = co_await place_code(process, m, path, n.args[5]);
@@ -227,8 +231,8 @@ Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, No
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64;
     Address at{n.args[1]};
-    bool readable = sets && co_await pager_.read(*fragment, at, std::as_writable_bytes(
-                                                                    std::span(action)));
+    bool readable =
+        sets && co_await pager_.read(*fragment, at, std::as_writable_bytes(std::span(action)));
     if (readable) {
         uint64_t bit = 1ULL << (n.args[0] - 1);
         process.caught_signals =
@@ -263,15 +267,13 @@ void HomeSession::send_futex_wake(HomeProcess& process, const FutexWakeCall& wak
 }
 
 Task<void> HomeSession::on_futex_wake(Frame frame) {
-    {
-        auto guard = co_await metadata_.lock();
-    }
+    { auto guard = co_await metadata_.lock(); }
     auto wake = frame->session().getFutexWake();
     HomeProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment, {wake.getAddress(), wake.getCount(), wake.getBitset(),
-                                    wake.getShared()});
+    co_await wake_futex(*fragment,
+                        {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()});
 }
 
 }  // namespace gpr

@@ -49,8 +49,8 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     SharedUse use;
     if (fd >= 0) use = shared_use(process, SYS_mmap, use_args);
     co_await before_use(use);
-    int64_t result = co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3],
-                                                args[4], args[5]);
+    int64_t result =
+        co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
     if (result < 0 && result >= -4095) {
         reply(thread, result);
         co_return;

@@ -203,10 +203,9 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
                       Part{2, GPR_MAILBOX, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE}}) {
         auto fd = co_await inject(thread, gpr_park_number, part.which);
         if (!fd) co_return tl::make_unexpected(fd.error());
-        auto mapped = co_await inject(thread, SYS_mmap, part.address, part.size,
-                                      static_cast<uint64_t>(part.prot),
-                                      MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                                      static_cast<uint64_t>(*fd), 0);
+        auto mapped = co_await inject(
+            thread, SYS_mmap, part.address, part.size, static_cast<uint64_t>(part.prot),
+            MAP_SHARED | MAP_FIXED | MAP_NORESERVE, static_cast<uint64_t>(*fd), 0);
         if (!mapped) co_return tl::make_unexpected(mapped.error());
         auto closed = co_await inject(thread, SYS_close, static_cast<uint64_t>(*fd));
         if (!closed) co_return tl::make_unexpected(closed.error());
@@ -253,8 +252,8 @@ Task<Result<void>> HomeSession::open_uffd(HomeProcess& process, HomeThread& thre
         co_await process.fragment->start_helpers(stub, static_cast<int>(number), 0, 0, false);
     if (!helped) co_return helped;
     // Should the monitor be killed, no call of the program may fail with ENOSYS before it ends.
-    bool held = co_await process.fragment->puncher().take_fd(notifier_->fd(),
-                                                             static_cast<int>(number) + 1);
+    bool held =
+        co_await process.fragment->puncher().take_fd(notifier_->fd(), static_cast<int>(number) + 1);
     if (!held) co_return fail("cannot give the puncher the seccomp listener");
     if (!policy_.mixed()) co_return helped;
     co_return co_await process.fragment->start_waker(stub, 0, false);
@@ -325,8 +324,8 @@ Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& ma
     Fragment::Taken content = fragment.peek(mapping.range.begin, pages);
     int64_t mapped = co_await fragment.executor().call(
         SYS_mmap, mapping.range.begin.value, mapping.range.size(),
-        static_cast<uint64_t>(mapping.prot), MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-        ~0UL, 0);
+        static_cast<uint64_t>(mapping.prot),
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
     auto checked = from_kernel(mapped, "cannot copy the program's private file memory");
     if (!checked) co_return tl::make_unexpected(checked.error());
     for (uint64_t i = 0; i < pages; i++) {
@@ -407,8 +406,7 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     auto crossing = frame.session().initCrossing();
     crossing.setPid(process.pid);
     crossing.setTid(thread.tid);
-    crossing.setRegisters(
-        {reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
+    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     StubThread& stub = *thread.stub;
     int64_t got = -1;

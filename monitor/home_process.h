@@ -28,8 +28,8 @@ struct HomeThread {
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed
     std::unordered_map<int, std::deque<siginfo_t>> postponed;
-    uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID, where the kernel here does it
-    std::vector<siginfo_t> interruptions;  // signals that came during it
+    uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
+    std::vector<siginfo_t> interruptions;    // signals that came during it
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
 };
 
@@ -47,16 +47,16 @@ struct HomeProcess {
     std::shared_ptr<Fragment> fragment;
     std::unordered_map<pid_t, HomeThread*> threads;
     Address syscall_instruction;  // one to inject calls with before the stub is in
-    std::string executable;  // path of the program's own file
-    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    std::string executable;       // path of the program's own file
+    uint64_t break_begin = 0;     // brk: where the heap starts and ends
     uint64_t break_end = 0;
     uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n
     bool started_remotely = false;
-    bool executing = false;  // an exec is under way: threads that end are its doing
+    bool executing = false;   // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end
     bool finished = false;    // its last moment has passed, see HomeSession::finish
-    bool doomed = false;  // it is being made to end with status 125
-    bool stopped = false;  // by job control, and so is its other half
+    bool doomed = false;      // it is being made to end with status 125
+    bool stopped = false;     // by job control, and so is its other half
     bool is_root = false;
 };
 

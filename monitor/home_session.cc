@@ -10,7 +10,11 @@ namespace gpr {
 
 HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
                          Fd stub_code)
-    : loop_(loop), waits_(waits), link_(link), options_(options), policy_(options.rules),
+    : loop_(loop),
+      waits_(waits),
+      link_(link),
+      options_(options),
+      policy_(options.rules),
       stub_code_(std::move(stub_code)),
       pager_(directory_node, loop, &directory_,
              [this](NodeId, bool bulk, const Message& message) {
@@ -18,7 +22,8 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
                  encode_pages(frame, message);
                  link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
              }),
-      metadata_(loop), remote_changed_(loop) {
+      metadata_(loop),
+      remote_changed_(loop) {
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
     pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
@@ -36,9 +41,8 @@ void HomeSession::start(pid_t root, Fd listener) {
     watch(add_thread(p, root));
     notifier_ = std::make_unique<Notifier>(loop_, std::move(listener),
                                            [this](const Notification& n) { on_notification(n); });
-    loop_.spin_while([this] {
-        return notifier_->waiting() + pager_.faulting() >= threads_.size();
-    });
+    loop_.spin_while(
+        [this] { return notifier_->waiting() + pager_.faulting() >= threads_.size(); });
 }
 
 HomeThread& HomeSession::add_thread(HomeProcess& process, pid_t tid) {
@@ -121,7 +125,8 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
     HomeProcess& parents = *parent.process;
     auto birth = births_.find(parent.tid);
     bool planned = birth != births_.end();  // a fork that a remote thread asked for
-    bool in_same_process = access(fmt::format("/proc/{}/task/{}", parents.pid, tid).c_str(), F_OK) == 0;
+    bool in_same_process =
+        access(fmt::format("/proc/{}/task/{}", parents.pid, tid).c_str(), F_OK) == 0;
     bool helper = parents.state == HomeProcess::State::preparing && !planned;
     if (in_same_process || helper) {
         HomeThread& child = add_thread(parents, tid);
@@ -142,8 +147,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (planned && !parents.doomed) {
             ThreadContext context = std::move(birth->second.context);
             births_.erase(birth);
-            spawn([](HomeSession& self, HomeThread& t, ThreadContext c,
-                     bool now) -> Task<void> {
+            spawn([](HomeSession& self, HomeThread& t, ThreadContext c, bool now) -> Task<void> {
                 WaitStatus status = co_await self.next_stop(t);
                 if (status.ended()) co_return;
                 apply_context(t.tid, c);

@@ -23,7 +23,7 @@ namespace gpr {
 
 struct SessionStats {
     uint64_t crossings = 0;
-    uint64_t calls_native = 0;    // of threads at an acceptor that its worker saw
+    uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
     uint64_t calls_fd_owner = 0;
     uint64_t calls_home = 0;
     CpuTime home_cpu, remote_cpu;
@@ -140,8 +140,8 @@ private:
         ObjectId object = 0;
         uint64_t mapped_device = 0, mapped_inode = 0;  // as /proc/PID/maps tells them
         uint64_t device = 0, inode = 0;                // as stat does
-        Fd path;               // O_PATH; none for memory without a name
-        bool written = false;  // some mapping may write
+        Fd path;                                       // O_PATH; none for memory without a name
+        bool written = false;                          // some mapping may write
     };
     // What a call may do to shared memory behind its mappings' back.
     struct SharedUse {

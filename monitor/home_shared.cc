@@ -51,13 +51,13 @@ bool opens_truncating(uint32_t number, const SyscallArguments& args) {
 std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
 
 Fd open_by_mapping(pid_t pid, const MapsEntry& e) {
-    std::string by_range = fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, e.range.begin.value,
-                                       e.range.end.value);
+    std::string by_range =
+        fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, e.range.begin.value, e.range.end.value);
     Fd fd(open(by_range.c_str(), O_PATH | O_CLOEXEC));
     if (fd || !e.name.starts_with("/")) return fd;
     std::string by_name = fmt::format("/proc/{}/root{}", pid, e.name);
     fd = Fd(open(by_name.c_str(), O_PATH | O_CLOEXEC));
-    struct stat st{};
+    struct stat st {};
     if (fd && (fstat(fd.get(), &st) != 0 || st.st_ino != e.inode)) fd.reset();
     return fd;
 }
@@ -69,7 +69,7 @@ uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; 
 // Gives the mapping its object. e: the line of /proc/PID/maps that shows it; fd: what it was made
 // from, -1 if that is not known.
 void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e, int fd) {
-    struct stat st{};
+    struct stat st {};
     std::string link = link_of(process.pid, fd);
     bool has_fd = fd >= 0 && stat(link.c_str(), &st) == 0;
     bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
@@ -88,8 +88,8 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
         file->object = next_object_++;
         file->mapped_device = e.device;
         file->mapped_inode = e.inode;
-        file->path = has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC))
-                            : open_by_mapping(process.pid, e);
+        file->path =
+            has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC)) : open_by_mapping(process.pid, e);
         uint64_t pages = end;
         if (file->path && fstat(file->path.get(), &st) == 0) {
             file->device = st.st_dev;
@@ -106,7 +106,7 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
     } else {
         note_size(*file);
     }
-    struct stat opened{};
+    struct stat opened {};
     if (has_fd && lstat(link.c_str(), &opened) == 0) m.may_write = opened.st_mode & S_IWUSR;
     file->written = file->written || (m.prot & PROT_WRITE);
     m.object = file->object;
@@ -140,7 +140,7 @@ void HomeSession::resize(SharedFile& file, uint64_t pages) {
 }
 
 void HomeSession::note_size(SharedFile& file) {
-    struct stat st{};
+    struct stat st {};
     if (!file.path || fstat(file.path.get(), &st) != 0) return;
     resize(file, pages_of(static_cast<uint64_t>(st.st_size)));
 }
@@ -166,7 +166,7 @@ HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t nu
     }
     for (size_t i = 0; i < args.size(); i++) {
         int fd = static_cast<int>(args[i]);
-        struct stat st{};
+        struct stat st {};
         if (row->arguments[i].kind != Kind::fd || fd < 0) continue;
         if (stat(link_of(process.pid, fd).c_str(), &st) != 0) continue;
         for (const auto& f : shared_files_) {

@@ -30,8 +30,8 @@ Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread) {
     auto stub = std::make_unique<StubThread>(loop_, fragment->mailbox(), *slot);
     fragment->mailbox().prepare_birth(*slot);
     fragment->add_stub_thread(*stub);
-    constexpr uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                               CLONE_SYSVSEM;
+    constexpr uint64_t flags =
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
     uint64_t stack = Mailbox::stack_top(*slot).value - 8;
     int64_t tid = co_await thread.stub->call(SYS_clone, flags, stack);
     HomeThread* born = tid > 0 ? find_thread(process.pid, static_cast<pid_t>(tid)) : nullptr;

@@ -13,8 +13,8 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create() {
     Fd fd(memfd_create("gpr-mailbox", MFD_CLOEXEC));
     if (!fd) return fail(errno, "cannot create a mailbox memfd");
     if (ftruncate(fd.get(), GPR_MAILBOX_SIZE) != 0) return fail(errno, "cannot size a mailbox");
-    void* base = mmap(nullptr, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+    void* base = mmap(nullptr, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      fd.get(), 0);
     if (base == MAP_FAILED) return fail(errno, "cannot map a mailbox");
     return std::unique_ptr<Mailbox>(new Mailbox(std::move(fd), static_cast<std::byte*>(base)));
 }

@@ -30,7 +30,10 @@ void Notifier::poll() {
         seccomp_notif n;
         std::memset(&n, 0, sizeof n);
         if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) return;
-        Notification out{n.id, static_cast<pid_t>(n.pid), static_cast<uint32_t>(n.data.nr), {},
+        Notification out{n.id,
+                         static_cast<pid_t>(n.pid),
+                         static_cast<uint32_t>(n.data.nr),
+                         {},
                          n.data.instruction_pointer};
         std::memcpy(out.args, n.data.args, sizeof out.args);
         on_thread_gone(out.tid);  // an interrupted call is made again

@@ -23,7 +23,8 @@ void put_contents(capnp::Data::Builder kinds, FrameBuilder& frame,
                   const std::vector<PageContent>& contents) {
     for (size_t i = 0; i < contents.size(); i++) {
         kinds[i] = static_cast<uint8_t>(contents[i].kind);
-        if (contents[i].kind == ContentKind::data) frame.add_raw({contents[i].bytes.get(), page_size});
+        if (contents[i].kind == ContentKind::data)
+            frame.add_raw({contents[i].bytes.get(), page_size});
     }
 }
 
@@ -145,14 +146,20 @@ private:
     }
 
     Request request(wire::PageRequest::Reader r) {
-        Request m{run_, r.getMust(), checked(r.getAccess(), Access::write),
-                  checked(r.getHave(), Presence::exclusive), r.getTid(), r.getAge(), epochs_};
+        Request m{run_,
+                  r.getMust(),
+                  checked(r.getAccess(), Access::write),
+                  checked(r.getHave(), Presence::exclusive),
+                  r.getTid(),
+                  r.getAge(),
+                  epochs_};
         if (m.must == 0 || m.must > run_.count || epochs_.size() < m.must) bad_ = "an empty wish";
         return m;
     }
     Grant grant(wire::PageGrant::Reader g) {
-        return {run_,   checked(g.getPresence(), Presence::exclusive), g.getTid(), g.getCollect(),
-                epochs_, contents(g.getContents())};
+        return {run_,       checked(g.getPresence(), Presence::exclusive),
+                g.getTid(), g.getCollect(),
+                epochs_,    contents(g.getContents())};
     }
     Recall recall(wire::PageRecall::Reader r) {
         return {run_,

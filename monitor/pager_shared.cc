@@ -134,8 +134,8 @@ void Pager::put_shared(PageKey first, std::span<const std::byte> bytes) {
     if (o.memfd) {
         if (first.index >= o.pages) return;
         size_t size = std::min<uint64_t>(bytes.size(), (o.pages - first.index) * page_size);
-        ssize_t written = pwrite(o.memfd.get(), bytes.data(), size,
-                                 static_cast<off_t>(first.index * page_size));
+        ssize_t written =
+            pwrite(o.memfd.get(), bytes.data(), size, static_cast<off_t>(first.index * page_size));
         if (written < 0) spdlog::error("no memory for the program's shared pages");
         return;
     }
@@ -206,7 +206,8 @@ std::vector<TakeResult> Pager::take_shared(const Take& action) {
     std::vector<TakeResult> results(run.count);
     for (uint32_t i = 0; i < run.count; i++) {
         results[i].kind = !action.want_data ? Taken::none : here[i] ? Taken::data : Taken::zero;
-        if (results[i].kind == Taken::data) results[i].bytes = {block, block->data() + i * page_size};
+        if (results[i].kind == Taken::data)
+            results[i].bytes = {block, block->data() + i * page_size};
     }
     return results;
 }

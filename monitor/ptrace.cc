@@ -25,7 +25,8 @@ Result<user_regs_struct> registers(pid_t tid) {
 }
 
 Result<void> set_registers(pid_t tid, user_regs_struct regs) {
-    if (::ptrace(PTRACE_SETREGS, tid, nullptr, &regs) != 0) return fail(errno, "cannot set registers");
+    if (::ptrace(PTRACE_SETREGS, tid, nullptr, &regs) != 0)
+        return fail(errno, "cannot set registers");
     return {};
 }
 
@@ -34,7 +35,8 @@ Result<siginfo_t> signal_info(pid_t tid) {
 }
 
 Result<void> set_signal_info(pid_t tid, siginfo_t info) {
-    if (::ptrace(PTRACE_SETSIGINFO, tid, nullptr, &info) != 0) return fail(errno, "cannot set a signal");
+    if (::ptrace(PTRACE_SETSIGINFO, tid, nullptr, &info) != 0)
+        return fail(errno, "cannot set a signal");
     return {};
 }
 
@@ -42,7 +44,9 @@ Result<unsigned long> event_message(pid_t tid) {
     return fetch<unsigned long>(PTRACE_GETEVENTMSG, tid, "cannot read an event");
 }
 
-void resume(pid_t tid, int signal) { ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal)); }
+void resume(pid_t tid, int signal) {
+    ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal));
+}
 void single_step(pid_t tid, int signal) {
     ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal));
 }

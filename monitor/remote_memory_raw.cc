@@ -51,8 +51,9 @@ Result<std::vector<MapsEntry>> read_maps(pid_t pid) {
         char perms[5] = {};
         unsigned major = 0, minor = 0;
         int name_at = 0;
-        int n = std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
-                            &begin, &end, perms, &e.offset, &major, &minor, &e.inode, &name_at);
+        int n = std::sscanf(line.c_str(),
+                            "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &begin,
+                            &end, perms, &e.offset, &major, &minor, &e.inode, &name_at);
         if (n < 7) continue;
         e.range = {{begin}, {end}};
         e.device = makedev(major, minor);
@@ -82,7 +83,8 @@ Result<Address> find_syscall_instruction(const std::vector<MapsEntry>& maps,
             if (text[i] == 0x0f && text[i + 1] == 0x05) return e.range.begin + i;
         }
     }
-    return fail("the program has no vdso to make system calls from (vdso=0 on the kernel command line?)");
+    return fail(
+        "the program has no vdso to make system calls from (vdso=0 on the kernel command line?)");
 }
 
 }  // namespace gpr

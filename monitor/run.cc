@@ -97,9 +97,10 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     if (!connected) return give_up(connected.error().message());
     auto lacking = lacking_at(connected->peer.host, describe_this_host());
     if (!lacking.empty()) {
-        return give_up(fmt::format("acceptor {} cannot run what was begun here: it lacks {}; "
-                                   "choose an acceptor with a like CPU",
-                                   connected->peer_name, fmt::join(lacking, ", ")));
+        return give_up(
+            fmt::format("acceptor {} cannot run what was begun here: it lacks {}; "
+                        "choose an acceptor with a like CPU",
+                        connected->peer_name, fmt::join(lacking, ", ")));
     }
     // Not before: an acceptor of our own forks from here and sets up a log for itself.
     if (!options.log.file.empty()) {

@@ -19,16 +19,20 @@ void StatsReport::write(const std::string& path) const {
             "gpr: node      cpu s    faults  pages in pages out\n"
             "gpr: 0     {:9.3f} {:9} {:9} {:9}\n"
             "gpr: 1     {:9.3f} {:9} {:9} {:9}\n",
-            exit_status, wall_s, crossings, calls_home, seconds(home_cpu.total_ns), home.faults, home.pages_in,
-            home.pages_out, seconds(remote_cpu.total_ns), remote.faults, remote.pages_in, remote.pages_out);
+            exit_status, wall_s, crossings, calls_home, seconds(home_cpu.total_ns), home.faults,
+            home.pages_in, home.pages_out, seconds(remote_cpu.total_ns), remote.faults,
+            remote.pages_in, remote.pages_out);
         [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, table.data(), table.size());
         return;
     }
     auto node = [](int id, CpuTime cpu, const PagerStats& p, uint64_t in, uint64_t out) {
-        return nlohmann::json{{"node", id},           {"cpu_s", seconds(cpu.total_ns)},
+        return nlohmann::json{{"node", id},
+                              {"cpu_s", seconds(cpu.total_ns)},
                               {"user_s", seconds(cpu.user_ns)},
-                              {"faults", p.faults},   {"pages_in", p.pages_in},
-                              {"pages_out", p.pages_out}, {"bytes_in", in},
+                              {"faults", p.faults},
+                              {"pages_in", p.pages_in},
+                              {"pages_out", p.pages_out},
+                              {"bytes_in", in},
                               {"bytes_out", out}};
     };
     nlohmann::json out{
@@ -45,8 +49,8 @@ void StatsReport::write(const std::string& path) const {
         file << out.dump(2) << "\n";
     }
     if (std::rename(partial.c_str(), path.c_str()) != 0) {
-        std::string line = fmt::format("gpr: cannot write the statistics to {}: {}\n", path,
-                                       std::strerror(errno));
+        std::string line =
+            fmt::format("gpr: cannot write the statistics to {}: {}\n", path, std::strerror(errno));
         [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, line.data(), line.size());
     }
 }

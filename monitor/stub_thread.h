@@ -22,7 +22,10 @@ inline constexpr int64_t thread_gone = -3;  // -ESRCH
 class StubThread {
 public:
     StubThread(Scheduler& scheduler, Mailbox& mailbox, Mailbox::SlotIndex slot)
-        : scheduler_(scheduler), mailbox_(mailbox), slot_(slot), mutex_(scheduler),
+        : scheduler_(scheduler),
+          mailbox_(mailbox),
+          slot_(slot),
+          mutex_(scheduler),
           changed_(scheduler) {}
 
     // Events, from whoever reads the listener and the waits.

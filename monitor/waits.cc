@@ -15,8 +15,8 @@ WaitStatus WaitStatus::decode(int raw) {
     int signal = WSTOPSIG(raw);
     int event = raw >> 16;
     if (event == PTRACE_EVENT_STOP) {
-        bool stopping = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN ||
-                        signal == SIGTTOU;
+        bool stopping =
+            signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
         return stopping ? WaitStatus{Kind::group_stop, signal} : WaitStatus{Kind::trap_stop, 0};
     }
     if (event != 0) return {Kind::event, event};

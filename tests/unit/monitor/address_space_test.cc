@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "mm/address_space.h"
+
+#include <doctest/doctest.h>
 
 namespace gpr {
 namespace {

@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "monitor/host_match.h"
+
+#include <doctest/doctest.h>
 
 namespace gpr {
 namespace {

@@ -1,0 +1,118 @@
+// Pages that the supervisor itself needs: for a call's arguments and results, for a fork.
+
+#include <algorithm>
+
+#include "monitor/pager.h"
+
+namespace gpr {
+
+Task<bool> Pager::wait_for(uint64_t cookie, OneShot<bool>& done) {
+    bool result = co_await done;
+    waiting_.erase(cookie);
+    co_return result;
+}
+
+Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
+    range = range.pages();
+    std::vector<PageRun> runs;
+    for (Address at = range.begin; at < range.end;) {
+        Mapping* m = fragment.space.find(at);
+        if (!m) co_return false;
+        Address end = std::min(m->range.end, range.end);
+        bool local = (m->backing == Backing::native_file && !is_shared(m->object)) ||
+                     (m->trapped && m->content);
+        for (Address a = at; a < end && !local;) {
+            uint64_t pages = std::min<uint64_t>((end - a) / page_size, max_run_pages);
+            PageKey key = m->key(a);
+            runs.push_back({key.object, key.index, static_cast<uint32_t>(pages)});
+            a = a + pages * page_size;
+        }
+        at = end;
+    }
+    if (runs.empty()) co_return true;
+    uint64_t cookie = next_cookie_++;
+    OneShot<bool> done(loop_);
+    waiting_[cookie] = &done;
+    agent_.acquire(std::move(runs), access, cookie, false, now());
+    settle();
+    bool ok = co_await wait_for(cookie, done);
+    co_return ok;
+}
+
+Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) {
+    range = range.pages();
+    bool ok = co_await acquire(fragment, range, access);
+    if (!ok) co_return false;
+    for (Address at = range.begin; at < range.end; at = at + page_size) {
+        Mapping* m = fragment.space.find(at);
+        if (!m) co_return false;
+        std::byte probe;
+        if (!m->registered || fragment.memory().read(at, &probe, 1) == 1) continue;
+        if (m->trapped && show_now(fragment, *m, at)) continue;
+        if (agent_.presence(m->key(at)) == Presence::exclusive) materialise(fragment, *m, at);
+    }
+    co_return true;
+}
+
+void Pager::forget(AddressSpace& space) {
+    for (const auto& [begin, m] : space.all()) {
+        if (is_shared(m.object) || births_.erase(m.object) == 0) continue;
+        agent_.erase_object(m.object);
+        if (directory_) directory_->erase_object(m.object);
+    }
+    settle();
+}
+
+Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        Mapping* m = fragment.space.find(to);
+        if (!m) co_return false;
+        // A page may be here in the kernel's eyes and still not be ours to write.
+        uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
+        bool shared = is_shared(m->object);
+        bool ours = (m->backing == Backing::native_file && !shared) ||
+                    agent_.presence(m->key(to)) == Presence::exclusive;
+        if (ours && shared_memfd(m->object) >= 0) {
+            off_t offset = static_cast<off_t>(m->object_page * page_size + (to - m->range.begin));
+            if (pwrite(shared_memfd(m->object), bytes.data(), in_page, offset) < 0) co_return false;
+        } else if (ours) {
+            if (fragment.memory().write(to, bytes.data(), in_page) < in_page) {
+                if (m->registered) {
+                    fragment.write_enable({to.page(), to.page() + page_size});
+                    materialise(fragment, *m, to.page());
+                }
+                if (fragment.memory().write(to, bytes.data(), in_page) < in_page) ours = false;
+            }
+        }
+        if (ours) {
+            to = to + in_page;
+            bytes = bytes.subspan(in_page);
+            continue;
+        }
+        Range rest{to, to + bytes.size()};
+        bool ok = co_await acquire(fragment, rest, Access::write);
+        if (!ok) co_return false;
+    }
+    co_return true;
+}
+
+Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> bytes) {
+    for (;;) {
+        size_t got = fragment.memory().read(from, bytes.data(), bytes.size());
+        if (got == bytes.size()) co_return true;
+        from = from + got;
+        bytes = bytes.subspan(got);
+        Mapping* m = fragment.space.find(from);
+        if (!m) co_return false;
+        if (m->trapped && show_now(fragment, *m, from.page())) continue;
+        if (agent_.presence(m->key(from)) == Presence::exclusive) {
+            materialise(fragment, *m, from.page());
+            continue;
+        }
+        Range rest{from, from + bytes.size()};
+        bool ok = co_await acquire(fragment, rest, Access::read);
+        if (!ok) co_return false;
+    }
+}
+
+}  // namespace gpr
