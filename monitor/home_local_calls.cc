@@ -1,5 +1,6 @@
 // System calls of program code that runs at home, as far as the acceptor must know of them.
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -46,6 +47,9 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             return;
         case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
+        case SYS_clone:
+        case SYS_fork:
+        case SYS_clone3: spawn(fork_call(process, n)); return;
         case SYS_futex:
         case SYS_futex_wake:
         case SYS_futex_requeue: tell_futex_wake(process, n); break;
@@ -244,6 +248,23 @@ Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, No
         out.setSignal(static_cast<uint32_t>(n.args[0]));
         out.setAction({reinterpret_cast<const uint8_t*>(action.data()), sizeof action});
         link_.send(frame, Priority::urgent);
+    }
+    notifier_->let_it_run(n.id);
+}
+
+// The kernel copies what is here, and the copy is not watched: what is missing would be zeros.
+Task<void> HomeSession::fork_call(HomeProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t flags = n.args[0];
+    if (n.number == SYS_clone3) {
+        Address at{n.args[0]};
+        auto bytes = std::as_writable_bytes(std::span(&flags, 1));
+        bool readable = co_await pager_.read(*fragment, at, bytes);
+        if (!readable) flags = CLONE_VM;  // the kernel will refuse it
+    }
+    if (n.number == SYS_fork || !(flags & CLONE_VM)) {
+        co_await pager_.collect(*fragment, Access::read);
+        pager_.show_code(*fragment);
     }
     notifier_->let_it_run(n.id);
 }

@@ -159,6 +159,9 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
             }(*this, first, std::move(context), at_once));
         }
         watch(first);
+        if (!child.shares_memory_with && parents.fragment) {
+            spawn(pager_.hide_code(parents.fragment));
+        }
         if (parents.doomed) {
             doom(child);
         } else if (!child.shares_memory_with && !at_once) {

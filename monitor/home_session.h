@@ -120,6 +120,7 @@ private:
     void note_break(HomeProcess& process, uint64_t end);
     Task<int64_t> discard_here(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> fork_call(HomeProcess& process, Notification n);
     void tell_futex_wake(HomeProcess& process, const Notification& n);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame);

@@ -67,7 +67,10 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     if (args[1] != 0) child.regs.rsp = args[1];
     if (flags & CLONE_SETTLS) child.regs.fs_base = args[4];
     std::shared_ptr<Fragment> fragment = process.fragment;
-    if (!birth.shares_memory) co_await pager_.collect(*fragment, Access::read);
+    if (!birth.shares_memory) {
+        co_await pager_.collect(*fragment, Access::read);
+        pager_.show_code(*fragment);
+    }
     births_[thread.tid] = std::move(birth);
     // Its stack and registers are set before it runs; until then any stack will do.
     StubThread& stub = *thread.stub;

@@ -32,7 +32,10 @@ void Pager::add_fragment(Fragment& fragment) {
                                         [this, &fragment](uint32_t) { read_faults(fragment); });
 }
 
-void Pager::remove_fragment(Fragment& fragment) { fragments_.erase(&fragment); }
+void Pager::remove_fragment(Fragment& fragment) {
+    fragments_.erase(&fragment);
+    forking_.erase(&fragment);
+}
 
 void Pager::add_object(ObjectId object, NodeId birth) {
     births_[object] = birth;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -36,6 +37,9 @@ public:
     void on_code_fault(CodeFault handler) { code_fault_ = std::move(handler); }
     // Lets data of a trapped page be read for a moment. Brings the page here if it is not.
     void show(Fragment& fragment, Address at, Tid tid);
+    // All trapped code of the process at once, for a child that gets a copy of its memory.
+    void show_code(Fragment& fragment);
+    Task<void> hide_code(std::shared_ptr<Fragment> fragment);
 
     // Metadata: the same calls at every node. The caller maps and unmaps; this keeps the pages.
     void add_object(ObjectId object, NodeId birth);
@@ -158,6 +162,7 @@ private:
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;
     std::unordered_set<Tid> faulting_;  // since the last page came
+    std::set<Fragment*> forking_;  // whose code must stay until the child has its copy
 };
 
 }  // namespace gpr

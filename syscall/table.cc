@@ -33,6 +33,10 @@ constexpr ArgumentRule rules[] = {
     {202, 1, futex_command, 13, notify, notify, Condition::futex_wakes_notify, "FUTEX_LOCK_PI2"},
     {454, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "futex_wake"},
     {456, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "futex_requeue"},
+    // A child gets a copy of the memory as it is here: what is elsewhere comes home first.
+    {56, 0, 0x100, 0, notify, notify, Condition::futex_wakes_notify, "without CLONE_VM"},
+    {57, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "fork"},
+    {435, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "clone3"},
     // Timers of CPU time count the CPU that the thread uses.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
