@@ -103,6 +103,10 @@ Task<void> HomeSession::split_child(pid_t pid) {
     if (process->shares_memory_with || process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;
     if (thread->awaited) co_return;
+    if (process->stopped) {  // by job control: our interrupt would be one stop more
+        loop_.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
     trace::interrupt(thread->tid);
     WaitStatus status = co_await next_stop(*thread);
     if (status.ended()) co_return;

@@ -75,6 +75,7 @@ void detach_from_program(int keep) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
+    if (fcntl(STDERR_FILENO, F_GETFD) < 0) dup2(null, STDERR_FILENO);
     if (keep > 3) close_range(3, static_cast<unsigned>(keep - 1), 0);
     close_range(static_cast<unsigned>(keep + 1), ~0U, 0);
 }
@@ -159,6 +160,13 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0) {
         complain("cannot create a socket pair");
         return exit_gpr_failed;
+    }
+    // A program may be started with its standard descriptors closed, and these are not for us.
+    for (int& end : channel) {
+        if (end > STDERR_FILENO) continue;
+        int moved = fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        close(end);
+        end = moved;
     }
     pid_t program = getpid();
     pid_t middle = fork();

@@ -47,6 +47,9 @@ void Waits::poll() {
     while ((tid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
         auto it = handlers_.find(tid);
         if (it == handlers_.end()) {
+            // A newborn whose parent was killed before it could tell of the birth: let it die.
+            bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
+            if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
             early_[tid] = status;
             continue;
         }

@@ -14,6 +14,7 @@ from lane import Lane
 
 END_LIMIT_S = 10.0  # after the fault, everything must be over on both hosts
 GPR_FAILED = 125
+WORKLOAD_FAILED = 1
 TARGETS = ("worker", "monitor", "link", "daemon", "program", "remote", "helper")
 
 
@@ -109,12 +110,16 @@ def _judge(outcome: launch.Outcome, native: launch.Outcome, result: Round) -> li
     allowed = {GPR_FAILED}
     if result.target in ("monitor", "program"):
         allowed.add(killed)
+    if result.target in ("remote", "helper") and b"cannot go on" in outcome.stderr:
+        allowed.add(WORKLOAD_FAILED)  # it was a child's, and the program saw the child fail
     if not result.hit:
         problems.append(f"no fault yet status {launch.describe_status(outcome.status)}")
     elif outcome.status not in allowed:
         problems.append(f"status {launch.describe_status(outcome.status)}")
     elif outcome.status == GPR_FAILED and b"gpr: " not in outcome.stderr:
         problems.append("status 125 without a reason on stderr")
+    if problems and outcome.stderr:
+        problems.append("stderr: " + outcome.stderr.decode(errors="replace")[-2000:])
     if not native.stdout.startswith(outcome.stdout):
         problems.append("printed something that native does not print")
     return problems
