@@ -86,7 +86,9 @@ private:
     Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> unmap_call(RemoteProcess& process, Notification n);
     Task<void> protect_call(RemoteProcess& process, Notification n);
-    Task<void> advise_call(RemoteProcess& process, Notification n);
+    Task<void> advise_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
+    void lock_call(RemoteProcess& process, const Notification& n);
     Task<void> move_call(RemoteProcess& process, Notification n);
     Task<void> apply_mapping(Frame frame);
     Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);

@@ -17,15 +17,17 @@ class FragmentReader : public MemoryReader {
 public:
     explicit FragmentReader(Fragment& fragment) : fragment_(fragment) {}
 
-    // Protections are the program's: /proc/pid/mem would not mind them.
     ReadOutcome read(Address from, void* to, size_t bytes) override {
-        for (Address at = from; at < from + bytes;) {
+        // /proc/pid/mem reads what the program may not.
+        bool mapped = true;
+        for (Address at = from; at < from + bytes && mapped;) {
             Mapping* m = fragment_.space.find(at);
-            if (!m || !(m->prot & PROT_READ)) return ReadOutcome::unmapped;
-            at = m->range.end;
+            if (m && !(m->prot & (PROT_READ | PROT_WRITE))) return ReadOutcome::unmapped;
+            mapped = m != nullptr;  // the kernel's own pages are not in our list
+            if (m) at = m->range.end;
         }
-        return fragment_.memory().read_exact(from, to, bytes) ? ReadOutcome::done
-                                                              : ReadOutcome::missing;
+        if (fragment_.memory().read_exact(from, to, bytes)) return ReadOutcome::done;
+        return mapped ? ReadOutcome::missing : ReadOutcome::unmapped;
     }
     bool writable(Range range) override {
         for (Address at = range.begin; at < range.end;) {
@@ -60,7 +62,12 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_munmap: co_await unmap_call(process, n); co_return;
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await protect_call(process, n); co_return;
-        case SYS_madvise: co_await advise_call(process, n); co_return;
+        case SYS_madvise: co_await advise_call(process, thread, n); co_return;
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_munlock:
+        case SYS_mlockall:
+        case SYS_munlockall: lock_call(process, n); co_return;
         case SYS_mremap: co_await move_call(process, n); co_return;
         case SYS_rt_sigaction:
         case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;

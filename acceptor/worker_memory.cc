@@ -131,6 +131,15 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
         process.notifier->reply_error(n.id, ENOMEM);
         co_return;
     }
+    bool refused = false;  // the file was opened for reading only; our memfd would not mind
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        bool inside = m.range.overlaps(range);
+        refused = refused || (inside && m.shared && !m.may_write && (n.args[2] & PROT_WRITE));
+    }
+    if (refused) {
+        process.notifier->reply_error(n.id, EACCES);
+        co_return;
+    }
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
     if (result == 0 && size != 0) {
@@ -148,48 +157,6 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
     process.notifier->reply_raw(n.id, result);
 }
 
-Task<void> Worker::advise_call(RemoteProcess& process, Notification n) {
-    calls_native_++;
-    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
-    Range range{{n.args[0]}, {n.args[0] + size}};
-    auto advice = static_cast<int>(n.args[2]);
-    if (advice == MADV_FREE && size != 0) {  // it may be freed; we keep it
-        process.notifier->reply(n.id, 0);
-        co_return;
-    }
-    auto guard = co_await metadata_.lock();
-    if (range.overlaps(reserved)) {
-        process.notifier->reply_error(n.id, ENOMEM);
-        co_return;
-    }
-    std::vector<Mapping> pieces;
-    if (advice == MADV_DONTNEED && sound(n.args[0], size)) {
-        bool has_content = false;
-        process.fragment->space.for_each(range, [&](Mapping& m) {
-            has_content = has_content || m.file || m.shared;
-            pieces.push_back(m);
-        });
-        if (has_content) {  // its content would have to come back: it just stays
-            process.notifier->reply(n.id, 0);
-            co_return;
-        }
-    }
-    int64_t result =
-        co_await process.fragment->executor().call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
-    if (result == 0 && !pieces.empty()) {
-        pager_.discard(pieces);
-        process.fragment->wake(range);
-        FrameBuilder frame;
-        auto change = frame.session().initMapping();
-        change.setPid(process.pid);
-        auto discard = change.initDiscard();
-        discard.setBegin(range.begin.value);
-        discard.setEnd(range.end.value);
-        link_.send(frame, gpr::Priority::urgent);
-    }
-    process.notifier->reply_raw(n.id, result);
-}
-
 Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
     calls_native_++;
     auto guard = co_await metadata_.lock();
@@ -199,7 +166,7 @@ Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
     uint64_t flags = n.args[3];
     Range from{{n.args[0]}, {n.args[0] + old_size}};
     Mapping* m = sound(n.args[0], old_size) ? space.find(from.begin) : nullptr;
-    if (!m || new_size == 0 || new_size > address_limit || m->file || m->shared) {
+    if (!m || new_size == 0 || new_size > address_limit || m->shared) {
         process.notifier->reply_error(n.id, !m && new_size != 0 ? EFAULT : EINVAL);
         co_return;
     }

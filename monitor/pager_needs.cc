@@ -54,15 +54,6 @@ Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) 
     co_return true;
 }
 
-void Pager::forget(AddressSpace& space) {
-    for (const auto& [begin, m] : space.all()) {
-        if (is_shared(m.object) || births_.erase(m.object) == 0) continue;
-        agent_.erase_object(m.object);
-        if (directory_) directory_->erase_object(m.object);
-    }
-    settle();
-}
-
 Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         Mapping* m = fragment.space.find(to);

@@ -80,6 +80,15 @@ Task<void> Pager::collect_shared(std::vector<ObjectId> objects, Access access) {
     }
 }
 
+void Pager::forget(AddressSpace& space) {
+    for (const auto& [begin, m] : space.all()) {
+        if (is_shared(m.object) || births_.erase(m.object) == 0) continue;
+        agent_.erase_object(m.object);
+        if (directory_) directory_->erase_object(m.object);
+    }
+    settle();
+}
+
 Task<void> Pager::collect(Fragment& fragment, Access access) {
     std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
     for (const auto& [begin, m] : fragment.space.all()) {

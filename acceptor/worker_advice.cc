@@ -1,0 +1,126 @@
+// madvise and mlock: advice is taken where the pages are, promises are kept by the pager.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "acceptor/worker.h"
+
+namespace gpr {
+
+namespace {
+
+const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+
+// Advice about fork, which happens at home, and about the file itself.
+bool belongs_home(int advice) {
+    return advice == MADV_DONTFORK || advice == MADV_DOFORK || advice == MADV_WIPEONFORK ||
+           advice == MADV_KEEPONFORK || advice == MADV_REMOVE;
+}
+
+}  // namespace
+
+Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    Range range{{n.args[0]}, {n.args[0] + size}};
+    auto advice = static_cast<int>(n.args[2]);
+    if (belongs_home(advice)) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    if (advice == MADV_FREE && size != 0) {  // it may be freed; we keep it
+        process.notifier->reply(n.id, 0);
+        co_return;
+    }
+    if (range.overlaps(reserved)) {
+        process.notifier->reply_error(n.id, ENOMEM);
+        co_return;
+    }
+    bool sound = n.args[0] % page_size == 0 && range.begin < range.end;
+    if (sound && (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)) {
+        // Not by the executor under our lock: pages could not come meanwhile.
+        Access access = advice == MADV_POPULATE_READ ? Access::read : Access::write;
+        bool ok = co_await pager_.make_resident(*process.fragment, range, access);
+        process.notifier->reply_raw(n.id, ok ? 0 : -ENOMEM);
+        co_return;
+    }
+    auto guard = co_await metadata_.lock();
+    if (sound && advice == MADV_DONTNEED) {
+        co_await discard_call(process, n, range);
+        co_return;
+    }
+    int64_t result =
+        co_await process.fragment->executor().call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    process.notifier->reply_raw(n.id, result);
+}
+
+// MADV_DONTNEED, under the lock.
+Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range range) {
+    std::vector<Mapping> pieces;
+    bool has_content = false, shared = false, locked = false;
+    process.fragment->space.for_each(range, [&](Mapping& m) {
+        locked = locked || m.locked;
+        shared = shared || m.shared;
+        has_content = has_content || (m.file && !m.shared);
+        pieces.push_back(m);
+    });
+    if (locked) {
+        process.notifier->reply_error(n.id, EINVAL);
+        co_return;
+    }
+    // Shared memory keeps its content anyway; that of private file memory would have to come
+    // back, so it stays as it is.
+    if (shared || has_content) {
+        process.notifier->reply(n.id, 0);
+        co_return;
+    }
+    int64_t result = co_await process.fragment->executor().call(SYS_madvise, range.begin.value,
+                                                                range.size(), MADV_DONTNEED);
+    // ENOMEM: there are gaps, but what is mapped has been emptied.
+    if ((result == 0 || result == -ENOMEM) && !pieces.empty()) {
+        pager_.discard(pieces);
+        process.fragment->wake(range);
+        FrameBuilder frame;
+        auto change = frame.session().initMapping();
+        change.setPid(process.pid);
+        auto discard = change.initDiscard();
+        discard.setBegin(range.begin.value);
+        discard.setEnd(range.end.value);
+        link_.send(frame, gpr::Priority::urgent);
+    }
+    process.notifier->reply_raw(n.id, result);
+}
+
+// Pages that the kernel holds locked could not be taken to where they are needed, so mlock is kept
+// in our list only: what it promises about swapping does not reach a page on its way.
+void Worker::lock_call(RemoteProcess& process, const Notification& n) {
+    calls_native_++;
+    AddressSpace& space = process.fragment->space;
+    bool lock = n.number == SYS_mlock || n.number == SYS_mlock2 || n.number == SYS_mlockall;
+    bool all = n.number == SYS_mlockall || n.number == SYS_munlockall;
+    Range range{Address{n.args[0]}.page(), Address{n.args[0] + n.args[1]}.page_end()};
+    int error = 0;
+    if (all) {
+        if (lock && (n.args[0] == 0 || n.args[0] > 7)) error = EINVAL;
+        range = {{0}, {~0ULL & page_mask}};
+    } else if (range.end < range.begin || (n.number == SYS_mlock2 && n.args[2] > 1)) {
+        error = EINVAL;
+    } else {
+        for (Address at = range.begin; at < range.end && error == 0;) {
+            Mapping* m = space.find(at);
+            if (m) {
+                at = m->range.end;
+            } else {
+                error = ENOMEM;
+            }
+        }
+    }
+    if (error == 0) space.for_each(range, [lock](Mapping& m) { m.locked = lock; });
+    if (error != 0) {
+        process.notifier->reply_error(n.id, error);
+    } else {
+        process.notifier->reply(n.id, 0);
+    }
+}
+
+}  // namespace gpr
