@@ -122,7 +122,8 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
     if (mask == 0) {
         for (const siginfo_t& info : signals) deliver(thread, info);
         thread.restarts_at_home = result == -trace::restart_block;
-        // Interrupted by what only home saw: the kernel here must look, or the program sees the code.
+        // Interrupted by what only home saw: the kernel here must look, or the program sees the
+        // code.
         if (signals.empty() && trace::is_restart(result)) trace::interrupt(thread.host_tid);
         process.notifier->reply_raw(n.id, result);
         co_return;

@@ -162,7 +162,7 @@ private:
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;
     std::unordered_set<Tid> faulting_;  // since the last page came
-    std::set<Fragment*> forking_;  // whose code must stay until the child has its copy
+    std::set<Fragment*> forking_;       // whose code must stay until the child has its copy
 };
 
 }  // namespace gpr

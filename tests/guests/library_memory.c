@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
         remote_fill(both, shared, round);
         CHECK_EQ(count_wrong(both, shared, round), 0);
         memset(both, 0x80 | round, shared);
-        CHECK_EQ(remote_sum((const uint64_t*)both, 512), 512 * (0x0101010101010101u * (0x80u | (unsigned)round)));
+        CHECK_EQ(remote_sum((const uint64_t*)both, 512),
+                 512 * (0x0101010101010101u * (0x80u | (unsigned)round)));
     }
     return guest_passed();
 }

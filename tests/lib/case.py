@@ -37,7 +37,7 @@ class Case:
     needs: list[str] = dataclasses.field(default_factory=list)  # commands that must be installed
     slow: bool = False  # only with --slow
     as_user: bool = False  # also part of the run as a normal user
-    # Modes in which it is known to differ, and why: counted as skipped, a failure if it passes.
+    # Modes in which it is known to differ, and why: counted as skipped while it does.
     known: dict[str, str] = dataclasses.field(default_factory=dict)
     missing: str = ""  # what this machine lacks for the case: it is skipped
     not_built: str = ""  # what the build should have made: it fails

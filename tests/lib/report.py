@@ -61,5 +61,5 @@ def _cell(result) -> str:
     if result is None:
         return "-"
     if result.verdict == "passed":
-        return f"ok {result.wall_s:.2f}"
+        return f"{'ok at 2nd' if result.detail else 'ok'} {result.wall_s:.2f}"
     return MARKS[result.verdict]
