@@ -47,6 +47,7 @@ private:
     Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
                                        wire::ProcessStart::Reader start);
     Task<void> end_process(pid_t pid);
+    pid_t next_helper_id(pid_t of_process);
     void bury(RemoteProcess& process);
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
     Task<void> arrive(Frame frame);
@@ -120,7 +121,7 @@ private:
     std::unordered_map<pid_t, RemoteThread*> by_host_tid_;
     std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too
     ObjectId next_object_;
-    pid_t next_helper_id_ = 32700;
+    pid_t next_helper_ = 0;
     uint64_t calls_home_ = 0;
     uint64_t calls_native_ = 0;
 };

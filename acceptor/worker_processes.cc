@@ -76,6 +76,16 @@ Result<RemoteThread*> Worker::adopt_leader(RemoteProcess& process) {
     return raw;
 }
 
+// Helpers need ids that no thread of the program will have. The initiator's kernel gives ids below
+// 300 only to what starts first (RESERVED_PIDS), so those are free unless the program itself is
+// that early, as in a new container; then it is far from the highest ones.
+pid_t Worker::next_helper_id(pid_t of_process) {
+    constexpr pid_t low_end = 300, range = 298;
+    pid_t base = of_process > 2 * low_end ? 2 : 32768 - low_end;
+    next_helper_ = (next_helper_ + 1) % range;
+    return base + next_helper_;
+}
+
 Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Reader start) {
     auto mailbox = Mailbox::create();
     if (!mailbox) co_return tl::make_unexpected(mailbox.error());
@@ -123,16 +133,15 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     if (!cleared) co_return cleared;
     StubThread& stub = *(*leader)->stub;
     co_await stub.call(SYS_close, empty_process_listener);
-    auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_helper_id_ - 1,
-                                                  next_helper_id_, true);
-    next_helper_id_ -= 2;
+    Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
+    auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_id, true);
     if (!helped) co_return helped;
     if (process.births.size() >= 2) {
         process.puncher_host_tid = process.births[0];
         process.executor_host_tid = process.births[1];
     }
     if (process.mixed) {
-        auto woken = co_await fragment.start_waker(stub, next_helper_id_--, true);
+        auto woken = co_await fragment.start_waker(stub, next_id, true);
         if (!woken) co_return woken;
         process.waker_host_tid = process.births.back();
     }
@@ -353,6 +362,12 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
         parent_tid = flags & CLONE_PIDFD ? args.pidfd : args.parent_tid;
         child_tid = args.child_tid;
         tls = args.tls;
+    }
+    bool sound = (!(flags & CLONE_THREAD) || (flags & CLONE_SIGHAND)) &&
+                 (!(flags & CLONE_SIGHAND) || (flags & CLONE_VM));
+    if (!sound) {
+        process.notifier->reply_error(n.id, EINVAL);
+        co_return;
     }
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;

@@ -71,8 +71,19 @@ Task<Result<pid_t>> Fragment::give_birth(StubThread& worker, StubThread& child, 
     co_return static_cast<pid_t>(*checked);
 }
 
-Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
-                                           pid_t executor_id, bool executor_is_thread) {
+Task<Result<pid_t>> Fragment::give_birth_to_helper(StubThread& worker, StubThread& child,
+                                                   uint64_t flags, NextId next_id) {
+    constexpr int tries = 300;
+    for (int i = 0;; i++) {
+        Birth birth{flags, next_id(), 0, 0};
+        auto born = co_await give_birth(worker, child, birth);
+        bool taken = !born && born.error().code == EEXIST && i < tries;
+        if (!taken) co_return born;
+    }
+}
+
+Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, NextId next_id,
+                                           bool executor_is_thread) {
     uffd_number_ = uffd_number;
     constexpr int map_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     for (auto [at, prot] : {std::pair{GPR_SCRATCH_RW, PROT_READ | PROT_WRITE},
@@ -93,8 +104,7 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
 
     // Its own descriptor table, with a copy of the userfaultfd: as long as it lives, a missing
     // page cannot turn into zeros.
-    Birth punchers{CLONE_VM, puncher_id, 0, 0};
-    auto puncher = co_await give_birth(worker, *puncher_, punchers);
+    auto puncher = co_await give_birth_to_helper(worker, *puncher_, CLONE_VM, next_id);
     if (!puncher) co_return tl::make_unexpected(puncher.error());
     puncher_tid_ = *puncher;
     if (uffd_number > 0) {
@@ -106,8 +116,7 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
     if (executor_is_thread) {
         flags |= CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
     }
-    Birth executors{flags, executor_id, 0, 0};
-    auto executor = co_await give_birth(worker, *executor_, executors);
+    auto executor = co_await give_birth_to_helper(worker, *executor_, flags, next_id);
     if (!executor) co_return tl::make_unexpected(executor.error());
     executor_tid_ = *executor;
     if (!executor_is_thread) co_await executor_->call(SYS_close_range, 0, ~0U);
@@ -116,14 +125,13 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
     co_return Result<void>{};
 }
 
-Task<Result<void>> Fragment::start_waker(StubThread& worker, pid_t id, bool is_thread) {
+Task<Result<void>> Fragment::start_waker(StubThread& worker, NextId next_id, bool is_thread) {
     auto slot = mailbox_->allocate();
     if (!slot) co_return tl::make_unexpected(slot.error());
     waker_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *slot);
     uint64_t flags = CLONE_VM;
     if (is_thread) flags |= CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
-    Birth birth{flags, id, 0, 0};
-    auto born = co_await give_birth(worker, *waker_, birth);
+    auto born = co_await give_birth_to_helper(worker, *waker_, flags, next_id);
     if (!born) co_return tl::make_unexpected(born.error());
     waker_tid_ = *born;
     if (!is_thread) co_await waker_->call(SYS_close_range, 0, ~0U);

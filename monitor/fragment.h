@@ -1,6 +1,7 @@
 // One process on one node: its memory, its mailbox, its userfaultfd and its helpers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,7 +26,7 @@ public:
     // Takes the userfaultfd that lies in the process's table as `number`.
     Result<void> adopt_uffd(Fd uffd);
     // Maps the scratch areas and starts the two helpers, all by calls made in `worker`, a thread
-    // of the process that is in the stub. helper_ids: what clone3 shall call them; 0 for any.
+    // of the process that is in the stub. next_id: what clone3 shall call them.
     // A new thread or process that shares this memory begins in the stub, on the child's slot.
     // id: what clone3 shall call it, 0 for any. Gives the id as the program sees it.
     struct Birth {
@@ -35,12 +36,16 @@ public:
         uint64_t child_tid = 0;
     };
     Task<Result<pid_t>> give_birth(StubThread& worker, StubThread& child, Birth birth);
-    Task<Result<void>> start_helpers(StubThread& worker, int uffd_number, pid_t puncher_id,
-                                     pid_t executor_id, bool executor_is_thread);
+    // Proposes ids for helpers until a free one is found; 0 for any.
+    using NextId = std::function<pid_t()>;
+    Task<Result<pid_t>> give_birth_to_helper(StubThread& worker, StubThread& child, uint64_t flags,
+                                             NextId next_id);
+    Task<Result<void>> start_helpers(StubThread& worker, int uffd_number, NextId next_id,
+                                     bool executor_is_thread);
 
     // A third helper, where threads of the process live on several nodes: it does their futex
     // wakes, which may wait for a page. The executor must not, or no mapping could change then.
-    Task<Result<void>> start_waker(StubThread& worker, pid_t id, bool is_thread);
+    Task<Result<void>> start_waker(StubThread& worker, NextId next_id, bool is_thread);
 
     // --- pages: µs each, none of these block ----------------------------------------------------
     // Ranges are whole pages inside one mapping.

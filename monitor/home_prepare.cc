@@ -252,15 +252,16 @@ Task<Result<void>> HomeSession::open_uffd(HomeProcess& process, HomeThread& thre
     if (!uffd) co_return fail(errno, "cannot take over the program's userfaultfd");
     auto adopted = process.fragment->adopt_uffd(std::move(uffd));
     if (!adopted) co_return adopted;
+    Fragment::NextId any_id = [] { return 0; };
     auto helped =
-        co_await process.fragment->start_helpers(stub, static_cast<int>(number), 0, 0, false);
+        co_await process.fragment->start_helpers(stub, static_cast<int>(number), any_id, false);
     if (!helped) co_return helped;
     // Should the monitor be killed, no call of the program may fail with ENOSYS before it ends.
     bool held =
         co_await process.fragment->puncher().take_fd(notifier_->fd(), static_cast<int>(number) + 1);
     if (!held) co_return fail("cannot give the puncher the seccomp listener");
     if (!policy_.mixed()) co_return helped;
-    co_return co_await process.fragment->start_waker(stub, 0, false);
+    co_return co_await process.fragment->start_waker(stub, any_id, false);
 }
 
 Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& thread) {
