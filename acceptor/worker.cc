@@ -181,8 +181,14 @@ void Worker::on_notification(RemoteProcess& process, const Notification& n) {
         process.notifier->reply_error(n.id, ENOSYS);
         return;
     }
-    pager_.on_progress(it->second->tid);
-    spawn(handle_call(process, *it->second, n));
+    RemoteThread& thread = *it->second;
+    pager_.on_progress(thread.tid);
+    if (chaos_ && thread.here && !thread.borrowed && may_leave_at_call(n.number) &&
+        chaos_->leaves_at_call()) {
+        spawn(leave_at_call(thread, n));
+        return;
+    }
+    spawn(handle_call(process, thread, n));
 }
 
 void Worker::on_frame(ReceivedFrame&& received) {

@@ -9,6 +9,7 @@
 #include "acceptor/remote_process.h"
 #include "acceptor/sandbox.h"
 #include "acceptor/serve.h"
+#include "monitor/chaos.h"
 #include "monitor/futex_wake.h"
 #include "monitor/pager.h"
 #include "monitor/ptrace.h"
@@ -76,6 +77,8 @@ private:
     // --- program code on both nodes (worker_code.cc) ---
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
     Task<void> depart(RemoteThread& thread);
+    Task<void> leave_at_call(RemoteThread& thread, Notification n);
+    void send_home(RemoteThread& thread, const ThreadContext& context);
     Task<void> set_action(Frame frame);
     Task<void> end_shadow(Frame frame);
     Task<void> on_futex_wake(Frame frame);
@@ -115,6 +118,7 @@ private:
     NodeId self_;
     Fd stub_code_;
     Pager pager_;
+    std::unique_ptr<Chaos> chaos_;
     AsyncMutex metadata_;
     Signal stopped_;  // a thread of a frozen process stands still
     std::unordered_map<pid_t, std::unique_ptr<RemoteProcess>> processes_;  // by pid

@@ -35,7 +35,10 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, pi
         Mapping* m = fragment->space.find({origin.instruction});
         bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
                      may_be_fetch(origin.instruction, at.value, page_size);
-        if (!fetch) {
+        Mapping* data = fragment->space.find(at);
+        bool chance = chaos_ && movable && origin.kind == FaultOrigin::Kind::program && data &&
+                      !data->trapped;
+        if (!fetch && !chance) {
             pager_.show(*fragment, at, tid);
             co_return;
         }
@@ -54,17 +57,21 @@ Task<void> Worker::depart(RemoteThread& thread) {
         co_return;
     }
     auto context = capture_context(thread.host_tid);
-    if (!context) co_return;
+    if (context) send_home(thread, *context);
+}
+
+// It stands in a ptrace stop with these registers, which will go on at home.
+void Worker::send_home(RemoteThread& thread, const ThreadContext& context) {
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
     crossing.setTid(thread.tid);
-    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
-    crossing.setSignalMask(context->signal_mask);
-    frame.add_raw({context->xstate.data(), context->xstate.size()});
-    spdlog::trace("depart: tid {} at {:#x}", thread.tid, context->regs.rip);
+    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
+    crossing.setSignalMask(context.signal_mask);
+    frame.add_raw({context.xstate.data(), context.xstate.size()});
+    spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
     thread.here = false;
-    user_regs_struct regs = context->regs;
+    user_regs_struct regs = context.regs;
     regs.rip = GPR_STUB_CODE;
     regs.rdi = Mailbox::slot_address(thread.stub->slot()).value;
     regs.orig_rax = ~0UL;
@@ -79,6 +86,14 @@ Task<void> Worker::depart(RemoteThread& thread) {
     }
     thread.signals.clear();
     stopped_.notify_all();
+}
+
+// It makes its call at home instead.
+Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n) {
+    auto context = co_await stop_in_call(thread, n.id);
+    if (!context) co_return;
+    trace::rewind_interrupted_call(context->regs);
+    send_home(thread, *context);
 }
 
 // The thread is not here (any more): home knows where it is.

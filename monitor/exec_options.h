@@ -21,15 +21,18 @@ inline constexpr const char* local_acceptor = "local";
 inline bool AcceptorAddress::is_local() const { return address == local_acceptor; }
 
 enum class SplitKind {
-    all,   // the whole program runs on the node
-    lib,   // text of the libraries whose path or name matches runs there only
-    home,  // text that matches runs on the initiator only
+    all,    // the whole program runs on the node
+    lib,    // text of the libraries whose path or name matches runs there only
+    home,   // text that matches runs on the initiator only
+    chaos,  // all threads cross at random, for testing
 };
 
 struct SplitRule {
     SplitKind kind = SplitKind::all;
-    std::string pattern;  // glob of a library's path or file name; empty for `all`
-    std::string node;     // an AcceptorAddress::name; empty for `home`
+    // Glob of a library's path or file name; the seed that the user chose; else empty.
+    std::string pattern;
+    std::string node;   // an AcceptorAddress::name; empty for `home`
+    uint64_t seed = 0;  // for `chaos`, of what is random; never 0 there
 
     bool operator==(const SplitRule&) const = default;
 };

@@ -140,7 +140,10 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
         Mapping* m = fragment->space.find({origin.instruction});
         bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
                      may_be_fetch(origin.instruction, at.value, page_size);
-        if (!fetch) {
+        Mapping* data = fragment->space.find(at);
+        bool chance = chaos_ && movable && origin.kind == FaultOrigin::Kind::program && data &&
+                      !data->trapped;
+        if (!fetch && !chance) {
             pager_.show(*fragment, at, tid);
             co_return;
         }
@@ -152,6 +155,15 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
         co_await cross(*thread->process, *thread, *context);
         co_return;
     }
+}
+
+// It makes its call at the acceptor instead.
+Task<void> HomeSession::leave_at_call(HomeProcess& process, HomeThread& thread) {
+    auto context = co_await capture(thread);
+    if (!context) co_return;
+    trace::rewind_interrupted_call(context->regs);
+    spdlog::trace("depart: tid {} at {:#x}", thread.tid, context->regs.rip);
+    co_await cross(process, thread, *context);
 }
 
 Task<void> HomeSession::arrive(Frame frame) {

@@ -353,6 +353,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setPid(process.pid);
     start.setName(command_name(process.pid));
     start.setMixed(policy_.mixed());
+    start.setChaosSeed(policy_.chaos_seed());
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {
@@ -398,7 +399,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
 Task<void> HomeSession::begin(HomeProcess& process, HomeThread& thread,
                               const ThreadContext& context) {
     thread.alt_stack_changed = true;
-    if (policy_.begins_remotely()) {
+    if (chaos_ ? chaos_->begins_remotely() : policy_.begins_remotely()) {
         co_await cross(process, thread, context);
     } else {
         co_await thread.stub->resume(context);

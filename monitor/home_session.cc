@@ -24,6 +24,10 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
              }),
       metadata_(loop),
       remote_changed_(loop) {
+    if (policy_.chaos_seed() != 0) {
+        chaos_ = std::make_unique<Chaos>(policy_.chaos_seed(), directory_node);
+        pager_.on_any_fault([this] { return chaos_->leaves_at_fault(); });
+    }
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
     pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
@@ -256,6 +260,10 @@ void HomeSession::on_notification(const Notification& n) {
                      !thread.helper && !thread.remote;
         if (local) {
             pager_.on_progress(n.tid);
+            if (chaos_ && may_leave_at_call(n.number) && chaos_->leaves_at_call()) {
+                spawn(leave_at_call(process, thread));
+                return;
+            }
             local_call(process, thread, n);
         } else {
             notifier_->let_it_run(n.id);

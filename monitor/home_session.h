@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "mm/page_directory.h"
+#include "monitor/chaos.h"
 #include "monitor/cpu_time.h"
 #include "monitor/exec_options.h"
 #include "monitor/futex_wake.h"
@@ -107,6 +108,7 @@ private:
                                  uint64_t file_offset);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
+    Task<void> leave_at_call(HomeProcess& process, HomeThread& thread);
     Task<void> arrive(Frame frame);
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
     bool postpone_signal(HomeThread& thread, int signal);
@@ -175,6 +177,7 @@ private:
     Link& link_;
     const ExecOptions& options_;
     SplitPolicy policy_;
+    std::unique_ptr<Chaos> chaos_;
     Fd stub_code_;
     PageDirectory directory_;
     Pager pager_;

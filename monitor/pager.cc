@@ -111,7 +111,7 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         fragment.wake({at, at + page_size});
         return;
     }
-    if (mapping->trapped && code_fault_) {
+    if (code_fault_ && (mapping->trapped || (any_fault_ && any_fault_()))) {
         code_fault_(fragment, at, tid);
         return;
     }

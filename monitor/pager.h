@@ -35,6 +35,9 @@ public:
     // Faults on trapped code go to this handler, which moves the thread, or calls show().
     using CodeFault = std::function<void(Fragment&, Address at, Tid tid)>;
     void on_code_fault(CodeFault handler) { code_fault_ = std::move(handler); }
+    // Faults elsewhere go there, too, if this says so.
+    using AnyFault = std::function<bool()>;
+    void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
     // Lets data of a trapped page be read for a moment. Brings the page here if it is not.
     void show(Fragment& fragment, Address at, Tid tid);
     // All trapped code of the process at once, for a child that gets a copy of its memory.
@@ -158,6 +161,7 @@ private:
     std::unordered_map<ObjectId, Shared> shared_;
     uint64_t faults_ = 0;
     CodeFault code_fault_;
+    AnyFault any_fault_;
     // Code of the other node that was read here as data; text does not change.
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;

@@ -20,6 +20,7 @@ bool matches(const std::string& pattern, const std::string& path) {
 SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
     for (const SplitRule& rule : rules_) {
         (rule.kind == SplitKind::all ? all_ : mixed_) = true;
+        if (rule.kind == SplitKind::chaos) chaos_seed_ = rule.seed;
     }
     // Whole programs need no second class unless something is kept at home.
     bool keeps = false;
@@ -28,7 +29,7 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
 }
 
 CodeClass SplitPolicy::classify(const std::string& path, const std::string& executable) const {
-    if (!mixed_) return CodeClass::neutral;
+    if (!mixed_ || chaos_seed_ != 0) return CodeClass::neutral;
     for (const SplitRule& rule : rules_) {
         if (rule.kind == SplitKind::all || !matches(rule.pattern, path)) continue;
         return rule.kind == SplitKind::lib ? CodeClass::remote : CodeClass::home;

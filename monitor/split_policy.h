@@ -23,11 +23,14 @@ public:
     [[nodiscard]] bool mixed() const { return mixed_; }
     // A process begins at the acceptor, not at home.
     [[nodiscard]] bool begins_remotely() const { return all_; }
+    // Threads cross at random; 0: they do not.
+    [[nodiscard]] uint64_t chaos_seed() const { return chaos_seed_; }
 
 private:
     std::vector<SplitRule> rules_;
     bool all_ = false;
     bool mixed_ = false;
+    uint64_t chaos_seed_ = 0;
 };
 
 }  // namespace gpr

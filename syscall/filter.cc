@@ -6,6 +6,7 @@
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -79,7 +80,12 @@ private:
 
     Label row_default(const Row& row) {
         if (row.place == Place::refused) return refuse_;
-        if (side_ == Side::home) return row.home_notify() ? notify_ : allow_;
+        if (side_ == Side::home) {
+            bool launching =
+                row.number == SYS_sendmsg || row.number == SYS_recvmsg || row.number == SYS_execve;
+            bool extra = options_.notify_everything && !launching;
+            return extra || row.home_notify() ? notify_ : allow_;
+        }
         if (row.place == Place::native) return allow_;
         return row.place == Place::fd_owner ? fds_owned(row) : notify_;
     }

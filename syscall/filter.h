@@ -16,6 +16,9 @@ struct FilterOptions {
     // FUTEX_WAKE and its kin, and PI operations, are reported: needed as soon as threads of
     // one process live on two nodes.
     bool notify_futex_wakes = false;
+    // At home, what would be allowed is reported, but for what the launcher calls before its
+    // supervisor listens: sendmsg, recvmsg, execve.
+    bool notify_everything = false;
     bool kill_foreign_arch = false;  // else i386 calls get ENOSYS
 };
 

@@ -23,6 +23,7 @@ constexpr std::string_view exec_notes =
     "  all          the whole program runs on the node\n"
     "  lib:GLOB     text of libraries whose path or name matches runs there only\n"
     "  home:GLOB    text that matches runs here only\n"
+    "  chaos[:SEED] all threads cross at random, to test programs and gpr itself\n"
     "  RULE@NAME    on the acceptor called NAME; without, on the first one\n"
     "\n"
     "ADDR is HOST[:PORT], [V6]:PORT, unix:/path, or 'local' for an acceptor inside this command.\n"
@@ -75,6 +76,15 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors));
     GPR_CHECK(check_credentials(options));
     return options;
+}
+
+// Whoever meets a failure wants to meet it again.
+void announce_seed(const ExecOptions& options) {
+    for (const SplitRule& rule : options.rules) {
+        const bool chosen = !rule.pattern.empty();
+        if (rule.kind != SplitKind::chaos || chosen) continue;
+        fmt::print(stderr, "gpr exec: '--split chaos:{}' repeats this run\n", rule.seed);
+    }
 }
 
 // Its kernel is ours, so it need not say what that can do.
@@ -143,6 +153,7 @@ int exec_main(const Words& arguments) {
         complain(options.error().error.message());
         return options.error().status;
     }
+    announce_seed(*options);
     return run_exec(*options, [&] { return start_local(options->log); });
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <limits>
+#include <random>
 
 #include "transport/endpoint.h"
 
@@ -62,12 +65,30 @@ Failure bad_kind(std::string_view text, std::string_view kind) {
     if (std::find(later_kinds.begin(), later_kinds.end(), kind) != later_kinds.end()) {
         return fail(
             fmt::format("split rule '{}': '{}:' is not supported in this version; use all, "
-                        "lib:GLOB or home:GLOB",
+                        "lib:GLOB, home:GLOB or chaos[:SEED]",
                         text, kind));
     }
     return fail(fmt::format(
-        "split rule '{}' is not understood; use all, lib:GLOB or home:GLOB, then @NODE if needed",
+        "split rule '{}' is not understood; use all, lib:GLOB, home:GLOB or chaos[:SEED], "
+        "then @NODE if needed",
         text));
+}
+
+Result<SplitRule> parse_chaos(std::string_view text, const std::string& seed,
+                              const std::string& node) {
+    SplitRule rule{SplitKind::chaos, seed, node};
+    const char* end = seed.data() + seed.size();
+    const auto [stopped_at, problem] = std::from_chars(seed.data(), end, rule.seed);
+    if (problem != std::errc{} || stopped_at != end || rule.seed == 0) {
+        return fail(fmt::format("split rule '{}': a seed is a number from 1 to {}", text,
+                                std::numeric_limits<uint64_t>::max()));
+    }
+    return rule;
+}
+
+uint64_t draw_seed() {
+    std::random_device source;
+    return source() | 1;
 }
 
 }  // namespace
@@ -100,6 +121,8 @@ Result<SplitRule> parse_split_rule(std::string_view text,
     const std::string runs_on(!node.empty() || acceptors.empty() ? node : acceptors.front().name);
 
     if (rule == "all") return SplitRule{SplitKind::all, "", runs_on};
+    if (rule == "chaos") return SplitRule{SplitKind::chaos, "", runs_on, draw_seed()};
+    if (kind == "chaos") return parse_chaos(text, pattern, runs_on);
     const bool has_pattern = kind == "lib" || kind == "home";
     if (!has_pattern || colon == std::string_view::npos) return bad_kind(text, kind);
     if (pattern.empty()) {
@@ -120,6 +143,11 @@ Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>&
     for (const std::string& text : texts) {
         GPR_TRY(SplitRule rule, parse_split_rule(text, acceptors));
         rules.push_back(std::move(rule));
+    }
+    for (const SplitRule& rule : rules) {
+        if (rule.kind == SplitKind::chaos && rules.size() > 1) {
+            return fail("split rule 'chaos' is for the whole program; leave out the other rules");
+        }
     }
     if (rules.empty()) rules.push_back({SplitKind::all, "", acceptors.front().name});
     return rules;

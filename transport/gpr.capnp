@@ -88,6 +88,7 @@ struct ProcessStart {
   vdsoEnd @4 :UInt64;
   actions @5 :List(SignalAction);
   mixed @6 :Bool;        # program code may run on both nodes: futex wakes are told
+  chaosSeed @7 :UInt64;  # 0: threads cross only where they must
 }
 
 struct SignalAction {

@@ -55,14 +55,28 @@ TEST_CASE("an @ of the library's own name stays") {
 TEST_CASE("rules that are not understood say why") {
     CHECK(complaint("fn:read").find("not supported in this version") != std::string::npos);
     CHECK(complaint("dev:/dev/kvm").find("not supported in this version") != std::string::npos);
-    CHECK(complaint("library:x").find("use all, lib:GLOB or home:GLOB") != std::string::npos);
-    CHECK(complaint("lib").find("use all, lib:GLOB or home:GLOB") != std::string::npos);
-    CHECK(complaint("all:x").find("use all, lib:GLOB or home:GLOB") != std::string::npos);
-    CHECK(complaint("").find("use all, lib:GLOB or home:GLOB") != std::string::npos);
+    CHECK(complaint("library:x").find("use all, lib:GLOB, home:GLOB or chaos") !=
+          std::string::npos);
+    CHECK(complaint("lib").find("use all, lib:GLOB, home:GLOB or chaos") != std::string::npos);
+    CHECK(complaint("all:x").find("use all, lib:GLOB, home:GLOB or chaos") != std::string::npos);
+    CHECK(complaint("").find("use all, lib:GLOB, home:GLOB or chaos") != std::string::npos);
     CHECK(complaint("lib:").find("needs a pattern") != std::string::npos);
     CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; there is gpu, 2") !=
           std::string::npos);
     CHECK(complaint("home:x@gpu").find("home is the initiator") != std::string::npos);
+}
+
+TEST_CASE("chaos") {
+    CHECK(rule("chaos:7") == SplitRule{SplitKind::chaos, "7", "gpu", 7});
+    CHECK(rule("chaos:7@2") == SplitRule{SplitKind::chaos, "7", "2", 7});
+    CHECK(rule("chaos").seed != 0);
+    CHECK(rule("chaos").pattern.empty());
+    for (const char* bad : {"chaos:", "chaos:0", "chaos:x", "chaos:7x", "chaos:-1"}) {
+        CHECK(complaint(bad).find("a seed is a number from 1") != std::string::npos);
+    }
+    auto mixture = gpr::parse_split_rules({"chaos:7", "all"}, two);
+    REQUIRE(!mixture);
+    CHECK(mixture.error().message().find("leave out the other rules") != std::string::npos);
 }
 
 TEST_CASE("no rule means all") {

@@ -1,0 +1,28 @@
+// Chaos: threads cross where nothing asks for it, to find what does not survive a crossing.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+namespace gpr {
+
+// One node's stream of decisions. The same seed gives the same stream; which thread draws next is
+// the scheduler's doing, so a run is repeated in kind, not to the instruction.
+class Chaos {
+public:
+    Chaos(uint64_t seed, uint32_t node) : random_(seed * 0x9e3779b97f4a7c15 + node) {}
+
+    // A thread makes a system call, or stands at a missing page. True: it is to leave.
+    bool leaves_at_call() { return random_() % 4 == 0; }
+    bool leaves_at_fault() { return random_() % 8 == 0; }
+    // Where a new process begins. True: at the acceptor.
+    bool begins_remotely() { return random_() % 2 == 0; }
+
+private:
+    std::mt19937_64 random_;
+};
+
+// Calls that a thread must end where it began them.
+bool may_leave_at_call(uint32_t number);
+
+}  // namespace gpr
