@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int constructed;
@@ -111,6 +112,10 @@ void remote_locked_add(pthread_mutex_t* mutex, long* counter, long times) {
 
 void remote_atomic_add(long* counter, long times) {
     for (long i = 0; i < times; i++) __atomic_fetch_add(counter, 1, __ATOMIC_SEQ_CST);
+}
+
+long remote_operations(struct remote_shared* shared, int self, long times, int take_turn) {
+#include "operations.inc"
 }
 
 long remote_file(const char* path, const char* text) {

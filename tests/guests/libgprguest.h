@@ -46,6 +46,15 @@ int* remote_thread_local(void);
 int remote_errno_of_bad_close(void);
 void remote_locked_add(pthread_mutex_t* mutex, long* counter, long times);
 void remote_atomic_add(long* counter, long times);
+struct remote_shared {
+    pthread_mutex_t mutex;
+    pthread_cond_t turn_changed;
+    long locked, atomic, turns;
+    int turn, players;
+};
+// One of each: locks and counts, counts without a lock, waits for its turn if it has one to take.
+// Returns the longest of these waits, in nanoseconds.
+long remote_operations(struct remote_shared* shared, int self, long times, int take_turn);
 long remote_file(const char* path, const char* text);
 int remote_qsort(int* values, int count, int (*compare)(const void*, const void*));
 
