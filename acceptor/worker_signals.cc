@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "acceptor/worker.h"
+#include "base/log.h"
 
 namespace gpr {
 
@@ -87,6 +88,11 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
     // It ends the program: that is home's to do. The thread stays where it is until then.
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
+    if (auto regs = trace::registers(thread.host_tid)) {
+        spdlog::debug("thread {} of {} gets signal {}: rip {:#x} rsp {:#x} fs {:#x} address {:#x}",
+                      thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
+                      reinterpret_cast<uint64_t>(info->si_addr));
+    }
     FrameBuilder frame;
     auto delivery = frame.session().initSignal();
     delivery.setPid(process.pid);

@@ -214,6 +214,11 @@ Presence PageAgent::presence(PageKey key) const {
                                              : Presence::none;
 }
 
+bool PageAgent::in_motion(PageKey key) const {
+    const Core::Busy* b = core_->find_busy(key);
+    return b && b->operation != Core::Operation::none;
+}
+
 bool PageAgent::is_current(uint64_t id, PageKey key) const {
     const Core::Busy* b = core_->find_busy(key);
     return b && b->operation != Core::Operation::none && b->operation_id == id && !b->dropped;

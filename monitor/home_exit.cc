@@ -23,10 +23,9 @@ void HomeSession::note_clear_tid(HomeThread& parent, HomeThread& child) {
     uint64_t flags = regs->rdi, address = regs->r10;
     if (regs->orig_rax == SYS_clone3) {
         clone_args args{};
-        if (!parent.process->fragment->memory().read_exact({regs->rdi}, &args,
-                                                           CLONE_ARGS_SIZE_VER0)) {
-            return;
-        }
+        // A native child has no fragment yet; its threads end after it has got one.
+        auto memory = RemoteMemory::open(parent.process->pid);
+        if (!memory || !memory->read_exact({regs->rdi}, &args, CLONE_ARGS_SIZE_VER0)) return;
         flags = args.flags;
         address = args.child_tid;
     }

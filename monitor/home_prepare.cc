@@ -275,7 +275,7 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
         prlimit(process.pid, RLIMIT_STACK, nullptr, &limit);
         uint64_t size = std::min<uint64_t>(limit.rlim_cur, largest_stack);
         if (size > e.range.size()) {
-            uint64_t far = e.range.end.value - size + page_size;
+            uint64_t far = e.range.end.value - size;
             co_await thread.stub->call(SYS_time, far);
         }
     }

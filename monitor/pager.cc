@@ -45,6 +45,8 @@ void Pager::add_object(ObjectId object, NodeId birth) {
 
 void Pager::discard(const std::vector<Mapping>& pieces) {
     for (const Mapping& m : pieces) {
+        spdlog::trace("discard: object {:#x} pages {}+{} at {:#x}", m.object, m.object_page,
+                      m.range.size() / page_size, m.range.begin.value);
         if (is_shared(m.object)) continue;  // other mappings may show it
         uint64_t pages = m.range.size() / page_size;
         agent_.drop(m.object, m.object_page, pages);

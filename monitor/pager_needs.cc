@@ -43,13 +43,21 @@ Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) 
     range = range.pages();
     bool ok = co_await acquire(fragment, range, access);
     if (!ok) co_return false;
-    for (Address at = range.begin; at < range.end; at = at + page_size) {
+    for (Address at = range.begin; at < range.end;) {
         Mapping* m = fragment.space.find(at);
         if (!m) co_return false;
         std::byte probe;
-        if (!m->registered || fragment.memory().read(at, &probe, 1) == 1) continue;
-        if (m->trapped && show_now(fragment, *m, at)) continue;
-        if (agent_.presence(m->key(at)) == Presence::exclusive) materialise(fragment, *m, at);
+        bool here = !m->registered || fragment.memory().read(at, &probe, 1) == 1 ||
+                    (m->trapped && show_now(fragment, *m, at));
+        if (!here && agent_.in_motion(m->key(at))) {  // it has been wanted elsewhere meanwhile
+            ok = co_await acquire(fragment, {at, at + page_size}, access);
+            if (!ok) co_return false;
+            continue;
+        }
+        if (!here && agent_.presence(m->key(at)) == Presence::exclusive) {
+            materialise(fragment, *m, at);
+        }
+        at = at + page_size;
     }
     co_return true;
 }
@@ -62,7 +70,8 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
         uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
         bool shared = is_shared(m->object);
         bool ours = (m->backing == Backing::native_file && !shared) ||
-                    agent_.presence(m->key(to)) == Presence::exclusive;
+                    (agent_.presence(m->key(to)) == Presence::exclusive &&
+                     !agent_.in_motion(m->key(to)));
         if (ours && shared_memfd(m->object) >= 0) {
             off_t offset = static_cast<off_t>(m->object_page * page_size + (to - m->range.begin));
             if (pwrite(shared_memfd(m->object), bytes.data(), in_page, offset) < 0) co_return false;
@@ -96,7 +105,8 @@ Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> by
         Mapping* m = fragment.space.find(from);
         if (!m) co_return false;
         if (m->trapped && show_now(fragment, *m, from.page())) continue;
-        if (agent_.presence(m->key(from)) == Presence::exclusive) {
+        PageKey key = m->key(from);
+        if (agent_.presence(key) == Presence::exclusive && !agent_.in_motion(key)) {
             materialise(fragment, *m, from.page());
             continue;
         }
