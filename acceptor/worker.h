@@ -53,7 +53,7 @@ private:
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
     Task<void> arrive(Frame frame);
     Task<Result<RemoteThread*>> make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
-                                            uint64_t parent_tid, uint64_t child_tid);
+                                            uint64_t child_tid);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // A fork is a snapshot: no other thread may write while the pages go home.
     Task<void> freeze(RemoteProcess& process, RemoteThread& but);

@@ -275,7 +275,7 @@ void Worker::bury(RemoteProcess& process) {
 }
 
 Task<Result<RemoteThread*>> Worker::make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
-                                                uint64_t parent_tid, uint64_t child_tid) {
+                                                uint64_t child_tid) {
     Fragment& fragment = *process.fragment;
     auto slot = fragment.mailbox().allocate();
     if (!slot) co_return tl::make_unexpected(slot.error());
@@ -286,8 +286,7 @@ Task<Result<RemoteThread*>> Worker::make_shadow(RemoteProcess& process, pid_t ti
     if (flags & CLONE_CHILD_CLEARTID) thread->clear_tid = child_tid;
     constexpr uint64_t basic =
         CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    constexpr uint64_t wanted = CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
-    Fragment::Birth birth{basic | (flags & wanted), tid, parent_tid, child_tid};
+    Fragment::Birth birth{basic | (flags & CLONE_CHILD_CLEARTID), tid, child_tid};
     size_t born_before = process.births.size();
     auto born = co_await fragment.give_birth(fragment.executor(), *thread->stub, birth);
     if (!born) co_return tl::make_unexpected(born.error());
@@ -306,7 +305,7 @@ Task<void> Worker::arrive(Frame frame) {
     if (!process || crossing.getRegisters().size() != sizeof(user_regs_struct)) co_return;
     RemoteThread* thread = find_thread(crossing.getPid(), crossing.getTid());
     if (!thread) {
-        auto made = co_await make_shadow(*process, crossing.getTid(), 0, 0, 0);
+        auto made = co_await make_shadow(*process, crossing.getTid(), 0, 0);
         if (!made) {
             link_.close(made.error().message());
             co_return;
@@ -395,9 +394,15 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     auto signals = std::exchange(thread.answer_signals, {});
     for (const siginfo_t& info : signals) deliver(thread, info);
     if (result > 0 && (flags & CLONE_THREAD)) {
-        auto child =
-            co_await make_shadow(process, static_cast<pid_t>(result), flags, parent_tid, child_tid);
+        auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
         if (child) {
+            // Not by the kernel: the executor, who gives birth, must never wait for a page.
+            auto tid = static_cast<pid_t>(result);
+            for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, parent_tid},
+                                      std::pair{CLONE_CHILD_SETTID, child_tid}}) {
+                if (!(flags & static_cast<uint64_t>(flag))) continue;
+                co_await pager_.write(*process.fragment, {word}, std::as_bytes(std::span(&tid, 1)));
+            }
             ThreadContext start = *context;
             start.regs.rax = 0;
             start.regs.orig_rax = ~0UL;

@@ -50,7 +50,6 @@ Task<Result<pid_t>> Fragment::give_birth(StubThread& worker, StubThread& child, 
     args.flags = birth.flags;
     args.stack = Mailbox::slot_address(child.slot()).value;
     args.stack_size = GPR_SLOT_STACK_TOP - 8;
-    args.parent_tid = birth.parent_tid;
     args.child_tid = birth.child_tid;
     auto lock = co_await worker.lock();
     auto* scratch = const_cast<uint8_t*>(box.slot(worker.slot()).scratch);
@@ -75,7 +74,7 @@ Task<Result<pid_t>> Fragment::give_birth_to_helper(StubThread& worker, StubThrea
                                                    uint64_t flags, NextId next_id) {
     constexpr int tries = 300;
     for (int i = 0;; i++) {
-        Birth birth{flags, next_id(), 0, 0};
+        Birth birth{flags, next_id(), 0};
         auto born = co_await give_birth(worker, child, birth);
         bool taken = !born && born.error().code == EEXIST && i < tries;
         if (!taken) co_return born;

@@ -32,8 +32,7 @@ public:
     struct Birth {
         uint64_t flags = 0;  // CLONE_*
         pid_t id = 0;
-        uint64_t parent_tid = 0;  // addresses, where the flags ask for them
-        uint64_t child_tid = 0;
+        uint64_t child_tid = 0;  // the address, where the flags ask to clear it
     };
     Task<Result<pid_t>> give_birth(StubThread& worker, StubThread& child, Birth birth);
     // Proposes ids for helpers until a free one is found; 0 for any.

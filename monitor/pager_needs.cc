@@ -69,9 +69,9 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
         // A page may be here in the kernel's eyes and still not be ours to write.
         uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
         bool shared = is_shared(m->object);
-        bool ours = (m->backing == Backing::native_file && !shared) ||
-                    (agent_.presence(m->key(to)) == Presence::exclusive &&
-                     !agent_.in_motion(m->key(to)));
+        bool ours =
+            (m->backing == Backing::native_file && !shared) ||
+            (agent_.presence(m->key(to)) == Presence::exclusive && !agent_.in_motion(m->key(to)));
         if (ours && shared_memfd(m->object) >= 0) {
             off_t offset = static_cast<off_t>(m->object_page * page_size + (to - m->range.begin));
             if (pwrite(shared_memfd(m->object), bytes.data(), in_page, offset) < 0) co_return false;
