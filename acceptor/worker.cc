@@ -145,6 +145,7 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
         if (process.mixed && thread.clear_tid != 0 && !process.ending) {
             send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
         }
+        pager_.release(thread.exit_hold);
         pager_.on_thread_gone(thread.tid);
         if (thread.answer) thread.answer->set(thread_gone);
         stopped_.notify_all();

@@ -58,6 +58,7 @@ private:
     // A fork is a snapshot: no other thread may write while the pages go home.
     Task<void> freeze(RemoteProcess& process, RemoteThread& but);
     void thaw(RemoteProcess& process);
+    Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);

@@ -151,8 +151,8 @@ Task<void> Worker::end_shadow(Frame frame) {
     std::shared_ptr<Fragment> fragment = thread->process->fragment;
     StubThread* stub = thread->stub.get();
     if (thread->clear_tid != 0) {
-        Range word{{thread->clear_tid}, {thread->clear_tid + 4}};
-        co_await pager_.make_resident(*fragment, word, Access::write);
+        std::vector<Range> word{{{thread->clear_tid}, {thread->clear_tid + 4}}};
+        co_await hold_to_end(*thread, std::move(word));
     }
     if (find_thread(end.getPid(), end.getTid()) != thread) co_return;
     co_await stub->call(SYS_exit, 0);

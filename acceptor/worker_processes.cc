@@ -20,6 +20,8 @@ namespace gpr {
 
 namespace {
 
+// Between the last call of a thread and what the kernel does to its memory then.
+constexpr std::chrono::milliseconds hold_patience{200};
 // Where [vvar] and [vdso] wait between their old and their new place, which may overlap.
 constexpr uint64_t vdso_hop = 0x4f3800000000;
 
@@ -454,10 +456,8 @@ Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notif
     // The kernel clears the tid and walks the robust list when the thread is past faulting: what
     // is missing then is skipped in silence. So it all has to be here now.
     Fragment& fragment = *process.fragment;
-    if (thread.clear_tid != 0) {
-        Range word{{thread.clear_tid}, {thread.clear_tid + 4}};
-        co_await pager_.make_resident(fragment, word, Access::write);
-    }
+    std::vector<Range> words;
+    if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
     uint64_t head = 0;
     size_t length = 0;
     syscall(SYS_get_robust_list, thread.host_tid, &head, &length);
@@ -466,13 +466,21 @@ Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notif
         bool readable = co_await pager_.read(fragment, {head},
                                              {reinterpret_cast<std::byte*>(list), sizeof list});
         if (!readable) break;
-        Range words{{head}, {head + sizeof list}};
-        co_await pager_.make_resident(fragment, words, Access::write);
+        words.push_back({{head}, {head + sizeof list}});
         if (list[0] == head || i > 0) break;  // empty, or a lock of its own: enough is here
         head = list[0];
     }
+    co_await hold_to_end(thread, std::move(words));
     co_await ask_home(process, thread, n, false);
     process.notifier->let_it_run(n.id);
+}
+
+Task<void> Worker::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
+    pid_t pid = thread.process->pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = thread.process->fragment;
+    uint64_t hold = co_await pager_.hold(*fragment, std::move(words), Access::write);
+    if (RemoteThread* still = find_thread(pid, tid)) still->exit_hold = hold;
+    loop_.after(hold_patience, [this, hold] { pager_.release(hold); });
 }
 
 }  // namespace gpr

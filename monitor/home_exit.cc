@@ -14,6 +14,9 @@ namespace gpr {
 namespace {
 // A page may never come when the acceptor's part of the process is going down as well.
 constexpr std::chrono::milliseconds page_patience{500};
+constexpr uint64_t robust_head_size = 24;  // struct robust_list_head
+// Between the last stop and what the kernel does then.
+constexpr std::chrono::milliseconds hold_patience{200};
 }  // namespace
 
 // The parent is still inside its clone.
@@ -41,23 +44,34 @@ Task<void> HomeSession::before_exit(HomeThread& thread) {
     if (!alone || process.state != HomeProcess::State::split || !process.started_remotely) {
         co_return;
     }
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    auto done = std::make_shared<OneShot<bool>>(loop_);
+    std::vector<Range> words;
     uint64_t head = 0;
     size_t length = 0;
     syscall(SYS_get_robust_list, thread.tid, &head, &length);
-    spawn([](HomeSession& self, std::shared_ptr<Fragment> f, std::shared_ptr<OneShot<bool>> end,
-             uint64_t clear, uint64_t robust) -> Task<void> {
-        for (Range words : {Range{{clear}, {clear + 4}}, Range{{robust}, {robust + 24}}}) {
-            if (words.begin.value == 0) continue;
-            co_await self.pager_.make_resident(*f, words, Access::write);
-        }
-        end->set(true);
-    }(*this, fragment, done, thread.clear_tid, head));
-    auto timer = loop_.after(page_patience, [done] { done->set(false); });
-    OneShot<bool>& resident = *done;
-    co_await resident;
+    if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
+    if (head != 0) words.push_back({{head}, {head + robust_head_size}});
+    if (words.empty()) co_return;
+    struct Last {
+        explicit Last(Scheduler& scheduler) : done(scheduler) {}
+        OneShot<bool> done;
+        uint64_t hold = 0;
+        bool too_late = false;
+    };
+    auto last = std::make_shared<Last>(loop_);
+    spawn([](Pager& pager, std::shared_ptr<Fragment> fragment, std::shared_ptr<Last> shared,
+             std::vector<Range> ranges) -> Task<void> {
+        shared->hold = co_await pager.hold(*fragment, std::move(ranges), Access::write);
+        if (shared->too_late) pager.release(shared->hold);
+        shared->done.set(true);
+    }(pager_, process.fragment, last, std::move(words)));
+    auto timer = loop_.after(page_patience, [last] { last->done.set(false); });
+    OneShot<bool>& done = last->done;
+    last->too_late = !co_await done;
     loop_.cancel(timer);
+    if (last->too_late) co_return;
+    thread.exit_hold = last->hold;
+    // The end of a main thread is reported when all others have ended: too late to let go then.
+    loop_.after(hold_patience, [this, hold = last->hold] { pager_.release(hold); });
 }
 
 void HomeSession::tell_exit(HomeThread& thread) {

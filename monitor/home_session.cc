@@ -221,6 +221,7 @@ void HomeSession::on_end(HomeThread& thread) {
 // are free.
 void HomeSession::bury(std::unique_ptr<HomeThread> thread, HomeProcess& process) {
     std::shared_ptr<HomeThread> dead = std::move(thread);
+    pager_.release(dead->exit_hold);
     loop_.after(std::chrono::seconds(1), [dead, fragment = process.fragment] {
         if (dead->stub && fragment) fragment->retire(*dead->stub);
     });

@@ -69,6 +69,11 @@ public:
     Task<bool> acquire(Fragment& fragment, Range range, Access access);
     // The same, and the kernel has them mapped too, also those that nobody ever touched.
     Task<bool> make_resident(Fragment& fragment, Range range, Access access);
+    // The same for several ranges at once, which then stay here until release(): for what the
+    // kernel does to memory without waiting for a page. Who holds must not want more. 0: there is
+    // nothing to hold.
+    Task<uint64_t> hold(Fragment& fragment, std::vector<Range> ranges, Access access);
+    void release(uint64_t hold);
     // All objects of a process that has ended.
     void forget(AddressSpace& space);
     // Writes into the program's memory what the program may then see; acquires what it needs.
@@ -118,6 +123,9 @@ private:
     void run(const CollectDone& action);
     Task<void> take(Take action);
     Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
+    bool add_runs(Fragment& fragment, Range range, std::vector<PageRun>& runs);
+    Task<bool> acquire_runs(std::vector<PageRun> runs, Access access, uint64_t cookie, bool hold);
+    bool make_present(Fragment& fragment, Address at);
     void arm_timer();
     [[nodiscard]] uint64_t now() const;
 

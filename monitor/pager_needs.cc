@@ -12,12 +12,11 @@ Task<bool> Pager::wait_for(uint64_t cookie, OneShot<bool>& done) {
     co_return result;
 }
 
-Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
-    range = range.pages();
-    std::vector<PageRun> runs;
+// The pages of the range that coherence looks after. False: a part of it is not mapped.
+bool Pager::add_runs(Fragment& fragment, Range range, std::vector<PageRun>& runs) {
     for (Address at = range.begin; at < range.end;) {
         Mapping* m = fragment.space.find(at);
-        if (!m) co_return false;
+        if (!m) return false;
         Address end = std::min(m->range.end, range.end);
         bool local = (m->backing == Backing::native_file && !is_shared(m->object)) ||
                      (m->trapped && m->content);
@@ -29,14 +28,63 @@ Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
         }
         at = end;
     }
-    if (runs.empty()) co_return true;
-    uint64_t cookie = next_cookie_++;
+    return true;
+}
+
+Task<bool> Pager::acquire_runs(std::vector<PageRun> runs, Access access, uint64_t cookie,
+                               bool hold) {
     OneShot<bool> done(loop_);
     waiting_[cookie] = &done;
-    agent_.acquire(std::move(runs), access, cookie, false, now());
+    agent_.acquire(std::move(runs), access, cookie, hold, now());
     settle();
     bool ok = co_await wait_for(cookie, done);
     co_return ok;
+}
+
+Task<bool> Pager::acquire(Fragment& fragment, Range range, Access access) {
+    std::vector<PageRun> runs;
+    if (!add_runs(fragment, range.pages(), runs)) co_return false;
+    if (runs.empty()) co_return true;
+    bool ok = co_await acquire_runs(std::move(runs), access, next_cookie_++, false);
+    co_return ok;
+}
+
+Task<uint64_t> Pager::hold(Fragment& fragment, std::vector<Range> ranges, Access access) {
+    std::set<Address> pages;
+    for (Range range : ranges) {
+        range = range.pages();
+        for (Address at = range.begin; at < range.end; at = at + page_size) pages.insert(at);
+    }
+    std::vector<PageRun> runs;
+    for (Address at : pages) {
+        if (!add_runs(fragment, {at, at + page_size}, runs)) co_return 0;
+    }
+    if (runs.empty()) co_return 0;
+    uint64_t cookie = next_cookie_++;
+    bool ok = co_await acquire_runs(std::move(runs), access, cookie, true);
+    if (!ok) {
+        release(cookie);
+        co_return 0;
+    }
+    for (Address at : pages) make_present(fragment, at);
+    co_return cookie;
+}
+
+void Pager::release(uint64_t hold) {
+    if (hold == 0) return;
+    agent_.release(hold, now());
+    settle();
+}
+
+// A page that is ours. False: it is not any more.
+bool Pager::make_present(Fragment& fragment, Address at) {
+    Mapping* m = fragment.space.find(at);
+    std::byte probe;
+    if (!m || !m->registered || fragment.memory().read(at, &probe, 1) == 1) return true;
+    if (m->trapped && show_now(fragment, *m, at)) return true;
+    if (agent_.in_motion(m->key(at))) return false;
+    if (agent_.presence(m->key(at)) == Presence::exclusive) materialise(fragment, *m, at);
+    return true;
 }
 
 Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) {
@@ -44,20 +92,12 @@ Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) 
     bool ok = co_await acquire(fragment, range, access);
     if (!ok) co_return false;
     for (Address at = range.begin; at < range.end;) {
-        Mapping* m = fragment.space.find(at);
-        if (!m) co_return false;
-        std::byte probe;
-        bool here = !m->registered || fragment.memory().read(at, &probe, 1) == 1 ||
-                    (m->trapped && show_now(fragment, *m, at));
-        if (!here && agent_.in_motion(m->key(at))) {  // it has been wanted elsewhere meanwhile
-            ok = co_await acquire(fragment, {at, at + page_size}, access);
-            if (!ok) co_return false;
+        if (make_present(fragment, at)) {
+            at = at + page_size;
             continue;
         }
-        if (!here && agent_.presence(m->key(at)) == Presence::exclusive) {
-            materialise(fragment, *m, at);
-        }
-        at = at + page_size;
+        ok = co_await acquire(fragment, {at, at + page_size}, access);
+        if (!ok) co_return false;
     }
     co_return true;
 }
