@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
@@ -35,16 +34,6 @@ bool is_kernel_page(const MapsEntry& e) {
 
 bool is_ours(const MapsEntry& e) {
     return e.range.begin.value >= GPR_RESERVED_BEGIN && e.range.end.value <= GPR_RESERVED_END;
-}
-
-// A line such as "SigCgt:" of /proc/pid/status.
-uint64_t signal_set_of(pid_t pid, std::string_view name) {
-    std::ifstream in(fmt::format("/proc/{}/status", pid));
-    std::string line;
-    while (std::getline(in, line)) {
-        if (line.starts_with(name)) return std::stoull(line.substr(name.size()), nullptr, 16);
-    }
-    return 0;
 }
 
 }  // namespace
@@ -95,47 +84,6 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
                                    0x40000000 /* __WALL */, 0);
     }
     co_await begin(process, thread, *context);
-}
-
-Task<void> HomeSession::split_child(pid_t pid) {
-    HomeProcess* process = find_process(pid);
-    if (!process || process->state != HomeProcess::State::native) co_return;
-    if (process->shares_memory_with || process->threads.size() != 1) co_return;
-    HomeThread* thread = process->threads.begin()->second;
-    if (thread->awaited) co_return;
-    if (process->stopped) {  // by job control: our interrupt would be one stop more
-        loop_.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
-        co_return;
-    }
-    trace::interrupt(thread->tid);
-    WaitStatus status = co_await next_stop(*thread);
-    if (status.ended()) co_return;
-    if (status.kind != WaitStatus::Kind::trap_stop) {
-        // Something else came first; the interrupt is still to come and is absorbed.
-        on_wait(pid, status);
-        loop_.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
-        co_return;
-    }
-    auto context = capture_context(thread->tid);
-    if (!context) co_return;
-    trace::rewind_interrupted_call(context->regs);
-    co_await split_stopped(*process, *thread, *context);
-}
-
-// Its thread is in a ptrace stop, with these registers.
-Task<void> HomeSession::split_stopped(HomeProcess& process, HomeThread& thread,
-                                      const ThreadContext& context) {
-    process.state = HomeProcess::State::preparing;
-    process.caught_signals = signal_set_of(process.pid, "SigCgt:");
-    auto prepared = co_await prepare(process, thread);
-    if (!prepared) {
-        if (!process.doomed) {
-            abandon(fmt::format("cannot split process {}: {}", process.pid,
-                                prepared.error().message()));
-        }
-        co_return;
-    }
-    co_await begin(process, thread, context);
 }
 
 Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, uint64_t a,
@@ -370,7 +318,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     std::vector<std::pair<int, std::array<uint64_t, 4>>> actions;
     StubThread* stub = fragment.stub_thread(0);
     // Handlers of a child, and what is ignored: that also outlives an exec.
-    uint64_t not_default = process.caught_signals | signal_set_of(process.pid, "SigIgn:");
+    uint64_t not_default = process.caught_signals | trace::signal_set(process.pid, "SigIgn:");
     for (int signal = 1; stub && signal <= 64; signal++) {
         if (!(not_default >> (signal - 1) & 1)) continue;
         int64_t got = co_await stub->call(SYS_rt_sigaction, static_cast<uint64_t>(signal), 0,

@@ -147,20 +147,13 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
-        bool at_once = planned && !parents.doomed && !shares && shares_writable(parents);
+        bool at_once = !parents.doomed && !shares && anyone_writes_shared();
         if (planned && !parents.doomed) {
             ThreadContext context = std::move(birth->second.context);
             births_.erase(birth);
-            spawn([](HomeSession& self, HomeThread& t, ThreadContext c, bool now) -> Task<void> {
-                WaitStatus status = co_await self.next_stop(t);
-                if (status.ended()) co_return;
-                apply_context(t.tid, c);
-                if (now) {
-                    co_await self.split_stopped(*t.process, t, c);
-                } else {
-                    trace::resume(t.tid);
-                }
-            }(*this, first, std::move(context), at_once));
+            spawn(start_newborn(first, std::move(context), at_once));
+        } else if (at_once) {
+            spawn(start_newborn(first, std::nullopt, true));
         }
         watch(first);
         if (!child.shares_memory_with && parents.fragment) {
@@ -259,7 +252,9 @@ void HomeSession::on_notification(const Notification& n) {
         // stays at home is here.
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
-        if (local) {
+        if (must_split_for(process, n)) {
+            spawn(split_child(process.pid));  // and then calls again
+        } else if (local) {
             pager_.on_progress(n.tid);
             if (chaos_ && may_leave_at_call(n.number) && chaos_->leaves_at_call()) {
                 spawn(leave_at_call(process, thread));

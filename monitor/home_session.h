@@ -71,6 +71,9 @@ private:
     Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping);
     Task<Result<void>> start_remotely(HomeProcess& process);
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
+    [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
+    void split_children_now();
+    Task<void> start_newborn(HomeThread& thread, std::optional<ThreadContext> context, bool split);
     Task<void> split_child(pid_t pid);
     Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
                              const ThreadContext& context);
@@ -156,6 +159,7 @@ private:
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
+    [[nodiscard]] SharedUse use_of_everything() const;
     Task<void> before_use(const SharedUse& use);
     Task<void> after_use(const SharedUse& use);
     Task<void> save_shared(const AddressSpace& space, Range range);
@@ -163,7 +167,8 @@ private:
     void resize(SharedFile& file, uint64_t pages);
     void note_size(SharedFile& file);
     void drop_unseen();
-    [[nodiscard]] bool shares_writable(const HomeProcess& process) const;
+    void note_writer(SharedFile& file);
+    [[nodiscard]] bool anyone_writes_shared() const;
 
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);

@@ -108,7 +108,7 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
     }
     struct stat opened {};
     if (has_fd && lstat(link.c_str(), &opened) == 0) m.may_write = opened.st_mode & S_IWUSR;
-    file->written = file->written || (m.prot & PROT_WRITE);
+    if (m.prot & PROT_WRITE) note_writer(*file);
     m.object = file->object;
 }
 
@@ -177,6 +177,13 @@ HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t nu
     return use;
 }
 
+HomeSession::SharedUse HomeSession::use_of_everything() const {
+    SharedUse use;
+    use.modifies = true;
+    for (const auto& f : shared_files_) use.files.push_back(f->object);
+    return use;
+}
+
 Task<void> HomeSession::before_use(const SharedUse& use) {
     if (use.files.empty() || !link_open_) co_return;
     std::vector<ObjectId> objects = use.files;
@@ -208,11 +215,13 @@ Task<void> HomeSession::save_shared(HomeProcess& process) {
     if (fragment) co_await save_shared(fragment->space, everything);
 }
 
-bool HomeSession::shares_writable(const HomeProcess& process) const {
-    if (!process.fragment) return false;
-    return std::ranges::any_of(process.fragment->space.all(), [](const auto& entry) {
-        return entry.second.shared && (entry.second.prot & PROT_WRITE);
-    });
+bool HomeSession::anyone_writes_shared() const {
+    return std::ranges::any_of(shared_files_, [](const auto& f) { return f->written; });
+}
+
+// From now on what is at home may be old: no child may use it without being split.
+void HomeSession::note_writer(SharedFile& file) {
+    if (!std::exchange(file.written, true)) split_children_now();
 }
 
 // Looks at all mappings again: who may write, and which objects nobody shows any more.
@@ -228,7 +237,7 @@ void HomeSession::drop_unseen() {
     std::erase_if(shared_files_, [&](const std::unique_ptr<SharedFile>& f) {
         auto it = seen.find(f->object);
         if (it != seen.end()) {
-            f->written = f->written || it->second;
+            if (it->second) note_writer(*f);
             return false;
         }
         pager_.erase_shared(f->object);

@@ -71,6 +71,9 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
         co_await pager_.collect(*fragment, Access::read);
         pager_.show_code(*fragment);
     }
+    // Shared memory is used at home until the child execs or ends: what is there must be right.
+    SharedUse use = birth.shares_memory ? use_of_everything() : SharedUse{};
+    co_await before_use(use);
     births_[thread.tid] = std::move(birth);
     // Its stack and registers are set before it runs; until then any stack will do.
     StubThread& stub = *thread.stub;
@@ -91,6 +94,7 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     lock.release();
     int64_t result = calls[0].result;
     births_.erase(thread.tid);
+    co_await after_use(use);
     if (result != thread_gone) reply(thread, result);
 }
 

@@ -2,6 +2,8 @@
 
 #include <sys/syscall.h>
 
+#include <fstream>
+
 namespace gpr::trace {
 
 namespace {
@@ -52,6 +54,14 @@ void single_step(pid_t tid, int signal) {
 }
 void interrupt(pid_t tid) { ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L); }
 void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
+
+uint64_t signal_set(pid_t pid, std::string_view name) {
+    std::ifstream in(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with(name)) return std::stoull(line.substr(name.size()), nullptr, 16);
+    }
+    return 0;
+}
 
 void rewind_interrupted_call(user_regs_struct& regs) {
     long result = static_cast<long>(regs.rax);

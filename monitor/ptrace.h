@@ -6,6 +6,8 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <string_view>
+
 #include "base/result.h"
 
 namespace gpr::trace {
@@ -25,6 +27,9 @@ void stay_stopped(pid_t tid);  // in a group-stop, until SIGCONT
 inline constexpr long home_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
                                      PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT;
 inline constexpr long acceptor_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
+
+// A line of signals in /proc/PID/status, such as "SigCgt:": bit n-1 is signal n.
+uint64_t signal_set(pid_t pid, std::string_view name);
 
 // What a system call that was interrupted leaves in rax for the kernel's own use.
 inline constexpr long restart_sys = 512, restart_nointr = 513, restart_nohand = 514,

@@ -36,7 +36,9 @@ constexpr ArgumentRule rules[] = {
     // A child gets a copy of the memory as it is here: what is elsewhere comes home first.
     {56, 0, 0x100, 0, notify, notify, Condition::futex_wakes_notify, "without CLONE_VM"},
     {57, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "fork"},
-    {435, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "clone3"},
+    // A child that is not split yet is, before it has threads.
+    {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
+    {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
     // Timers of CPU time count the CPU that the thread uses.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},

@@ -1,0 +1,101 @@
+// Children of a fork: at home as ordinary processes at first, split when it is time.
+// docs/decisions/0008-young-children-stay-home.md
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "monitor/home_session.h"
+
+namespace gpr {
+
+// A child that is not split yet is about to do what only a split one can: to share memory, which
+// others have at the acceptor, or to have threads, which cannot be moved all at once.
+bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
+    bool can = process.state == HomeProcess::State::native && !process.is_root &&
+               !process.shares_memory_with && !process.doomed && link_open_ &&
+               process.threads.size() == 1;
+    if (!can) return false;
+    switch (n.number) {
+        case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+        case SYS_shmat: return true;
+        case SYS_clone: return n.args[0] & CLONE_THREAD;
+        case SYS_clone3: {
+            uint64_t flags = 0;
+            auto memory = RemoteMemory::open(process.pid);
+            return memory && memory->read_exact({n.args[0]}, &flags, sizeof flags) &&
+                   (flags & CLONE_THREAD);
+        }
+        default: return false;
+    }
+}
+
+void HomeSession::split_children_now() {
+    for (const auto& [pid, process] : processes_) {
+        if (process->is_root) continue;
+        loop_.after(std::chrono::milliseconds(0), [this, pid = pid] { spawn(split_child(pid)); });
+    }
+}
+
+// The child of a fork, in its first stop or about to be. context: what it is to begin with, if not
+// as it is.
+Task<void> HomeSession::start_newborn(HomeThread& thread, std::optional<ThreadContext> context,
+                                      bool split) {
+    WaitStatus status = co_await next_stop(thread);
+    if (status.ended()) co_return;
+    if (context) apply_context(thread.tid, *context);
+    if (!split) {
+        trace::resume(thread.tid);
+        co_return;
+    }
+    if (!context) {
+        auto now = capture_context(thread.tid);
+        if (!now) co_return;
+        now->regs.orig_rax = ~0UL;
+        context = std::move(*now);
+    }
+    co_await split_stopped(*thread.process, thread, *context);
+}
+
+Task<void> HomeSession::split_child(pid_t pid) {
+    HomeProcess* process = find_process(pid);
+    if (!process || process->state != HomeProcess::State::native) co_return;
+    if (process->shares_memory_with || process->threads.size() != 1) co_return;
+    HomeThread* thread = process->threads.begin()->second;
+    if (thread->awaited) co_return;
+    if (process->stopped) {  // by job control: our interrupt would be one stop more
+        loop_.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
+    trace::interrupt(thread->tid);
+    WaitStatus status = co_await next_stop(*thread);
+    if (status.ended()) co_return;
+    if (status.kind != WaitStatus::Kind::trap_stop) {
+        // Something else came first; the interrupt is still to come and is absorbed.
+        on_wait(pid, status);
+        loop_.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
+    auto context = capture_context(thread->tid);
+    if (!context) co_return;
+    trace::rewind_interrupted_call(context->regs);
+    co_await split_stopped(*process, *thread, *context);
+}
+
+// Its thread is in a ptrace stop, with these registers.
+Task<void> HomeSession::split_stopped(HomeProcess& process, HomeThread& thread,
+                                      const ThreadContext& context) {
+    process.state = HomeProcess::State::preparing;
+    process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
+    auto prepared = co_await prepare(process, thread);
+    if (!prepared) {
+        if (!process.doomed) {
+            abandon(fmt::format("cannot split process {}: {}", process.pid,
+                                prepared.error().message()));
+        }
+        co_return;
+    }
+    co_await begin(process, thread, context);
+}
+
+}  // namespace gpr
