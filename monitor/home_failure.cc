@@ -11,7 +11,9 @@
 
 #include <csignal>
 #include <ctime>
+#include <fstream>
 #include <optional>
+#include <sstream>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
@@ -46,6 +48,25 @@ std::optional<int> event_of(pid_t tid) {
     auto info = trace::signal_info(tid);
     if (!info) return std::nullopt;
     return info->si_code > 0xff ? info->si_code >> 8 : 0;
+}
+
+// It has not ended yet, but cannot do anything else any more.
+bool is_being_killed(pid_t pid) {
+    constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
+    constexpr uint64_t exiting = 0x4, signaled = 0x400;  // PF_EXITING, PF_SIGNALED
+    if ((trace::signal_set(pid, "SigPnd:") | trace::signal_set(pid, "ShdPnd:")) & sigkill) {
+        return true;
+    }
+    std::ifstream in(fmt::format("/proc/{}/stat", pid));
+    std::string stat{std::istreambuf_iterator<char>(in), {}};
+    size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) return true;  // gone altogether
+    // After the name: state, five ids, flags.
+    std::istringstream rest(stat.substr(name_end + 1));
+    std::string state, id;
+    uint64_t flags = 0;
+    rest >> state >> id >> id >> id >> id >> id >> flags;
+    return flags & (exiting | signaled);
 }
 
 }  // namespace
@@ -173,6 +194,11 @@ void HomeSession::on_helper_end(HomeProcess& process, pid_t tid) {
     bool ours = tid == process.fragment->puncher_tid() || tid == process.fragment->executor_tid() ||
                 tid == process.fragment->waker_tid();
     if (!needed || !ours || process.executing) return;
+    if (is_being_killed(process.pid)) {
+        // With it, as by SIGKILL for its process group. That is how it ends, and no news.
+        pager_.give_up(*process.fragment);
+        return;
+    }
     give_up(process, fmt::format("process {} ({}) cannot go on: a helper of gpr in it was killed",
                                  process.pid, command_name(process.pid)));
 }
