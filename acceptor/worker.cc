@@ -197,9 +197,7 @@ void Worker::on_frame(ReceivedFrame&& received) {
     auto session = frame->session();
     switch (session.which()) {
         case wire::SessionMessage::PROCESS_START: spawn(start_process(frame)); return;
-        case wire::SessionMessage::PROCESS_END:
-            spawn(end_process(session.getProcessEnd().getPid()));
-            return;
+        case wire::SessionMessage::PROCESS_END: spawn(end_process(frame)); return;
         case wire::SessionMessage::CROSSING: spawn(arrive(frame)); return;
         case wire::SessionMessage::CALL_DONE: spawn(call_done(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;

@@ -47,9 +47,7 @@ private:
     Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start);
     Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
                                        wire::ProcessStart::Reader start);
-    Task<void> end_process(pid_t pid);
     pid_t next_helper_id(pid_t of_process);
-    void bury(RemoteProcess& process);
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
     Task<void> arrive(Frame frame);
     Task<Result<RemoteThread*>> make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
@@ -59,9 +57,15 @@ private:
     Task<void> freeze(RemoteProcess& process, RemoteThread& but);
     void thaw(RemoteProcess& process);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
-    Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
+
+    // --- ends (worker_exit.cc) ---
+    Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> end_process(Frame frame);
+    Task<std::vector<Range>> robust_words(std::shared_ptr<Fragment> fragment, pid_t host_tid);
+    Task<void> bring_robust_lists(RemoteProcess& process);
+    void bury(RemoteProcess& process);
 
     // --- system calls (worker_calls.cc) ---
     Task<void> handle_call(RemoteProcess& process, RemoteThread& thread, Notification n);
@@ -94,8 +98,21 @@ private:
     Task<void> advise_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
     void lock_call(RemoteProcess& process, const Notification& n);
-    Task<void> move_call(RemoteProcess& process, Notification n);
+    // True: the signal was a touch right below a mapping that grows, and is dealt with.
+    bool grows_for(RemoteProcess& process, RemoteThread& thread, int signal);
+    Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, Address to);
     Task<void> apply_mapping(Frame frame);
+    // --- mremap (worker_remap.cc) ---
+    struct Remap {
+        Range from, to;
+        ObjectId kept = 0;  // MREMAP_DONTUNMAP: what is seen at the old place then
+        NodeId kept_born = 0;
+        uint64_t kernel_flags = 0;
+    };
+    Task<void> move_call(RemoteProcess& process, Notification n);
+    // Where the mapping goes, or why it cannot.
+    tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n);
+    Task<int64_t> move_mapping(Fragment& fragment, const Remap& move);
     Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
     Task<int64_t> map_anonymous(RemoteProcess& process, Mapping mapping);
     void announce_map(RemoteProcess& process, const Mapping& mapping);

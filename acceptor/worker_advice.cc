@@ -45,6 +45,16 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     auto guard = co_await metadata_.lock();
+    bool of_file = false;
+    if (sound && advice == MADV_DONTNEED) {
+        process.fragment->space.for_each(
+            range, [&](const Mapping& m) { of_file = of_file || (m.file && !m.shared); });
+    }
+    if (of_file) {  // the content comes back, and home has the file
+        guard.release();
+        co_await forward(process, thread, n);
+        co_return;
+    }
     if (sound && advice == MADV_DONTNEED) {
         co_await discard_call(process, n, range);
         co_return;
@@ -57,20 +67,17 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
 // MADV_DONTNEED, under the lock.
 Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range range) {
     std::vector<Mapping> pieces;
-    bool has_content = false, shared = false, locked = false;
+    bool shared = false, locked = false;
     process.fragment->space.for_each(range, [&](Mapping& m) {
         locked = locked || m.locked;
         shared = shared || m.shared;
-        has_content = has_content || (m.file && !m.shared);
         pieces.push_back(m);
     });
     if (locked) {
         process.notifier->reply_error(n.id, EINVAL);
         co_return;
     }
-    // Shared memory keeps its content anyway; that of private file memory would have to come
-    // back, so it stays as it is.
-    if (shared || has_content) {
+    if (shared) {  // which keeps its content anyway
         process.notifier->reply(n.id, 0);
         co_return;
     }

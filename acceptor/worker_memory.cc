@@ -157,65 +157,6 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
     process.notifier->reply_raw(n.id, result);
 }
 
-Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
-    calls_native_++;
-    auto guard = co_await metadata_.lock();
-    AddressSpace& space = process.fragment->space;
-    uint64_t old_size = (n.args[1] + page_size - 1) & page_mask;
-    uint64_t new_size = (n.args[2] + page_size - 1) & page_mask;
-    uint64_t flags = n.args[3];
-    Range from{{n.args[0]}, {n.args[0] + old_size}};
-    Mapping* m = sound(n.args[0], old_size) ? space.find(from.begin) : nullptr;
-    if (!m || new_size == 0 || new_size > address_limit || m->shared) {
-        process.notifier->reply_error(n.id, !m && new_size != 0 ? EFAULT : EINVAL);
-        co_return;
-    }
-    uint64_t to = n.args[0];
-    uint64_t kernel_flags = 0;
-    Range tail{from.end, {n.args[0] + new_size}};
-    if (flags & MREMAP_FIXED) {
-        to = n.args[4];
-        kernel_flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-        if (!sound(to, new_size) || Range{{to}, {to + new_size}}.overlaps(reserved)) {
-            process.notifier->reply_error(n.id, EINVAL);
-            co_return;
-        }
-    } else if (new_size > old_size && (!space.is_free(tail) || tail.overlaps(reserved))) {
-        uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
-        auto gap = space.find_gap({{base}, {base + GPR_ARENA_SIZE}}, new_size);
-        if (!gap || !(flags & MREMAP_MAYMOVE)) {
-            process.notifier->reply_error(n.id, ENOMEM);
-            co_return;
-        }
-        to = gap->value;
-        kernel_flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-    }
-    int64_t result = co_await process.fragment->executor().call(SYS_mremap, n.args[0], old_size,
-                                                                new_size, kernel_flags, to);
-    if (result == static_cast<int64_t>(to)) {
-        Range target{{to}, {to + new_size}};
-        pager_.discard(space.move(from, target));
-        Fragment& fragment = *process.fragment;
-        space.for_each(target, [&](Mapping& moved) {
-            if (!moved.registered) return;
-            // mremap drops the registration, and with it the write protection.
-            moved.registered = static_cast<bool>(fragment.register_range(moved.range));
-            fragment.write_protect(moved.range);
-        });
-        fragment.wake(from);
-        FrameBuilder frame;
-        auto change = frame.session().initMapping();
-        change.setPid(process.pid);
-        auto move = change.initMove();
-        move.setFrom(n.args[0]);
-        move.setOldSize(old_size);
-        move.setTo(to);
-        move.setNewSize(new_size);
-        link_.send(frame, gpr::Priority::urgent);
-    }
-    process.notifier->reply_raw(n.id, result);
-}
-
 // Home changed the address space, for one of our calls.
 Task<void> Worker::apply_mapping(Frame frame) {
     auto guard = co_await metadata_.lock();
@@ -285,25 +226,6 @@ Task<void> Worker::apply_mapping(Frame frame) {
     } else if (change.isMove()) {
         co_await apply_move(*fragment, change.getMove());
     }
-}
-
-Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader move) {
-    Range from{{move.getFrom()}, {move.getFrom() + move.getOldSize()}};
-    Range to{{move.getTo()}, {move.getTo() + move.getNewSize()}};
-    int64_t result = co_await fragment.executor().call(
-        SYS_mremap, from.begin.value, from.size(), to.size(),
-        from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED, to.begin.value);
-    if (result < 0 && result >= -4095) {
-        link_.close("the acceptor cannot move memory as home did");
-        co_return;
-    }
-    pager_.discard(fragment.space.move(from, to));
-    fragment.space.for_each(to, [&](Mapping& m) {
-        // Registered in any case: what was there is, what grew is home's to fill.
-        m.registered = static_cast<bool>(fragment.register_range(m.range));
-        fragment.write_protect(m.range);
-    });
-    fragment.wake(from);
 }
 
 }  // namespace gpr

@@ -20,8 +20,8 @@ namespace gpr {
 
 namespace {
 
-// Between the last call of a thread and what the kernel does to its memory then.
-constexpr std::chrono::milliseconds hold_patience{200};
+constexpr uint64_t robust_head_size = 24;
+
 // Where [vvar] and [vdso] wait between their old and their new place, which may overlap.
 constexpr uint64_t vdso_hop = 0x4f3800000000;
 
@@ -237,45 +237,6 @@ Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyPr
     co_return Result<void>{};
 }
 
-Task<void> Worker::end_process(pid_t pid) {
-    { auto guard = co_await metadata_.lock(); }
-    RemoteProcess* process = find_process(pid);
-    if (!process) {
-        FrameBuilder frame;
-        frame.session().initProcessGone().setPid(pid);
-        link_.send(frame, gpr::Priority::urgent);
-        co_return;
-    }
-    process->ending = true;
-    process->cpu = cpu_time_of(process->host_pid);
-    kill(process->host_pid, SIGKILL);
-    if (process->puncher_host_tid > 0) kill(process->puncher_host_tid, SIGKILL);
-}
-
-// The last of its threads is dead.
-void Worker::bury(RemoteProcess& process) {
-    FrameBuilder frame;
-    auto gone = frame.session().initProcessGone();
-    gone.setPid(process.pid);
-    gone.setCpuNs(process.cpu.total_ns);
-    gone.setUserNs(process.cpu.user_ns);
-    PagerStats pages = pager_.stats();
-    gone.setFaults(pages.faults);
-    gone.setPagesIn(pages.pages_in);
-    gone.setPagesOut(pages.pages_out);
-    gone.setCallsHome(calls_home_);
-    gone.setCallsNative(calls_native_);
-    gone.setReason(process.end_reason);
-    if (process.fragment) {
-        pager_.remove_fragment(*process.fragment);
-        pager_.forget(process.fragment->space);
-    }
-    auto node = processes_.extract(process.pid);
-    std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
-    loop_.after(std::chrono::seconds(1), [dead] {});
-    link_.send(frame, gpr::Priority::urgent);
-}
-
 Task<Result<RemoteThread*>> Worker::make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
                                                 uint64_t child_tid) {
     Fragment& fragment = *process.fragment;
@@ -324,6 +285,9 @@ Task<void> Worker::arrive(Frame frame) {
     std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
     context.xstate.assign(frame->raw().begin(), frame->raw().end());
     context.signal_mask = crossing.getSignalMask();
+    if (uint64_t robust = crossing.getRobustList(); robust != 0) {
+        co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
+    }
     thread->here = true;
     thread->masked = false;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
@@ -450,37 +414,6 @@ void Worker::thaw(RemoteProcess& process) {
         return;
     }
     for (pid_t host_tid : stopped) trace::resume(host_tid);
-}
-
-Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    // The kernel clears the tid and walks the robust list when the thread is past faulting: what
-    // is missing then is skipped in silence. So it all has to be here now.
-    Fragment& fragment = *process.fragment;
-    std::vector<Range> words;
-    if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
-    uint64_t head = 0;
-    size_t length = 0;
-    syscall(SYS_get_robust_list, thread.host_tid, &head, &length);
-    for (int i = 0; head != 0 && i < 64; i++) {
-        uint64_t list[3];
-        bool readable = co_await pager_.read(fragment, {head},
-                                             {reinterpret_cast<std::byte*>(list), sizeof list});
-        if (!readable) break;
-        words.push_back({{head}, {head + sizeof list}});
-        if (list[0] == head || i > 0) break;  // empty, or a lock of its own: enough is here
-        head = list[0];
-    }
-    co_await hold_to_end(thread, std::move(words));
-    co_await ask_home(process, thread, n, false);
-    process.notifier->let_it_run(n.id);
-}
-
-Task<void> Worker::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
-    pid_t pid = thread.process->pid, tid = thread.tid;
-    std::shared_ptr<Fragment> fragment = thread.process->fragment;
-    uint64_t hold = co_await pager_.hold(*fragment, std::move(words), Access::write);
-    if (RemoteThread* still = find_thread(pid, tid)) still->exit_hold = hold;
-    loop_.after(hold_patience, [this, hold] { pager_.release(hold); });
 }
 
 }  // namespace gpr

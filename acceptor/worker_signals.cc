@@ -65,6 +65,7 @@ Task<void> Worker::signal_from_home(Frame frame) {
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     if (process.mixed && postpone_signal(thread, signal)) return;
     auto& waiting = thread.signals[signal];
+    if (waiting.empty() && grows_for(process, thread, signal)) return;
     if (thread.borrowed && !waiting.empty()) {
         auto regs = std::move(thread.borrowed);
         auto now = trace::registers(thread.host_tid);

@@ -33,7 +33,8 @@ struct Mapping {
     bool shared = false;    // MAP_SHARED in the program's eyes
     bool may_write = true;  // a shared one: the program may make it writable
     bool locked = false;    // by mlock, at an acceptor
-    bool file = false;      // pages start as file content, at home
+    bool grows_down = false;
+    bool file = false;  // pages start as file content, at home
     ObjectId object = 0;
     uint64_t object_page = 0;       // page of the object at range.begin
     bool born_at_acceptor = false;  // its object's birth node is not node 0

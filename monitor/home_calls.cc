@@ -1,5 +1,6 @@
 // System calls that a thread at an acceptor makes on what lives here: its shadow makes them.
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -36,6 +37,13 @@ Task<void> HomeSession::serve_call(Frame frame) {
         case SYS_mmap: co_await map_for(process, *thread, frame); co_return;
         case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
         case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
+        case SYS_madvise:
+            if (call.getArgs()[2] == MADV_DONTNEED) {
+                co_await discard_for(process, *thread, frame);
+                co_return;
+            }
+            co_await run_call(process, *thread, frame, !call.getNoReply());
+            co_return;
         case SYS_shmdt: co_await detach_for(process, *thread, frame); co_return;
         default: co_await run_call(process, *thread, frame, !call.getNoReply()); co_return;
     }

@@ -11,6 +11,10 @@
 #include "base/log.h"
 #include "monitor/home_session.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 #ifndef SYS_futex_wake
 #define SYS_futex_wake 454
 #define SYS_futex_requeue 456
@@ -115,6 +119,9 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
     m.object = new_object(directory_node);
     bool native = m.file || (n.args[3] & MAP_HUGETLB);
     if (native) m.backing = Backing::native_file;
+    bool copied = m.file && (m.prot & PROT_WRITE);
+    if (copied) m.content = file_of(process.pid, static_cast<int>(n.args[4]));
+    m.content_offset = n.args[5];
     Result<void> made;
     if (m.file && (m.prot & PROT_WRITE)) {
         made = co_await make_anonymous(process, m);
@@ -168,13 +175,12 @@ void HomeSession::note_move(HomeProcess& process, const Notification& n, uint64_
     Fragment& fragment = *process.fragment;
     Range from = pages_of(n.args[0], n.args[1]);
     Range to = pages_of(to_address, n.args[2]);
-    pager_.discard(fragment.space.move(from, to));
-    fragment.space.for_each(to, [&](Mapping& m) {
-        if (!m.registered) return;
-        // mremap drops the registration, and with it the write protection.
-        m.registered = static_cast<bool>(fragment.register_range(m.range));
-        fragment.write_protect(m.range);
-    });
+    ObjectId kept = 0;
+    if (n.args[3] & MREMAP_DONTUNMAP) {
+        Mapping* old = fragment.space.find(from.begin);
+        kept = old && old->shared ? old->object : next_object_++;
+    }
+    move_views(process, from, to, kept, directory_node);
     fragment.wake(from);
     FrameBuilder frame;
     auto change = frame.session().initMapping();
@@ -184,6 +190,7 @@ void HomeSession::note_move(HomeProcess& process, const Notification& n, uint64_
     move.setOldSize(from.size());
     move.setTo(to.begin.value);
     move.setNewSize(to.size());
+    move.setKept(kept);
     link_.send(frame, Priority::urgent);
 }
 
@@ -203,7 +210,7 @@ void HomeSession::note_break(HomeProcess& process, uint64_t end) {
     }
 }
 
-// MADV_DONTNEED. Memory that began as file content keeps it: a copy could not get it back.
+// MADV_DONTNEED and its kin.
 Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread, Notification n) {
     Range range = pages_of(n.args[0], n.args[1]);
     std::vector<Mapping> pieces;
@@ -213,7 +220,10 @@ Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread
         has_content = has_content || m.file;
         pieces.push_back(m);
     });
-    if (n.args[2] == MADV_FREE || has_content) co_return 0;
+    if (n.args[2] == MADV_FREE) co_return 0;
+    if (has_content && n.args[2] == MADV_DONTNEED) {
+        co_return co_await discard_content(process, thread, range);
+    }
     int64_t result = co_await thread.stub->call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
     if (result != 0 || pieces.empty()) co_return result;
     pager_.discard(pieces);

@@ -9,6 +9,10 @@
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 namespace gpr {
 
 ObjectId HomeSession::new_object(NodeId birth) {
@@ -70,7 +74,10 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     m.file = fd >= 0;
     m.object = new_object(directory_node);
     m.backing = Backing::native_file;
+    m.grows_down = flags & MAP_GROWSDOWN;
     if (m.prot & PROT_WRITE) {
+        if (fd >= 0) m.content = file_of(process.pid, fd);
+        m.content_offset = args[5];
         auto made = co_await make_anonymous(process, m);
         if (!made) {
             guard.release();
@@ -108,6 +115,40 @@ Task<void> HomeSession::brk_for(HomeProcess& process, HomeThread& thread, Frame 
     if (result > 0) process.break_end = end;
     guard.release();
     reply(thread, result);
+}
+
+// The kernel here has moved the mapping. kept: the object that is seen at the old place then, 0 if
+// nothing is. mover: where that was asked for.
+void HomeSession::move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
+                             NodeId mover) {
+    Fragment& fragment = *process.fragment;
+    AddressSpace& space = fragment.space;
+    Mapping* at_old = space.find(from.begin);
+    if (!at_old) return;
+    Mapping old = *at_old;
+    pager_.discard(space.move(from, to));
+    auto watch = [&](Mapping& m) {
+        bool watched = m.registered || mover != directory_node;
+        if (m.backing != Backing::anonymous || !watched) return;
+        // mremap drops the registration, and with it the write protection.
+        m.registered = static_cast<bool>(fragment.register_range(m.range));
+        fragment.write_protect(m.range);
+    };
+    space.for_each(to, watch);
+    if (kept == 0) return;
+    if (old.shared) {
+        old.object_page += (from.begin - old.range.begin) / page_size;
+    } else {
+        old.object = kept;
+        old.object_page = 0;
+        old.file = false;
+        old.content.reset();
+        old.born_at_acceptor = mover != directory_node;
+        pager_.add_object(kept, mover);
+    }
+    old.range = from;
+    if (!old.shared) watch(old);
+    space.map(std::move(old));
 }
 
 // A thread at the acceptor changed the address space there; the same is done here.
@@ -193,16 +234,12 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             Range to{{move.getTo()}, {move.getTo() + move.getNewSize()}};
             co_await save_shared(space, to);
             co_await save_shared(space, from);
-            int64_t result = co_await executor.call(
-                SYS_mremap, from.begin.value, from.size(), to.size(),
-                from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED, to.begin.value);
+            uint64_t flags = from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
+            if (move.getKept() != 0) flags |= MREMAP_DONTUNMAP;
+            int64_t result = co_await executor.call(SYS_mremap, from.begin.value, from.size(),
+                                                    to.size(), flags, to.begin.value);
             (void)result;
-            pager_.discard(space.move(from, to));
-            space.for_each(to, [&](Mapping& m) {
-                if (m.backing != Backing::anonymous) return;
-                m.registered = static_cast<bool>(fragment->register_range(m.range));
-                fragment->write_protect(m.range);
-            });
+            move_views(*process, from, to, move.getKept(), 1);
             drop_unseen();
             co_return;
         }

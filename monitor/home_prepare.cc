@@ -57,7 +57,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.state = HomeProcess::State::preparing;
     process.caught_signals = 0;
     process.executing = false;
-    if (process.started_remotely) co_await end_remotely(process);
+    if (process.started_remotely) co_await end_remotely(process, true);
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
         trace::single_step(thread.tid, signal);
@@ -371,10 +371,16 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
         const uint8_t* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
         crossing.setAltStack({stack, sizeof(stack_t)});
     }
+    uint64_t robust = 0;
+    size_t length = 0;
+    if (!policy_.mixed()) syscall(SYS_get_robust_list, thread.tid, &robust, &length);
+    crossing.setRobustList(robust);
     frame.add_raw({context.xstate.data(), context.xstate.size()});
     thread.remote = true;
     stats_.crossings++;
     link_.send(frame, Priority::urgent);
+    // At its end the kernel looks at the list where the thread ran, and only there.
+    if (robust != 0) co_await stub.call(SYS_set_robust_list, 0, length);
     if (std::exchange(thread.masked, false)) {
         std::memcpy(const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch),
                     &context.signal_mask, 8);

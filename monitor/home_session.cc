@@ -199,7 +199,7 @@ void HomeSession::on_end(HomeThread& thread) {
         process.fragment->space.clear();
         drop_unseen();
     }
-    if (process.started_remotely) spawn(end_remotely(process));
+    if (process.started_remotely) spawn(end_remotely(process, true));
     pid_t pid = process.pid;
     std::shared_ptr<HomeProcess> gone = std::move(processes_[pid]);
     processes_.erase(pid);

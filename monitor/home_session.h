@@ -87,7 +87,7 @@ private:
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> finish(HomeProcess& process, HomeThread& thread);
-    Task<void> end_remotely(HomeProcess& process);
+    Task<void> end_remotely(HomeProcess& process, bool memory_gone);
     void end_helpers(HomeProcess& process);
     void write_stats(int exit_status);
 
@@ -124,6 +124,10 @@ private:
     void note_move(HomeProcess& process, const Notification& n, uint64_t to);
     void note_break(HomeProcess& process, uint64_t end);
     Task<int64_t> discard_here(HomeProcess& process, HomeThread& thread, Notification n);
+    // MADV_DONTNEED on memory that began as private file content (home_discard.cc).
+    Task<int64_t> discard_content(HomeProcess& process, HomeThread& thread, Range range);
+    Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    std::shared_ptr<Fd> file_of(pid_t pid, int fd);
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> fork_call(HomeProcess& process, Notification n);
     void tell_futex_wake(HomeProcess& process, const Notification& n);
@@ -137,6 +141,7 @@ private:
     Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> apply_mapping(Frame frame);
+    void move_views(HomeProcess& process, Range from, Range to, ObjectId kept, NodeId mover);
     void announce(HomeProcess& process, const Mapping& mapping);
     void announce_gone(HomeProcess& process, Range range);
     ObjectId new_object(NodeId birth);
@@ -202,6 +207,7 @@ private:
         bool shares_memory = false;
     };
     std::vector<std::unique_ptr<SharedFile>> shared_files_;
+    std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     SessionStats stats_;
     std::string failure_;

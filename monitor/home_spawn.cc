@@ -104,14 +104,16 @@ void HomeSession::end_helpers(HomeProcess& process) {
     }
 }
 
-Task<void> HomeSession::end_remotely(HomeProcess& process) {
+Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone) {
     process.started_remotely = false;
     if (!link_open_) co_return;
     pid_t pid = process.pid;
     ending_[pid] = std::make_unique<OneShot<bool>>(loop_);
     OneShot<bool>& gone = *ending_[pid];
     FrameBuilder frame;
-    frame.session().initProcessEnd().setPid(pid);
+    auto end = frame.session().initProcessEnd();
+    end.setPid(pid);
+    end.setMemoryGone(memory_gone);
     link_.send(frame, Priority::urgent);
     auto timer = loop_.after(acceptor_patience, [&gone] { gone.set(false); });
     bool in_time = co_await gone;
@@ -140,8 +142,9 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
         stats_.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
             process.state = HomeProcess::State::ending;
+            // Its threads there do not write any more; then what they wrote is brought home.
+            if (process.started_remotely) co_await end_remotely(process, process.doomed);
             co_await save_shared(process);
-            if (process.started_remotely) co_await end_remotely(process);
             end_helpers(process);
         }
         if (process.is_root) {

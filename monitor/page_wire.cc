@@ -224,6 +224,7 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.object_page = view.getObjectPage();
     m.born_at_acceptor = view.getBornThere();
     m.code = static_cast<CodeClass>(view.getCodeClass());
+    m.grows_down = view.getGrowsDown();
     return m;
 }
 
@@ -239,6 +240,7 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView:
     view.setBornThere(m.born_at_acceptor);
     view.setCodeClass(static_cast<uint8_t>(m.code));
     view.setObjectPages(object_pages);
+    view.setGrowsDown(m.grows_down);
 }
 
 }  // namespace gpr

@@ -42,7 +42,7 @@ struct SessionMessage {
     echo @1 :Echo;
     processStart @2 :ProcessStart;      # home: make a fragment with this layout
     processStarted @3 :ProcessStarted;  # acceptor: done, or why not
-    processEnd @4 :ProcessId;           # home: end the fragment
+    processEnd @4 :ProcessEnd;          # home: end the fragment
     processGone @5 :ProcessGone;        # acceptor: it has ended
     crossing @6 :Crossing;              # a thread goes on at the receiver; raw: extended state
     call @7 :CallRequest;               # a system call for home; raw: the marshalled call
@@ -56,8 +56,9 @@ struct SessionMessage {
   }
 }
 
-struct ProcessId {
+struct ProcessEnd {
   pid @0 :Int32;
+  memoryGone @1 :Bool;  # home has none of it any more: after an exec
 }
 
 struct ThreadId {
@@ -78,6 +79,7 @@ struct MappingView {
   codeClass @8 :UInt8; # mm/address_space.h: CodeClass
   objectPages @9 :UInt64;  # of shared memory: what lies beyond is SIGBUS
   mayWrite @10 :Bool;
+  growsDown @11 :Bool;     # MAP_GROWSDOWN
 }
 
 struct ProcessStart {
@@ -125,6 +127,7 @@ struct Crossing {
   registers @2 :Data;      # user_regs_struct
   signalMask @3 :UInt64;
   altStack @4 :Data;       # stack_t; empty: as it is at the receiver
+  robustList @5 :UInt64;   # its address; 0: as it is at the receiver
 }
 
 struct CallRequest {
@@ -179,6 +182,7 @@ struct Move {
   oldSize @1 :UInt64;
   to @2 :UInt64;
   newSize @3 :UInt64;
+  kept @4 :UInt32;  # MREMAP_DONTUNMAP: the object that is seen at the old place now; 0: none
 }
 
 struct SignalDelivery {

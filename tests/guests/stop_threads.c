@@ -15,8 +15,9 @@ static long now_ms(void) {
     return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-static void* await_gap(void* argument) {
+static void* await_gap(void* ready) {
     long begin = now_ms(), last = begin;
+    CHECK_EQ(write(*(int*)ready, "r", 1), 1);
     for (;;) {
         long now = now_ms();
         if (now - last >= GAP_MS) return NULL;
@@ -31,19 +32,20 @@ static void sleep_ms(long ms) {
 }
 
 int main(void) {
-    int ready[2], status;
+    int ready[2], seen[2], status;
+    char byte = 0;
     CHECK_EQ(pipe(ready), 0);
+    CHECK_EQ(pipe(seen), 0);
     pid_t child = fork();
     if (child == 0) {
         pthread_t other;
-        pthread_create(&other, NULL, await_gap, NULL);
-        CHECK_EQ(write(ready[1], "r", 1), 1);
-        await_gap(NULL);
+        pthread_create(&other, NULL, await_gap, &ready[1]);
+        await_gap(&ready[1]);
         pthread_join(other, NULL);
+        CHECK_EQ(read(seen[0], &byte, 1), 1);
         _exit(17);
     }
-    char byte;
-    CHECK_EQ(read(ready[0], &byte, 1), 1);
+    for (int i = 0; i < 2; i++) CHECK_EQ(read(ready[0], &byte, 1), 1);
     sleep_ms(200);
     CHECK_EQ(kill(child, SIGSTOP), 0);
     CHECK_EQ(waitpid(child, &status, WUNTRACED), child);
@@ -52,6 +54,7 @@ int main(void) {
     CHECK_EQ(kill(child, SIGCONT), 0);
     CHECK_EQ(waitpid(child, &status, WCONTINUED), child);
     CHECK(WIFCONTINUED(status));
+    CHECK_EQ(write(seen[1], &byte, 1), 1);
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK_EQ(WEXITSTATUS(status), 17);
     return guest_passed();

@@ -1,0 +1,130 @@
+// Threads and fragments end.
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "acceptor/worker.h"
+
+namespace gpr {
+
+namespace {
+// A page may never come when the process is going down at home as well.
+constexpr std::chrono::milliseconds page_patience{500};
+// Between the last call of a thread and what the kernel does to its memory then.
+constexpr std::chrono::milliseconds hold_patience{200};
+constexpr uint64_t pi_bit = 1;      // in a pointer of the list: the lock inherits priority
+constexpr int robust_limit = 2048;  // ROBUST_LIST_LIMIT of linux/futex.h
+}  // namespace
+
+// What the kernel looks at and writes in the list of robust locks when the thread is past faulting:
+// what is missing or write-protected then is skipped in silence. So all of it has to be here.
+Task<std::vector<Range>> Worker::robust_words(std::shared_ptr<Fragment> fragment, pid_t host_tid) {
+    struct {
+        uint64_t next, offset, pending;
+    } head;
+    std::vector<Range> words;
+    uint64_t at = 0;
+    size_t length = 0;
+    if (syscall(SYS_get_robust_list, host_tid, &at, &length) != 0 || at == 0) co_return words;
+    auto bytes = std::as_writable_bytes(std::span(&head, 1));
+    bool readable = co_await pager_.read(*fragment, {at}, bytes);
+    if (!readable) co_return words;
+    words.push_back({{at}, {at + sizeof head}});
+    uint64_t entry = head.next;
+    for (int i = 0; i < robust_limit && (entry & ~pi_bit) != at; i++) {
+        Range lock{{entry & ~pi_bit}, {(entry & ~pi_bit) + 8}};
+        auto next = std::as_writable_bytes(std::span(&entry, 1));
+        bool ok = co_await pager_.read(*fragment, lock.begin, next);
+        if (!ok) break;
+        words.push_back(lock);
+        words.push_back({lock.begin + head.offset, lock.begin + head.offset + 4});
+    }
+    if (head.pending != 0) {
+        Address pending{(head.pending & ~pi_bit) + head.offset};
+        words.push_back({pending, pending + 4});
+    }
+    co_return words;
+}
+
+Task<void> Worker::bring_robust_lists(RemoteProcess& process) {
+    auto done = std::make_shared<OneShot<bool>>(loop_);
+    std::vector<pid_t> host_tids;
+    for (const auto& [tid, thread] : process.threads) host_tids.push_back(thread->host_tid);
+    spawn([](Worker& self, std::shared_ptr<Fragment> fragment, std::vector<pid_t> tids,
+             std::shared_ptr<OneShot<bool>> end) -> Task<void> {
+        for (pid_t host_tid : tids) {
+            auto words = co_await self.robust_words(fragment, host_tid);
+            for (Range word : words) {
+                co_await self.pager_.make_resident(*fragment, word, Access::write);
+            }
+        }
+        end->set(true);
+    }(*this, process.fragment, std::move(host_tids), done));
+    auto timer = loop_.after(page_patience, [done] { done->set(false); });
+    OneShot<bool>& all_here = *done;
+    co_await all_here;
+    loop_.cancel(timer);
+}
+
+Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    auto words = co_await robust_words(process.fragment, thread.host_tid);
+    if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
+    co_await hold_to_end(thread, std::move(words));
+    co_await ask_home(process, thread, n, false);
+    process.notifier->let_it_run(n.id);
+}
+
+Task<void> Worker::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
+    pid_t pid = thread.process->pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = thread.process->fragment;
+    uint64_t hold = co_await pager_.hold(*fragment, std::move(words), Access::write);
+    if (RemoteThread* still = find_thread(pid, tid)) still->exit_hold = hold;
+    loop_.after(hold_patience, [this, hold] { pager_.release(hold); });
+}
+
+Task<void> Worker::end_process(Frame frame) {
+    { auto guard = co_await metadata_.lock(); }
+    auto end = frame->session().getProcessEnd();
+    pid_t pid = end.getPid();
+    RemoteProcess* process = find_process(pid);
+    if (!process) {
+        FrameBuilder answer;
+        answer.session().initProcessGone().setPid(pid);
+        link_.send(answer, gpr::Priority::urgent);
+        co_return;
+    }
+    process->ending = true;
+    process->cpu = cpu_time_of(process->host_pid);
+    if (!end.getMemoryGone() && process->fragment) co_await bring_robust_lists(*process);
+    if (find_process(pid) != process) co_return;
+    kill(process->host_pid, SIGKILL);
+    if (process->puncher_host_tid > 0) kill(process->puncher_host_tid, SIGKILL);
+}
+
+// The last of its threads is dead.
+void Worker::bury(RemoteProcess& process) {
+    FrameBuilder frame;
+    auto gone = frame.session().initProcessGone();
+    gone.setPid(process.pid);
+    gone.setCpuNs(process.cpu.total_ns);
+    gone.setUserNs(process.cpu.user_ns);
+    PagerStats pages = pager_.stats();
+    gone.setFaults(pages.faults);
+    gone.setPagesIn(pages.pages_in);
+    gone.setPagesOut(pages.pages_out);
+    gone.setCallsHome(calls_home_);
+    gone.setCallsNative(calls_native_);
+    gone.setReason(process.end_reason);
+    if (process.fragment) {
+        pager_.remove_fragment(*process.fragment);
+        pager_.forget(process.fragment->space);
+    }
+    auto node = processes_.extract(process.pid);
+    std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
+    loop_.after(std::chrono::seconds(1), [dead] {});
+    link_.send(frame, gpr::Priority::urgent);
+}
+
+}  // namespace gpr

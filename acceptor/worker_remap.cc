@@ -1,0 +1,166 @@
+// mremap, asked for here or done at home.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "acceptor/worker.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t address_limit = 0x7ffffffff000;
+const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+
+bool sound(uint64_t address, uint64_t size) {
+    return address % page_size == 0 && size != 0 && size <= address_limit &&
+           address <= address_limit - size;
+}
+
+}  // namespace
+
+tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const Notification& n) {
+    constexpr uint64_t known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    uint64_t old_size = (n.args[1] + page_size - 1) & page_mask;
+    uint64_t new_size = (n.args[2] + page_size - 1) & page_mask;
+    uint64_t flags = n.args[3];
+    bool keeps = flags & MREMAP_DONTUNMAP, fixed = flags & MREMAP_FIXED;
+    bool may_move = flags & MREMAP_MAYMOVE;
+    if ((flags & ~known) || new_size == 0 || new_size > address_limit ||
+        n.args[0] % page_size != 0 || ((fixed || keeps) && !may_move) ||
+        (keeps && old_size != new_size)) {
+        return tl::make_unexpected(EINVAL);
+    }
+    Mapping* m = sound(n.args[0], old_size) ? space.find({n.args[0]}) : nullptr;
+    if (!m) return tl::make_unexpected(EFAULT);
+    Remap move;
+    move.from = {{n.args[0]}, {n.args[0] + old_size}};
+    if ((keeps || m->shared) && m->range.end < move.from.end) return tl::make_unexpected(EFAULT);
+    uint64_t to = n.args[0];
+    Range tail{move.from.end, {n.args[0] + new_size}};
+    bool in_place = new_size <= old_size || (space.is_free(tail) && !tail.overlaps(reserved));
+    if (fixed) {
+        to = n.args[4];
+        Range target{{to}, {to + new_size}};
+        if (!sound(to, new_size) || target.overlaps(reserved) || target.overlaps(move.from)) {
+            return tl::make_unexpected(EINVAL);
+        }
+    } else if (keeps || !in_place) {
+        uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
+        auto gap = space.find_gap({{base}, {base + GPR_ARENA_SIZE}}, new_size);
+        if (!gap || !may_move) return tl::make_unexpected(ENOMEM);
+        to = gap->value;
+    }
+    move.to = {{to}, {to + new_size}};
+    if (keeps) {
+        move.kept = m->shared ? m->object : next_object_++;
+        move.kept_born = self_;
+    }
+    return move;
+}
+
+// In this process, and in our list of its mappings.
+Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
+    AddressSpace& space = fragment.space;
+    StubThread& executor = fragment.executor();
+    Mapping old = *space.find(move.from.begin);
+    bool moves = move.from.begin != move.to.begin;
+    uint64_t flags = moves ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
+    if (move.kept != 0) flags |= MREMAP_DONTUNMAP;
+    // The move drops the registration. What is missing of shared memory must not be seen before it
+    // is there again: it would be a page of the object.
+    bool hidden = moves && old.shared;
+    auto prot = static_cast<uint64_t>(old.prot);
+    if (hidden) {
+        co_await executor.call(SYS_mprotect, move.from.begin.value, move.from.size(), PROT_NONE);
+    }
+    int64_t result = co_await executor.call(SYS_mremap, move.from.begin.value, move.from.size(),
+                                            move.to.size(), flags, move.to.begin.value);
+    if (result != static_cast<int64_t>(move.to.begin.value)) {
+        if (hidden) {
+            co_await executor.call(SYS_mprotect, move.from.begin.value, move.from.size(), prot);
+        }
+        co_return result;
+    }
+    pager_.discard(space.move(move.from, move.to));
+    space.for_each(move.to, [&](Mapping& moved) {
+        if (!moved.registered) return;
+        moved.registered = static_cast<bool>(fragment.register_range(moved.range));
+        fragment.write_protect(moved.range);
+    });
+    std::vector<Range> views{move.to};
+    if (move.kept != 0) {
+        Mapping kept = old;
+        kept.range = move.from;
+        if (!old.shared) {
+            kept.object = move.kept;
+            kept.object_page = 0;
+            kept.file = false;
+            kept.born_at_acceptor = move.kept_born == self_;
+            pager_.add_object(kept.object, move.kept_born);
+        } else {
+            kept.object_page += (move.from.begin - old.range.begin) / page_size;
+        }
+        kept.registered = static_cast<bool>(fragment.register_range(kept.range));
+        if (old.shared) fragment.write_protect(kept.range);
+        space.map(std::move(kept));
+        views.push_back(move.from);
+    }
+    for (Range view : views) {
+        if (hidden) co_await executor.call(SYS_mprotect, view.begin.value, view.size(), prot);
+    }
+    fragment.wake(move.from);
+    co_return result;
+}
+
+Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
+    calls_native_++;
+    auto guard = co_await metadata_.lock();
+    auto plan = plan_move(process.fragment->space, n);
+    if (!plan) {
+        process.notifier->reply_error(n.id, plan.error());
+        co_return;
+    }
+    int64_t result = co_await move_mapping(*process.fragment, *plan);
+    if (result == static_cast<int64_t>(plan->to.begin.value)) {
+        FrameBuilder frame;
+        auto change = frame.session().initMapping();
+        change.setPid(process.pid);
+        auto move = change.initMove();
+        move.setFrom(plan->from.begin.value);
+        move.setOldSize(plan->from.size());
+        move.setTo(plan->to.begin.value);
+        move.setNewSize(plan->to.size());
+        move.setKept(plan->kept);
+        link_.send(frame, gpr::Priority::urgent);
+    }
+    process.notifier->reply_raw(n.id, result);
+}
+
+Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader view) {
+    Remap move;
+    move.from = {{view.getFrom()}, {view.getFrom() + view.getOldSize()}};
+    move.to = {{view.getTo()}, {view.getTo() + view.getNewSize()}};
+    move.kept = view.getKept();
+    move.kept_born = directory_node;
+    bool known = sound(move.from.begin.value, move.from.size()) &&
+                 sound(move.to.begin.value, move.to.size()) && fragment.space.find(move.from.begin);
+    int64_t result = -1;
+    if (known) result = co_await move_mapping(fragment, move);
+    if (result != static_cast<int64_t>(move.to.begin.value)) {
+        link_.close("the acceptor cannot move memory as home did");
+        co_return;
+    }
+    fragment.space.for_each(move.to, [&](Mapping& m) {
+        // Registered in any case: what was there is, what grew is home's to fill.
+        if (m.registered) return;
+        m.registered = static_cast<bool>(fragment.register_range(m.range));
+        fragment.write_protect(m.range);
+    });
+}
+
+}  // namespace gpr
