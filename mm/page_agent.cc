@@ -21,6 +21,7 @@ bool sane(const PageRun& run) {
 PageAgent::PageAgent(NodeId self, AgentOptions options) : core_(std::make_unique<Core>()) {
     core_->self = self;
     core_->options = options;
+    core_->read_ahead = ReadAhead(options.read_ahead);
 }
 
 PageAgent::~PageAgent() = default;
@@ -56,6 +57,8 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
     const Core::State s = c.state(*o, fault.key.index);
     Core::Actor& a = c.thread(fault.tid);
     Core::Busy& b = c.make_busy(*o, fault.key);
+    const bool kept = b.kept;
+    bool goes_on = false;
     auto waiting = std::find_if(b.waiters.begin(), b.waiters.end(),
                                 [&](const Core::Waiter& w) { return w.actor == a.id; });
     if (waiting != b.waiters.end()) {
@@ -66,11 +69,31 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
         // A repeated message about a page that has come meanwhile says nothing new.
         if (!enough || s.untouched || b.operation != Core::Operation::none) {
             c.note_fault(a, fault, s.presence);
+            goes_on = true;
         }
         b.waiters.push_back({a.id, fault.access, b.operation == Core::Operation::install});
     }
+    c.ahead = static_cast<uint32_t>(std::min<uint64_t>(fault.ahead, fault.pages_after));
     c.settle(*o, b);
     c.ahead = 0;
+    if (goes_on) {
+        c.stats.markers_reached += kept;
+        const auto& asks =
+            c.read_ahead.on_fault({fault.tid, fault.key, fault.access, kept, fault.pages_before,
+                                   fault.pages_after, fault.ahead});
+        for (const ReadAhead::Ask& ask : asks) c.ask_stream(*o, fault, a, ask);
+    }
+    c.end();
+}
+
+void PageAgent::let_pages_wait(bool allowed, uint64_t now_ns) {
+    Core& c = *core_;
+    c.begin(now_ns);
+    c.may_keep = allowed;
+    if (!allowed) {
+        c.markers.clear();
+        for (const PageKey& key : std::exchange(c.marker_order, {})) c.put_in(key);
+    }
     c.end();
 }
 
@@ -261,7 +284,7 @@ void PageAgent::Core::handle(Grant& grant) {
         Busy& b = make_busy(*o, key);
         b.grants.push_back({grant.epochs[i], grant.presence, grant.tid, grant.collect,
                             std::move(grant.contents[i])});
-        settle(*o, b);
+        keep_or_settle(*o, b);
     }
 }
 
@@ -353,6 +376,7 @@ void PageAgent::Core::drop_busy(Object& o, Busy& b) {
     b.requested = false;
     b.recall.reset();
     b.pinned_round.reset();
+    b.kept = false;
     for (const PageGrant& grant : std::exchange(b.grants, {})) {
         if (grant.collect) acknowledge(grant.collect);
     }
@@ -386,6 +410,7 @@ void PageAgent::Core::forget_object(ObjectId object) {
     }
     for (const PageKey& key : keys) busy.erase(key);
     objects.erase(object);
+    read_ahead.forget(object);
     end();
 }
 

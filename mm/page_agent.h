@@ -8,6 +8,7 @@
 
 #include "mm/page_actions.h"
 #include "mm/page_protocol.h"
+#include "mm/read_ahead.h"
 
 namespace gpr {
 
@@ -16,8 +17,11 @@ struct Fault {
     PageKey key;
     Access access = Access::read;
     Tid tid = 0;
-    uint32_t ahead = 0;        // following pages worth asking for now
-    uint32_t ahead_limit = 0;  // following pages that lie in the same mapping: never ask beyond
+    uint32_t ahead = 0;  // following pages worth asking for now, whatever the thread did before
+    // Pages around it that lie in the same mapping: never ask beyond.
+    uint64_t pages_before = 0;
+    uint64_t pages_after = 0;
+    bool may_wait = true;  // pages asked ahead may wait outside the program's memory
 };
 
 // What Take found, page by page.
@@ -34,12 +38,13 @@ struct TakeResult {
 
 struct AgentOptions {
     uint64_t hold_ns = 100'000;  // KERNEL-FACTS "Progress": 50 us too short, 100 us 99.9 %
-    uint32_t max_ahead = 64;     // pages of read-ahead in one request
+    ReadAheadOptions read_ahead;
 };
 
 struct AgentStats {
     uint64_t faults = 0, requests = 0, pages_in = 0, pages_out = 0, upgrades = 0;
     uint64_t recalls_deferred = 0, late_messages = 0, bad_messages = 0;
+    uint64_t pages_ahead = 0, markers_kept = 0, markers_reached = 0;
 };
 
 class PageAgent {
@@ -84,6 +89,10 @@ public:
     // leaves a shared copy here. False if the page is not ours to give now (not here, in use,
     // already shared while write is asked). `tid` will hold the page there.
     bool give_away(PageKey key, NodeId to, Access access, Tid tid, uint64_t now_ns);
+
+    // Pages asked ahead may wait here, outside the program's memory (see read_ahead.h). No: those
+    // that do are put in, and no more wait, for a time in which a kernel copies the memory.
+    void let_pages_wait(bool allowed, uint64_t now_ns);
 
     // --- questions ---
     [[nodiscard]] Presence presence(PageKey key) const;

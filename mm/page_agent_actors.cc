@@ -63,18 +63,6 @@ void PageAgent::Core::note_fault(Actor& a, const Fault& fault, Presence presence
     a.waiting = true;
     a.wait_key = fault.key;
     recheck_deferred = true;
-    note_stream(a, fault);
-}
-
-// Sets `ahead` for the request of this fault: doubled while the thread goes on where the last
-// read-ahead ended.
-void PageAgent::Core::note_stream(Actor& a, const Fault& fault) {
-    const bool follows = a.last_fault.object == fault.key.object &&
-                         fault.key.index > a.last_fault.index &&
-                         fault.key.index - a.last_fault.index <= a.window + 1;
-    a.window = follows ? std::min(options.max_ahead - 1, a.window * 2 + 1) : 0;
-    a.last_fault = fault.key;
-    ahead = std::min({std::max(fault.ahead, a.window), fault.ahead_limit, options.max_ahead - 1});
 }
 
 void PageAgent::Core::end_instruction(Actor& a) {

@@ -19,6 +19,7 @@
 #include <deque>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "mm/page_agent.h"
@@ -53,9 +54,6 @@ struct PageAgent::Core {
         std::array<GroupPage, 32> group;
         uint32_t group_size = 0, group_next = 0, new_pages = 0;
         uint32_t in_row = 0;  // pages that came since one was lost
-        // Streaming
-        PageKey last_fault;
-        uint32_t window = 0;
         // Acquires
         std::vector<PageRun> runs;
         Access access = Access::read;
@@ -118,6 +116,7 @@ struct PageAgent::Core {
         // nothing here, so a repetition of the recall must be told from a new one.
         std::optional<uint32_t> pinned_round;
         std::vector<PageGrant> grants;  // not applied yet
+        bool kept = false;              // a marker: the grant waits until anybody wants the page
 
         void recycle() {
             Busy fresh;
@@ -164,6 +163,10 @@ struct PageAgent::Core {
     std::vector<Deferred> deferred;
     bool recheck_deferred = false;
     uint32_t ahead = 0;  // wanted beyond the page that settle() is called for
+    ReadAhead read_ahead;
+    std::unordered_set<PageKey, PageKeyHash> markers;  // asked for, or kept
+    std::deque<PageKey> marker_order;
+    bool may_keep = true;
 
     // --- page_agent.cc ---
     void begin(uint64_t now_ns);
@@ -190,6 +193,10 @@ struct PageAgent::Core {
     bool answer_recall(Object& o, Busy& b);
     void ask(Object& o, Busy& b);
     void ask_ahead(Object& o, Request& request);
+    void ask_stream(Object& o, const Fault& fault, const Actor& a, const ReadAhead::Ask& ask);
+    void add_marker(PageKey key);
+    void keep_or_settle(Object& o, Busy& b);
+    void put_in(PageKey key);
     void start_install(Busy& b, Presence presence, PageContent content);
     void start_unprotect(Busy& b);
     void start_take(Busy& b, Presence had, Presence leave, bool want_data);
@@ -202,7 +209,6 @@ struct PageAgent::Core {
     Actor& thread(Tid tid);
     Actor* find_actor(ActorId id);
     void note_fault(Actor& a, const Fault& fault, Presence presence);
-    void note_stream(Actor& a, const Fault& fault);
     void end_instruction(Actor& a);
     void stop_waiting(Actor& a);
     void hold(Busy& b, Actor& a, Access access);

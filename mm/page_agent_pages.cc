@@ -1,7 +1,9 @@
 // What PageAgent does about one page: its entry, and the steps of settle().
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "base/address.h"
 #include "base/result.h"
 #include "mm/page_agent_core.h"
 
@@ -11,6 +13,9 @@ namespace {
 
 // An entry: bits 0-1 presence + 1 (0: as born), bit 2 there is a Busy, bits 28-63 the era.
 constexpr unsigned era_shift = 64 - era_bits;
+
+// With a page each: what streams may cost in memory.
+constexpr size_t most_markers = 512;
 
 bool enough(Presence presence, Access access) {
     return presence == Presence::exclusive ||
@@ -63,6 +68,10 @@ void PageAgent::Core::free_if_idle(Object& o, Busy& b) {
 // May free b.
 void PageAgent::Core::settle(Object& o, Busy& b) {
     if (b.operation != Operation::none) return;
+    if (b.kept) {
+        if (b.waiters.empty() && !b.recall) return;
+        b.kept = false;
+    }
     if (apply_grants(o, b)) return;
     if (serve_waiters(o, b, false)) return;
     if (b.recall && answer_recall(o, b)) return;
@@ -210,6 +219,70 @@ void PageAgent::Core::ask_ahead(Object& o, Request& request) {
     }
 }
 
+// Pages of a stream that are not here and about which nothing goes on. They have no entry while
+// they are asked for: if the directory or a holder declines, the thread's fault asks again.
+void PageAgent::Core::ask_stream(Object& o, const Fault& fault, const Actor& a,
+                                 const ReadAhead::Ask& ask) {
+    for (uint32_t k = 0; k < ask.count; ++k) {
+        const uint32_t i = ask.stride < 0 ? ask.count - 1 - k : k;
+        const PageKey key{fault.key.object, ask.first + static_cast<uint64_t>(ask.stride) * i};
+        if (o.table.get(key.index) & busy_bit) continue;
+        const State s = state(o, key.index);
+        if (enough(s.presence, fault.access)) continue;
+        auto& request = out.extend_message<Request>(
+            directory_node, key, false, clock,
+            [&](const Request& r) {
+                return r.have_epochs.size() == r.run.count && r.access == fault.access &&
+                       r.have == s.presence && r.tid == a.tid && r.age == a.age &&
+                       r.run.count < options.read_ahead.chunk;
+            },
+            [&] { return Request{{}, 0, fault.access, s.presence, a.tid, a.age, {}}; });
+        request.have_epochs.push_back(s.epoch);
+        ++stats.pages_ahead;
+        if (i == ask.marker && fault.may_wait) add_marker(key);
+    }
+}
+
+void PageAgent::Core::add_marker(PageKey key) {
+    if (!may_keep || !markers.insert(key).second) return;
+    marker_order.push_back(key);
+    if (marker_order.size() <= most_markers) return;
+    const PageKey oldest = marker_order.front();
+    marker_order.pop_front();
+    markers.erase(oldest);
+    put_in(oldest);
+}
+
+// A grant has come. If it is for a marker that nobody waits for, it is as if it were still on its
+// way: whatever happens to the page applies it.
+void PageAgent::Core::keep_or_settle(Object& o, Busy& b) {
+    b.kept = false;
+    if (markers.contains(b.key) && b.grants.size() == 1 && b.waiters.empty() && !b.recall &&
+        b.operation == Operation::none) {
+        PageGrant& grant = b.grants.front();
+        const State s = state(o, b.key.index);
+        const bool newer = compare_eras(grant.epoch, s.epoch) > 0;
+        b.kept = newer && grant.tid == 0 && grant.collect == 0 && s.presence == Presence::none &&
+                 grant.content.kind != ContentKind::none;
+        if (b.kept && grant.content.kind == ContentKind::data) {
+            // The frame it lies in is much larger.
+            std::shared_ptr<std::byte[]> page(new std::byte[page_size]);
+            std::memcpy(page.get(), grant.content.bytes.get(), page_size);
+            grant.content.bytes = {page, page.get()};
+        }
+        stats.markers_kept += b.kept;
+    }
+    settle(o, b);
+}
+
+void PageAgent::Core::put_in(PageKey key) {
+    Object* o = object_of(key.object);
+    Busy* b = o ? find_busy(key) : nullptr;
+    if (!b || !b->kept) return;
+    b->kept = false;
+    settle(*o, *b);
+}
+
 void PageAgent::Core::start_install(Busy& b, Presence presence, PageContent content) {
     auto& install = out.extend_action<Install>(
         b.key, [&](const Install& i) { return i.presence == presence; },
@@ -322,9 +395,13 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
 
 void PageAgent::Core::surrender(PageKey key, const PageRecall& recall, Presence left,
                                 PageContent content) {
+    const bool bulk = recall.optional;
     auto& message = out.extend_message<Surrender>(
-        directory_node, key, false, clock,
-        [&](const Surrender& s) { return s.left == left && s.round == recall.round; },
+        directory_node, key, bulk, clock,
+        [&](const Surrender& s) {
+            return s.left == left && s.round == recall.round &&
+                   (!bulk || s.run.count < bulk_run_pages);
+        },
         [&] {
             return Surrender{{}, left, recall.round, {}, {}};
         });

@@ -251,7 +251,8 @@ void PageDirectory::Core::send_grant(PageKey key, NodeId to, Presence presence, 
     auto& grant = out.extend_message<Grant>(
         to, key, bulk, clock,
         [&](const Grant& g) {
-            return g.presence == presence && g.tid == tid && g.collect == collect;
+            return g.presence == presence && g.tid == tid && g.collect == collect &&
+                   (!bulk || g.run.count < bulk_run_pages);
         },
         [&] { return Grant{{}, presence, tid, collect, {}, {}}; });
     grant.epochs.push_back(epoch);

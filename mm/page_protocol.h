@@ -22,6 +22,9 @@ using ObjectId = uint32_t;  // a memory object, never reused within a session
 inline constexpr NodeId directory_node = 0;
 inline constexpr unsigned max_nodes = 16;
 inline constexpr uint32_t max_run_pages = 512;  // in one message; a peer that sends more is wrong
+// With content, of a message that is not urgent: such a frame travels in one piece (128 KiB), and
+// need not be put together where it arrives.
+inline constexpr uint32_t bulk_run_pages = 32;
 
 struct PageKey {
     ObjectId object = 0;
@@ -84,7 +87,8 @@ struct Seniority {
     auto operator<=>(const Seniority&) const = default;
 };
 
-// Agent to directory. Of the run the first `must` pages are needed, the rest is read-ahead.
+// Agent to directory. Of the run the first `must` pages are needed, perhaps none; the rest is
+// read-ahead.
 struct Request {
     PageRun run;
     uint32_t must = 1;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/raw_bytes.h"
 #include "mm/address_space.h"
 #include "monitor/mailbox.h"
 #include "monitor/remote_memory_raw.h"
@@ -61,8 +62,8 @@ public:
     // Removes pages from [at, at + pages) and gives their bytes: data[i] is empty for a page that
     // was not there. -EBUSY in `errors` for one that is pinned.
     struct Taken {
-        std::vector<std::byte> bytes;  // 4096 for each page, zeros where nothing was
-        std::vector<int> results;      // 1 taken, 0 was missing, -EBUSY pinned
+        RawBytes bytes;            // 4096 for each page, zeros where nothing was
+        std::vector<int> results;  // 1 taken, 0 was missing, -EBUSY pinned
     };
     // quiet: nobody can write the pages (they are write-protected, or their mapping is read-only).
     Task<Taken> take(Address at, uint64_t pages, int prot, bool quiet);

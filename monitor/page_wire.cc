@@ -153,7 +153,7 @@ private:
                   r.getTid(),
                   r.getAge(),
                   epochs_};
-        if (m.must == 0 || m.must > run_.count || epochs_.size() < m.must) bad_ = "an empty wish";
+        if (m.must > run_.count || epochs_.size() < m.must) bad_ = "a wish beyond its run";
         return m;
     }
     Grant grant(wire::PageGrant::Reader g) {

@@ -35,6 +35,7 @@ void Pager::add_fragment(Fragment& fragment) {
 void Pager::remove_fragment(Fragment& fragment) {
     fragments_.erase(&fragment);
     forking_.erase(&fragment);
+    if (forking_.empty()) agent_.let_pages_wait(true, now());
 }
 
 void Pager::add_object(ObjectId object, NodeId birth) {
@@ -132,8 +133,11 @@ void Pager::ask_for(Fragment&, Mapping& m, Address at, bool write, Tid tid) {
         uint64_t pages = it->second.pages;
         left = fault.key.index < pages ? std::min(left, pages - fault.key.index - 1) : 0;
     }
-    fault.ahead_limit = static_cast<uint32_t>(std::min<uint64_t>(left, max_run_pages));
-    fault.ahead = mapping->file ? std::min(file_ahead, fault.ahead_limit) : 0;
+    fault.pages_after = left;
+    fault.pages_before = (at - mapping->range.begin) / page_size;
+    fault.ahead = mapping->file ? file_ahead : 0;
+    // Of shared objects others may look at the memory itself; code that is trapped never is there.
+    fault.may_wait = !is_shared(fault.key.object) && !mapping->trapped;
     spdlog::trace("fault: tid {} {:#x} {} object {:#x} page {} presence {}", tid, at.value,
                   write ? "write" : "read", fault.key.object, fault.key.index,
                   static_cast<int>(agent_.presence(fault.key)));
@@ -149,8 +153,8 @@ void Pager::settle() {
         if (actions_.empty()) break;
         auto batch = std::move(actions_);
         actions_ = {};
-        for (const Action& action : batch) {
-            std::visit([this](const auto& a) { run(a); }, action);
+        for (Action& action : batch) {
+            std::visit([this](auto& a) { run(a); }, action);
         }
     }
     settling_ = false;
@@ -246,10 +250,10 @@ void Pager::run(const Install& action) {
             continue;
         }
         ensure_registered(*p.fragment, *p.mapping);
+        bool born_here = births_[action.run.object] == self_;
         for (uint32_t i = 0; i < p.count; i++) {
             const PageContent& c = action.contents[p.first + i];
             Address at = p.address + i * page_size;
-            bool born_here = births_[action.run.object] == self_;
             if (c.kind == ContentKind::data) {
                 uint32_t n = 1;
                 while (
@@ -263,7 +267,13 @@ void Pager::run(const Install& action) {
                 materialise(*p.fragment, *p.mapping, at);
                 if (!writable) p.fragment->write_protect({at, at + page_size});
             } else {
-                p.fragment->install_zero(at, 1, writable);
+                uint32_t n = 1;
+                while (i + n < p.count &&
+                       action.contents[p.first + i + n].kind != ContentKind::data) {
+                    n++;
+                }
+                p.fragment->install_zero(at, n, writable);
+                i += n - 1;
             }
         }
     }
@@ -338,7 +348,7 @@ Task<void> Pager::take(Take action) {
                 if (n > 0) got.results[i] = 1;
             }
         }
-        auto block = std::make_shared<std::vector<std::byte>>(std::move(got.bytes));
+        auto block = std::make_shared<RawBytes>(std::move(got.bytes));
         for (uint32_t i = 0; i < p.count; i++) {
             TakeResult& r = results[p.first + i];
             if (got.results[i] == -EBUSY) {
@@ -353,16 +363,16 @@ Task<void> Pager::take(Take action) {
     settle();
 }
 
-void Pager::run(const SendMessage& action) {
+void Pager::run(SendMessage& action) {
     if (action.to != self_) {
         send_(action.to, action.bulk, action.message);
     } else if (std::holds_alternative<Request>(action.message.body) ||
                std::holds_alternative<Surrender>(action.message.body) ||
                std::holds_alternative<Push>(action.message.body) ||
                std::holds_alternative<Ack>(action.message.body)) {
-        directory_->on_message(self_, action.message, now());
+        directory_->on_message(self_, std::move(action.message), now());
     } else {
-        agent_.on_message(action.message, now());
+        agent_.on_message(std::move(action.message), now());
     }
 }
 

@@ -116,7 +116,7 @@ private:
     void run(const Install& action);
     void run(const Unprotect& action);
     void run(const Take& action);
-    void run(const SendMessage& action);
+    void run(SendMessage& action);
     void run(const Wake& action);
     void run(const AcquireDone& action);
     void run(const Anchored& action);

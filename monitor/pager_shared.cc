@@ -90,6 +90,8 @@ void Pager::forget(AddressSpace& space) {
 }
 
 Task<void> Pager::collect(Fragment& fragment, Access access) {
+    // Until hide_code(): a kernel is going to copy what is in the memory, and only that.
+    agent_.let_pages_wait(false, now());
     std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
     for (const auto& [begin, m] : fragment.space.all()) {
         uint64_t cookie = next_cookie_++;

@@ -107,6 +107,7 @@ void Pager::show_code(Fragment& fragment) {
 
 Task<void> Pager::hide_code(std::shared_ptr<Fragment> fragment) {
     if (forking_.erase(fragment.get()) == 0) co_return;
+    if (forking_.empty()) agent_.let_pages_wait(true, now());
     std::vector<Range> ranges;
     for (const auto& [begin, m] : fragment->space.all()) {
         if (m.trapped) ranges.push_back(m.range);

@@ -24,8 +24,13 @@ void FrameBuilder::restart() {
 
 void FrameBuilder::add_raw(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
-    raw_.push_back(bytes);
     raw_size_ += bytes.size();
+    // Pages that lie beside each other are one part: long ones need no staging on their way out.
+    if (!raw_.empty() && raw_.back().data() + raw_.back().size() == bytes.data()) {
+        raw_.back() = {raw_.back().data(), raw_.back().size() + bytes.size()};
+    } else {
+        raw_.push_back(bytes);
+    }
 }
 
 kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> FrameBuilder::segments() {

@@ -65,6 +65,8 @@ void World::touch(unsigned n, Need need) {
 
 void World::start_instruction(Thread& t) {
     t.needs.clear();
+    t.started = now_;
+    if (random_.percent(shape_.walk_percent) && walk_on(t)) return attempt(t);
     const uint64_t count =
         std::min<uint64_t>(random_.between(1, shape_.most_pages), shape_.pages * shape_.objects);
     while (t.needs.size() < count) {
@@ -74,8 +76,25 @@ void World::start_instruction(Thread& t) {
         for (const Need& need : t.needs) known |= need.key == key;
         if (!known) t.needs.push_back({key, access});
     }
-    t.started = now_;
     attempt(t);
+}
+
+// From one end of an object towards the other, page by page or in larger steps.
+bool World::walk_on(Thread& t) {
+    if (t.walk_left == 0) {
+        const auto stride = static_cast<int64_t>(random_.percent(70) ? 1 : random_.between(2, 5));
+        const bool backwards = random_.percent(25);
+        t.walk = random_page();
+        t.walk_stride = backwards ? -stride : stride;
+        t.walk_access = random_.percent(shape_.write_percent) ? Access::write : Access::read;
+        const uint64_t room = backwards ? t.walk.index : shape_.pages - 1 - t.walk.index;
+        t.walk_left = static_cast<unsigned>(room / static_cast<uint64_t>(stride));
+        if (t.walk_left == 0) return false;
+    }
+    --t.walk_left;
+    t.needs.push_back({t.walk, t.walk_access});
+    t.walk.index += static_cast<uint64_t>(t.walk_stride);
+    return true;
 }
 
 // The instruction runs from its start until the first page that is not there.
@@ -95,9 +114,13 @@ void World::fault(Thread& t, Need need) {
     log(fmt::format("thread {} on {} faults at {} {}", t.tid, t.node, to_string(need.key),
                     need.access == Access::write ? "write" : "read"));
     const uint64_t left = shape_.pages - 1 - need.key.index;
-    const Fault f{need.key, need.access, t.tid,
+    const Fault f{need.key,
+                  need.access,
+                  t.tid,
                   static_cast<uint32_t>(random_.percent(20) ? random_.between(0, left) : 0),
-                  static_cast<uint32_t>(left)};
+                  need.key.index,
+                  left,
+                  random_.percent(90)};
     // Read once, sometimes twice, sometimes only after the thread has long gone on.
     const int times = random_.percent(10) ? 2 : 1;
     for (int i = 0; i < times; ++i) {
@@ -293,11 +316,21 @@ void World::collect_something() {
     drain_directory();
 }
 
+// A kernel copies the memory of a node: for that time no page waits outside of it.
+void World::copy_memory() {
+    const auto n = static_cast<unsigned>(random_.between(0, nodes_.size() - 1));
+    nodes_[n].agent->let_pages_wait(false, now_);
+    drain(n);
+    after(random_.between(10 * us, 100 * us),
+          [this, n] { nodes_[n].agent->let_pages_wait(true, now_); });
+}
+
 void World::disturb() {
     if (!busy()) return;
     if (shape_.devices && random_.percent(30)) pin_something();
     if (shape_.acquires && random_.percent(30)) acquire_something();
     if (shape_.collects && random_.percent(10)) collect_something();
+    if (shape_.copies && random_.percent(10)) copy_memory();
     after(random_.between(10 * us, 200 * us), [this] { disturb(); });
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace gpr::sim {
 
 namespace {
@@ -70,12 +72,26 @@ World::World(const Settings& settings) : settings_(settings), random_(settings.s
     shape_.devices = r.percent(30);
     shape_.acquires = r.percent(40);
     shape_.collects = r.percent(25);
+    shape_.walk_percent = 0;
+    ReadAheadOptions ahead;
+    if (r.percent(40)) {
+        shape_.walk_percent = static_cast<unsigned>(r.between(50, 100));
+        shape_.pages = static_cast<unsigned>(r.between(24, 160));
+        shape_.instructions = static_cast<unsigned>(r.between(40, 200));
+        shape_.copies = r.percent(30);
+        ahead.chunk = static_cast<uint32_t>(r.between(2, 16));
+        ahead.most_ahead = static_cast<uint32_t>(r.between(4, 64));
+        ahead.comfortable = static_cast<uint32_t>(r.between(1, 16));
+        ahead.least_with_marker = static_cast<uint32_t>(r.between(1, 4));
+    }
 
     limit_us_ = longest_us(shape_);
 
+    AgentOptions options;
+    options.read_ahead = ahead;
     nodes_.resize(settings.nodes);
     for (unsigned n = 0; n < settings.nodes; ++n) {
-        nodes_[n].agent = std::make_unique<PageAgent>(static_cast<NodeId>(n));
+        nodes_[n].agent = std::make_unique<PageAgent>(static_cast<NodeId>(n), options);
         nodes_[n].applied.assign(settings.nodes, 0);
     }
     for (ObjectId object = 1; object <= shape_.objects; ++object) {
@@ -101,7 +117,9 @@ Totals World::run() {
         after(random_.between(0, 50 * us),
               [this, thread = t.get()] { start_instruction(*thread); });
     }
-    if (shape_.devices || shape_.acquires || shape_.collects) after(30 * us, [this] { disturb(); });
+    if (shape_.devices || shape_.acquires || shape_.collects || shape_.copies) {
+        after(30 * us, [this] { disturb(); });
+    }
     while (!events_.empty()) {
         step();
         if (totals_.events > 5'000'000) fail("no end: more events than any right run needs");
@@ -117,6 +135,13 @@ Totals World::run() {
 // In the end everything can be brought home, and every write is there.
 void World::finish() {
     shape_.collects = false;
+    for (Node& node : nodes_) {
+        totals_.markers_kept += node.agent->stats().markers_kept;
+        totals_.markers_reached += node.agent->stats().markers_reached;
+    }
+    // As before a fork: the pages must really be there.
+    nodes_[0].agent->let_pages_wait(false, now_);
+    drain(0);
     for (const auto& [object, birth] : births_) {
         ++collects_open_;
         directory_.collect(object, 0, shape_.pages, 0, Access::write, 1'000'000 + object, now_);
@@ -313,9 +338,9 @@ void World::take(unsigned n, const Take& action) {
                         action.leave == Presence::none ? "none" : "shared"));
         result.kind = action.want_data ? Taken::data : Taken::none;
         if (action.want_data) {
-            auto value = std::make_shared<uint64_t>(f->value);
-            const auto* bytes = reinterpret_cast<const std::byte*>(value.get());
-            result.bytes = {value, bytes};
+            auto page = std::make_shared<std::array<uint64_t, 512>>();
+            page->front() = f->value;
+            result.bytes = {page, reinterpret_cast<const std::byte*>(page->data())};
         }
         if (action.leave == Presence::none) {
             node.memory.erase(key);

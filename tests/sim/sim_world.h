@@ -35,7 +35,8 @@ struct Shape {
     unsigned objects, pages, threads, instructions, most_pages;
     uint64_t net_us, net_jitter_us;
     unsigned write_percent, drop_percent, cross_percent, progress_percent, far_wake_percent;
-    bool devices, acquires, collects;
+    unsigned walk_percent;  // instructions that go on with the thread's walk over an object
+    bool devices, acquires, collects, copies;
 };
 
 struct Frame {
@@ -55,6 +56,10 @@ struct Thread {
     enum class State { running, blocked, moving, finished } state = State::running;
     std::vector<Need> needs;
     PageKey blocked_on;
+    PageKey walk;  // the next page, while walk_left > 0
+    int64_t walk_stride = 1;
+    Access walk_access = Access::read;
+    unsigned walk_left = 0;
     uint64_t fault_number = 0;
     unsigned left = 0;     // instructions
     uint64_t started = 0;  // of the current instruction
@@ -91,7 +96,7 @@ struct Node {
 struct Totals {
     uint64_t events = 0, instructions = 0, messages = 0, pins = 0, drops = 0, pushes = 0;
     uint64_t acquires = 0, collects = 0, anchored = 0, longest_us = 0, longest_pinned_us = 0;
-    uint64_t faults = 0, percent_of_limit = 0;
+    uint64_t faults = 0, percent_of_limit = 0, markers_kept = 0, markers_reached = 0;
 };
 
 class World {
@@ -134,6 +139,8 @@ private:
     void use_acquired(unsigned node, const std::vector<PageRun>& runs, Access access,
                       const std::vector<uint64_t>& lives);
     void collect_something();
+    void copy_memory();
+    bool walk_on(Thread& t);
     void disturb();
 
     // --- memory ---

@@ -1,6 +1,7 @@
 // A directory and agents with glue that does at once what is asked, for tests of single rules.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -94,7 +95,7 @@ public:
     }
 
     void fault(unsigned n, PageKey key, Access access, Tid tid, uint32_t ahead = 0) {
-        members[n].agent->on_fault({key, access, tid, ahead, ahead}, now);
+        members[n].agent->on_fault({key, access, tid, ahead, 0, ahead}, now);
         run();
     }
     // Time passes beyond every hold.
@@ -163,9 +164,10 @@ private:
             } else if (m.pinned.contains(key)) {
                 results[p].kind = Taken::pinned;
             } else {
-                auto value = std::make_shared<uint64_t>(m.memory[key]);
-                const auto* bytes = reinterpret_cast<const std::byte*>(value.get());
-                results[p] = {Taken::data, {value, bytes}};
+                auto page = std::make_shared<std::array<uint64_t, 512>>();
+                page->front() = m.memory[key];
+                const auto* bytes = reinterpret_cast<const std::byte*>(page->data());
+                results[p] = {Taken::data, {page, bytes}};
                 m.writable.erase(key);
                 if (t.leave == Presence::none) m.memory.erase(key);
             }

@@ -205,8 +205,7 @@ TEST_CASE("read-ahead travels in runs and grows while a thread streams") {
     for (uint64_t i = 0; i < 1000; ++i) {
         if (c.presence(1, {1, i}) != Presence::none) continue;
         ++faults;
-        c.members[1].agent->on_fault({{1, i}, Access::read, 10, 0, 999 - static_cast<uint32_t>(i)},
-                                     c.now);
+        c.members[1].agent->on_fault({{1, i}, Access::read, 10, 0, i, 999 - i}, c.now);
         c.run();
         CHECK(c.members[1].memory[{1, i}] == i);
     }
