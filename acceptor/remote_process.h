@@ -38,6 +38,7 @@ struct RemoteThread {
     bool restarts_at_home = false;  // the call it was interrupted in last was home's
     bool held = false;              // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;         // Pager::hold of what the kernel writes at its end
+    Address left_at{};              // the page of code whose absence sent it home last
     uint64_t clear_tid = 0;         // CLONE_CHILD_CLEARTID: what the kernel clears at its end
 };
 

@@ -57,9 +57,10 @@ RemoteThread* Worker::find_thread(pid_t pid, pid_t tid) {
 
 void Worker::watch(RemoteThread& thread) { by_host_tid_[thread.host_tid] = &thread; }
 
-Task<WaitStatus> Worker::next_stop(RemoteThread& thread) {
+Task<WaitStatus> Worker::next_stop(RemoteThread& thread, bool soon) {
     OneShot<WaitStatus> stop(loop_);
     thread.awaited = &stop;
+    if (soon) waits_.look_for_stop(thread.host_tid);
     WaitStatus status = co_await stop;
     co_return status;
 }

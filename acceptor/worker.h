@@ -38,7 +38,8 @@ private:
     void on_end(pid_t host_tid, WaitStatus status);
     void note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status);
     void watch(RemoteThread& thread);
-    Task<WaitStatus> next_stop(RemoteThread& thread);
+    // soon: it is about to stop.
+    Task<WaitStatus> next_stop(RemoteThread& thread, bool soon = false);
     RemoteProcess* find_process(pid_t pid);
     RemoteThread* find_thread(pid_t pid, pid_t tid);
 
@@ -81,7 +82,7 @@ private:
 
     // --- program code on both nodes (worker_code.cc) ---
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
-    Task<void> depart(RemoteThread& thread);
+    Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at);
     Task<void> leave_at_call(RemoteThread& thread, Notification n);
     void send_home(RemoteThread& thread, const ThreadContext& context);
     Task<void> set_action(Frame frame);

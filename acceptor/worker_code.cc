@@ -9,6 +9,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 
 #ifndef PTRACE_SETSIGMASK
@@ -19,13 +20,18 @@ namespace gpr {
 
 namespace {
 constexpr std::chrono::microseconds falls_asleep_in{20};
-}
+constexpr std::chrono::milliseconds stops_in{2};  // see home_code.cc
+}  // namespace
 
 Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
     for (;;) {
         RemoteThread* thread = find_thread(fragment->pid(), tid);
         bool movable = thread && thread->here && thread->process->mixed;
-        FaultOrigin origin = movable ? fault_origin(thread->host_tid) : FaultOrigin{};
+        // As at home: it left from here before, so it most likely does now.
+        bool again = movable && thread->left_at == at;
+        FaultOrigin origin = again     ? FaultOrigin{FaultOrigin::Kind::program, at.value}
+                             : movable ? fault_origin(thread->host_tid)
+                                       : FaultOrigin{};
         if (movable && origin.kind == FaultOrigin::Kind::unknown) {
             OneShot<bool> later(loop_);
             loop_.after(falls_asleep_in, [&later] { later.set(true); });
@@ -42,22 +48,37 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, pi
             pager_.show(*fragment, at, tid);
             co_return;
         }
-        co_await depart(*thread);
+        co_await depart(fragment, *thread, at);
         co_return;
     }
 }
 
-Task<void> Worker::depart(RemoteThread& thread) {
+Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at) {
     if (thread.awaited) co_return;  // it is being stopped: it will fault again
+    pid_t tid = thread.tid;
     trace::interrupt(thread.host_tid);
-    WaitStatus status = co_await next_stop(thread);
+    // If it is not as we thought, it needs the page to come to where it can stop.
+    auto stuck = loop_.after(
+        stops_in, [this, fragment, at, tid] { pager_.show(*fragment, at, static_cast<Tid>(tid)); });
+    WaitStatus status = co_await next_stop(thread, true);
+    loop_.cancel(stuck);
     if (status.ended()) co_return;
     if (status.kind != WaitStatus::Kind::trap_stop) {
         on_wait(thread.host_tid, status);
         co_return;
     }
     auto context = capture_context(thread.host_tid);
-    if (context) send_home(thread, *context);
+    if (!context) co_return;
+    Mapping* missing = fragment->space.find(at);
+    bool code = missing && missing->trapped;
+    if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
+        thread.left_at = {};
+        pager_.show(*fragment, at, static_cast<Tid>(tid));
+        on_wait(thread.host_tid, status);
+        co_return;
+    }
+    if (code) thread.left_at = at;
+    send_home(thread, *context);
 }
 
 // It stands in a ptrace stop with these registers, which will go on at home.
@@ -68,17 +89,12 @@ void Worker::send_home(RemoteThread& thread, const ThreadContext& context) {
     crossing.setTid(thread.tid);
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
-    frame.add_raw({context.xstate.data(), context.xstate.size()});
+    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
+    frame.add_raw(state);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
-    thread.here = false;
-    user_regs_struct regs = context.regs;
-    regs.rip = GPR_STUB_CODE;
-    regs.rdi = Mailbox::slot_address(thread.stub->slot()).value;
-    regs.orig_rax = ~0UL;
-    trace::set_registers(thread.host_tid, regs);
-    thread.stub->captured();
     link_.send(frame, gpr::Priority::urgent);
-    trace::resume(thread.host_tid);
+    thread.here = false;
+    thread.stub->capture(thread.host_tid, context.regs);
     pager_.on_thread_gone(thread.tid);
     // Signals that were on their way to it follow it.
     for (auto& [signal, infos] : thread.signals) {

@@ -13,6 +13,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/extended_state.h"
 #include "monitor/page_wire.h"
 #include "syscall/filter.h"
 
@@ -283,7 +284,12 @@ Task<void> Worker::arrive(Frame frame) {
     }
     ThreadContext context;
     std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
-    context.xstate.assign(frame->raw().begin(), frame->raw().end());
+    auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
+    if (!state) {
+        link_.close(state.error().message());
+        co_return;
+    }
+    context.xstate = std::move(*state);
     context.signal_mask = crossing.getSignalMask();
     if (uint64_t robust = crossing.getRobustList(); robust != 0) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);

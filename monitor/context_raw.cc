@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "monitor/extended_state.h"
+
 #ifndef PTRACE_GETSIGMASK
 #define PTRACE_GETSIGMASK 0x420a
 #define PTRACE_SETSIGMASK 0x420b
@@ -52,7 +54,8 @@ Result<ThreadContext> capture_context(pid_t tid) {
     if (ptrace(PTRACE_GETREGS, tid, nullptr, &context.regs) != 0) {
         return fail(errno, "cannot read a thread's registers");
     }
-    context.xstate.resize(16384);
+    // What the kernel gives may be less: nothing that the thread has not asked for.
+    context.xstate.resize(ExtendedStateLayout::of_this_processor().size);
     iovec io{context.xstate.data(), context.xstate.size()};
     if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &io) != 0) {
         return fail(errno, "cannot read a thread's extended state");
@@ -85,7 +88,12 @@ Result<void> apply_context(pid_t tid, const ThreadContext& context) {
 size_t write_sigreturn_frame(const ThreadContext& context, std::byte* frame, size_t room,
                              uint64_t frame_address) {
     constexpr size_t fp_at = (sizeof(KernelFrame) + 63) & ~size_t{63};
-    size_t need = fp_at + context.xstate.size() + sizeof(uint32_t);
+    // No more than is in use: the kernel refuses a frame that has room for what the thread may not
+    // use, such as AMX, and forgets the vectors.
+    constexpr uint64_t legacy_features = 3;
+    size_t xstate_size =
+        extended_state_end(ExtendedStateLayout::of_this_processor(), context.xstate);
+    size_t need = fp_at + xstate_size + sizeof(uint32_t);
     if (need > room) return 0;
 
     const user_regs_struct& r = context.regs;
@@ -103,16 +111,15 @@ size_t write_sigreturn_frame(const ThreadContext& context, std::byte* frame, siz
         f.uc.flags |= uc_fp_xstate;
         m.fpstate = frame_address + fp_at;
         std::byte* fp = frame + fp_at;
-        std::memcpy(fp, context.xstate.data(), context.xstate.size());
+        std::memcpy(fp, context.xstate.data(), xstate_size);
         SoftwareBytes sw{};
         sw.magic1 = fp_xstate_magic1;
-        sw.xstate_size = static_cast<uint32_t>(context.xstate.size());
+        sw.xstate_size = static_cast<uint32_t>(xstate_size);
         sw.extended_size = sw.xstate_size + sizeof fp_xstate_magic2;
-        // ptrace leaves the enabled features (XCR0) in the software bytes of what it reads.
-        std::memcpy(&sw.xfeatures, context.xstate.data() + software_bytes_at, 8);
+        sw.xfeatures = legacy_features | extended_state_in_use(context.xstate);
         std::memset(fp + software_bytes_at, 0, 48);
         std::memcpy(fp + software_bytes_at, &sw, sizeof sw);
-        std::memcpy(fp + context.xstate.size(), &fp_xstate_magic2, sizeof fp_xstate_magic2);
+        std::memcpy(fp + xstate_size, &fp_xstate_magic2, sizeof fp_xstate_magic2);
     }
     std::memcpy(frame, &f, sizeof f);
     return need;

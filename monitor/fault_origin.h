@@ -2,8 +2,11 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include <cstdint>
+
+#include "mm/address_space.h"
 
 namespace gpr {
 
@@ -25,6 +28,18 @@ FaultOrigin fault_origin(pid_t tid);
 // x86 instructions have at most 15 bytes; one that begins on the page before faults there.
 constexpr bool may_be_fetch(uint64_t instruction, uint64_t page, uint64_t page_bytes) {
     return instruction + 14 >= page && instruction < page + page_bytes;
+}
+
+// A stopped thread is not in a system call.
+inline bool in_program(const user_regs_struct& regs) {
+    return static_cast<long>(regs.orig_rax) < 0;
+}
+
+// It may be one that got the page and went on before it stopped.
+inline bool stands_at_fetch(const user_regs_struct& regs, AddressSpace& space, Address page) {
+    Mapping* code = space.find({regs.rip});
+    return in_program(regs) && code && code->trapped &&
+           may_be_fetch(regs.rip, page.value, page_size);
 }
 
 }  // namespace gpr

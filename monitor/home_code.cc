@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
 
@@ -22,6 +23,9 @@ namespace gpr {
 namespace {
 // A thread that faulted is asleep within microseconds, unless it lost its CPU on the way.
 constexpr std::chrono::microseconds falls_asleep_in{20};
+// One that is to stop does so within microseconds, unless it waits for its CPU or the kernel waits
+// for a page in its name.
+constexpr std::chrono::milliseconds stops_in{2};
 
 Result<Fd> copy_of(Fragment& fragment, Range range) {
     Fd fd(memfd_create("gpr-text", MFD_CLOEXEC));
@@ -86,13 +90,12 @@ Task<Result<void>> HomeSession::place_code(HomeProcess& process, Mapping& m, std
     co_return co_await trap_code(process, m, std::move(path), offset);
 }
 
-// Takes a thread that runs the program here into its stub. Nothing: it got a signal first, and
-// goes on; what it did faults or is called again.
-Task<std::optional<ThreadContext>> HomeSession::capture(HomeThread& thread) {
+// Stops a thread that runs the program here. Nothing: it got a signal first, and goes on; what it
+// did faults or is called again.
+Task<std::optional<ThreadContext>> HomeSession::stop(HomeThread& thread) {
     if (thread.awaited || thread.remote || thread.ending) co_return std::nullopt;
-    HomeProcess& process = *thread.process;
     trace::interrupt(thread.tid);
-    WaitStatus status = co_await next_stop(thread);
+    WaitStatus status = co_await next_stop(thread, true);
     if (status.ended()) co_return std::nullopt;
     if (status.kind != WaitStatus::Kind::trap_stop) {
         on_wait(thread.tid, status);
@@ -104,23 +107,30 @@ Task<std::optional<ThreadContext>> HomeSession::capture(HomeThread& thread) {
         trace::resume(thread.tid);
         co_return std::nullopt;
     }
+    co_return std::move(*context);
+}
+
+// The stopped thread, whose context this is, goes on in its stub. False: there is no room for it.
+bool HomeSession::divert(HomeThread& thread, const ThreadContext& context) {
+    HomeProcess& process = *thread.process;
     if (!thread.stub) {
         auto slot = process.fragment->mailbox().allocate();
         if (!slot) {
             abandon(slot.error().message());
-            co_return std::nullopt;
+            return false;
         }
         thread.stub = std::make_unique<StubThread>(loop_, process.fragment->mailbox(), *slot);
         process.fragment->add_stub_thread(*thread.stub);
     }
-    user_regs_struct regs = context->regs;
-    regs.rip = GPR_STUB_CODE;
-    regs.rdi = Mailbox::slot_address(thread.stub->slot()).value;
-    regs.orig_rax = ~0UL;
-    trace::set_registers(thread.tid, regs);
-    thread.stub->captured();
-    trace::resume(thread.tid);
-    co_return std::move(*context);
+    thread.stub->capture(thread.tid, context.regs);
+    return true;
+}
+
+// Takes a thread that runs the program here into its stub. Nothing: as for stop().
+Task<std::optional<ThreadContext>> HomeSession::capture(HomeThread& thread) {
+    auto context = co_await stop(thread);
+    if (context && !divert(thread, *context)) co_return std::nullopt;
+    co_return context;
 }
 
 Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
@@ -129,7 +139,11 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
         HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
         bool movable =
             thread && !thread->helper && !thread->remote && thread->process->fragment == fragment;
-        FaultOrigin origin = fault_origin(tid);
+        // Looking where it stands takes a while. It left from here before, so it most likely does
+        // now; leave() finds out.
+        bool again = movable && thread->left_at == at;
+        FaultOrigin origin =
+            again ? FaultOrigin{FaultOrigin::Kind::program, at.value} : fault_origin(tid);
         if (origin.kind == FaultOrigin::Kind::gone) co_return;
         if (movable && origin.kind == FaultOrigin::Kind::unknown) {
             OneShot<bool> later(loop_);
@@ -148,13 +162,36 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
             co_return;
         }
         if (thread->awaited) co_return;  // it is being stopped: it will fault again
-        auto context = co_await capture(*thread);
-        if (!context) co_return;
-        pager_.on_thread_gone(tid);
-        spdlog::trace("depart: tid {} at {:#x}", tid, context->regs.rip);
-        co_await cross(*thread->process, *thread, *context);
+        co_await leave(fragment, *thread, at);
         co_return;
     }
+}
+
+// For want of the page, which is code or, in chaos, anything.
+Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at) {
+    pid_t tid = thread.tid;
+    // If it is not as we thought, it needs the page to come to where it can stop.
+    auto stuck = loop_.after(
+        stops_in, [this, fragment, at, tid] { pager_.show(*fragment, at, static_cast<Tid>(tid)); });
+    auto context = co_await stop(thread);
+    loop_.cancel(stuck);
+    if (!context) co_return;
+    Mapping* missing = fragment->space.find(at);
+    bool code = missing && missing->trapped;
+    if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
+        thread.left_at = {};
+        pager_.show(*fragment, at, static_cast<Tid>(tid));
+        trace::resume(tid);
+        co_return;
+    }
+    if (code) thread.left_at = at;
+    spdlog::trace("depart: tid {} at {:#x}", tid, context->regs.rip);
+    // What the acceptor must know first, the thread has to find out in its stub.
+    bool stub_first = !thread.stub || thread.alt_stack_changed || thread.masked;
+    if (stub_first && !divert(thread, *context)) co_return;
+    co_await cross(*thread.process, thread, *context);
+    if (!stub_first) divert(thread, *context);
+    pager_.on_thread_gone(static_cast<Tid>(tid));
 }
 
 // It makes its call at the acceptor instead.
@@ -177,7 +214,12 @@ Task<void> HomeSession::arrive(Frame frame) {
     }
     ThreadContext context;
     std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
-    context.xstate.assign(frame->raw().begin(), frame->raw().end());
+    auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
+    if (!state) {
+        link_.close(state.error().message());
+        co_return;
+    }
+    context.xstate = std::move(*state);
     context.signal_mask = crossing.getSignalMask();
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     stats_.crossings++;

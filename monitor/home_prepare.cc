@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "monitor/extended_state.h"
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
 #include "syscall/park.h"
@@ -375,7 +376,8 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     size_t length = 0;
     if (!policy_.mixed()) syscall(SYS_get_robust_list, thread.tid, &robust, &length);
     crossing.setRobustList(robust);
-    frame.add_raw({context.xstate.data(), context.xstate.size()});
+    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
+    frame.add_raw(state);
     thread.remote = true;
     stats_.crossings++;
     link_.send(frame, Priority::urgent);

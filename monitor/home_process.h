@@ -29,6 +29,7 @@ struct HomeThread {
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed
     std::unordered_map<int, std::deque<siginfo_t>> postponed;
     uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
+    Address left_at{};                       // the page of code whose absence sent it away last
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
     std::vector<siginfo_t> interruptions;    // signals that came during it
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop

@@ -74,9 +74,10 @@ HomeProcess* HomeSession::find_process(pid_t pid) {
     return it == processes_.end() ? nullptr : it->second.get();
 }
 
-Task<WaitStatus> HomeSession::next_stop(HomeThread& thread) {
+Task<WaitStatus> HomeSession::next_stop(HomeThread& thread, bool soon) {
     OneShot<WaitStatus> stop(loop_);
     thread.awaited = &stop;
+    if (soon) waits_.look_for_stop(thread.tid);
     WaitStatus status = co_await stop;
     co_return status;
 }

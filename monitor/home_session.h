@@ -55,7 +55,8 @@ private:
     void on_link_closed(const Error& reason);
     void watch(HomeThread& thread);
     HomeThread& add_thread(HomeProcess& process, pid_t tid);
-    Task<WaitStatus> next_stop(HomeThread& thread);
+    // soon: it is about to stop.
+    Task<WaitStatus> next_stop(HomeThread& thread, bool soon = false);
     HomeThread* find_thread(pid_t pid, pid_t tid);
     HomeProcess* find_process(pid_t pid);
 
@@ -109,7 +110,10 @@ private:
                                   uint64_t file_offset);
     Task<Result<void>> trap_code(HomeProcess& process, Mapping& mapping, std::string path,
                                  uint64_t file_offset);
+    Task<std::optional<ThreadContext>> stop(HomeThread& thread);
+    bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
+    Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread);
     Task<void> arrive(Frame frame);

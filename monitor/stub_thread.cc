@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "monitor/ptrace.h"
+
 namespace gpr {
 
 void StubThread::on_park(const Notifier& notifier, uint64_t notification) {
@@ -22,8 +24,14 @@ void StubThread::on_death() {
     changed_.notify_all();
 }
 
-void StubThread::captured() {
+void StubThread::capture(pid_t host_tid, user_regs_struct regs) {
+    bases_ = {regs.fs_base, regs.gs_base};
+    regs.rip = GPR_STUB_CODE;
+    regs.rdi = Mailbox::slot_address(slot_).value;
+    regs.orig_rax = ~0UL;
+    trace::set_registers(host_tid, regs);
     if (state_ != State::dead) state_ = State::arriving;
+    trace::resume(host_tid);
 }
 
 void StubThread::send() {
@@ -106,8 +114,10 @@ Task<bool> StubThread::resume(const ThreadContext& context) {
     uint64_t address = Mailbox::slot_address(slot_).value + GPR_SLOT_FRAME;
     GPR_ASSERT(write_sigreturn_frame(context, room.data(), room.size(), address) != 0);
     volatile gpr_slot& s = mailbox_.slot(slot_);
-    s.fs_base = context.regs.fs_base;
-    s.gs_base = context.regs.gs_base;
+    std::pair<uint64_t, uint64_t> bases{context.regs.fs_base, context.regs.gs_base};
+    s.set_bases = std::exchange(bases_, {}) != bases;
+    s.fs_base = bases.first;
+    s.gs_base = bases.second;
     s.frame = address;
     bool alive = co_await give(GPR_OP_RESUME);
     co_return alive;

@@ -1,6 +1,8 @@
 // A kernel thread that is in the stub: parked, or doing one operation for us.
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/task.h"
@@ -46,8 +48,8 @@ public:
     Task<bool> take_fd(int fd, int number);
     // The thread leaves the stub and becomes the program. False: it died.
     Task<bool> resume(const ThreadContext& context);
-    // The thread was taken out of the program and pointed at the stub's entry.
-    void captured();
+    // Points the thread, which is in a ptrace stop with these registers, at the stub's entry.
+    void capture(pid_t host_tid, user_regs_struct regs);
 
     [[nodiscard]] bool in_stub() const { return state_ != State::in_program; }
     [[nodiscard]] bool working() const { return state_ == State::working; }
@@ -72,6 +74,7 @@ private:
     uint64_t notification_ = 0;
     uint32_t given_ = 0;
     bool resuming_ = false;
+    std::optional<std::pair<uint64_t, uint64_t>> bases_;  // fs and gs, while it is in the stub
     AsyncMutex mutex_;
     Signal changed_;
 };

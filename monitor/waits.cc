@@ -58,6 +58,16 @@ void Waits::poll() {
     }
 }
 
+void Waits::look_for_stop(pid_t tid) {
+    auto it = handlers_.find(tid);
+    if (it == handlers_.end()) return;
+    siginfo_t info{};
+    int rc = waitid(P_PID, static_cast<id_t>(tid), &info, WSTOPPED | WNOHANG | __WALL);
+    if (rc != 0 || info.si_pid != tid) return;
+    auto handler = it->second;
+    (*handler)(WaitStatus::decode(info.si_status << 8 | 0x7f));
+}
+
 void Waits::set_handler(pid_t tid, Handler handler) {
     handlers_[tid] = std::make_shared<Handler>(std::move(handler));
     auto it = early_.find(tid);

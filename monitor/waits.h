@@ -45,6 +45,11 @@ public:
     // Collects what has already happened, without waiting.
     void poll();
 
+    // Gives the handler a stop of this thread that has already happened: one that shares our CPU
+    // has often run, and stopped, before PTRACE_INTERRUPT returns. Saves a turn of the loop, to
+    // which deaths and other threads' stops are left.
+    void look_for_stop(pid_t tid);
+
 private:
     explicit Waits(Loop& loop) : loop_(loop) {}
 

@@ -42,7 +42,7 @@
 
 enum gpr_op {
     GPR_OP_CALLS = 1,  /* run calls[0..count), park again */
-    GPR_OP_RESUME = 2, /* become the program: fs, gs, then rt_sigreturn on the frame */
+    GPR_OP_RESUME = 2, /* become the program: fs and gs, then rt_sigreturn on the frame */
 };
 
 struct gpr_call {
@@ -61,6 +61,7 @@ struct gpr_slot {
     uint32_t count;
     uint32_t done;          /* calls finished since the op was given */
     uint32_t stop_on_error; /* leave the rest of a batch when one fails */
+    uint64_t set_bases;     /* of GPR_OP_RESUME: these are not what the thread has already */
     uint64_t fs_base;
     uint64_t gs_base;
     uint64_t frame; /* address of the rt_sigframe */

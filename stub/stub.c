@@ -36,8 +36,10 @@ __attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
         if (slot->op == GPR_OP_CALLS) {
             run_calls(slot);
         } else if (slot->op == GPR_OP_RESUME) {
-            call2(NR_ARCH_PRCTL, ARCH_SET_FS, slot->fs_base);
-            call2(NR_ARCH_PRCTL, ARCH_SET_GS, slot->gs_base);
+            if (slot->set_bases) {
+                call2(NR_ARCH_PRCTL, ARCH_SET_FS, slot->fs_base);
+                call2(NR_ARCH_PRCTL, ARCH_SET_GS, slot->gs_base);
+            }
             gpr_sigreturn(slot->frame);
         }
     }
