@@ -19,14 +19,17 @@ constexpr uint64_t robust_head_size = 24;  // struct robust_list_head
 constexpr std::chrono::milliseconds hold_patience{200};
 }  // namespace
 
-// The parent is still inside its clone.
+// The parent is still inside its clone, which was looked at when it began: its arguments may have
+// left for the acceptor by now.
 void HomeSession::note_clear_tid(HomeThread& parent, HomeThread& child) {
-    auto regs = trace::registers(parent.tid);
-    if (!regs || parent.remote) return;  // born as a shadow: the acceptor's kernel does it
+    if (parent.remote) return;  // born as a shadow: the acceptor's kernel does it
+    child.clear_tid = std::exchange(parent.clears_childs_tid, 0);
+    if (parent.process->fragment) return;
+    auto regs = trace::registers(parent.tid);  // in a native child, whose memory is all here
+    if (!regs) return;
     uint64_t flags = regs->rdi, address = regs->r10;
     if (regs->orig_rax == SYS_clone3) {
         clone_args args{};
-        // A native child has no fragment yet; its threads end after it has got one.
         auto memory = RemoteMemory::open(parent.process->pid);
         if (!memory || !memory->read_exact({regs->rdi}, &args, CLONE_ARGS_SIZE_VER0)) return;
         flags = args.flags;

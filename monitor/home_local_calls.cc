@@ -1,5 +1,6 @@
 // System calls of program code that runs at home, as far as the acceptor must know of them.
 
+#include <linux/sched.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -53,7 +54,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
         case SYS_clone:
         case SYS_fork:
-        case SYS_clone3: spawn(fork_call(process, n)); return;
+        case SYS_clone3: spawn(fork_call(process, thread, n)); return;
         case SYS_futex:
         case SYS_futex_wake:
         case SYS_futex_requeue: tell_futex_wake(process, n); break;
@@ -263,15 +264,19 @@ Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, No
 }
 
 // The kernel copies what is here, and the copy is not watched: what is missing would be zeros.
-Task<void> HomeSession::fork_call(HomeProcess& process, Notification n) {
+Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t flags = n.args[0];
+    thread.clears_childs_tid = n.args[3];
     if (n.number == SYS_clone3) {
+        clone_args args{};
         Address at{n.args[0]};
-        auto bytes = std::as_writable_bytes(std::span(&flags, 1));
+        auto bytes = std::as_writable_bytes(std::span(&args, 1)).first(CLONE_ARGS_SIZE_VER0);
         bool readable = co_await pager_.read(*fragment, at, bytes);
-        if (!readable) flags = CLONE_VM;  // the kernel will refuse it
+        flags = readable ? args.flags : CLONE_VM;  // the kernel will refuse it
+        thread.clears_childs_tid = args.child_tid;
     }
+    if (!(flags & CLONE_CHILD_CLEARTID)) thread.clears_childs_tid = 0;
     if (n.number == SYS_fork || !(flags & CLONE_VM)) {
         co_await pager_.collect(*fragment, Access::read);
         pager_.show_code(*fragment);
