@@ -62,6 +62,7 @@ struct RemoteProcess {
     bool frozen = false;             // for a fork: no thread may run
     std::vector<pid_t> stopped;      // host tids that stand still because of it
     std::unique_ptr<AsyncMutex> forking;
+    std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
     CpuTime cpu;
     bool mixed = false;  // program code runs at home as well
 };

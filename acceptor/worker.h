@@ -55,7 +55,8 @@ private:
                                             uint64_t child_tid);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // A fork is a snapshot: no other thread may write while the pages go home.
-    Task<void> freeze(RemoteProcess& process, RemoteThread& but);
+    Task<void> freeze(RemoteProcess& process, RemoteThread* but);
+    Task<void> freeze_for_home(Frame frame);
     void thaw(RemoteProcess& process);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
@@ -87,6 +88,7 @@ private:
     void send_home(RemoteThread& thread, const ThreadContext& context);
     Task<void> set_action(Frame frame);
     Task<void> end_shadow(Frame frame);
+    Task<void> clear_tid_of_main(RemoteThread& thread);
     Task<void> on_futex_wake(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
     void bounce(pid_t pid, pid_t tid, const siginfo_t& info);

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/memory_lock.h"
 
 namespace gpr {
 
@@ -98,36 +99,24 @@ Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range ra
     process.notifier->reply_raw(n.id, result);
 }
 
-// Pages that the kernel holds locked could not be taken to where they are needed, so mlock is kept
-// in our list only: what it promises about swapping does not reach a page on its way.
 void Worker::lock_call(RemoteProcess& process, const Notification& n) {
     calls_native_++;
     AddressSpace& space = process.fragment->space;
-    bool lock = n.number == SYS_mlock || n.number == SYS_mlock2 || n.number == SYS_mlockall;
-    bool all = n.number == SYS_mlockall || n.number == SYS_munlockall;
-    Range range{Address{n.args[0]}.page(), Address{n.args[0] + n.args[1]}.page_end()};
-    int error = 0;
-    if (all) {
-        if (lock && (n.args[0] == 0 || n.args[0] > 7)) error = EINVAL;
-        range = {{0}, {~0ULL & page_mask}};
-    } else if (range.end < range.begin || (n.number == SYS_mlock2 && n.args[2] > 1)) {
-        error = EINVAL;
-    } else {
-        for (Address at = range.begin; at < range.end && error == 0;) {
-            Mapping* m = space.find(at);
-            if (m) {
-                at = m->range.end;
-            } else {
-                error = ENOMEM;
-            }
-        }
+    MemoryLock lock = memory_lock_of(n.number, n.args, space);
+    if (lock.error != 0) {
+        process.notifier->reply_error(n.id, lock.error);
+        return;
     }
-    if (error == 0) space.for_each(range, [lock](Mapping& m) { m.locked = lock; });
-    if (error != 0) {
-        process.notifier->reply_error(n.id, error);
-    } else {
-        process.notifier->reply(n.id, 0);
-    }
+    mark_locked(space, lock.range, lock.locked);
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto mark = change.initLock();
+    mark.setBegin(lock.range.begin.value);
+    mark.setEnd(lock.range.end.value);
+    mark.setLocked(lock.locked);
+    link_.send(frame, gpr::Priority::urgent);
+    process.notifier->reply(n.id, 0);
 }
 
 }  // namespace gpr

@@ -50,6 +50,11 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_clone3:
         case SYS_fork:
         case SYS_vfork: co_await clone_call(process, thread, n); co_return;
+        case SYS_set_tid_address:
+            thread.clear_tid = n.args[0];
+            calls_native_++;
+            process.notifier->let_it_run(n.id);
+            co_return;
         case SYS_exit: co_await exit_call(process, thread, n); co_return;
         case SYS_exit_group: co_await ask_home(process, thread, n, false); co_return;
         case SYS_futex:

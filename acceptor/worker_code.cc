@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstring>
 
 #include "acceptor/worker.h"
@@ -161,7 +162,9 @@ Task<void> Worker::end_shadow(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
     auto end = frame->session().getShadowEnd();
     RemoteThread* thread = find_thread(end.getPid(), end.getTid());
-    if (!thread || thread->here || end.getTid() == end.getPid() || thread->process->ending) {
+    if (!thread || thread->here || thread->process->ending) co_return;
+    if (end.getTid() == end.getPid()) {
+        co_await clear_tid_of_main(*thread);
         co_return;
     }
     std::shared_ptr<Fragment> fragment = thread->process->fragment;
@@ -172,6 +175,19 @@ Task<void> Worker::end_shadow(Frame frame) {
     }
     if (find_thread(end.getPid(), end.getTid()) != thread) co_return;
     co_await stub->call(SYS_exit, 0);
+}
+
+// The main thread's shadow stays as long as the process.
+Task<void> Worker::clear_tid_of_main(RemoteThread& thread) {
+    uint64_t word = std::exchange(thread.clear_tid, 0);
+    if (word == 0) co_return;
+    RemoteProcess& process = *thread.process;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    const int nobody = 0;
+    co_await pager_.write(*fragment, {word}, std::as_bytes(std::span(&nobody, 1)));
+    FutexWakeCall wake{word, INT_MAX, 0xffffffff, true};
+    co_await wake_futex(*fragment, wake);
+    if (find_process(fragment->pid())) send_futex_wake(process, wake);
 }
 
 void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) {

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
 
 namespace gpr {
@@ -223,6 +224,9 @@ Task<void> Worker::apply_mapping(Frame frame) {
         co_await fragment->executor().call(SYS_madvise, range.begin.value, range.size(),
                                            MADV_DONTNEED);
         fragment->wake(range);
+    } else if (change.isLock()) {
+        auto lock = change.getLock();
+        mark_locked(fragment->space, {{lock.getBegin()}, {lock.getEnd()}}, lock.getLocked());
     } else if (change.isMove()) {
         co_await apply_move(*fragment, change.getMove());
     }

@@ -294,6 +294,11 @@ Task<void> Worker::arrive(Frame frame) {
     if (uint64_t robust = crossing.getRobustList(); robust != 0) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
+    while (process->frozen) {
+        co_await stopped_.wait();
+        process = find_process(crossing.getPid());
+        if (!process || find_thread(crossing.getPid(), crossing.getTid()) != thread) co_return;
+    }
     thread->here = true;
     thread->masked = false;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
@@ -353,7 +358,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (copies) {
         if (!process.forking) process.forking = std::make_unique<AsyncMutex>(loop_);
         forking = co_await process.forking->lock();
-        co_await freeze(process, thread);
+        co_await freeze(process, &thread);
     }
     Notification call = n;
     call.number = SYS_clone;
@@ -361,6 +366,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     std::memcpy(call.args, args, sizeof args);
     int64_t result = co_await ask_home(process, thread, call, true, &*context);
     if (copies) thaw(process);
+    while (process.frozen && !copies) co_await stopped_.wait();
     thread.held = false;
     if (result == thread_gone) co_return;
     auto signals = std::exchange(thread.answer_signals, {});
@@ -393,14 +399,14 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     trace::resume(thread.host_tid);
 }
 
-Task<void> Worker::freeze(RemoteProcess& process, RemoteThread& but) {
+Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
     process.frozen = true;
     process.stopped.clear();
     for (auto& [tid, thread] : process.threads) {
-        if (thread.get() != &but && !thread->held) trace::interrupt(thread->host_tid);
+        if (thread.get() != but && !thread->held) trace::interrupt(thread->host_tid);
     }
     auto stands = [&](const RemoteThread& t) {
-        return &t == &but || t.held || t.answer || t.stub->in_stub() ||
+        return &t == but || t.held || t.answer || t.stub->in_stub() ||
                std::find(process.stopped.begin(), process.stopped.end(), t.host_tid) !=
                    process.stopped.end();
     };
@@ -412,8 +418,33 @@ Task<void> Worker::freeze(RemoteProcess& process, RemoteThread& but) {
     }
 }
 
+// A thread at home forks. Those that arrive meanwhile wait in their stubs.
+Task<void> Worker::freeze_for_home(Frame frame) {
+    pid_t pid = frame->session().getFreeze().getPid();
+    RemoteProcess* process = find_process(pid);
+    if (!process) co_return;
+    if (!frame->session().getFreeze().getOn()) {
+        if (process->home_forks) thaw(*process);
+        process->home_forks.reset();
+        stopped_.notify_all();
+        co_return;
+    }
+    if (!process->forking) process->forking = std::make_unique<AsyncMutex>(loop_);
+    auto guard = std::make_unique<AsyncMutex::Guard>(co_await process->forking->lock());
+    process = find_process(pid);
+    if (!process) co_return;
+    process->home_forks = std::move(guard);
+    co_await freeze(*process, nullptr);
+    FrameBuilder answer;
+    auto frozen = answer.session().initFreeze();
+    frozen.setPid(pid);
+    frozen.setOn(true);
+    link_.send(answer, gpr::Priority::urgent);
+}
+
 void Worker::thaw(RemoteProcess& process) {
     process.frozen = false;
+    stopped_.notify_all();
     auto stopped = std::exchange(process.stopped, {});
     if (process.halted) {
         process.halted_tids.insert(process.halted_tids.end(), stopped.begin(), stopped.end());

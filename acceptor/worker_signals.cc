@@ -8,6 +8,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/interrupted_call.h"
 
 namespace gpr {
 
@@ -64,6 +65,7 @@ Task<void> Worker::signal_from_home(Frame frame) {
 
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     if (process.mixed && postpone_signal(thread, signal)) return;
+    restart_what_is_never_interrupted(thread.host_tid);
     auto& waiting = thread.signals[signal];
     if (waiting.empty() && grows_for(process, thread, signal)) return;
     if (thread.borrowed && !waiting.empty()) {

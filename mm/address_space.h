@@ -32,7 +32,7 @@ struct Mapping {
     int prot = 0;
     bool shared = false;    // MAP_SHARED in the program's eyes
     bool may_write = true;  // a shared one: the program may make it writable
-    bool locked = false;    // by mlock, at an acceptor
+    bool locked = false;    // by mlock
     bool grows_down = false;
     bool file = false;  // pages start as file content, at home
     ObjectId object = 0;

@@ -22,7 +22,7 @@ FaultOrigin fault_origin(pid_t tid) {
     if (std::sscanf(text, "%ld 0x%lx 0x%lx", &number, &sp, &pc) < 1) {
         return {FaultOrigin::Kind::unknown, 0};
     }
-    if (number != -1) return {FaultOrigin::Kind::kernel, 0};
+    if (number != -1) return {FaultOrigin::Kind::kernel, 0, number};
     return {FaultOrigin::Kind::program, pc};
 }
 

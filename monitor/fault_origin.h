@@ -19,6 +19,7 @@ struct FaultOrigin {
     };
     Kind kind = Kind::gone;
     uint64_t instruction = 0;
+    long call = -1;  // kernel: the system call
 };
 
 // From /proc/TID/syscall, without stopping the thread. tid: in the supervisor's namespace.

@@ -5,9 +5,14 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
 
 namespace gpr {
+
+namespace {
+constexpr std::chrono::milliseconds fork_patience{20};
+}  // namespace
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
 // others have at the acceptor, or to have threads, which cannot be moved all at once.
@@ -34,6 +39,49 @@ void HomeSession::split_children_now() {
     for (const auto& [pid, process] : processes_) {
         if (process->is_root) continue;
         loop_.after(std::chrono::milliseconds(0), [this, pid = pid] { spawn(split_child(pid)); });
+    }
+}
+
+// A fork is a snapshot: no thread at the acceptor may take pages away while the kernel copies.
+Task<void> HomeSession::freeze(HomeProcess& process, HomeThread& thread) {
+    if (!process.started_remotely || thread.forking) co_return;
+    thread.forking = true;
+    if (process.forks++ == 0) {
+        FrameBuilder frame;
+        auto freeze = frame.session().initFreeze();
+        freeze.setPid(process.pid);
+        freeze.setOn(true);
+        link_.send(frame, Priority::urgent);
+    }
+    pid_t pid = process.pid, tid = thread.tid;
+    for (;;) {
+        HomeThread* still = find_thread(pid, tid);
+        if (!still || !link_open_ || still->process->frozen) break;
+        co_await remote_changed_.wait();
+    }
+    loop_.after(fork_patience, [this, tid] { thaw_after_failure(tid); });
+}
+
+void HomeSession::thaw(HomeThread& thread) {
+    if (!std::exchange(thread.forking, false)) return;
+    HomeProcess& process = *thread.process;
+    if (--process.forks > 0) return;
+    process.frozen = false;
+    if (!process.started_remotely || !link_open_) return;
+    FrameBuilder frame;
+    frame.session().initFreeze().setPid(process.pid);
+    link_.send(frame, Priority::urgent);
+}
+
+// A fork that succeeds has an event. One that fails has none: the thread is somewhere else then.
+void HomeSession::thaw_after_failure(pid_t tid) {
+    auto it = threads_.find(tid);
+    if (it == threads_.end() || !it->second->forking) return;
+    long call = fault_origin(tid).call;
+    if (call == SYS_fork || call == SYS_clone || call == SYS_clone3) {
+        loop_.after(fork_patience, [this, tid] { thaw_after_failure(tid); });
+    } else {
+        thaw(*it->second);
     }
 }
 

@@ -53,7 +53,10 @@ Task<void> HomeSession::before_exit(HomeThread& thread) {
     syscall(SYS_get_robust_list, thread.tid, &head, &length);
     if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
     if (head != 0) words.push_back({{head}, {head + robust_head_size}});
-    if (words.empty()) co_return;
+    if (words.empty()) {
+        if (thread.tid == process.pid) tell_exit(thread);
+        co_return;
+    }
     struct Last {
         explicit Last(Scheduler& scheduler) : done(scheduler) {}
         OneShot<bool> done;
@@ -73,11 +76,14 @@ Task<void> HomeSession::before_exit(HomeThread& thread) {
     loop_.cancel(timer);
     if (last->too_late) co_return;
     thread.exit_hold = last->hold;
+    // Whoever waits for the word looks at it again, and waits for the page until it is let go.
+    if (thread.tid == process.pid) tell_exit(thread);
     // The end of a main thread is reported when all others have ended: too late to let go then.
     loop_.after(hold_patience, [this, hold = last->hold] { pager_.release(hold); });
 }
 
 void HomeSession::tell_exit(HomeThread& thread) {
+    if (std::exchange(thread.exit_told, true)) return;
     HomeProcess& process = *thread.process;
     if (process.state != HomeProcess::State::split || !process.started_remotely || !link_open_) {
         return;

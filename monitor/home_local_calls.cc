@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/memory_lock.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -45,12 +46,20 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_mprotect:
         case SYS_pkey_mprotect:
         case SYS_mremap:
+        case SYS_shmat:
+        case SYS_shmdt:
         case SYS_brk: spawn(memory_call(process, thread, n)); return;
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_munlock:
+        case SYS_mlockall:
+        case SYS_munlockall: lock_call(process, n); return;
         case SYS_madvise:
             if (!drops_content(n.args[2])) break;
             spawn(memory_call(process, thread, n));
             return;
         case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
+        case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
         case SYS_clone:
         case SYS_fork:
@@ -58,9 +67,75 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_futex:
         case SYS_futex_wake:
         case SYS_futex_requeue: tell_futex_wake(process, n); break;
-        default: break;
+        default: {
+            SyscallArguments args;
+            std::copy(n.args, n.args + 6, args.begin());
+            SharedUse use = shared_use(process, n.number, args);
+            if (use.files.empty()) break;
+            spawn(use_call(process, thread, n, std::move(use)));
+            return;
+        }
     }
     notifier_->let_it_run(n.id);
+}
+
+// A call on a file that is mapped: what was written at the acceptor is in the file first, and what
+// the call changes is not hidden by copies there.
+Task<void> HomeSession::use_call(HomeProcess& process, HomeThread& thread, Notification n,
+                                 SharedUse use) {
+    co_await before_use(use);
+    bool waits = n.number == SYS_fcntl || n.number == SYS_flock || n.number == SYS_ioctl;
+    if (!use.modifies || waits) {
+        notifier_->let_it_run(n.id);
+        co_return;
+    }
+    if (!notifier_->still_valid(n.id)) co_return;
+    auto context = co_await capture(thread);
+    if (!context) co_return;
+    std::vector<Call> calls{Call{n.number, {}, 0}};
+    std::memcpy(calls[0].args, n.args, sizeof n.args);
+    co_await thread.stub->run(calls);
+    if (thread.stub->dead()) co_return;
+    co_await after_use(use);
+    context->regs.rax = static_cast<uint64_t>(calls[0].result);
+    context->regs.orig_rax = ~0UL;
+    thread.masked = false;
+    co_await thread.stub->resume(*context);
+}
+
+void HomeSession::lock_call(HomeProcess& process, const Notification& n) {
+    AddressSpace& space = process.fragment->space;
+    MemoryLock lock = memory_lock_of(n.number, n.args, space);
+    if (lock.error != 0) {
+        notifier_->reply_error(n.id, lock.error);
+        return;
+    }
+    mark_locked(space, lock.range, lock.locked);
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto mark = change.initLock();
+    mark.setBegin(lock.range.begin.value);
+    mark.setEnd(lock.range.end.value);
+    mark.setLocked(lock.locked);
+    link_.send(frame, Priority::urgent);
+    notifier_->reply(n.id, 0);
+}
+
+// Shared memory that the call takes out of sight here, or lets nobody write any more.
+Range HomeSession::hidden_by(HomeProcess& process, const Notification& n) const {
+    switch (n.number) {
+        case SYS_mmap: return n.args[3] & MAP_FIXED ? pages_of(n.args[0], n.args[1]) : Range{};
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_mremap: return pages_of(n.args[0], n.args[1]);
+        case SYS_shmdt: {
+            Mapping* m = process.fragment->space.find({n.args[0]});
+            return m && m->shared && m->range.begin.value == n.args[0] ? m->range : Range{};
+        }
+        default: return {};
+    }
 }
 
 // The thread makes the call in its stub, where no other thread's change comes between the call
@@ -75,6 +150,8 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
         auto link = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(n.args[4]));
         path = std::filesystem::read_symlink(link, ignored).string();
     }
+    Range hidden = hidden_by(process, n);
+    co_await save_shared(fragment->space, hidden);
     auto context = co_await capture(thread);
     if (!context) co_return;
     std::vector<Call> calls{Call{n.number, {}, 0}};
@@ -102,6 +179,11 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
         case SYS_pkey_mprotect: co_await note_protect(process, n); break;
         case SYS_mremap: note_move(process, n, static_cast<uint64_t>(result)); break;
         case SYS_brk: note_break(process, static_cast<uint64_t>(result)); break;
+        case SYS_shmat: note_attached(process, {static_cast<uint64_t>(result)}); break;
+        case SYS_shmdt:
+            note_unmapped(process, hidden_by(process, n));
+            drop_unseen();
+            break;
         default: break;
     }
 }
@@ -278,6 +360,7 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
     }
     if (!(flags & CLONE_CHILD_CLEARTID)) thread.clears_childs_tid = 0;
     if (n.number == SYS_fork || !(flags & CLONE_VM)) {
+        co_await freeze(process, thread);
         co_await pager_.collect(*fragment, Access::read);
         pager_.show_code(*fragment);
     }

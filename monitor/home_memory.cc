@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "monitor/home_session.h"
+#include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -226,6 +227,11 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
                                        MADV_DONTNEED);
                 fragment->wake(m.range);
             }
+            co_return;
+        }
+        case wire::MappingChange::LOCK: {
+            auto lock = change.getLock();
+            mark_locked(space, {{lock.getBegin()}, {lock.getEnd()}}, lock.getLocked());
             co_return;
         }
         case wire::MappingChange::MOVE: {

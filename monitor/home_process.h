@@ -23,6 +23,8 @@ struct HomeThread {
     bool helper = false;               // puncher or executor
     bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
     bool ending = false;               // past its last instruction
+    bool exit_told = false;            // the acceptor knows that it has ended
+    bool forking = false;              // at home, counted in its process's forks
     bool in_call = false;              // the shadow runs a forwarded call
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
@@ -55,7 +57,9 @@ struct HomeProcess {
     uint64_t break_end = 0;
     uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n
     bool started_remotely = false;
-    bool executing = false;   // an exec is under way: threads that end are its doing
+    int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
+    bool frozen = false;     // none does now
+    bool executing = false;  // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end
     bool finished = false;    // its last moment has passed, see HomeSession::finish
     bool doomed = false;      // it is being made to end with status 125

@@ -128,6 +128,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
     if (!message) return;
     auto tid = static_cast<pid_t>(*message);
     HomeProcess& parents = *parent.process;
+    thaw(parent);
     auto birth = births_.find(parent.tid);
     bool planned = birth != births_.end();  // a fork that a remote thread asked for
     bool in_same_process =
@@ -313,6 +314,12 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             return;
         }
         case wire::SessionMessage::CROSSING: spawn(arrive(frame)); return;
+        case wire::SessionMessage::FREEZE:
+            if (HomeProcess* process = find_process(session.getFreeze().getPid())) {
+                process->frozen = process->forks > 0;
+                remote_changed_.notify_all();
+            }
+            return;
         case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
         case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;

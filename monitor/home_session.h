@@ -42,6 +42,11 @@ public:
 
 private:
     using Frame = std::shared_ptr<ReceivedFrame>;
+    // What a call may do to shared memory behind its mappings' back.
+    struct SharedUse {
+        std::vector<ObjectId> files;
+        bool modifies = false;
+    };
 
     // --- events (home_session.cc) ---
     void on_wait(pid_t tid, WaitStatus status);
@@ -74,6 +79,9 @@ private:
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
     [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
     void split_children_now();
+    Task<void> freeze(HomeProcess& process, HomeThread& thread);
+    void thaw(HomeThread& thread);
+    void thaw_after_failure(pid_t tid);
     Task<void> start_newborn(HomeThread& thread, std::optional<ThreadContext> context, bool split);
     Task<void> split_child(pid_t pid);
     Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
@@ -121,6 +129,9 @@ private:
     bool postpone_signal(HomeThread& thread, int signal);
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> use_call(HomeProcess& process, HomeThread& thread, Notification n, SharedUse use);
+    void lock_call(HomeProcess& process, const Notification& n);
+    Range hidden_by(HomeProcess& process, const Notification& n) const;
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, std::string path);
     Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, std::string path);
     void note_unmapped(HomeProcess& process, Range range);
@@ -158,15 +169,11 @@ private:
         Fd path;                                       // O_PATH; none for memory without a name
         bool written = false;                          // some mapping may write
     };
-    // What a call may do to shared memory behind its mappings' back.
-    struct SharedUse {
-        std::vector<ObjectId> files;
-        bool modifies = false;
-    };
     void join_shared(HomeProcess& process, Mapping& mapping, const MapsEntry& entry, int fd);
     void map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd);
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    void note_attached(HomeProcess& process, Address at);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
     [[nodiscard]] SharedUse use_of_everything() const;
     Task<void> before_use(const SharedUse& use);

@@ -254,13 +254,16 @@ Task<void> HomeSession::attach_for(HomeProcess& process, HomeThread& thread, Fra
     int64_t result = co_await thread.stub->call(SYS_shmat, args[0], args[1], args[2]);
     if (result >= 0 || result < -4095) {
         auto guard = co_await metadata_.lock();
-        Address at{static_cast<uint64_t>(result)};
-        auto maps = read_maps(process.pid);
-        for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
-            if (e.range.begin == at) map_shared(process, at, e.range.size(), e.prot, -1);
-        }
+        note_attached(process, {static_cast<uint64_t>(result)});
     }
     reply(thread, result);
+}
+
+void HomeSession::note_attached(HomeProcess& process, Address at) {
+    auto maps = read_maps(process.pid);
+    for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+        if (e.range.begin == at) map_shared(process, at, e.range.size(), e.prot, -1);
+    }
 }
 
 Task<void> HomeSession::detach_for(HomeProcess& process, HomeThread& thread, Frame frame) {

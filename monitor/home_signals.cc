@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "monitor/home_session.h"
+#include "monitor/interrupted_call.h"
 
 namespace gpr {
 
@@ -14,6 +15,7 @@ constexpr bool in_set(uint64_t set, int signal) { return set >> (signal - 1) & 1
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
     if (postpone_signal(thread, signal)) return;
+    if (!thread.remote) restart_what_is_never_interrupted(thread.tid);
     HomeProcess& process = *thread.process;
     // Without a handler the kernel here does the right thing to the whole process: it ignores,
     // stops or ends it, and the parent sees the right status.

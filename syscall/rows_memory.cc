@@ -13,7 +13,7 @@ constexpr Row table[] = {
     {11, "munmap", coherent, full, maps, {num, num}},
     {12, "brk", coherent, full, maps, {num}},
     {25, "mremap", coherent, full, maps, {num, num, num, num, num}},
-    {26, "msync", coherent, full, blocks, {num, num, num}},
+    {26, "msync", coherent, full, blocks | notify, {num, num, num}},
     {27, "mincore", home, partial, plain, {num, num, raw},
      "answers for pages that are resident at home"},
     {28, "madvise", coherent, full, maps, {num, num, num}},

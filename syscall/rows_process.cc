@@ -66,7 +66,7 @@ constexpr Row table[] = {
     // The sizes count bytes; the kernel rounds and may use less.
     {203, "sched_setaffinity", native, full, plain, {num, num, raw}},
     {204, "sched_getaffinity", native, full, plain, {num, num, raw}},
-    {218, "set_tid_address", native, full, plain, {num}},
+    {218, "set_tid_address", special, full, notify, {num}},
     {231, "exit_group", special, full, Trait::never_returns, {num}},
     // What is not filled in comes back unchanged (rusage without a child that changed state).
     {247, "waitid", home, full, blocks,

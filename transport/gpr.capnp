@@ -53,7 +53,13 @@ struct SessionMessage {
     futexWake @12 :FutexWake;
     shadowEnd @13 :ThreadId;            # home: this thread is gone
     action @14 :ActionChange;           # home: the disposition of a signal changed
+    freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
   }
+}
+
+struct Freeze {
+  pid @0 :Int32;
+  on @1 :Bool;  # no: they may go on
 }
 
 struct ProcessEnd {
@@ -158,6 +164,7 @@ struct MappingChange {
     move @5 :Move;
     resize @6 :Resize;        # shared memory was truncated or extended
     forget @7 :UInt32;        # no process maps this shared memory any more
+    lock @8 :Lock;            # mlock, munlock
   }
 }
 
@@ -169,6 +176,12 @@ struct Resize {
 struct AddressRange {
   begin @0 :UInt64;
   end @1 :UInt64;
+}
+
+struct Lock {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+  locked @2 :Bool;
 }
 
 struct Protect {
