@@ -21,7 +21,7 @@ namespace gpr {
 
 namespace {
 constexpr std::chrono::microseconds falls_asleep_in{20};
-constexpr std::chrono::milliseconds stops_in{2};  // see home_code.cc
+constexpr std::chrono::milliseconds stops_in{10};  // see home_code.cc
 }  // namespace
 
 Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {

@@ -25,7 +25,7 @@ namespace {
 constexpr std::chrono::microseconds falls_asleep_in{20};
 // One that is to stop does so within microseconds, unless it waits for its CPU or the kernel waits
 // for a page in its name.
-constexpr std::chrono::milliseconds stops_in{2};
+constexpr std::chrono::milliseconds stops_in{10};
 
 Result<Fd> copy_of(Fragment& fragment, Range range) {
     Fd fd(memfd_create("gpr-text", MFD_CLOEXEC));
