@@ -64,7 +64,8 @@ struct RemoteProcess {
     std::unique_ptr<AsyncMutex> forking;
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
     CpuTime cpu;
-    bool mixed = false;  // program code runs at home as well
+    bool has_timers = false;  // on CPU-time clocks, made here
+    bool mixed = false;       // program code runs at home as well
 };
 
 }  // namespace gpr

@@ -94,6 +94,12 @@ private:
     void bounce(pid_t pid, pid_t tid, const siginfo_t& info);
     bool postpone_signal(RemoteThread& thread, int signal);
 
+    // --- timers of CPU time (worker_timers.cc) ---
+    Task<void> timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<int64_t> create_timer(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<int64_t> use_timer(RemoteProcess& process, Notification n);
+    static void name_timer(RemoteProcess& process, RemoteThread& thread);
+
     // --- memory (worker_memory.cc) ---
     Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> unmap_call(RemoteProcess& process, Notification n);

@@ -104,6 +104,11 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 process.notifier->let_it_run(n.id);
             }
             co_return;
+        case SYS_timer_create:
+        case SYS_timer_settime:
+        case SYS_timer_gettime:
+        case SYS_timer_getoverrun:
+        case SYS_timer_delete: co_await timer_call(process, thread, n); co_return;
         case SYS_restart_syscall:
             // The kernel that interrupted the call knows how to go on with it.
             if (std::exchange(thread.restarts_at_home, false)) {

@@ -85,6 +85,7 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
         return;
     }
     if (has_handler(process.host_pid, signal)) {
+        name_timer(process, thread);
         trace::resume(thread.host_tid, signal);
         return;
     }

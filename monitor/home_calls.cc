@@ -84,6 +84,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     std::copy(calls[0].args, calls[0].args + 6, given.begin());
     SharedUse use = shared_use(process, request.getNumber(), given);
     co_await before_use(use);
+    if (memory_files_) co_await bring_for_memory_file(process, request.getNumber(), given);
     auto guard = co_await stub.lock();
     auto bounce = fragment->mailbox().bounce(stub.slot());
     if (marshalled) {
@@ -100,7 +101,10 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     thread.in_call = false;
     if (stub.dead() || !wants_reply) co_return;
     std::vector<std::byte> out;
-    if (marshalled) out = collect(call, calls[0].result, bounce);
+    if (marshalled) {
+        note_opened(process, request.getNumber(), call.in_bytes, calls[0].result);
+        out = collect(call, calls[0].result, bounce);
+    }
     co_await after_use(use);
     reply(thread, calls[0].result, out);
 }

@@ -91,6 +91,10 @@ private:
     Task<void> serve_call(Frame frame);
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
+    // /proc/PID/mem (home_memory_files.cc)
+    void note_opened(HomeProcess& process, uint32_t number, std::span<const std::byte> arguments,
+                     int64_t result);
+    Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
 
     // --- processes and threads (home_spawn.cc) ---
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
@@ -225,6 +229,7 @@ private:
     ObjectId next_object_ = 1;
     uint64_t started_at_ns_ = 0;
     bool link_open_ = true;
+    bool memory_files_ = false;  // somebody opened a /proc/PID/mem
 };
 
 }  // namespace gpr

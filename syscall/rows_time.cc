@@ -5,7 +5,8 @@ using namespace rows;
 namespace {
 
 constexpr const char* wakes = "wakes and PI operations are reported once threads live on two nodes";
-constexpr const char* cpu_timers = "a timer on a CPU-time clock counts home's share only";
+constexpr const char* cpu_timers =
+    "a timer on a CPU-time clock counts the CPU of the node where it was made";
 
 // clang-format off
 constexpr Row table[] = {

@@ -1,0 +1,128 @@
+// POSIX timers on CPU-time clocks: the CPU is used here, so these timers live here. All others are
+// home's. The program tells them apart no more than it ever could: a timer's id is only a number.
+
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "acceptor/worker.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t ours = 0x40000000;  // set in the ids that the program sees of timers here
+constexpr size_t spec_size = sizeof(itimerspec);
+
+bool is_ours(const Notification& n) { return n.args[0] < 0x80000000 && (n.args[0] & ours); }
+
+// include/linux/posix-timers_types.h: a dynamic clock id is ~pid << 3, what it is in the low bits.
+// Pid 0 is the caller, which libc prefers to the fixed numbers.
+constexpr clockid_t per_thread = 4;
+clockid_t clock_for_thread(clockid_t clock, pid_t tid) {
+    bool own = clock < 0 && (clock & per_thread) && ~(clock >> 3) == 0;
+    if (clock != CLOCK_THREAD_CPUTIME_ID && !own) return clock;
+    clockid_t kind = own ? clock & 7 : per_thread | 2;
+    return static_cast<clockid_t>(~static_cast<uint32_t>(tid) << 3) | kind;
+}
+
+bool counts_cpu(clockid_t clock) {
+    bool dynamic = clock < 0 && (clock & 3) != 3;  // 3: a clock that is a descriptor
+    return dynamic || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
+}
+
+std::span<std::byte> bytes_at(void* at, size_t size) { return {static_cast<std::byte*>(at), size}; }
+
+}  // namespace
+
+Task<void> Worker::timer_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    auto clock = static_cast<clockid_t>(n.args[0]);
+    bool here = n.number == SYS_timer_create ? counts_cpu(clock) : is_ours(n);
+    if (!here) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    int64_t result = n.number == SYS_timer_create ? co_await create_timer(process, thread, n)
+                                                  : co_await use_timer(process, n);
+    process.notifier->reply_raw(n.id, result);
+}
+
+Task<int64_t> Worker::create_timer(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    clockid_t clock = clock_for_thread(static_cast<clockid_t>(n.args[0]), thread.tid);
+    sigevent event{};
+    bool given = n.args[1] != 0;
+    if (given) {
+        Address at{n.args[1]};
+        bool readable = co_await pager_.read(*fragment, at, bytes_at(&event, sizeof event));
+        if (!readable) co_return -EFAULT;
+    }
+    StubThread& executor = fragment->executor();
+    auto guard = co_await executor.lock();
+    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
+    std::memcpy(scratch, &event, sizeof event);
+    uint64_t event_at = executor.scratch_address().value;
+    uint64_t id_at = event_at + sizeof event;
+    std::vector<Call> calls{
+        Call{SYS_timer_create,
+             {static_cast<uint64_t>(static_cast<int64_t>(clock)), given ? event_at : 0, id_at},
+             0}};
+    co_await executor.run_locked(calls);
+    if (calls[0].result < 0) co_return calls[0].result;
+    uint32_t id = 0;
+    std::memcpy(&id, scratch + sizeof event, sizeof id);
+    guard.release();
+    uint64_t seen = id | ours;
+    process.has_timers = true;
+    Address to{n.args[2]};
+    bool written = co_await pager_.write(*fragment, to, bytes_at(&seen, sizeof id));
+    if (written) co_return 0;
+    co_await fragment->executor().call(SYS_timer_delete, id);
+    co_return -EFAULT;
+}
+
+Task<int64_t> Worker::use_timer(RemoteProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    StubThread& executor = fragment->executor();
+    uint64_t id = n.args[0] & ~ours;
+    if (n.number == SYS_timer_delete || n.number == SYS_timer_getoverrun) {
+        int64_t result = co_await executor.call(n.number, id);
+        co_return result;
+    }
+    bool sets = n.number == SYS_timer_settime;
+    itimerspec spec{};
+    Address from{n.args[2]};
+    if (sets) {
+        bool readable =
+            n.args[2] != 0 && co_await pager_.read(*fragment, from, bytes_at(&spec, spec_size));
+        if (!readable) co_return n.args[2] != 0 ? -EFAULT : -EINVAL;
+    }
+    auto guard = co_await executor.lock();
+    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
+    std::memcpy(scratch, &spec, spec_size);
+    uint64_t spec_at = executor.scratch_address().value, old_at = spec_at + spec_size;
+    std::vector<Call> calls{Call{n.number, {id, old_at}, 0}};
+    if (sets) calls[0] = Call{n.number, {id, n.args[1], spec_at, old_at}, 0};
+    co_await executor.run_locked(calls);
+    if (calls[0].result < 0) co_return calls[0].result;
+    std::memcpy(&spec, scratch + spec_size, spec_size);
+    guard.release();
+    Address to{n.args[sets ? 3 : 1]};
+    if (sets && to.value == 0) co_return 0;
+    bool written = co_await pager_.write(*fragment, to, bytes_at(&spec, spec_size));
+    co_return written ? 0 : -EFAULT;
+}
+
+// The signal of a timer names it: by the id that the program knows.
+void Worker::name_timer(RemoteProcess& process, RemoteThread& thread) {
+    if (!process.has_timers) return;
+    auto info = trace::signal_info(thread.host_tid);
+    if (!info || info->si_code != SI_TIMER) return;
+    info->si_timerid |= static_cast<int>(ours);
+    trace::set_signal_info(thread.host_tid, *info);
+}
+
+}  // namespace gpr

@@ -1,0 +1,109 @@
+// /proc/PID/mem: what the kernel reads and writes there is the memory at home, and it does not wait
+// for what is missing. So what a call is about to use is brought home first.
+
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "monitor/home_session.h"
+
+namespace gpr {
+
+namespace {
+
+struct Use {
+    bool writes = false;
+    bool vector = false;
+    bool at_offset = false;  // argument 3; else the descriptor's own
+};
+
+std::optional<Use> use_of(uint32_t number) {
+    switch (number) {
+        case SYS_read: return Use{};
+        case SYS_write: return Use{true, false, false};
+        case SYS_readv: return Use{false, true, false};
+        case SYS_writev: return Use{true, true, false};
+        case SYS_pread64: return Use{false, false, true};
+        case SYS_pwrite64: return Use{true, false, true};
+        case SYS_preadv:
+        case SYS_preadv2: return Use{false, true, true};
+        case SYS_pwritev:
+        case SYS_pwritev2: return Use{true, true, true};
+        default: return std::nullopt;
+    }
+}
+
+bool opens(uint32_t number) {
+    return number == SYS_open || number == SYS_openat || number == SYS_openat2;
+}
+
+// The process whose memory the descriptor is for, or 0.
+pid_t memory_behind(pid_t pid, int fd) {
+    std::error_code ignored;
+    auto link = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid, fd), ignored);
+    int owner = 0, thread = 0, end = 0;
+    const std::string text = link.string();
+    auto whole = [&] { return end > 0 && static_cast<size_t>(end) == text.size(); };
+    if (std::sscanf(text.c_str(), "/proc/%d/mem%n", &owner, &end) == 1 && whole()) return owner;
+    end = 0;
+    bool of_thread =
+        std::sscanf(text.c_str(), "/proc/%d/task/%d/mem%n", &owner, &thread, &end) == 2;
+    return of_thread && whole() ? owner : 0;
+}
+
+uint64_t offset_of(pid_t pid, int fd) {
+    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
+    std::string word;
+    uint64_t offset = 0;
+    return in >> word >> offset && word == "pos:" ? offset : 0;
+}
+
+}  // namespace
+
+void HomeSession::note_opened(HomeProcess& process, uint32_t number,
+                              std::span<const std::byte> arguments, int64_t result) {
+    constexpr std::string_view name = "mem";
+    if (memory_files_ || result < 0 || !opens(number)) return;
+    auto found = std::search(arguments.begin(), arguments.end(), name.begin(), name.end(),
+                             [](std::byte a, char b) { return std::to_integer<char>(a) == b; });
+    if (found == arguments.end()) return;
+    memory_files_ = memory_behind(process.pid, static_cast<int>(result)) != 0;
+}
+
+Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t number,
+                                              SyscallArguments args) {
+    auto use = use_of(number);
+    int fd = static_cast<int>(args[0]);
+    pid_t owner = use ? memory_behind(process.pid, fd) : 0;
+    HomeProcess* target = owner != 0 ? find_process(owner) : nullptr;
+    if (!target || !target->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = target->fragment, own = process.fragment;
+    uint64_t size = args[2];
+    if (use->vector) {
+        std::vector<iovec> parts(std::min<uint64_t>(args[2], IOV_MAX));
+        Address at{args[1]};
+        bool readable = co_await pager_.read(*own, at, std::as_writable_bytes(std::span(parts)));
+        if (!readable) co_return;
+        size = 0;
+        for (const iovec& part : parts) size += std::min<uint64_t>(part.iov_len, INT_MAX);
+    }
+    Address from{use->at_offset ? args[3] : offset_of(process.pid, fd)};
+    Address end = from + std::min<uint64_t>(size, INT_MAX);
+    Access access = use->writes ? Access::write : Access::read;
+    while (from < end) {
+        Mapping* m = fragment->space.find_from(from);
+        if (!m || m->range.begin >= end) co_return;
+        Range part{std::max(from, m->range.begin), std::min(end, m->range.end)};
+        from = part.end;
+        if (m->backing == Backing::native_file && !m->shared) continue;
+        co_await pager_.make_resident(*fragment, part, access);
+    }
+}
+
+}  // namespace gpr
