@@ -29,8 +29,8 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId se
       next_object_(static_cast<ObjectId>(self) << 27) {
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
-    pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
-        spawn(code_fault(fragment.shared_from_this(), at, static_cast<pid_t>(tid)));
+    pager_.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+        spawn(code_fault(fragment.shared_from_this(), at, write, static_cast<pid_t>(tid)));
     });
     loop_.spin_while([this] { return nothing_runs(); });
 }

@@ -82,10 +82,11 @@ private:
     Task<void> call_done(Frame frame);
 
     // --- program code on both nodes (worker_code.cc) ---
-    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
-    Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at);
+    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
+    Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
+                      bool write);
     Task<void> leave_at_call(RemoteThread& thread, Notification n);
-    void send_home(RemoteThread& thread, const ThreadContext& context);
+    void send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false);
     Task<void> set_action(Frame frame);
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);

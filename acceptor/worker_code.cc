@@ -24,7 +24,8 @@ constexpr std::chrono::microseconds falls_asleep_in{20};
 constexpr std::chrono::milliseconds stops_in{10};  // see home_code.cc
 }  // namespace
 
-Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
+Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
+                              pid_t tid) {
     for (;;) {
         RemoteThread* thread = find_thread(fragment->pid(), tid);
         bool movable = thread && thread->here && thread->process->mixed;
@@ -43,24 +44,26 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, pi
         bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
                      may_be_fetch(origin.instruction, at.value, page_size);
         Mapping* data = fragment->space.find(at);
-        bool chance = chaos_ && movable && origin.kind == FaultOrigin::Kind::program && data &&
-                      !data->trapped;
+        bool chance = (chaos_ || (data && data->shared)) && movable &&
+                      origin.kind == FaultOrigin::Kind::program && data && !data->trapped;
         if (!fetch && !chance) {
-            pager_.show(*fragment, at, tid);
+            pager_.serve(*fragment, at, write, tid);
             co_return;
         }
-        co_await depart(fragment, *thread, at);
+        co_await depart(fragment, *thread, at, write);
         co_return;
     }
 }
 
-Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at) {
+Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
+                          bool write) {
     if (thread.awaited) co_return;  // it is being stopped: it will fault again
     pid_t tid = thread.tid;
     trace::interrupt(thread.host_tid);
     // If it is not as we thought, it needs the page to come to where it can stop.
-    auto stuck = loop_.after(
-        stops_in, [this, fragment, at, tid] { pager_.show(*fragment, at, static_cast<Tid>(tid)); });
+    auto stuck = loop_.after(stops_in, [this, fragment, at, write, tid] {
+        pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
+    });
     WaitStatus status = co_await next_stop(thread, true);
     loop_.cancel(stuck);
     if (status.ended()) co_return;
@@ -74,22 +77,24 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
     bool code = missing && missing->trapped;
     if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
         thread.left_at = {};
-        pager_.show(*fragment, at, static_cast<Tid>(tid));
+        pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
         on_wait(thread.host_tid, status);
         co_return;
     }
     if (code) thread.left_at = at;
-    send_home(thread, *context);
+    send_home(thread, *context, missing && missing->shared);
 }
 
 // It stands in a ptrace stop with these registers, which will go on at home.
-void Worker::send_home(RemoteThread& thread, const ThreadContext& context) {
+// visit: for memory that only home may use.
+void Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool visit) {
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
     crossing.setTid(thread.tid);
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
+    crossing.setVisit(visit);
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
     frame.add_raw(state);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);

@@ -21,6 +21,8 @@
 namespace gpr {
 
 namespace {
+// A thread that came for shared memory, whatever code it runs: long enough to be worth the way.
+constexpr std::chrono::milliseconds visit_time{1};
 // A thread that faulted is asleep within microseconds, unless it lost its CPU on the way.
 constexpr std::chrono::microseconds falls_asleep_in{20};
 // One that is to stop does so within microseconds, unless it waits for its CPU or the kernel waits
@@ -133,7 +135,8 @@ Task<std::optional<ThreadContext>> HomeSession::capture(HomeThread& thread) {
     co_return context;
 }
 
-Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
+Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
+                                   pid_t tid) {
     for (;;) {
         auto it = threads_.find(tid);
         HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
@@ -157,22 +160,25 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
         Mapping* data = fragment->space.find(at);
         bool chance = chaos_ && movable && origin.kind == FaultOrigin::Kind::program && data &&
                       !data->trapped;
-        if (!fetch && !chance) {
-            pager_.show(*fragment, at, tid);
+        bool visiting = movable && Clock::now() < thread->visits_until;
+        if ((!fetch && !chance) || (fetch && visiting)) {
+            pager_.serve(*fragment, at, write, tid);
             co_return;
         }
         if (thread->awaited) co_return;  // it is being stopped: it will fault again
-        co_await leave(fragment, *thread, at);
+        co_await leave(fragment, *thread, at, write);
         co_return;
     }
 }
 
 // For want of the page, which is code or, in chaos, anything.
-Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at) {
+Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
+                              bool write) {
     pid_t tid = thread.tid;
     // If it is not as we thought, it needs the page to come to where it can stop.
-    auto stuck = loop_.after(
-        stops_in, [this, fragment, at, tid] { pager_.show(*fragment, at, static_cast<Tid>(tid)); });
+    auto stuck = loop_.after(stops_in, [this, fragment, at, write, tid] {
+        pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
+    });
     auto context = co_await stop(thread);
     loop_.cancel(stuck);
     if (!context) co_return;
@@ -180,7 +186,7 @@ Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& th
     bool code = missing && missing->trapped;
     if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
         thread.left_at = {};
-        pager_.show(*fragment, at, static_cast<Tid>(tid));
+        pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
         trace::resume(tid);
         co_return;
     }
@@ -224,6 +230,7 @@ Task<void> HomeSession::arrive(Frame frame) {
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     stats_.crossings++;
     thread->remote = thread->masked = false;
+    if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     co_await thread->stub->resume(context);
 }
 

@@ -72,7 +72,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             std::copy(n.args, n.args + 6, args.begin());
             SharedUse use = shared_use(process, n.number, args);
             if (use.files.empty()) break;
-            spawn(use_call(process, thread, n, std::move(use)));
+            spawn(use_call(thread, n, std::move(use)));
             return;
         }
     }
@@ -81,8 +81,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
 
 // A call on a file that is mapped: what was written at the acceptor is in the file first, and what
 // the call changes is not hidden by copies there.
-Task<void> HomeSession::use_call(HomeProcess& process, HomeThread& thread, Notification n,
-                                 SharedUse use) {
+Task<void> HomeSession::use_call(HomeThread& thread, Notification n, SharedUse use) {
     co_await before_use(use);
     bool waits = n.number == SYS_fcntl || n.number == SYS_flock || n.number == SYS_ioctl;
     if (!use.modifies || waits) {

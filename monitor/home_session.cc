@@ -30,8 +30,8 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
     }
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
-    pager_.on_code_fault([this](Fragment& fragment, Address at, Tid tid) {
-        spawn(code_fault(fragment.shared_from_this(), at, static_cast<pid_t>(tid)));
+    pager_.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+        spawn(code_fault(fragment.shared_from_this(), at, write, static_cast<pid_t>(tid)));
     });
 }
 
@@ -331,6 +331,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
                 return;
             }
             if (auto object = object_of(*message); object && pager_.is_shared(*object)) {
+                if (policy_.mixed()) bring_back(*object);
                 // What changes shared objects is decided here, so nothing has to be waited for;
                 // and whoever holds the lock may be waiting for these.
                 pager_.on_message(1, std::move(*message));

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -125,15 +126,16 @@ private:
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
-    Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at);
-    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
+    Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
+                     bool write);
+    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread);
     Task<void> arrive(Frame frame);
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
     bool postpone_signal(HomeThread& thread, int signal);
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
-    Task<void> use_call(HomeProcess& process, HomeThread& thread, Notification n, SharedUse use);
+    Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     void lock_call(HomeProcess& process, const Notification& n);
     Range hidden_by(HomeProcess& process, const Notification& n) const;
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, std::string path);
@@ -177,6 +179,7 @@ private:
     void map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd);
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    void bring_back(ObjectId object);
     void note_attached(HomeProcess& process, Address at);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
     [[nodiscard]] SharedUse use_of_everything() const;
@@ -224,6 +227,7 @@ private:
     std::vector<std::unique_ptr<SharedFile>> shared_files_;
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
+    std::set<ObjectId> to_bring_back_;
     SessionStats stats_;
     std::string failure_;
     ObjectId next_object_ = 1;

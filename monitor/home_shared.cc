@@ -16,6 +16,7 @@ namespace gpr {
 
 namespace {
 
+constexpr std::chrono::microseconds lent_for{500};
 constexpr Range everything{{0}, {~0ULL & page_mask}};
 
 // Calls after which the content or the size of a file may be another, or which order accesses
@@ -257,6 +258,18 @@ Task<void> HomeSession::attach_for(HomeProcess& process, HomeThread& thread, Fra
         note_attached(process, {static_cast<uint64_t>(result)});
     }
     reply(thread, result);
+}
+
+// In a mixed session shared memory is used at home, where the kernel's own mapping shows it. The
+// acceptor has a page of it only while a system call there needs it.
+void HomeSession::bring_back(ObjectId object) {
+    if (!to_bring_back_.insert(object).second) return;
+    loop_.after(lent_for, [this, object] {
+        to_bring_back_.erase(object);
+        if (link_open_ && pager_.is_shared(object)) {
+            spawn(pager_.collect_shared({object}, Access::write));
+        }
+    });
 }
 
 void HomeSession::note_attached(HomeProcess& process, Address at) {

@@ -114,8 +114,9 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         fragment.wake({at, at + page_size});
         return;
     }
-    if (code_fault_ && (mapping->trapped || (any_fault_ && any_fault_()))) {
-        code_fault_(fragment, at, tid);
+    bool elsewhere = mapping->trapped || (mapping->shared && shared_is_home_);
+    if (code_fault_ && (elsewhere || (any_fault_ && any_fault_()))) {
+        code_fault_(fragment, at, write, tid);
         return;
     }
     ask_for(fragment, *mapping, at, write, tid);

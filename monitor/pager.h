@@ -32,14 +32,16 @@ public:
     void add_fragment(Fragment& fragment);
     void remove_fragment(Fragment& fragment);
 
-    // Faults on trapped code go to this handler, which moves the thread, or calls show().
-    using CodeFault = std::function<void(Fragment&, Address at, Tid tid)>;
+    // Faults on trapped code go to this handler, which moves the thread, or calls serve().
+    using CodeFault = std::function<void(Fragment&, Address at, bool write, Tid tid)>;
     void on_code_fault(CodeFault handler) { code_fault_ = std::move(handler); }
     // Faults elsewhere go there, too, if this says so.
     using AnyFault = std::function<bool()>;
     void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
-    // Lets data of a trapped page be read for a moment. Brings the page here if it is not.
-    void show(Fragment& fragment, Address at, Tid tid);
+    // So do faults on shared memory, where threads that need it go home.
+    void keep_shared_home() { shared_is_home_ = true; }
+    // Brings the page here. Data of a trapped one can be read for a moment.
+    void serve(Fragment& fragment, Address at, bool write, Tid tid);
     // All trapped code of the process at once, for a child that gets a copy of its memory.
     void show_code(Fragment& fragment);
     Task<void> hide_code(std::shared_ptr<Fragment> fragment);
@@ -170,6 +172,7 @@ private:
     uint64_t faults_ = 0;
     CodeFault code_fault_;
     AnyFault any_fault_;
+    bool shared_is_home_ = false;
     // Code of the other node that was read here as data; text does not change.
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;

@@ -32,12 +32,12 @@ std::shared_ptr<const std::byte> file_page(const Mapping& m, Address at) {
 }
 }  // namespace
 
-void Pager::show(Fragment& fragment, Address at, Tid tid) {
+void Pager::serve(Fragment& fragment, Address at, bool write, Tid tid) {
     Mapping* mapping = fragment.space.find(at);
-    if (!mapping || !mapping->trapped) {
+    if (!mapping) {
         fragment.wake({at, at + page_size});
-    } else if (!show_now(fragment, *mapping, at)) {
-        ask_for(fragment, *mapping, at, false, tid);
+    } else if (!mapping->trapped || !show_now(fragment, *mapping, at)) {
+        ask_for(fragment, *mapping, at, write && !mapping->trapped, tid);
         settle();
     }
 }

@@ -133,6 +133,7 @@ struct Crossing {
   registers @2 :Data;      # user_regs_struct
   signalMask @3 :UInt64;
   altStack @4 :Data;       # stack_t; empty: as it is at the receiver
+  visit @6 :Bool;          # to home, for memory that only home may use
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
 }
 
