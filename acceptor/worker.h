@@ -121,7 +121,7 @@ private:
     };
     Task<void> move_call(RemoteProcess& process, Notification n);
     // Where the mapping goes, or why it cannot.
-    tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n);
+    tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n, bool in_place);
     Task<int64_t> move_mapping(Fragment& fragment, const Remap& move);
     Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
     Task<int64_t> map_anonymous(RemoteProcess& process, Mapping mapping);

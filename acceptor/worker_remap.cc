@@ -23,7 +23,8 @@ bool sound(uint64_t address, uint64_t size) {
 
 }  // namespace
 
-tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const Notification& n) {
+tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const Notification& n,
+                                                   bool in_place) {
     constexpr uint64_t known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
     uint64_t old_size = (n.args[1] + page_size - 1) & page_mask;
     uint64_t new_size = (n.args[2] + page_size - 1) & page_mask;
@@ -42,14 +43,15 @@ tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const No
     if ((keeps || m->shared) && m->range.end < move.from.end) return tl::make_unexpected(EFAULT);
     uint64_t to = n.args[0];
     Range tail{move.from.end, {n.args[0] + new_size}};
-    bool in_place = new_size <= old_size || (space.is_free(tail) && !tail.overlaps(reserved));
+    bool fits =
+        new_size <= old_size || (in_place && space.is_free(tail) && !tail.overlaps(reserved));
     if (fixed) {
         to = n.args[4];
         Range target{{to}, {to + new_size}};
         if (!sound(to, new_size) || target.overlaps(reserved) || target.overlaps(move.from)) {
             return tl::make_unexpected(EINVAL);
         }
-    } else if (keeps || !in_place) {
+    } else if (keeps || !fits) {
         uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
         auto gap = space.find_gap({{base}, {base + GPR_ARENA_SIZE}}, new_size);
         if (!gap || !may_move) return tl::make_unexpected(ENOMEM);
@@ -78,9 +80,11 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
     if (hidden) {
         co_await executor.call(SYS_mprotect, move.from.begin.value, move.from.size(), PROT_NONE);
     }
+    if (moves) co_await fragment.keep_apart(executor, move.from, true);
     int64_t result = co_await executor.call(SYS_mremap, move.from.begin.value, move.from.size(),
                                             move.to.size(), flags, move.to.begin.value);
     if (result != static_cast<int64_t>(move.to.begin.value)) {
+        if (moves) co_await fragment.keep_apart(executor, move.from, false);
         if (hidden) {
             co_await executor.call(SYS_mprotect, move.from.begin.value, move.from.size(), prot);
         }
@@ -111,6 +115,7 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
         views.push_back(move.from);
     }
     for (Range view : views) {
+        if (moves) co_await fragment.keep_apart(executor, view, false);
         if (hidden) co_await executor.call(SYS_mprotect, view.begin.value, view.size(), prot);
     }
     fragment.wake(move.from);
@@ -120,13 +125,14 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
 Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
     calls_native_++;
     auto guard = co_await metadata_.lock();
-    auto plan = plan_move(process.fragment->space, n);
-    if (!plan) {
-        process.notifier->reply_error(n.id, plan.error());
-        co_return;
+    auto plan = plan_move(process.fragment->space, n, true);
+    int64_t result = plan ? co_await move_mapping(*process.fragment, *plan) : -plan.error();
+    if (plan && result == -ENOMEM && (n.args[3] & MREMAP_MAYMOVE)) {
+        // The kernel has pages of its own there, which are not in our list.
+        plan = plan_move(process.fragment->space, n, false);
+        if (plan) result = co_await move_mapping(*process.fragment, *plan);
     }
-    int64_t result = co_await move_mapping(*process.fragment, *plan);
-    if (result == static_cast<int64_t>(plan->to.begin.value)) {
+    if (plan && result == static_cast<int64_t>(plan->to.begin.value)) {
         FrameBuilder frame;
         auto change = frame.session().initMapping();
         change.setPid(process.pid);

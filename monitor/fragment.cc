@@ -148,6 +148,12 @@ Result<void> Fragment::register_range(Range range) {
     return {};
 }
 
+Task<void> Fragment::keep_apart(StubThread& caller, Range range, bool apart) {
+    // Advice that says nothing about memory without a file, but is a flag of the mapping.
+    co_await caller.call(SYS_madvise, range.begin.value, range.size(),
+                         apart ? MADV_RANDOM : MADV_NORMAL);
+}
+
 void Fragment::install(Address at, std::span<const std::byte> bytes, bool writable) {
     uint64_t done = 0;
     while (done < bytes.size()) {

@@ -47,6 +47,11 @@ public:
     // wakes, which may wait for a page. The executor must not, or no mapping could change then.
     Task<Result<void>> start_waker(StubThread& worker, NextId next_id, bool is_thread);
 
+    // Around an mremap that moves. The kernel would join the mapping at its new place with those
+    // beside it, and then drop the registration of them all: what is missing in them would be
+    // zeros. Until `apart` is taken back they are not alike. caller: any thread of the process.
+    Task<void> keep_apart(StubThread& caller, Range range, bool apart);
+
     // --- pages: µs each, none of these block ----------------------------------------------------
     // Ranges are whole pages inside one mapping.
     Result<void> register_range(Range range);

@@ -158,9 +158,18 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
     if (n.number == SYS_madvise) {
         calls[0].result = co_await discard_here(process, thread, n);
     } else {
+        Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
+        if (!moving.empty()) co_await fragment->keep_apart(*thread.stub, moving, true);
         co_await thread.stub->run(calls);
         if (thread.stub->dead()) co_return;
         if (!failed(calls[0].result)) co_await note_call(process, n, calls[0].result, path);
+        if (!moving.empty()) {
+            bool done = !failed(calls[0].result);
+            Range moved = pages_of(static_cast<uint64_t>(calls[0].result), n.args[2]);
+            if (done) co_await fragment->keep_apart(*thread.stub, moved, false);
+            bool kept = n.args[3] & MREMAP_DONTUNMAP;
+            if (!done || kept) co_await fragment->keep_apart(*thread.stub, moving, false);
+        }
     }
     context->regs.rax = static_cast<uint64_t>(calls[0].result);
     context->regs.orig_rax = ~0UL;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "monitor/home_session.h"
 #include "monitor/memory_lock.h"
@@ -242,10 +243,19 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             co_await save_shared(space, from);
             uint64_t flags = from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
             if (move.getKept() != 0) flags |= MREMAP_DONTUNMAP;
+            co_await fragment->keep_apart(executor, from, true);
             int64_t result = co_await executor.call(SYS_mremap, from.begin.value, from.size(),
                                                     to.size(), flags, to.begin.value);
-            (void)result;
+            if (result != static_cast<int64_t>(to.begin.value)) {
+                abandon(
+                    fmt::format("memory of process {} cannot be moved at home as it was at the "
+                                "acceptor: {}",
+                                process->pid, std::strerror(static_cast<int>(-result))));
+                co_return;
+            }
             move_views(*process, from, to, move.getKept(), 1);
+            co_await fragment->keep_apart(executor, to, false);
+            if (move.getKept() != 0) co_await fragment->keep_apart(executor, from, false);
             drop_unseen();
             co_return;
         }
