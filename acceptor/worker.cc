@@ -147,7 +147,7 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
             send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
         }
         pager_.release(thread.exit_hold);
-        pager_.on_thread_gone(thread.tid);
+        pager_.on_thread_end(thread.tid);
         if (thread.answer) thread.answer->set(thread_gone);
         stopped_.notify_all();
         auto node = process.threads.extract(thread.tid);

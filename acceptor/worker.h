@@ -86,7 +86,7 @@ private:
     Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
                       bool write);
     Task<void> leave_at_call(RemoteThread& thread, Notification n);
-    void send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false);
+    Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false);
     Task<void> set_action(Frame frame);
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);

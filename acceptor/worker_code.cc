@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
+#include "monitor/page_wire.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b
@@ -82,12 +84,12 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
         co_return;
     }
     if (code) thread.left_at = at;
-    send_home(thread, *context, missing && missing->shared);
+    co_await send_home(thread, *context, missing && missing->shared);
 }
 
 // It stands in a ptrace stop with these registers, which will go on at home.
 // visit: for memory that only home may use.
-void Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool visit) {
+Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool visit) {
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
@@ -95,10 +97,21 @@ void Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool 
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
+    put_missed(crossing, pager_.take_missed(thread.tid));
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
     frame.add_raw(state);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
-    link_.send(frame, gpr::Priority::urgent);
+    std::vector<PageKey> leaving;
+    {
+        LinkBatch together(link_);
+        const auto& others = thread.process->threads;
+        bool alone = std::none_of(others.begin(), others.end(), [&](const auto& other) {
+            return other.second->here && other.second.get() != &thread;
+        });
+        leaving = pager_.send_along(*thread.process->fragment, thread.tid, context.regs,
+                                    directory_node, alone);
+        if (leaving.empty()) link_.send(frame, gpr::Priority::urgent);
+    }
     thread.here = false;
     thread.stub->capture(thread.host_tid, context.regs);
     pager_.on_thread_gone(thread.tid);
@@ -108,6 +121,9 @@ void Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool 
     }
     thread.signals.clear();
     stopped_.notify_all();
+    if (leaving.empty()) co_return;
+    co_await pager_.sent(std::move(leaving));
+    link_.send(frame, gpr::Priority::urgent);
 }
 
 // It makes its call at home instead.
@@ -115,7 +131,7 @@ Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n) {
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
-    send_home(thread, *context);
+    co_await send_home(thread, *context);
 }
 
 // The thread is not here (any more): home knows where it is.

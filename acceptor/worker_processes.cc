@@ -295,11 +295,14 @@ Task<void> Worker::arrive(Frame frame) {
     if (uint64_t robust = crossing.getRobustList(); robust != 0) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
-    while (process->frozen) {
-        co_await stopped_.wait();
+    // Nothing may come between the last look at these and saying that the thread is here.
+    while (process->frozen || pager_.is_removing()) {
+        if (process->frozen) co_await stopped_.wait();
+        co_await pager_.removed();
         process = find_process(crossing.getPid());
         if (!process || find_thread(crossing.getPid(), crossing.getTid()) != thread) co_return;
     }
+    pager_.on_missed(thread->tid, missed_of(crossing));
     thread->here = true;
     thread->masked = false;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);

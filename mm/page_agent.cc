@@ -16,6 +16,9 @@ bool sane(const PageRun& run) {
            run.count <= max_object_pages - run.first;
 }
 
+// Kept for others who may still ask for them, a page each.
+constexpr size_t most_withdrawn = 256;
+
 }  // namespace
 
 PageAgent::PageAgent(NodeId self, AgentOptions options) : core_(std::make_unique<Core>()) {
@@ -214,7 +217,10 @@ bool PageAgent::give_away(PageKey key, NodeId to, Access access, Tid tid, uint64
     if (!o || key.index >= max_object_pages || to == c.self || to >= max_nodes) return false;
     const Core::State s = c.state(*o, key.index);
     if (s.presence == Presence::none) return false;
-    if (s.presence == Presence::shared && access == Access::write) return false;
+    // The directory knows whether the other has a copy; only beside it asking costs nothing.
+    const bool shared = s.presence == Presence::shared;
+    if (shared && access == Access::read && c.self != directory_node) return false;
+    if (shared && access == Access::write && c.withdrawn_pages >= most_withdrawn) return false;
     if (const Core::Busy* b = c.find_busy(key)) {
         if (b->operation != Core::Operation::none || b->recall || b->requested ||
             !b->grants.empty() || !b->waiters.empty() || b->pinned_round) {
@@ -229,6 +235,11 @@ bool PageAgent::give_away(PageKey key, NodeId to, Access access, Tid tid, uint64
     b.pushing = Core::PagePush{to, tid, access};
     c.start_take(b, s.presence, access == Access::write ? Presence::none : Presence::shared, true);
     return true;
+}
+
+bool PageAgent::is_leaving(PageKey key) const {
+    const Core::Busy* b = core_->find_busy(key);
+    return b && b->pushing && b->operation == Core::Operation::take;
 }
 
 Presence PageAgent::presence(PageKey key) const {
@@ -376,6 +387,7 @@ void PageAgent::Core::drop_busy(Object& o, Busy& b) {
     b.requested = false;
     b.recall.reset();
     b.pinned_round.reset();
+    forget_withdrawn(b);
     b.kept = false;
     for (const PageGrant& grant : std::exchange(b.grants, {})) {
         if (grant.collect) acknowledge(grant.collect);
@@ -408,7 +420,10 @@ void PageAgent::Core::forget_object(ObjectId object) {
             end_acquire(a->id);
         }
     }
-    for (const PageKey& key : keys) busy.erase(key);
+    for (const PageKey& key : keys) {
+        if (Busy* b = find_busy(key)) forget_withdrawn(*b);
+        busy.erase(key);
+    }
     objects.erase(object);
     read_ahead.forget(object);
     end();

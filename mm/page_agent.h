@@ -44,7 +44,7 @@ struct AgentOptions {
 struct AgentStats {
     uint64_t faults = 0, requests = 0, pages_in = 0, pages_out = 0, upgrades = 0;
     uint64_t recalls_deferred = 0, late_messages = 0, bad_messages = 0;
-    uint64_t pages_ahead = 0, markers_kept = 0, markers_reached = 0;
+    uint64_t pages_ahead = 0, markers_kept = 0, markers_reached = 0, rights_given = 0;
 };
 
 class PageAgent {
@@ -86,9 +86,12 @@ public:
     void release(uint64_t cookie, uint64_t now_ns);
 
     // A thread leaves for another node and takes the page along: write moves the ownership, read
-    // leaves a shared copy here. False if the page is not ours to give now (not here, in use,
-    // already shared while write is asked). `tid` will hold the page there.
+    // leaves a shared copy here. Of a page that is shared already only the right travels. False if
+    // the page is not ours to give now (not here, in use), or giving it would tell nothing new.
+    // `tid` will hold the page there.
     bool give_away(PageKey key, NodeId to, Access access, Tid tid, uint64_t now_ns);
+    // It was given away, and has not been sent yet.
+    [[nodiscard]] bool is_leaving(PageKey key) const;
 
     // Pages asked ahead may wait here, outside the program's memory (see read_ahead.h). No: those
     // that do are put in, and no more wait, for a time in which a kernel copies the memory.

@@ -117,6 +117,9 @@ struct PageAgent::Core {
         std::optional<uint32_t> pinned_round;
         std::vector<PageGrant> grants;  // not applied yet
         bool kept = false;              // a marker: the grant waits until anybody wants the page
+        // A shared copy that was given up unasked, in the era that the entry has. The directory
+        // may not know yet, or not want to: until the next era the content is answerable from here.
+        std::optional<PageContent> withdrawn;
 
         void recycle() {
             Busy fresh;
@@ -167,6 +170,7 @@ struct PageAgent::Core {
     std::unordered_set<PageKey, PageKeyHash> markers;  // asked for, or kept
     std::deque<PageKey> marker_order;
     bool may_keep = true;
+    size_t withdrawn_pages = 0;
 
     // --- page_agent.cc ---
     void begin(uint64_t now_ns);
@@ -204,6 +208,8 @@ struct PageAgent::Core {
     void finish_install(Object& o, Busy& b);
     void surrender(PageKey key, const PageRecall& recall, Presence left, PageContent content);
     void acknowledge(uint32_t collect);
+    void finish_push(Object& o, Busy& b, const PagePush& push, PageContent content);
+    void forget_withdrawn(Busy& b);
 
     // --- page_agent_actors.cc ---
     Actor& thread(Tid tid);

@@ -57,7 +57,7 @@ PageAgent::Core::Busy& PageAgent::Core::make_busy(Object& o, PageKey key) {
 
 void PageAgent::Core::free_if_idle(Object& o, Busy& b) {
     if (!b.waiters.empty() || !b.holds.empty() || b.requested || b.recall || !b.grants.empty() ||
-        b.operation != Operation::none || b.pinned_round) {
+        b.operation != Operation::none || b.pinned_round || b.withdrawn) {
         return;
     }
     const PageKey key = b.key;
@@ -86,6 +86,11 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
         const State s = state(o, b.key.index);
         const bool keep = grant.content.kind == ContentKind::none;
         const bool newer = compare_eras(grant.epoch, s.epoch) > 0;
+        if (newer && keep && b.withdrawn) {
+            // It crossed our giving up, which the directory then did not accept.
+            grant.content = *b.withdrawn;
+            continue;
+        }
         // A mere right for content that is still on its way.
         if (newer && keep && (s.presence != Presence::shared || grant.epoch != next_era(s.epoch))) {
             ++i;
@@ -107,6 +112,7 @@ bool PageAgent::Core::start_grant(Object& o, Busy& b, PageGrant& grant) {
     set_state(o, b.key.index, grant.presence, grant.epoch);
     b.requested = false;
     b.pinned_round.reset();
+    forget_withdrawn(b);
     b.install_tid = grant.tid;
     b.install_collect = grant.collect;
     if (grant.content.kind == ContentKind::none) {
@@ -148,6 +154,12 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     const PageRecall r = *b.recall;
     const State s = state(o, b.key.index);
     const int64_t order = compare_eras(r.epoch, s.epoch);
+    if (order == 0 && b.withdrawn) {
+        surrender(b.key, r, Presence::none, r.want_data ? *b.withdrawn : PageContent{});
+        forget_withdrawn(b);
+        b.recall.reset();
+        return false;
+    }
     if (order < 0 || (order == 0 && s.presence == Presence::none) || b.pinned_round == r.round) {
         ++stats.late_messages;
         b.recall.reset();
@@ -368,29 +380,55 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
         surrender(b.key, b.taking, s.presence, {ContentKind::declined, nullptr});
         return settle(o, b);
     }
-    const Presence leave =
-        push ? (push->access == Access::write ? Presence::none : Presence::shared) : b.taking.leave;
+    if (push) {
+        finish_push(o, b, *push, std::move(content));
+        return settle(o, b);
+    }
     // What was never touched leaves nothing behind.
-    const Presence left =
-        s.presence == Presence::exclusive && result.kind == Taken::zero ? Presence::none : leave;
+    const Presence left = s.presence == Presence::exclusive && result.kind == Taken::zero
+                              ? Presence::none
+                              : b.taking.leave;
     if (s.presence == Presence::exclusive && left == Presence::shared) {
         set_state(o, b.key.index, Presence::shared, next_era(s.epoch));
     } else if (left == Presence::none) {
         set_state(o, b.key.index, Presence::none, s.epoch);
     }
     ++stats.pages_out;
-    if (push) {
-        const Presence grant = left == Presence::none ? Presence::exclusive : Presence::shared;
-        auto& message = out.extend_message<Push>(
-            directory_node, b.key, false, clock,
-            [&](const Push& p) { return p.to == push->to && p.left == left && p.tid == push->tid; },
-            [&] { return Push{{}, push->to, left, grant, push->tid, {}, {}}; });
-        message.epochs.push_back(s.epoch);
-        message.contents.push_back(std::move(content));
-    } else {
-        surrender(b.key, b.taking, left, std::move(content));
-    }
+    surrender(b.key, b.taking, left, std::move(content));
     settle(o, b);
+}
+
+void PageAgent::Core::finish_push(Object& o, Busy& b, const PagePush& push, PageContent content) {
+    const State s = state(o, b.key.index);
+    const bool shared = s.presence == Presence::shared;
+    Presence left = push.access == Access::write ? Presence::none : Presence::shared;
+    if (!shared && content.kind == ContentKind::zero) left = Presence::none;
+    if (left == Presence::none) {
+        set_state(o, b.key.index, Presence::none, s.epoch);
+    } else if (!shared) {
+        set_state(o, b.key.index, Presence::shared, next_era(s.epoch));
+    }
+    if (shared && left == Presence::none) {
+        // Others have the content: only the right travels.
+        b.withdrawn = std::exchange(content, {});
+        ++withdrawn_pages;
+        ++stats.rights_given;
+    } else {
+        ++stats.pages_out;
+    }
+    const Presence grant = left == Presence::none ? Presence::exclusive : Presence::shared;
+    auto& message = out.extend_message<Push>(
+        directory_node, b.key, false, clock,
+        [&](const Push& p) { return p.to == push.to && p.left == left && p.tid == push.tid; },
+        [&] { return Push{{}, push.to, left, grant, push.tid, {}, {}}; });
+    message.epochs.push_back(s.epoch);
+    message.contents.push_back(std::move(content));
+}
+
+void PageAgent::Core::forget_withdrawn(Busy& b) {
+    if (!b.withdrawn) return;
+    b.withdrawn.reset();
+    --withdrawn_pages;
 }
 
 void PageAgent::Core::surrender(PageKey key, const PageRecall& recall, Presence left,

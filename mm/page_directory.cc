@@ -264,11 +264,13 @@ void PageDirectory::Core::push_page(Object& o, NodeId from, const Push& push, ui
     const PageKey key = push.run[i];
     Page p = load(o, key.index);
     const bool is_busy = find_busy(key) != nullptr;
+    const bool withdrawn = !p.exclusive && push.left == Presence::none;
     if (p.epoch != push.epochs[i] || !(p.nodes & bit(from)) ||
-        (!p.exclusive && (is_busy || push.left != Presence::shared))) {
+        (!p.exclusive && !withdrawn && is_busy)) {
         ++stats.late_messages;
         return;
     }
+    if (withdrawn) return withdraw(o, key, p, from, push.to, push.tid);
     Busy& b = make_busy(o, key);
     if (p.exclusive) {
         absorb(p, b, from, push.left, std::move(content));
@@ -281,6 +283,27 @@ void PageDirectory::Core::push_page(Object& o, NodeId from, const Push& push, ui
         add_wish(b, {{0, push.to, push.tid}, access, Presence::none, 0, false, true, 0});
     }
     advance(o, b);
+}
+
+// A sharer gave its copy up, for another sharer to write. It still answers recalls of this era.
+void PageDirectory::Core::withdraw(Object& o, PageKey key, Page p, NodeId from, NodeId to,
+                                   Tid tid) {
+    Busy* b = find_busy(key);
+    if (b && !(b->outstanding & bit(from) & ~b->data_from)) {
+        // Somebody may need just this copy: looked at again when all have what they wish.
+        b->withdrawn |= bit(from);
+        return;
+    }
+    const bool only_copy = p.nodes == bit(from);
+    if (!b) {
+        b = &make_busy(o, key);
+        add_wish(*b, {{0, to, tid}, Access::write, Presence::none, 0, false, true, 0});
+    }
+    if (!only_copy) {
+        absorb(p, *b, from, Presence::none, {});
+        store(o, key.index, p);
+    }
+    advance(o, *b);
 }
 
 void PageDirectory::Core::handle(NodeId, const Ack& ack) {

@@ -38,6 +38,7 @@ struct PageDirectory::Core {
         bool optional = false, only_touched = false;
         bool migrating = false;   // the front read the page after another wrote it, and now writes
         bool broken_era = false;  // a sharer lost its copy: it cannot be granted in this era again
+        uint16_t withdrawn = 0;   // sharers that gave their copies up meanwhile, and can be asked
         Seniority recalled_for;
         PageContent content;  // collected, valid until somebody may write
 
@@ -122,7 +123,8 @@ struct PageDirectory::Core {
     void add_wish(Busy& b, const Wish& wish);
     void advance(Object& o, Busy& b);
     bool finish(Object& o, Busy& b);
-    bool is_served(const Page& p, const Wish& w) const;
+    bool is_served(const Page& p, const Wish& w, uint16_t withdrawn = 0) const;
+    void withdraw(Object& o, PageKey key, Page p, NodeId from, NodeId to, Tid tid);
     Plan plan_for(const Page& p, const Busy& b, const Wish& w) const;
     void start_recall(Busy& b, const Page& p, const Wish& w, const Plan& plan);
     void raise_recall(Busy& b, const Page& p, const Wish& w);

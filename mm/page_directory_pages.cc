@@ -97,7 +97,7 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
         while (!b.wishes.empty()) {
             const Wish w = b.wishes.front();
             const Page p = load(o, b.key.index);
-            if (is_served(p, w)) {
+            if (is_served(p, w, b.withdrawn)) {
                 resolve(w, false);
                 b.wishes.erase(b.wishes.begin());
                 continue;
@@ -120,6 +120,19 @@ bool PageDirectory::Core::finish(Object& o, Busy& b) {
         add_wish(b, {{0, directory_node, 0}, Access::write, Presence::none, 0, false, true, 0});
         return false;
     }
+    if (const uint16_t gone = b.withdrawn & p.nodes; gone != 0 && !p.exclusive) {
+        b.withdrawn = 0;
+        const auto kept = static_cast<uint16_t>(p.nodes & ~gone);
+        if (kept == 0) {
+            add_wish(b, {{0, directory_node, 0}, Access::write, Presence::none, 0, false, true, 0});
+            return false;
+        }
+        Page changed = p;
+        changed.nodes = kept;
+        store(o, b.key.index, changed);
+        b.broken_era = true;
+        return finish(o, b);
+    }
     if (b.broken_era) {
         const auto node = static_cast<NodeId>(std::countr_zero(p.nodes));
         add_wish(b, {{0, node, 0}, Access::write, Presence::none, 0, false, true, 0});
@@ -134,8 +147,9 @@ bool PageDirectory::Core::finish(Object& o, Busy& b) {
 // Whether the node has, or is being sent, what it wishes for. It asked with an older epoch than
 // its grant's: the grant was under way. With the grant's own or a newer epoch: it gave the page up
 // unasked, and that is under way.
-bool PageDirectory::Core::is_served(const Page& p, const Wish& w) const {
+bool PageDirectory::Core::is_served(const Page& p, const Wish& w, uint16_t withdrawn) const {
     if (!(p.nodes & bit(w.who.node))) return false;
+    if (w.internal && (withdrawn & bit(w.who.node))) return false;
     if (w.internal) return w.access == Access::read || p.exclusive;
     if (w.optional && w.have == Presence::none) return true;
     const int64_t order = compare_eras(w.have_epoch, p.epoch);
@@ -150,7 +164,9 @@ PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Page& p, const Bus
     plan.keep = (p.nodes & self) && !p.exclusive &&
                 (w.internal || (w.have == Presence::shared && w.have_epoch == p.epoch));
     const bool migrates = p.exclusive && p.migratory > 0 && !(p.nodes & self) && w.collect == 0;
-    plan.exclusive = w.access == Access::write || migrates || b.broken_era || p.nodes == 0;
+    // The node gave its copy up unasked; in this era it cannot be granted again.
+    const bool lost = (p.nodes & self) && !p.exclusive && !plan.keep;
+    plan.exclusive = w.access == Access::write || migrates || b.broken_era || lost || p.nodes == 0;
     if (plan.exclusive) {
         plan.recall = p.nodes & static_cast<uint16_t>(plan.keep ? ~self : ~0);
         plan.leave = Presence::none;
@@ -237,6 +253,7 @@ void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const
         p.epoch = next_era(p.epoch);
         b.content = {};
         b.broken_era = false;
+        b.withdrawn = 0;
     } else {
         p.nodes |= bit(w.who.node);
     }

@@ -13,6 +13,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
+#include "monitor/page_wire.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b
@@ -229,6 +230,7 @@ Task<void> HomeSession::arrive(Frame frame) {
     context.signal_mask = crossing.getSignalMask();
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     stats_.crossings++;
+    pager_.on_missed(thread->tid, missed_of(crossing));
     thread->remote = thread->masked = false;
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     co_await thread->stub->resume(context);

@@ -363,6 +363,7 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     crossing.setTid(thread.tid);
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
+    put_missed(crossing, pager_.take_missed(thread.tid));
     StubThread& stub = *thread.stub;
     int64_t got = -1;
     if (std::exchange(thread.alt_stack_changed, false)) {
@@ -380,7 +381,17 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     frame.add_raw(state);
     thread.remote = true;
     stats_.crossings++;
-    link_.send(frame, Priority::urgent);
+    std::vector<PageKey> leaving;
+    {
+        LinkBatch together(link_);
+        leaving = pager_.send_along(*process.fragment, thread.tid, context.regs, 1, false);
+        if (leaving.empty()) link_.send(frame, Priority::urgent);
+    }
+    if (!leaving.empty()) {
+        co_await pager_.sent(std::move(leaving));
+        if (find_thread(process.pid, thread.tid) != &thread) co_return;
+        link_.send(frame, Priority::urgent);
+    }
     // At its end the kernel looks at the list where the thread ran, and only there.
     if (robust != 0) co_await stub.call(SYS_set_robust_list, 0, length);
     if (std::exchange(thread.masked, false)) {

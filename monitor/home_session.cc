@@ -29,6 +29,8 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
         pager_.on_any_fault([this] { return chaos_->leaves_at_fault(); });
     }
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
+    link_.on_drained([this] { pager_.on_drained(); });
+    pager_.watch_queue([this] { return link_.queued_bytes(); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
     pager_.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(code_fault(fragment.shared_from_this(), at, write, static_cast<pid_t>(tid)));
@@ -183,7 +185,7 @@ void HomeSession::on_end(HomeThread& thread) {
             on_helper_end(process, tid);
         }
     }
-    pager_.on_thread_gone(tid);
+    pager_.on_thread_end(tid);
     notifier_->on_thread_gone(tid);
     waits_.remove_handler(tid);
     process.threads.erase(tid);
@@ -232,7 +234,7 @@ void HomeSession::forget_other_threads(HomeProcess& process) {
             continue;
         }
         if (other->stub) other->stub->on_death();
-        pager_.on_thread_gone(other->tid);
+        pager_.on_thread_end(other->tid);
         waits_.remove_handler(other->tid);
         pid_t tid = other->tid;
         bury(std::move(threads_[tid]), process);

@@ -204,6 +204,18 @@ Result<Message> decode_pages(std::shared_ptr<ReceivedFrame> frame) {
     return Decoder(std::move(frame)).decode();
 }
 
+void put_missed(wire::Crossing::Builder crossing, const std::vector<uint64_t>& missed) {
+    if (missed.empty()) return;
+    auto list = crossing.initMissed(static_cast<unsigned>(missed.size()));
+    for (unsigned i = 0; i < missed.size(); i++) list.set(i, missed[i]);
+}
+
+std::vector<uint64_t> missed_of(wire::Crossing::Reader crossing) {
+    std::vector<uint64_t> missed;
+    for (uint64_t m : crossing.getMissed()) missed.push_back(m);
+    return missed;
+}
+
 std::optional<ObjectId> object_of(const Message& message) {
     return std::visit(
         [](const auto& body) -> std::optional<ObjectId> {

@@ -13,10 +13,16 @@ namespace gpr {
 
 namespace {
 constexpr uint32_t file_ahead = 15;  // pages: text and data of files are read in order
-}
+constexpr uint64_t most_queued_bytes = 256 << 10;
+}  // namespace
 
 Pager::Pager(NodeId self, Loop& loop, PageDirectory* directory, Send send)
-    : self_(self), loop_(loop), directory_(directory), send_(std::move(send)), agent_(self) {}
+    : self_(self),
+      loop_(loop),
+      directory_(directory),
+      send_(std::move(send)),
+      agent_(self),
+      taken_(loop) {}
 
 uint64_t Pager::now() const {
     return static_cast<uint64_t>(Clock::now().time_since_epoch().count());
@@ -57,12 +63,34 @@ void Pager::discard(const std::vector<Mapping>& pieces) {
 }
 
 void Pager::on_message(NodeId from, Message message) {
+    const auto* request = std::get_if<Request>(&message.body);
+    if (directory_ && request && request->must == 0) {
+        read_ahead_.emplace_back(from, std::move(message));
+        return serve_read_ahead();
+    }
     if (directory_) {
         directory_->on_message(from, std::move(message), now());
     } else {
         agent_.on_message(std::move(message), now());
     }
     settle();
+}
+
+// One at a time, after all that is urgent, and not more than the link can take: nobody who waits
+// for a page waits behind more than one of these.
+void Pager::serve_read_ahead() {
+    if (read_ahead_posted_ || read_ahead_.empty()) return;
+    if (queued_bytes_ && queued_bytes_() > most_queued_bytes) return;  // on_drained() goes on
+    read_ahead_posted_ = true;
+    loop_.post([this] {
+        read_ahead_posted_ = false;
+        if (read_ahead_.empty()) return;
+        auto [from, message] = std::move(read_ahead_.front());
+        read_ahead_.pop_front();
+        directory_->on_message(from, std::move(message), now());
+        settle();
+        serve_read_ahead();
+    });
 }
 
 void Pager::on_progress(Tid tid) {
@@ -125,6 +153,7 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
 void Pager::ask_for(Fragment&, Mapping& m, Address at, bool write, Tid tid) {
     Mapping* mapping = &m;
     faulting_.insert(tid);
+    note_missed(m, at, write, tid);
     Fault fault;
     fault.key = mapping->key(at);
     fault.access = write ? Access::write : Access::read;
@@ -225,6 +254,7 @@ void Pager::materialise(Fragment& fragment, Mapping& mapping, Address at) {
 }
 
 void Pager::run(const Install& action) {
+    if (is_being_removed(action.run)) return spawn(install_later(action));
     faulting_.clear();
     spdlog::trace("install: object {:#x} pages {}+{} presence {} first content {}",
                   action.run.object, action.run.first, action.run.count,
@@ -299,7 +329,7 @@ void Pager::run(const Take& action) {
                   static_cast<int>(action.leave));
     if (is_shared(action.run.object)) {
         agent_.on_taken(action.id, take_shared(action), now());
-    } else {
+    } else if (!alone_ || !take_early(action)) {
         spawn(take(action));
     }
 }
@@ -362,6 +392,7 @@ Task<void> Pager::take(Take action) {
     }
     agent_.on_taken(action.id, std::move(results), now());
     settle();
+    taken_.notify_all();
 }
 
 void Pager::run(SendMessage& action) {

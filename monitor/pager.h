@@ -1,6 +1,9 @@
 // Joins the coherence core to the programs' memory: faults in, page moves out. One per node.
 #pragma once
 
+#include <sys/user.h>
+
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "mm/hot_sets.h"
 #include "mm/page_agent.h"
 #include "mm/page_directory.h"
 #include "monitor/fragment.h"
@@ -63,8 +67,27 @@ public:
     Task<void> collect_shared(std::vector<ObjectId> objects, Access access);
 
     void on_message(NodeId from, Message message);
+    // What waits to be sent to the other nodes; when it becomes nothing, on_drained() is called.
+    void watch_queue(std::function<uint64_t()> bytes) { queued_bytes_ = std::move(bytes); }
+    void on_drained() { serve_read_ahead(); }
     void on_progress(Tid tid);
     void on_thread_gone(Tid tid);
+    void on_thread_end(Tid tid);  // nowhere any more
+
+    // Hot sets. A thread leaves for another node with these registers: what it needed there the
+    // last times goes along. Gives the pages that have not been sent yet: wait for them before the
+    // thread itself is sent, lest it comes first and misses them. alone: no other thread of the
+    // program can touch the memory here before somebody waits for removed(); so copies that are
+    // given up need not be gone yet when that is said.
+    std::vector<PageKey> send_along(Fragment& fragment, Tid tid, const user_regs_struct& regs,
+                                    NodeId to, bool alone);
+    Task<void> sent(std::vector<PageKey> pages);
+    Task<void> removed();
+    [[nodiscard]] bool is_removing() const { return !removing_.empty(); }
+    // What the thread missed here since it came, as it travels: page number << 1 | write. And what
+    // it missed there, when it comes back.
+    std::vector<uint64_t> take_missed(Tid tid);
+    void on_missed(Tid tid, const std::vector<uint64_t>& missed);
 
     // Makes the pages of the range present with that access, all at the same time. False: a part
     // of it is not mapped.
@@ -104,6 +127,8 @@ private:
     };
 
     void read_faults(Fragment& fragment);
+    void note_missed(const Mapping& mapping, Address at, bool write, Tid tid);
+    void serve_read_ahead();
     void on_fault(Fragment& fragment, Address at, bool write, Tid tid);
     void ask_for(Fragment& fragment, Mapping& mapping, Address at, bool write, Tid tid);
     // Trapped pages (pager_trapped.cc).
@@ -124,6 +149,10 @@ private:
     void run(const Anchored& action);
     void run(const CollectDone& action);
     Task<void> take(Take action);
+    bool take_early(const Take& action);
+    Task<void> remove(std::weak_ptr<Fragment> weak, Address at, PageRun run);
+    [[nodiscard]] bool is_being_removed(const PageRun& run) const;
+    Task<void> install_later(Install action);
     Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
     bool add_runs(Fragment& fragment, Range range, std::vector<PageRun>& runs);
     Task<bool> acquire_runs(std::vector<PageRun> runs, Access access, uint64_t cookie, bool hold);
@@ -169,6 +198,13 @@ private:
     std::unordered_map<uint64_t, OneShot<bool>*> waiting_;
     std::unordered_map<ObjectId, NodeId> births_;
     std::unordered_map<ObjectId, Shared> shared_;
+    HotSets hot_;
+    std::deque<std::pair<NodeId, Message>> read_ahead_;  // requests that can wait
+    bool read_ahead_posted_ = false;
+    std::function<uint64_t()> queued_bytes_;
+    Signal taken_;
+    bool alone_ = false;             // while settle() runs for a thread that is the last one here
+    std::vector<PageRun> removing_;  // given up already
     uint64_t faults_ = 0;
     CodeFault code_fault_;
     AnyFault any_fault_;

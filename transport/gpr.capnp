@@ -135,6 +135,7 @@ struct Crossing {
   altStack @4 :Data;       # stack_t; empty: as it is at the receiver
   visit @6 :Bool;          # to home, for memory that only home may use
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
+  missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
 }
 
 struct CallRequest {

@@ -138,6 +138,7 @@ void World::finish() {
     for (Node& node : nodes_) {
         totals_.markers_kept += node.agent->stats().markers_kept;
         totals_.markers_reached += node.agent->stats().markers_reached;
+        totals_.rights_given += node.agent->stats().rights_given;
     }
     // As before a fork: the pages must really be there.
     nodes_[0].agent->let_pages_wait(false, now_);

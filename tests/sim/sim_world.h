@@ -96,7 +96,8 @@ struct Node {
 struct Totals {
     uint64_t events = 0, instructions = 0, messages = 0, pins = 0, drops = 0, pushes = 0;
     uint64_t acquires = 0, collects = 0, anchored = 0, longest_us = 0, longest_pinned_us = 0;
-    uint64_t faults = 0, percent_of_limit = 0, markers_kept = 0, markers_reached = 0;
+    uint64_t faults = 0, percent_of_limit = 0, markers_kept = 0, markers_reached = 0,
+             rights_given = 0;
 };
 
 class World {

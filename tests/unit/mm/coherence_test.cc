@@ -276,7 +276,62 @@ TEST_CASE("a leaving thread takes pages along") {
     CHECK(c.presence(0, page + 1) == Presence::shared);
     CHECK(c.members[1].memory[page] == 3);
     CHECK_FALSE(c.members[0].agent->give_away(page, 1, Access::read, 10, c.now));
-    CHECK_FALSE(c.members[0].agent->give_away(page + 1, 1, Access::write, 10, c.now));
+    c.delivered.clear();
+    CHECK(c.members[0].agent->give_away(page + 1, 1, Access::write, 10, c.now));
+    c.run();
+    CHECK(c.count<Request>() + c.count<Recall>() == 0);
+    CHECK(c.last<Push>().contents[0].kind == ContentKind::none);
+    CHECK(c.last<Grant>().contents[0].kind == ContentKind::none);
+    CHECK(c.presence(1, page + 1) == Presence::exclusive);
+    CHECK(c.presence(0, page + 1) == Presence::none);
+}
+
+TEST_CASE("a mere right that crosses another's wish loses no content") {
+    Cluster c(3);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 7;
+    for (unsigned n : {1, 2}) c.fault(n, page, Access::read, static_cast<Tid>(10 + n));
+    c.pass_holds();
+    auto give = [&](unsigned from, NodeId to) {
+        return c.members[from].agent->give_away(page, to, Access::write, 10, c.now);
+    };
+    SUBCASE("each sharer gives it to the next at the same time") {
+        CHECK(give(0, 1));
+        CHECK(give(1, 2));
+        CHECK(give(2, 0));
+        c.run();
+    }
+    SUBCASE("a third node is about to write") {
+        c.members[2].agent->on_fault({page, Access::write, 12}, c.now);
+        CHECK(give(1, 0));
+        CHECK(give(0, 1));
+        c.run();
+        CHECK(c.presence(2, page) == Presence::exclusive);
+    }
+    SUBCASE("a thread that stayed wants the page back at once") {
+        CHECK(give(1, 0));
+        c.collect_actions();
+        c.members[1].agent->on_fault({page, Access::read, 15}, c.now);
+        c.run();
+        c.pass_holds();
+        CHECK(c.presence(1, page) != Presence::none);
+    }
+    SUBCASE("its request overtakes the right") {
+        CHECK(give(1, 0));
+        c.collect_actions();
+        c.members[1].agent->on_fault({page, Access::read, 15}, c.now);
+        c.collect_actions();
+        REQUIRE(c.flights.size() == 2);
+        std::swap(c.flights.front(), c.flights.back());
+        c.run();
+        c.pass_holds();
+        CHECK(c.presence(1, page) != Presence::none);
+    }
+    c.pass_holds();
+    CHECK_FALSE(c.directory.holders(page).busy);
+    c.directory.collect(1, 0, 10, 0, Access::write, 99, c.now);
+    c.run();
+    CHECK(c.members[0].memory.at(page) == 7);
 }
 
 TEST_CASE("an acquire ends when all its pages are here, and holds them until released") {
