@@ -305,12 +305,14 @@ void HomeSession::note_break(HomeProcess& process, uint64_t end) {
 Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread, Notification n) {
     Range range = pages_of(n.args[0], n.args[1]);
     std::vector<Mapping> pieces;
-    bool has_content = false;
+    bool has_content = false, locked = false;
     process.fragment->space.for_each(range, [&](Mapping& m) {
+        locked = locked || m.locked;
         if (m.backing != Backing::anonymous) return;
         has_content = has_content || m.file;
         pieces.push_back(m);
     });
+    if (locked && (n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE)) co_return -EINVAL;
     if (n.args[2] == MADV_FREE) co_return 0;
     if (has_content && n.args[2] == MADV_DONTNEED) {
         co_return co_await discard_content(process, thread, range);
