@@ -306,7 +306,9 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
             }
             if (calls[0].result == -EAGAIN) continue;
             if (calls[0].result == -EBUSY && busy_tries++ < 2) {
-                // Shared by fork, perhaps: a write makes the page ours alone.
+                // Shared by fork, perhaps: a write makes the page ours alone. It must not be told
+                // to us, who wait for it (mremap leaves everything write-protected).
+                write_enable({{move.src}, {move.src + page_size}});
                 std::vector<Call> touch{
                     Call{SYS_madvise, {move.src, page_size, MADV_POPULATE_WRITE}, 0}};
                 lock.release();
