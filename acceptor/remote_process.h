@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/user.h>
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/notifier.h"
+#include "monitor/pending_signals.h"
 #include "monitor/waits.h"
 #include "syscall/marshal.h"
 
@@ -33,7 +33,7 @@ struct RemoteThread {
     std::vector<siginfo_t> answer_signals;  // what interrupted the call at home
     // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
     std::unique_ptr<user_regs_struct> borrowed;
-    std::unordered_map<int, std::deque<siginfo_t>> signals;  // sent, not delivered yet
+    PendingSignals signals;  // sent, not delivered yet
     OneShot<WaitStatus>* awaited = nullptr;
     bool restarts_at_home = false;  // the call it was interrupted in last was home's
     bool held = false;              // stopped by the call it made, until that is done

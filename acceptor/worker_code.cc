@@ -116,10 +116,9 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     thread.stub->capture(thread.host_tid, context.regs);
     pager_.on_thread_gone(thread.tid);
     // Signals that were on their way to it follow it.
-    for (auto& [signal, infos] : thread.signals) {
-        for (const siginfo_t& info : infos) bounce(thread.process->pid, thread.tid, info);
+    for (const siginfo_t& info : thread.signals.take_all()) {
+        bounce(thread.process->pid, thread.tid, info);
     }
-    thread.signals.clear();
     stopped_.notify_all();
     if (leaving.empty()) co_return;
     co_await pager_.sent(std::move(leaving));

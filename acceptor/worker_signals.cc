@@ -24,7 +24,7 @@ bool has_handler(pid_t host_pid, int signal) {
 }  // namespace
 
 void Worker::deliver(RemoteThread& thread, const siginfo_t& info) {
-    thread.signals[info.si_signo].push_back(info);
+    thread.signals.add(info);
     syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, info.si_signo);
 }
 
@@ -66,9 +66,9 @@ Task<void> Worker::signal_from_home(Frame frame) {
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     if (process.mixed && postpone_signal(thread, signal)) return;
     restart_what_is_never_interrupted(thread.host_tid);
-    auto& waiting = thread.signals[signal];
-    if (waiting.empty() && grows_for(process, thread, signal)) return;
-    if (thread.borrowed && !waiting.empty()) {
+    auto sent = thread.signals.take(signal);
+    if (!sent && grows_for(process, thread, signal)) return;
+    if (thread.borrowed && sent) {
         auto regs = std::move(thread.borrowed);
         auto now = trace::registers(thread.host_tid);
         if (now) {  // the call itself is over, its result stays the kernel's
@@ -77,10 +77,9 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
             trace::set_registers(thread.host_tid, *now);
         }
     }
-    if (!waiting.empty()) {
+    if (sent) {
         // The kernel would not let us send it as it was; here it gets its true origin.
-        trace::set_signal_info(thread.host_tid, waiting.front());
-        waiting.pop_front();
+        trace::set_signal_info(thread.host_tid, *sent);
         trace::resume(thread.host_tid, signal);
         return;
     }

@@ -245,7 +245,7 @@ bool HomeSession::postpone_signal(HomeThread& thread, int signal) {
             auto info = trace::signal_info(thread.tid);
             if (!info) return true;
             uint64_t all = ~0ULL;
-            thread.postponed[signal].push_back(*info);
+            thread.postponed.add(*info);
             thread.masked = true;
             ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &all);
             syscall(SYS_tgkill, thread.process->pid, thread.tid, signal);
@@ -253,11 +253,7 @@ bool HomeSession::postpone_signal(HomeThread& thread, int signal) {
             return true;
         }
     }
-    auto waiting = thread.postponed.find(signal);
-    if (waiting != thread.postponed.end() && !waiting->second.empty()) {
-        trace::set_signal_info(thread.tid, waiting->second.front());
-        waiting->second.pop_front();
-    }
+    if (auto info = thread.postponed.take(signal)) trace::set_signal_info(thread.tid, *info);
     return false;
 }
 

@@ -3,13 +3,13 @@
 
 #include <signal.h>
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "monitor/fragment.h"
+#include "monitor/pending_signals.h"
 #include "monitor/waits.h"
 
 namespace gpr {
@@ -29,7 +29,7 @@ struct HomeThread {
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed
-    std::unordered_map<int, std::deque<siginfo_t>> postponed;
+    PendingSignals postponed;
     Clock::time_point visits_until{};        // till then it may run the acceptor's code here
     uint64_t clears_childs_tid = 0;          // the same for the child of the clone it is in
     uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end

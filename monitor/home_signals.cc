@@ -96,7 +96,7 @@ void HomeSession::on_remote_signal(Frame frame) {
     std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
     if (info.si_signo < 1 || info.si_signo > 64) return;
     if (!delivery.getFatal()) {  // it came there too late, the thread was already leaving
-        thread->postponed[info.si_signo].push_back(info);
+        thread->postponed.add(info);
         syscall(SYS_tgkill, thread->process->pid, thread->tid, info.si_signo);
         return;
     }

@@ -115,7 +115,7 @@ Task<bool> StubThread::resume(const ThreadContext& context) {
     GPR_ASSERT(write_sigreturn_frame(context, room.data(), room.size(), address) != 0);
     volatile gpr_slot& s = mailbox_.slot(slot_);
     std::pair<uint64_t, uint64_t> bases{context.regs.fs_base, context.regs.gs_base};
-    s.set_bases = std::exchange(bases_, {}) != bases;
+    s.set_bases = std::exchange(bases_, std::nullopt) != bases;
     s.fs_base = bases.first;
     s.gs_base = bases.second;
     s.frame = address;
