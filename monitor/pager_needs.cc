@@ -6,6 +6,12 @@
 
 namespace gpr {
 
+namespace {
+// Others may take a page away again before we get to it. That it never comes means that there is
+// nothing behind its address: the process is dead, or a file is shorter than its mapping.
+constexpr int most_tries = 1000;
+}  // namespace
+
 Task<bool> Pager::wait_for(uint64_t cookie, OneShot<bool>& done) {
     bool result = co_await done;
     waiting_.erase(cookie);
@@ -103,7 +109,8 @@ Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) 
 }
 
 Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
+    for (int idle = 0; !bytes.empty(); idle++) {
+        if (idle == most_tries) co_return false;
         Mapping* m = fragment.space.find(to);
         if (!m) co_return false;
         // A page may be here in the kernel's eyes and still not be ours to write.
@@ -127,6 +134,7 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
         if (ours) {
             to = to + in_page;
             bytes = bytes.subspan(in_page);
+            idle = 0;
             continue;
         }
         Range rest{to, to + bytes.size()};
@@ -137,9 +145,10 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
 }
 
 Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> bytes) {
-    for (;;) {
+    for (int idle = 0; idle < most_tries; idle++) {
         size_t got = fragment.memory().read(from, bytes.data(), bytes.size());
         if (got == bytes.size()) co_return true;
+        if (got > 0) idle = 0;
         from = from + got;
         bytes = bytes.subspan(got);
         Mapping* m = fragment.space.find(from);
@@ -154,6 +163,7 @@ Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> by
         bool ok = co_await acquire(fragment, rest, Access::read);
         if (!ok) co_return false;
     }
+    co_return false;
 }
 
 }  // namespace gpr

@@ -92,6 +92,9 @@ def run_round(lane: Lane, case: Case, native: launch.Outcome, target: str, at_s:
     spent_s = time.monotonic() - injector.fault_at if injector.fault_at else 0.0
     left = process_tree.leftovers(lane.protected(), max(0.5, END_LIMIT_S - spent_s))
     result.problems += [f"left behind: {name}" for name in left]
+    if left:
+        here = process_tree.descendants(os.getpid()) - lane.protected()
+        result.problems.append("what they do:\n" + process_tree.diagnose(here))
     result.problems += [f"left behind: {leak}" for leak in lane.leaks() if "[" not in leak]
     lane.clean_up_leaks()
     lane.set_link(up=True)
