@@ -1,6 +1,6 @@
 """Adds up what tools/test ran: meson's log, and stage-NAME.txt with stage-NAME.status for the rest.
-The last line is `N passed, N failed, N skipped`; the exit status is 1 if anything failed, was cut
-short, or did not run at all."""
+What failed is shown again, by its last words. The last line is `N passed, N failed, N skipped`; the
+exit status is 1 if anything failed, was cut short, or did not run at all."""
 
 import json
 import re
@@ -16,6 +16,7 @@ SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) (?:skipped|missed)$", 
 NOT_BUILT = re.compile(r"^skipped: (\d+) × .*not built", re.MULTILINE)
 VERDICTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 STAGE_VERDICTS = {"0": "passed", "77": "skipped"}
+LAST_LINES = 40
 
 
 def count(verdict, text):
@@ -36,23 +37,29 @@ def meson_tests(path):
     lines = path.read_text().splitlines() if path.exists() else []
     records = [json.loads(line) for line in lines if line.strip()]
     if not records:
-        yield "meson", Counter({"failed": 1})
+        yield "meson", Counter({"failed": 1}), ""
     for record in records:
         verdict = VERDICTS.get(record["result"], "failed")
-        yield record["name"].split(" / ")[-1], count(verdict, record.get("stdout", ""))
+        text = record.get("stdout", "")
+        yield record["name"].split(" / ")[-1], count(verdict, text), text
 
 
 def stages(folder):
     for path in sorted(folder.glob("stage-*.txt")):
         status = path.with_suffix(".status")
         ended = status.read_text().strip() if status.exists() else "never"
-        yield path.stem.removeprefix("stage-"), count(STAGE_VERDICTS.get(ended, "failed"),
-                                                      path.read_text(errors="replace"))
+        text = path.read_text(errors="replace")
+        yield path.stem.removeprefix("stage-"), count(STAGE_VERDICTS.get(ended, "failed"), text), text
 
 
 def main():
     total = Counter()
-    for name, counts in [*meson_tests(Path(sys.argv[1])), *stages(Path(sys.argv[2]))]:
+    results = [*meson_tests(Path(sys.argv[1])), *stages(Path(sys.argv[2]))]
+    for name, counts, text in results:
+        if counts["failed"]:
+            print(f"== {name} failed; the end of what it said:")
+            print("\n".join(text.splitlines()[-LAST_LINES:]))
+    for name, counts, _ in results:
         total.update(counts)
         if counts["failed"] or counts["skipped"]:
             print(f"{name}: {counts['passed']} passed, {counts['failed']} failed,"

@@ -4,6 +4,7 @@ from collections import Counter
 
 MARKS = {"passed": "ok", "failed": "FAIL", "skipped": "skip"}
 COLUMN = 11
+LAST_LINES = 25  # of a failure, in the closing words
 
 
 class Report:
@@ -37,15 +38,18 @@ class Report:
             if result.verdict == "failed":
                 self._print(f"    {result.mode}: {self._shortened(result.detail)}")
 
-    def _shortened(self, detail: str) -> str:
+    def _shortened(self, detail: str, at_most: int = 6) -> str:
         lines = detail.splitlines()
-        shown = lines if self.verbose else lines[:6]
+        shown = lines if self.verbose else lines[:at_most]
         more = [f"... {len(lines) - len(shown)} more lines"] if len(lines) > len(shown) else []
         return "\n      ".join(shown + more)
 
     def finish(self) -> int:
         for (mode, reason), count in sorted(self.skips.items()):
             self._print(f"skipped: {count} × {mode}: {reason}")
+        for failure in self.failures:  # once more, where a reader of a long log looks first
+            self._print(f"failed: {failure.case} ({failure.mode}), after {failure.wall_s:.2f} s:")
+            self._print(f"      {self._shortened(failure.detail, LAST_LINES)}")
         if self.failures:
             self._print("failed: " + ", ".join(f"{r.case} ({r.mode})" for r in self.failures))
         counts = self.counts
