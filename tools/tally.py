@@ -49,7 +49,8 @@ def stages(folder):
         status = path.with_suffix(".status")
         ended = status.read_text().strip() if status.exists() else "never"
         text = path.read_text(errors="replace")
-        yield path.stem.removeprefix("stage-"), count(STAGE_VERDICTS.get(ended, "failed"), text), text
+        counts = count(STAGE_VERDICTS.get(ended, "failed"), text)
+        yield path.stem.removeprefix("stage-"), counts, text
 
 
 def main():
