@@ -253,6 +253,21 @@ bool PageAgent::in_motion(PageKey key) const {
     return b && b->operation != Core::Operation::none;
 }
 
+bool PageAgent::is_arriving(PageKey key) const {
+    const Core::Busy* b = core_->find_busy(key);
+    if (!b) return false;
+    if (b->operation == Core::Operation::install || !b->grants.empty()) return true;
+    return b->requested && presence(key) == Presence::none;
+}
+
+std::vector<PageKey> PageAgent::arriving(ObjectId object) const {
+    std::vector<PageKey> keys;
+    for (const auto& [key, b] : core_->busy) {
+        if (key.object == object && is_arriving(key)) keys.push_back(key);
+    }
+    return keys;
+}
+
 bool PageAgent::is_current(uint64_t id, PageKey key) const {
     const Core::Busy* b = core_->find_busy(key);
     return b && b->operation != Core::Operation::none && b->operation_id == id && !b->dropped;

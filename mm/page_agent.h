@@ -102,6 +102,9 @@ public:
     // An Install, Unprotect or Take of the page is not finished: whether its content is in the
     // program's memory cannot be said now.
     [[nodiscard]] bool in_motion(PageKey key) const;
+    // Not here, but asked for or on its way.
+    [[nodiscard]] bool is_arriving(PageKey key) const;
+    [[nodiscard]] std::vector<PageKey> arriving(ObjectId object) const;
     // Whether a page of an unfinished Install, Unprotect or Take still belongs to the same life.
     [[nodiscard]] bool is_current(uint64_t id, PageKey key) const;
     [[nodiscard]] const AgentStats& stats() const;

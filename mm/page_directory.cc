@@ -85,6 +85,26 @@ void PageDirectory::collect(ObjectId object, uint64_t first, uint64_t count, Nod
     c.end();
 }
 
+void PageDirectory::hold(ObjectId object) {
+    Core& c = *core_;
+    Core::Object* o = c.object_of(object);
+    if (!o || ++o->holds > 1) return;
+    std::vector<PageKey> keys;
+    for (const auto& [key, b] : c.busy) {
+        if (key.object == object) keys.push_back(key);
+    }
+    for (const PageKey& key : keys) c.hold_back(*o, *c.find_busy(key));
+}
+
+void PageDirectory::release(ObjectId object, uint64_t now_ns) {
+    Core& c = *core_;
+    Core::Object* o = c.object_of(object);
+    if (!o || o->holds == 0 || --o->holds > 0) return;
+    c.begin(now_ns);
+    for (const auto& [from, request] : std::exchange(o->held_back, {})) c.handle(from, request);
+    c.end();
+}
+
 uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
     Core& c = *core_;
     c.begin(now_ns);
@@ -96,6 +116,7 @@ uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
     uint64_t lost = 0;
     for (auto& [id, o] : c.objects) {
         if (o.birth == node) o.orphan = true;
+        std::erase_if(o.held_back, [&](const auto& held) { return held.first == node; });
         std::vector<PageKey> keys;
         o.table.for_each(0, max_object_pages, [&, object = id](uint64_t index, uint64_t&) {
             keys.push_back({object, index});
@@ -150,7 +171,9 @@ void PageDirectory::Core::pump(uint32_t id, Collect& c) {
         if (c.next == c.end) return;
         const PageKey key{c.object, c.next++};
         const Page p = load(*o, key.index);
-        Wish wish{{c.age, c.node, 0}, c.access, Presence::none, 0, false, true, id};
+        // Who holds a page against younger ones may wait for another that is held back.
+        const uint64_t age = o->holds > 0 ? 0 : c.age;
+        Wish wish{{age, c.node, 0}, c.access, Presence::none, 0, false, true, id};
         if (!find_busy(key) && is_served(p, wish)) continue;
         ++c.under_way;
         Busy& b = make_busy(*o, key);
@@ -159,12 +182,34 @@ void PageDirectory::Core::pump(uint32_t id, Collect& c) {
     }
 }
 
+// Recalls that are out for such a wish will be answered: then the page has nobody, and is node 0's.
+void PageDirectory::Core::hold_back(Object& o, Busy& b) {
+    std::erase_if(b.wishes, [&](const Wish& w) {
+        if (w.who.node == directory_node || w.collect != 0) return false;
+        if (w.internal) return true;  // pushed there; if it is wanted there, it is asked for
+        Request request{{b.key.object, b.key.index, 1},
+                        w.optional ? 0U : 1U,
+                        w.access,
+                        w.have,
+                        w.who.tid,
+                        w.who.age,
+                        {w.have_epoch}};
+        o.held_back.emplace_back(w.who.node, std::move(request));
+        return true;
+    });
+    advance(o, b);
+}
+
 void PageDirectory::Core::handle(NodeId from, const Request& r) {
     ++stats.requests;
     Object* o = object_of(r.run.object);
     if (!sane(r.run) || r.must > r.run.count || r.have_epochs.size() < r.must ||
         r.have_epochs.size() > r.run.count || r.have == Presence::exclusive) {
         ++stats.bad_messages;
+        return;
+    }
+    if (o && o->holds > 0 && from != directory_node) {
+        o->held_back.emplace_back(from, r);
         return;
     }
     for (uint32_t i = 0; o && i < r.run.count; ++i) {
@@ -252,6 +297,7 @@ void PageDirectory::Core::handle(NodeId from, Push& push) {
         ++stats.bad_messages;
         return;
     }
+    if (o && o->holds > 0) push.to = directory_node;
     for (uint32_t i = 0; o && i < push.run.count; ++i) {
         push_page(*o, from, push, i, std::move(push.contents[i]));
     }

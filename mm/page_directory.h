@@ -49,6 +49,12 @@ public:
     void collect(ObjectId object, uint64_t first, uint64_t count, NodeId node, Access access,
                  uint64_t cookie, uint64_t now_ns);
 
+    // Until as many releases nobody but node 0 is given pages of the object: what others ask for,
+    // or have asked for, waits. What a collect has brought to node 0 then stays there, as a kernel
+    // needs it that copies. The agent there must not give pages away meanwhile.
+    void hold(ObjectId object);
+    void release(ObjectId object, uint64_t now_ns);
+
     // The node is gone for good. Returns how many pages had their only copy there; they are zero
     // now. Collect first for an orderly end.
     uint64_t remove_node(NodeId node, uint64_t now_ns);

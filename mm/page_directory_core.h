@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "mm/page_directory.h"
@@ -54,6 +55,8 @@ struct PageDirectory::Core {
         PageTable table;
         NodeId birth = 0;
         bool orphan = false;  // the birth node is gone: untouched pages are zero
+        uint32_t holds = 0;
+        std::vector<std::pair<NodeId, Request>> held_back;
     };
 
     // An entry, unpacked.
@@ -112,6 +115,7 @@ struct PageDirectory::Core {
     void push_page(Object& o, NodeId from, const Push& push, uint32_t i, PageContent content);
     void forget_pages(Object& o, ObjectId object, uint64_t first, uint64_t count);
     void pump(uint32_t id, Collect& c);
+    void hold_back(Object& o, Busy& b);
     uint64_t remove_holder(Object& o, PageKey key, NodeId node);
 
     // --- page_directory_pages.cc: one page ---

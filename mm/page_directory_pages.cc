@@ -97,6 +97,8 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
         while (!b.wishes.empty()) {
             const Wish w = b.wishes.front();
             const Page p = load(o, b.key.index);
+            // What the node is just giving up is not collected.
+            if (w.collect != 0 && (b.outstanding & bit(w.who.node))) return raise_recall(b, p, w);
             if (is_served(p, w, b.withdrawn)) {
                 resolve(w, false);
                 b.wishes.erase(b.wishes.begin());
@@ -202,7 +204,7 @@ void PageDirectory::Core::raise_recall(Busy& b, const Page& p, const Wish& w) {
     const bool is_easy = w.optional || only_touched;
     // What may be declined is never repeated as such: a declined one could be followed by a taken
     // one that we no longer expect.
-    if (is_easy || (!was_easy && !(w.who < b.recalled_for))) return;
+    if (was_easy ? is_easy : !(w.who < b.recalled_for)) return;
     b.recalled_for = std::min(b.recalled_for, w.who);
     b.optional = b.only_touched = false;
     send_recalls(b, p.epoch);

@@ -42,46 +42,77 @@ void HomeSession::split_children_now() {
     }
 }
 
-// A fork is a snapshot: no thread at the acceptor may take pages away while the kernel copies.
-Task<void> HomeSession::freeze(HomeProcess& process, HomeThread& thread) {
-    if (!process.started_remotely || thread.forking) co_return;
-    thread.forking = true;
-    if (process.forks++ == 0) {
+// A fork is a snapshot: nobody at the acceptor may change memory while the kernel copies what is
+// here, and all of it must be here. True: the kernel may.
+Task<bool> HomeSession::begin_fork(std::shared_ptr<Fragment> fragment, pid_t tid) {
+    for (;;) {
+        HomeThread* thread = find_thread(fragment->pid(), tid);
+        if (!thread) co_return false;
+        if (thread->fork.ready) co_return true;
+        if (thread->fork.number != 0) {  // a signal interrupted it, and it calls again
+            co_await remote_changed_.wait();
+            continue;
+        }
+        uint64_t number = thread->fork.number = ++forks_begun_;
+        auto still = [&] {
+            thread = find_thread(fragment->pid(), tid);
+            return thread && thread->fork.number == number;
+        };
+        co_await freeze(*thread->process, tid);
+        if (!still()) continue;
+        thread->fork.begun = true;
+        co_await pager_.begin_fork(fragment);
+        if (!still()) continue;
+        thread->fork.ready = true;
+        remote_changed_.notify_all();
+        loop_.after(fork_patience, [this, tid] { end_failed_fork(tid); });
+    }
+}
+
+Task<void> HomeSession::freeze(HomeProcess& process, pid_t tid) {
+    pid_t pid = process.pid;
+    if (process.forks++ == 0 && process.started_remotely) {
         FrameBuilder frame;
         auto freeze = frame.session().initFreeze();
-        freeze.setPid(process.pid);
+        freeze.setPid(pid);
         freeze.setOn(true);
         link_.send(frame, Priority::urgent);
     }
-    pid_t pid = process.pid, tid = thread.tid;
     for (;;) {
         HomeThread* still = find_thread(pid, tid);
-        if (!still || !link_open_ || still->process->frozen) break;
+        if (!still || !link_open_ || !still->process->started_remotely) break;
+        if (still->process->frozen) break;
         co_await remote_changed_.wait();
     }
-    loop_.after(fork_patience, [this, tid] { thaw_after_failure(tid); });
 }
 
-void HomeSession::thaw(HomeThread& thread) {
-    if (!std::exchange(thread.forking, false)) return;
+bool HomeSession::end_fork(HomeThread& thread) {
+    ForkAtHome fork = std::exchange(thread.fork, {});
+    if (fork.number == 0) return false;
+    remote_changed_.notify_all();
     HomeProcess& process = *thread.process;
-    if (--process.forks > 0) return;
+    if (fork.begun) spawn(pager_.end_fork(process.fragment));
+    if (--process.forks > 0) return true;
     process.frozen = false;
-    if (!process.started_remotely || !link_open_) return;
+    if (!process.started_remotely || !link_open_) return true;
     FrameBuilder frame;
     frame.session().initFreeze().setPid(process.pid);
     link_.send(frame, Priority::urgent);
+    return true;
 }
 
 // A fork that succeeds has an event. One that fails has none: the thread is somewhere else then.
-void HomeSession::thaw_after_failure(pid_t tid) {
+void HomeSession::end_failed_fork(pid_t tid) {
     auto it = threads_.find(tid);
-    if (it == threads_.end() || !it->second->forking) return;
-    long call = fault_origin(tid).call;
-    if (call == SYS_fork || call == SYS_clone || call == SYS_clone3) {
-        loop_.after(fork_patience, [this, tid] { thaw_after_failure(tid); });
+    if (it == threads_.end() || it->second->fork.number == 0) return;
+    FaultOrigin origin = fault_origin(tid);
+    bool in_fork =
+        origin.kind == FaultOrigin::Kind::kernel &&
+        (origin.call == SYS_fork || origin.call == SYS_clone || origin.call == SYS_clone3);
+    if (in_fork || origin.kind == FaultOrigin::Kind::unknown) {
+        loop_.after(fork_patience, [this, tid] { end_failed_fork(tid); });
     } else {
-        thaw(*it->second);
+        end_fork(*it->second);
     }
 }
 

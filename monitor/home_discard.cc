@@ -24,6 +24,18 @@ std::shared_ptr<Fd> HomeSession::file_of(pid_t pid, int fd) {
     return file;
 }
 
+void HomeSession::announce_discard(HomeProcess& process, Range range,
+                                   const std::vector<Mapping>& pieces) {
+    pager_.discard(pieces);
+    FrameBuilder frame;
+    auto change = frame.session().initMapping();
+    change.setPid(process.pid);
+    auto discard = change.initDiscard();
+    discard.setBegin(range.begin.value);
+    discard.setEnd(range.end.value);
+    link_.send(frame, Priority::urgent);
+}
+
 Task<int64_t> HomeSession::discard_content(HomeProcess& process, HomeThread& thread, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t covered = 0;
@@ -38,7 +50,7 @@ Task<int64_t> HomeSession::discard_content(HomeProcess& process, HomeThread& thr
     });
     int64_t result = covered == range.size() ? 0 : -ENOMEM;
     if (cannot || pieces.empty()) co_return result;
-    pager_.discard(pieces);
+    announce_discard(process, range, pieces);
     for (const Mapping& m : pieces) {
         if (m.backing != Backing::anonymous || m.trapped) continue;
         if (!m.content) {
@@ -59,13 +71,6 @@ Task<int64_t> HomeSession::discard_content(HomeProcess& process, HomeThread& thr
             }
         }
     }
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto discard = change.initDiscard();
-    discard.setBegin(range.begin.value);
-    discard.setEnd(range.end.value);
-    link_.send(frame, Priority::urgent);
     co_return result;
 }
 

@@ -319,15 +319,8 @@ Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread
     }
     int64_t result = co_await thread.stub->call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
     if (result != 0 || pieces.empty()) co_return result;
-    pager_.discard(pieces);
+    announce_discard(process, range, pieces);
     process.fragment->wake(range);
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto discard = change.initDiscard();
-    discard.setBegin(range.begin.value);
-    discard.setEnd(range.end.value);
-    link_.send(frame, Priority::urgent);
     co_return result;
 }
 
@@ -370,9 +363,7 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
     }
     if (!(flags & CLONE_CHILD_CLEARTID)) thread.clears_childs_tid = 0;
     if (n.number == SYS_fork || !(flags & CLONE_VM)) {
-        co_await freeze(process, thread);
-        co_await pager_.collect(*fragment, Access::read);
-        pager_.show_code(*fragment);
+        if (!co_await begin_fork(fragment, thread.tid)) co_return;
     }
     notifier_->let_it_run(n.id);
 }

@@ -16,6 +16,13 @@ namespace gpr {
 
 struct HomeProcess;
 
+// A thread at home that is in a fork. A signal may make it call again.
+struct ForkAtHome {
+    uint64_t number = 0;  // 0: it is in none
+    bool begun = false;   // Pager::begin_fork() has been called,
+    bool ready = false;   // and is done
+};
+
 struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
@@ -24,8 +31,8 @@ struct HomeThread {
     bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
     bool ending = false;               // past its last instruction
     bool exit_told = false;            // the acceptor knows that it has ended
-    bool forking = false;              // at home, counted in its process's forks
-    bool in_call = false;              // the shadow runs a forwarded call
+    ForkAtHome fork;
+    bool in_call = false;  // the shadow runs a forwarded call
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed

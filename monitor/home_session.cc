@@ -130,7 +130,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
     if (!message) return;
     auto tid = static_cast<pid_t>(*message);
     HomeProcess& parents = *parent.process;
-    thaw(parent);
+    bool copied = end_fork(parent);
     auto birth = births_.find(parent.tid);
     bool planned = birth != births_.end();  // a fork that a remote thread asked for
     bool in_same_process =
@@ -145,7 +145,8 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         auto process = std::make_unique<HomeProcess>();
         HomeProcess& child = *process;
         child.pid = tid;
-        bool shares = planned ? birth->second.shares_memory : event == PTRACE_EVENT_VFORK;
+        bool shares = planned ? birth->second.shares_memory
+                              : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
         if (shares) child.shares_memory_with = &parents;
         child.caught_signals = parents.caught_signals;
         processes_[tid] = std::move(process);
@@ -160,9 +161,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
             spawn(start_newborn(first, std::nullopt, true));
         }
         watch(first);
-        if (!child.shares_memory_with && parents.fragment) {
-            spawn(pager_.hide_code(parents.fragment));
-        }
+        if (planned && !shares) spawn(pager_.end_fork(parents.fragment));
         if (parents.doomed) {
             doom(child);
         } else if (!child.shares_memory_with && !at_once) {
@@ -185,12 +184,14 @@ void HomeSession::on_end(HomeThread& thread) {
             on_helper_end(process, tid);
         }
     }
+    end_fork(thread);
     pager_.on_thread_end(tid);
     notifier_->on_thread_gone(tid);
     waits_.remove_handler(tid);
     process.threads.erase(tid);
     bury(std::move(threads_[tid]), process);
     threads_.erase(tid);
+    remote_changed_.notify_all();
     bool alone = true;
     for (auto& [other, t] : process.threads) alone = alone && t->helper;
     if (!alone) return;
@@ -352,6 +353,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
 
 void HomeSession::on_link_closed(const Error& reason) {
     link_open_ = false;
+    remote_changed_.notify_all();
     if (processes_.empty()) {
         loop_.stop();
     } else {

@@ -80,9 +80,10 @@ private:
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
     [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
     void split_children_now();
-    Task<void> freeze(HomeProcess& process, HomeThread& thread);
-    void thaw(HomeThread& thread);
-    void thaw_after_failure(pid_t tid);
+    Task<bool> begin_fork(std::shared_ptr<Fragment> fragment, pid_t tid);
+    Task<void> freeze(HomeProcess& process, pid_t tid);
+    bool end_fork(HomeThread& thread);  // whether it was in one
+    void end_failed_fork(pid_t tid);
     Task<void> start_newborn(HomeThread& thread, std::optional<ThreadContext> context, bool split);
     Task<void> split_child(pid_t pid);
     Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
@@ -146,6 +147,7 @@ private:
     void note_break(HomeProcess& process, uint64_t end);
     Task<int64_t> discard_here(HomeProcess& process, HomeThread& thread, Notification n);
     // MADV_DONTNEED on memory that began as private file content (home_discard.cc).
+    void announce_discard(HomeProcess& process, Range range, const std::vector<Mapping>& pieces);
     Task<int64_t> discard_content(HomeProcess& process, HomeThread& thread, Range range);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
     std::shared_ptr<Fd> file_of(pid_t pid, int fd);
@@ -214,6 +216,7 @@ private:
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads_;
     AsyncMutex metadata_;  // held while a change of an address space is being applied
     Signal remote_changed_;
+    uint64_t forks_begun_ = 0;
     struct PendingStart {
         OneShot<std::string> done;
         explicit PendingStart(Scheduler& s) : done(s) {}

@@ -67,10 +67,7 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     if (args[1] != 0) child.regs.rsp = args[1];
     if (flags & CLONE_SETTLS) child.regs.fs_base = args[4];
     std::shared_ptr<Fragment> fragment = process.fragment;
-    if (!birth.shares_memory) {
-        co_await pager_.collect(*fragment, Access::read);
-        pager_.show_code(*fragment);
-    }
+    if (!birth.shares_memory) co_await pager_.begin_fork(fragment);
     // Shared memory is used at home until the child execs or ends: what is there must be right.
     SharedUse use = birth.shares_memory ? use_of_everything() : SharedUse{};
     co_await before_use(use);
@@ -93,7 +90,7 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     co_await stub.run_locked(calls);
     lock.release();
     int64_t result = calls[0].result;
-    births_.erase(thread.tid);
+    if (births_.erase(thread.tid) > 0 && !(flags & CLONE_VM)) co_await pager_.end_fork(fragment);
     co_await after_use(use);
     if (result != thread_gone) reply(thread, result);
 }

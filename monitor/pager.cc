@@ -22,7 +22,8 @@ Pager::Pager(NodeId self, Loop& loop, PageDirectory* directory, Send send)
       directory_(directory),
       send_(std::move(send)),
       agent_(self),
-      taken_(loop) {}
+      moved_(loop),
+      code_lock_(loop) {}
 
 uint64_t Pager::now() const {
     return static_cast<uint64_t>(Clock::now().time_since_epoch().count());
@@ -40,8 +41,7 @@ void Pager::add_fragment(Fragment& fragment) {
 
 void Pager::remove_fragment(Fragment& fragment) {
     fragments_.erase(&fragment);
-    forking_.erase(&fragment);
-    if (forking_.empty()) agent_.let_pages_wait(true, now());
+    forget_forks(fragment);
 }
 
 void Pager::add_object(ObjectId object, NodeId birth) {
@@ -59,7 +59,8 @@ void Pager::discard(const std::vector<Mapping>& pieces) {
         agent_.drop(m.object, m.object_page, pages);
         if (directory_) directory_->drop(m.object, m.object_page, pages);
     }
-    settle();
+    // Not now: the other node must hear of it before it hears of the pages' new life.
+    loop_.post([this] { settle(); });
 }
 
 void Pager::on_message(NodeId from, Message message) {
@@ -309,6 +310,7 @@ void Pager::run(const Install& action) {
         }
     }
     agent_.on_installed(action.id, now());
+    moved_.notify_all();
 }
 
 void Pager::run(const Unprotect& action) {
@@ -392,7 +394,7 @@ Task<void> Pager::take(Take action) {
     }
     agent_.on_taken(action.id, std::move(results), now());
     settle();
-    taken_.notify_all();
+    moved_.notify_all();
 }
 
 void Pager::run(SendMessage& action) {

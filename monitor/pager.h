@@ -46,13 +46,15 @@ public:
     void keep_shared_home() { shared_is_home_ = true; }
     // Brings the page here. Data of a trapped one can be read for a moment.
     void serve(Fragment& fragment, Address at, bool write, Tid tid);
-    // All trapped code of the process at once, for a child that gets a copy of its memory.
-    void show_code(Fragment& fragment);
-    Task<void> hide_code(std::shared_ptr<Fragment> fragment);
+    // Node 0, around a kernel's copy of the process's memory: all that others wrote, and all
+    // trapped code, is here from the end of the first to the beginning of the second.
+    Task<void> begin_fork(std::shared_ptr<Fragment> fragment);
+    Task<void> end_fork(std::shared_ptr<Fragment> fragment);
 
     // Metadata: the same calls at every node. The caller maps and unmaps; this keeps the pages.
     void add_object(ObjectId object, NodeId birth);
-    // Pieces of mappings that are gone, or whose content is.
+    // Pieces of mappings that are gone, or whose content is. Other nodes are told at once, before
+    // anything else is awaited.
     void discard(const std::vector<Mapping>& pieces);
 
     // Memory that several mappings, also of several processes, show (pager_shared.cc). memfd: where
@@ -108,8 +110,6 @@ public:
     Task<bool> read(Fragment& fragment, Address from, std::span<std::byte> bytes);
     // The process will be ended, and must not see memory that is not what it was.
     void give_up(Fragment& fragment);
-    // Node 0: brings every page of the process that was touched elsewhere to node 0.
-    Task<void> collect(Fragment& fragment, Access access);
 
     [[nodiscard]] PagerStats stats() const;
     // Threads that stand at a missing page: at least as many of them cannot run.
@@ -136,6 +136,11 @@ private:
     void install_trapped(const Piece& piece, const Install& action);
     TakeResult take_trapped(Mapping& mapping, Address at, bool keep);
     Task<void> hide_shown();
+    // Brings every page of the process that was touched elsewhere here.
+    Task<void> collect(Fragment& fragment);
+    Task<void> arrived(Fragment& fragment);
+    void show_code(Fragment& fragment);
+    void forget_forks(Fragment& fragment);
     // A page that is ours but was never touched: gives it what it was born with.
     void materialise(Fragment& fragment, Mapping& mapping, Address at);
     // Runs what the core asked for, until it asks for nothing.
@@ -202,7 +207,7 @@ private:
     std::deque<std::pair<NodeId, Message>> read_ahead_;  // requests that can wait
     bool read_ahead_posted_ = false;
     std::function<uint64_t()> queued_bytes_;
-    Signal taken_;
+    Signal moved_;
     bool alone_ = false;             // while settle() runs for a thread that is the last one here
     std::vector<PageRun> removing_;  // given up already
     uint64_t faults_ = 0;
@@ -213,7 +218,12 @@ private:
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;
     std::unordered_set<Tid> faulting_;  // since the last page came
-    std::set<Fragment*> forking_;       // whose code must stay until the child has its copy
+    struct Forking {
+        int count = 0;               // forks that have begun and not ended
+        std::vector<ObjectId> held;  // by the directory, until there is none
+    };
+    std::map<Fragment*, Forking> forking_;
+    AsyncMutex code_lock_;  // held while code that was shown is hidden
 };
 
 }  // namespace gpr

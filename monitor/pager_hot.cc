@@ -21,6 +21,7 @@ void Pager::note_missed(const Mapping& mapping, Address at, bool write, Tid tid)
 std::vector<PageKey> Pager::send_along(Fragment& fragment, Tid tid, const user_regs_struct& regs,
                                        NodeId to, bool alone) {
     std::vector<PageKey> pages;
+    if (forking_.contains(&fragment)) return pages;
     for (const HotSets::Page& page : hot_.on_departure(tid, regs.rip, regs.rsp)) {
         Address at{page.number * page_size};
         const Mapping* m = fragment.space.find(at);
@@ -43,7 +44,7 @@ std::vector<PageKey> Pager::send_along(Fragment& fragment, Tid tid, const user_r
 Task<void> Pager::sent(std::vector<PageKey> pages) {
     while (std::any_of(pages.begin(), pages.end(),
                        [this](PageKey key) { return agent_.is_leaving(key); })) {
-        co_await taken_.wait();
+        co_await moved_.wait();
     }
 }
 
@@ -85,11 +86,11 @@ Task<void> Pager::remove(std::weak_ptr<Fragment> weak, Address at, PageRun run) 
         }
     }
     removing_.erase(std::find(removing_.begin(), removing_.end(), run));
-    taken_.notify_all();
+    moved_.notify_all();
 }
 
 Task<void> Pager::removed() {
-    while (!removing_.empty()) co_await taken_.wait();
+    while (!removing_.empty()) co_await moved_.wait();
 }
 
 bool Pager::is_being_removed(const PageRun& run) const {
@@ -100,7 +101,7 @@ bool Pager::is_being_removed(const PageRun& run) const {
 }
 
 Task<void> Pager::install_later(Install action) {
-    while (is_being_removed(action.run)) co_await taken_.wait();
+    while (is_being_removed(action.run)) co_await moved_.wait();
     run(action);
     settle();
 }

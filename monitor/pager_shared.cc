@@ -89,24 +89,6 @@ void Pager::forget(AddressSpace& space) {
     settle();
 }
 
-Task<void> Pager::collect(Fragment& fragment, Access access) {
-    // Until hide_code(): a kernel is going to copy what is in the memory, and only that.
-    agent_.let_pages_wait(false, now());
-    std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        uint64_t cookie = next_cookie_++;
-        pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
-        waiting_[cookie] = pending.back().second.get();
-        directory_->collect(m.object, m.object_page, m.range.size() / page_size, self_, access,
-                            cookie, now());
-    }
-    settle();
-    for (auto& [cookie, done] : pending) {
-        OneShot<bool>& one = *done;
-        co_await wait_for(cookie, one);
-    }
-}
-
 template <class Visit>
 void Pager::for_each_view(const PageRun& run, Visit visit) {
     uint64_t end = run.first + run.count;

@@ -88,41 +88,9 @@ TakeResult Pager::take_trapped(Mapping& mapping, Address at, bool keep) {
     return result;
 }
 
-void Pager::show_code(Fragment& fragment) {
-    forking_.insert(&fragment);
-    std::vector<std::byte> bytes;
-    constexpr uint64_t step = 64 * page_size;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        if (!m.trapped || !m.content) continue;
-        for (uint64_t done = 0; done < m.range.size(); done += step) {
-            bytes.assign(std::min(step, m.range.size() - done), std::byte{0});
-            auto offset = static_cast<off_t>(m.content_offset + done);
-            if (pread(m.content->get(), bytes.data(), bytes.size(), offset) < 0) {
-                spdlog::warn("cannot read the program's file at {:#x}", offset);
-            }
-            fragment.install(m.range.begin + done, bytes, true);
-        }
-    }
-}
-
-Task<void> Pager::hide_code(std::shared_ptr<Fragment> fragment) {
-    if (forking_.erase(fragment.get()) == 0) co_return;
-    if (forking_.empty()) agent_.let_pages_wait(true, now());
-    std::vector<Range> ranges;
-    for (const auto& [begin, m] : fragment->space.all()) {
-        if (m.trapped) ranges.push_back(m.range);
-    }
-    for (Range range : ranges) {
-        Mapping* m = fragment->space.find(range.begin);
-        if (!m || !m->trapped || m->range != range) continue;
-        co_await fragment->puncher().call(SYS_madvise, range.begin.value, range.size(),
-                                          MADV_DONTNEED);
-    }
-}
-
 Task<void> Pager::hide_shown() {
-    auto shown = std::move(shown_);
-    shown_.clear();
+    auto guard = co_await code_lock_.lock();
+    auto shown = std::exchange(shown_, {});
     for (auto& [weak, at] : shown) {
         auto fragment = weak.lock();
         Mapping* m = fragment ? fragment->space.find(at) : nullptr;

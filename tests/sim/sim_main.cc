@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
             sum.pushes += t.pushes;
             sum.acquires += t.acquires;
             sum.collects += t.collects;
+            sum.forks += t.forks;
             sum.anchored += t.anchored;
             sum.markers_kept += t.markers_kept;
             sum.markers_reached += t.markers_reached;
@@ -53,17 +54,18 @@ int main(int argc, char** argv) {
     fmt::print(
         "{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes ({} of a mere "
         "right), {} drops, "
-        "{} pins, {} anchored, {} acquires, {} collects, {} markers kept, {} reached; longest "
+        "{} pins, {} anchored, {} acquires, {} collects, {} forks, {} markers kept, {} reached; "
+        "longest "
         "instruction {} us (seed {}), "
         "beside devices {} us, at most "
         "{} % of the limit\n",
         seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.rights_given,
-        sum.drops, sum.pins, sum.anchored, sum.acquires, sum.collects, sum.markers_kept,
+        sum.drops, sum.pins, sum.anchored, sum.acquires, sum.collects, sum.forks, sum.markers_kept,
         sum.markers_reached, sum.longest_us, longest_seed, sum.longest_pinned_us,
         sum.percent_of_limit);
     // So many worlds, and something not seen in any: it would not be tested.
-    if (seeds >= 100 && (sum.markers_reached == 0 || sum.rights_given == 0)) {
-        fmt::print("FAILED: no thread reached a marker, or none took a mere right along\n");
+    if (seeds >= 100 && (sum.markers_reached == 0 || sum.rights_given == 0 || sum.forks == 0)) {
+        fmt::print("FAILED: no thread reached a marker, took a mere right along, or forked\n");
         return 1;
     }
     return failures == 0 ? 0 : 1;

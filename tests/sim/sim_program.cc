@@ -8,7 +8,8 @@ namespace gpr::sim {
 
 namespace {
 constexpr uint64_t us = 1000;
-}
+constexpr uint64_t most_forks = 6;  // who forks for ever keeps all others from what they want
+}  // namespace
 
 Frame* World::frame(unsigned n, PageKey key) {
     auto it = nodes_[n].memory.find(key);
@@ -170,7 +171,9 @@ void World::cross(Thread& t, unsigned to, bool push) {
             agent.on_progress(t.tid, now_);
             for (const Need& need : t.needs) {
                 const Access access = random_.percent(50) ? Access::write : Access::read;
-                if (random_.percent(40) &&
+                // The glue's part of a hold.
+                const bool held = t.node == 0 && forks_.contains(need.key.object);
+                if (!held && random_.percent(40) &&
                     agent.give_away(need.key, static_cast<NodeId>(to), access, t.tid, now_)) {
                     ++totals_.pushes;
                     log(fmt::format("thread {} takes {} along to {}", t.tid, to_string(need.key),
@@ -331,6 +334,7 @@ void World::disturb() {
     if (shape_.acquires && random_.percent(30)) acquire_something();
     if (shape_.collects && random_.percent(10)) collect_something();
     if (shape_.copies && random_.percent(10)) copy_memory();
+    if (shape_.forks && totals_.forks < most_forks && random_.percent(15)) fork_something();
     after(random_.between(10 * us, 200 * us), [this] { disturb(); });
 }
 

@@ -16,7 +16,8 @@ constexpr uint64_t us = 1000;
 // besides for the directory to try a pinned page again, with a back-off from 10 ms.
 uint64_t longest_us(const Shape& s) {
     const uint64_t page_us = 6 * (s.net_us + s.net_jitter_us) + 500;
-    return (s.threads + 3) * 16 * page_us + (s.devices ? 1'000'000 : 0);
+    // A page may be held back by each fork that begins meanwhile.
+    return (s.threads + 3) * 16 * page_us * (s.forks ? 3 : 1) + (s.devices ? 1'000'000 : 0);
 }
 
 }  // namespace
@@ -85,6 +86,8 @@ World::World(const Settings& settings) : settings_(settings), random_(settings.s
         ahead.least_with_marker = static_cast<uint32_t>(r.between(1, 4));
     }
 
+    shape_.forks = !shape_.devices && !shape_.copies && r.percent(20);
+    if (shape_.forks) shape_.collects = false;  // those go to any node
     limit_us_ = longest_us(shape_);
 
     AgentOptions options;
@@ -117,7 +120,7 @@ Totals World::run() {
         after(random_.between(0, 50 * us),
               [this, thread = t.get()] { start_instruction(*thread); });
     }
-    if (shape_.devices || shape_.acquires || shape_.collects || shape_.copies) {
+    if (shape_.devices || shape_.acquires || shape_.collects || shape_.copies || shape_.forks) {
         after(30 * us, [this] { disturb(); });
     }
     while (!events_.empty()) {
@@ -177,6 +180,7 @@ void World::step() {
     events_.pop();
     ++totals_.events;
     work();
+    check_copies();
     for (const auto& t : threads_) {
         if (t->state == Thread::State::finished) continue;
         if (t->started != 0 && now_ - t->started > limit_us_ * us) {
@@ -239,8 +243,9 @@ void World::drain_directory() {
     for (Action& action : actions) {
         if (auto* out = std::get_if<SendMessage>(&action)) {
             send(0, out->to, false, std::move(out->message));
-        } else if (std::get_if<CollectDone>(&action)) {
+        } else if (auto* done = std::get_if<CollectDone>(&action)) {
             --collects_open_;
+            fork_collected(done->cookie);
         } else {
             fail("the directory asked for something that only an agent may");
         }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -36,7 +37,7 @@ struct Shape {
     uint64_t net_us, net_jitter_us;
     unsigned write_percent, drop_percent, cross_percent, progress_percent, far_wake_percent;
     unsigned walk_percent;  // instructions that go on with the thread's walk over an object
-    bool devices, acquires, collects, copies;
+    bool devices, acquires, collects, copies, forks;
 };
 
 struct Frame {
@@ -93,11 +94,17 @@ struct Node {
     bool acquiring = false;
 };
 
+struct Fork {
+    std::map<PageKey, uint64_t> wanted;  // pages that have been written, and the life that was in
+    std::set<PageKey> arriving;
+    bool copying = false;
+};
+
 struct Totals {
     uint64_t events = 0, instructions = 0, messages = 0, pins = 0, drops = 0, pushes = 0;
     uint64_t acquires = 0, collects = 0, anchored = 0, longest_us = 0, longest_pinned_us = 0;
     uint64_t faults = 0, percent_of_limit = 0, markers_kept = 0, markers_reached = 0,
-             rights_given = 0;
+             rights_given = 0, forks = 0;
 };
 
 class World {
@@ -144,6 +151,13 @@ private:
     bool walk_on(Thread& t);
     void disturb();
 
+    // --- sim_forks.cc ---
+    void fork_something();
+    void fork_collected(uint64_t cookie);
+    void copy_when_all_is_here(ObjectId object);
+    void check_fork(ObjectId object);
+    void check_copies();
+
     // --- memory ---
     Frame* frame(unsigned node, PageKey key);
     bool usable(unsigned node, Need need);
@@ -178,6 +192,7 @@ private:
         acquires_;  // by node and cookie: runs, access, hold
     std::map<std::tuple<unsigned, unsigned, unsigned>, uint64_t> stream_free_;  // FIFO of a stream
     unsigned collects_open_ = 0;
+    std::map<ObjectId, Fork> forks_;
     uint64_t next_drop_ = 1;
     std::vector<Action> scratch_;
 };

@@ -373,6 +373,36 @@ TEST_CASE("a collect brings home what was touched and nothing else") {
     CHECK(c.presence(1, {2, 5}) == Presence::none);
 }
 
+TEST_CASE("what is held stays at node 0 until it is released as often") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 6;
+    c.fault(1, page, Access::write, 10);
+    c.pass_holds();
+    c.members[1].memory[page] = 7;
+    c.directory.hold(1);
+    c.directory.hold(1);
+    c.directory.collect(1, 0, 100, 0, Access::read, 1, c.now);
+    c.run();
+    REQUIRE(c.collected.size() == 1);
+    CHECK(c.members[0].memory[page] == 7);
+    c.fault(1, page, Access::write, 10);
+    c.pass_holds();
+    CHECK(c.presence(1, page) == Presence::shared);
+    CHECK(c.presence(0, page) == Presence::shared);
+    c.fault(0, page, Access::write, 11);  // node 0 itself may
+    c.pass_holds();
+    CHECK(c.presence(0, page) == Presence::exclusive);
+    c.directory.release(1, c.now);
+    c.run();
+    CHECK(c.presence(1, page) == Presence::none);
+    c.directory.release(1, c.now);
+    c.run();
+    c.pass_holds();
+    CHECK(c.presence(1, page) == Presence::exclusive);
+    CHECK(c.members[1].memory[page] == 7);
+}
+
 TEST_CASE("a removed node's only copies are counted as lost, shared ones live on") {
     Cluster c(3);
     c.add_object(1, 0);

@@ -1,0 +1,104 @@
+// Node 0 while the kernel copies the memory of a process: what is missing here would be zeros in
+// the copy, which nobody watches.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "monitor/pager.h"
+
+namespace gpr {
+
+Task<void> Pager::begin_fork(std::shared_ptr<Fragment> fragment) {
+    Forking& forking = forking_[fragment.get()];
+    forking.count++;
+    agent_.let_pages_wait(false, now());
+    for (const auto& [begin, m] : fragment->space.all()) {
+        if (is_shared(m.object)) continue;
+        directory_->hold(m.object);
+        forking.held.push_back(m.object);
+    }
+    co_await removed();
+    co_await collect(*fragment);
+    co_await arrived(*fragment);
+    auto guard = co_await code_lock_.lock();
+    if (!forking_.contains(fragment.get())) co_return;  // its thread has died meanwhile
+    show_code(*fragment);
+}
+
+Task<void> Pager::collect(Fragment& fragment) {
+    std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        uint64_t cookie = next_cookie_++;
+        pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
+        waiting_[cookie] = pending.back().second.get();
+        directory_->collect(m.object, m.object_page, m.range.size() / page_size, self_,
+                            Access::read, cookie, now());
+    }
+    settle();
+    for (auto& [cookie, done] : pending) {
+        OneShot<bool>& one = *done;
+        co_await wait_for(cookie, one);
+    }
+}
+
+// What had been granted to this node before may still be on its way into memory.
+Task<void> Pager::arrived(Fragment& fragment) {
+    std::vector<PageKey> keys;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        for (PageKey key : agent_.arriving(m.object)) {
+            if (directory_->holders(key).nodes & 1U << self_) keys.push_back(key);
+        }
+    }
+    while (std::any_of(keys.begin(), keys.end(),
+                       [this](PageKey key) { return agent_.is_arriving(key); })) {
+        co_await moved_.wait();
+    }
+}
+
+void Pager::forget_forks(Fragment& fragment) {
+    auto it = forking_.find(&fragment);
+    if (it == forking_.end()) return;
+    for (ObjectId object : it->second.held) directory_->release(object, now());
+    forking_.erase(it);
+    if (forking_.empty()) agent_.let_pages_wait(true, now());
+    settle();
+}
+
+void Pager::show_code(Fragment& fragment) {
+    std::vector<std::byte> bytes;
+    constexpr uint64_t step = 64 * page_size;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (!m.trapped || !m.content) continue;
+        for (uint64_t done = 0; done < m.range.size(); done += step) {
+            bytes.assign(std::min(step, m.range.size() - done), std::byte{0});
+            auto offset = static_cast<off_t>(m.content_offset + done);
+            if (pread(m.content->get(), bytes.data(), bytes.size(), offset) < 0) {
+                spdlog::warn("cannot read the program's file at {:#x}", offset);
+            }
+            fragment.install(m.range.begin + done, bytes, true);
+        }
+    }
+}
+
+Task<void> Pager::end_fork(std::shared_ptr<Fragment> fragment) {
+    auto it = forking_.find(fragment.get());
+    if (it == forking_.end() || --it->second.count > 0) co_return;
+    forget_forks(*fragment);
+    auto guard = co_await code_lock_.lock();
+    std::vector<Range> ranges;
+    for (const auto& [begin, m] : fragment->space.all()) {
+        if (m.trapped) ranges.push_back(m.range);
+    }
+    for (Range range : ranges) {
+        Mapping* m = fragment->space.find(range.begin);
+        if (!m || !m->trapped || m->range != range || forking_.contains(fragment.get())) continue;
+        co_await fragment->puncher().call(SYS_madvise, range.begin.value, range.size(),
+                                          MADV_DONTNEED);
+    }
+}
+
+}  // namespace gpr

@@ -1,0 +1,79 @@
+// Forks at node 0: an object is held, collected, and for a while the kernel there copies its
+// memory. All that was ever written must be there from the first to the last moment.
+#include <fmt/format.h>
+
+#include "sim_world.h"
+
+namespace gpr::sim {
+
+namespace {
+constexpr uint64_t us = 1000;
+constexpr uint64_t first_fork_cookie = 2'000'000;
+}  // namespace
+
+void World::fork_something() {
+    const ObjectId object = random_page().object;
+    if (forks_.contains(object)) return;
+    Fork& fork = forks_[object];
+    ++totals_.forks;
+    ++collects_open_;
+    log(fmt::format("fork: object {} is held", object));
+    nodes_[0].agent->let_pages_wait(false, now_);
+    directory_.hold(object);
+    for (uint64_t i = 0; i < shape_.pages; ++i) {
+        const PageKey key{object, i};
+        // Without an era it may be that only its birth node has touched it, unknown to us.
+        const bool known =
+            births_[object] == 0 ? truth(0, key) > 0 : era_of(directory_.holders(key).epoch) > 0;
+        if (known) fork.wanted[key] = nodes_[0].life[key];
+    }
+    drain(0);
+    directory_.collect(object, 0, shape_.pages, 0, Access::read, first_fork_cookie + object, now_);
+    drain_directory();
+}
+
+void World::check_fork(ObjectId object) {
+    for (const auto& [key, life] : forks_[object].wanted) {
+        if (nodes_[0].life[key] != life) continue;  // dropped meanwhile
+        if (!frame(0, key)) fail("a fork misses page " + to_string(key));
+    }
+}
+
+void World::fork_collected(uint64_t cookie) {
+    if (cookie < first_fork_cookie) return;
+    const auto object = static_cast<ObjectId>(cookie - first_fork_cookie);
+    // What had been granted to node 0 before may still be on its way.
+    for (const PageKey& key : nodes_[0].agent->arriving(object)) {
+        if (directory_.holders(key).nodes & 1) forks_[object].arriving.insert(key);
+    }
+    copy_when_all_is_here(object);
+}
+
+void World::copy_when_all_is_here(ObjectId object) {
+    Fork& fork = forks_[object];
+    std::erase_if(fork.arriving, [&](PageKey key) { return !nodes_[0].agent->is_arriving(key); });
+    if (!fork.arriving.empty()) {
+        after(5 * us, [this, object] { copy_when_all_is_here(object); });
+        return;
+    }
+    check_fork(object);
+    fork.copying = true;
+    log(fmt::format("fork: object {} is being copied", object));
+    after(random_.between(1, 150 * us), [this, object] {
+        check_fork(object);
+        forks_.erase(object);
+        if (forks_.empty()) nodes_[0].agent->let_pages_wait(true, now_);
+        log(fmt::format("fork: object {} is released", object));
+        directory_.release(object, now_);
+        drain_directory();
+    });
+}
+
+// After every event: while the kernel copies, no page leaves.
+void World::check_copies() {
+    for (const auto& [object, fork] : forks_) {
+        if (fork.copying) check_fork(object);
+    }
+}
+
+}  // namespace gpr::sim
