@@ -370,8 +370,6 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     std::memcpy(call.args, args, sizeof args);
     int64_t result = co_await ask_home(process, thread, call, true, &*context);
     if (copies) thaw(process);
-    while (process.frozen && !copies) co_await stopped_.wait();
-    thread.held = false;
     if (result == thread_gone) co_return;
     auto signals = std::exchange(thread.answer_signals, {});
     for (const siginfo_t& info : signals) deliver(thread, info);
@@ -390,6 +388,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
             start.regs.orig_rax = ~0UL;
             if (stack != 0) start.regs.rsp = stack;
             if (flags & CLONE_SETTLS) start.regs.fs_base = tls;
+            while (process.frozen) co_await stopped_.wait();
             (*child)->here = true;
             co_await (*child)->stub->resume(start);
         } else {
@@ -397,6 +396,8 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
             co_return;
         }
     }
+    while (process.frozen) co_await stopped_.wait();
+    thread.held = false;
     context->regs.rax = static_cast<uint64_t>(result);
     context->regs.orig_rax = ~0UL;
     trace::set_registers(thread.host_tid, context->regs);
@@ -407,7 +408,9 @@ Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
     process.frozen = true;
     process.stopped.clear();
     for (auto& [tid, thread] : process.threads) {
-        if (thread.get() != but && !thread->held) trace::interrupt(thread->host_tid);
+        // In its stub it stands already, and may be about to end, which cannot wait.
+        bool runs = thread.get() != but && !thread->held && !thread->stub->in_stub();
+        if (runs) trace::interrupt(thread->host_tid);
     }
     auto stands = [&](const RemoteThread& t) {
         return &t == but || t.held || t.answer || t.stub->in_stub() ||
