@@ -24,9 +24,10 @@ struct RemoteThread {
     pid_t host_tid = 0;  // for this supervisor
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
-    bool here = false;    // it runs here; else the kernel thread is a shadow, parked in its stub
-    bool masked = false;  // signals are postponed until the program's own mask is back
-    uint64_t notification = 0;                 // of the forwarded call it waits in; 0: none
+    bool here = false;  // it runs here; else the kernel thread is a shadow, parked in its stub
+    std::optional<uint64_t> shadow_mask;  // the signal mask of its kernel thread at home, if known
+    bool masked = false;        // signals are postponed until the program's own mask is back
+    uint64_t notification = 0;  // of the forwarded call it waits in; 0: none
     std::unique_ptr<MarshalledCall> call;      // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
     std::vector<std::byte> answer_bytes;

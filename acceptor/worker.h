@@ -138,6 +138,7 @@ private:
     void let_go_on(RemoteProcess& process);
     void deliver(RemoteThread& thread, const siginfo_t& info);
     Task<void> signal_from_home(Frame frame);
+    Task<void> handler_return(RemoteProcess& process, RemoteThread& thread, Notification n);
 
     Loop& loop_;
     Waits& waits_;

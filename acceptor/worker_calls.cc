@@ -84,7 +84,9 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 process.notifier->let_it_run(n.id);
             }
             co_return;
+        case SYS_rt_sigreturn: co_await handler_return(process, thread, n); co_return;
         case SYS_rt_sigprocmask:
+            thread.shadow_mask.reset();
             // Unblocking at home may set a pending signal free: it has to be here before we return.
             if (n.args[1] == 0 || n.args[0] == SIG_BLOCK) {
                 co_await mirror(process, thread, n);

@@ -22,13 +22,15 @@
 namespace gpr {
 
 namespace {
+// See home_code.cc.
 constexpr std::chrono::microseconds falls_asleep_in{20};
-constexpr std::chrono::milliseconds stops_in{10};  // see home_code.cc
+constexpr int most_looks = 50;
+constexpr std::chrono::milliseconds stops_in{10};
 }  // namespace
 
 Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                               pid_t tid) {
-    for (;;) {
+    for (int looks = 1;; looks++) {
         RemoteThread* thread = find_thread(fragment->pid(), tid);
         bool movable = thread && thread->here && thread->process->mixed;
         // As at home: it left from here before, so it most likely does now.
@@ -36,7 +38,7 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bo
         FaultOrigin origin = again     ? FaultOrigin{FaultOrigin::Kind::program, at.value}
                              : movable ? fault_origin(thread->host_tid)
                                        : FaultOrigin{};
-        if (movable && origin.kind == FaultOrigin::Kind::unknown) {
+        if (movable && origin.kind == FaultOrigin::Kind::unknown && looks < most_looks) {
             OneShot<bool> later(loop_);
             loop_.after(falls_asleep_in, [&later] { later.set(true); });
             co_await later;
@@ -148,7 +150,8 @@ bool Worker::postpone_signal(RemoteThread& thread, int signal) {
     auto regs = trace::registers(thread.host_tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
     if (!thread.here) {
-        trace::resume(thread.host_tid);  // it was passed on when the thread left
+        thread.signals.is_void(signal);  // it was passed on when the thread left
+        trace::resume(thread.host_tid);
         return true;
     }
     uint64_t all = ~0ULL;

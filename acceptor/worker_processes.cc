@@ -109,7 +109,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         pager_.on_any_fault([this] { return chaos_->leaves_at_fault(); });
     }
     FilterOptions filter;
-    filter.notify_futex_wakes = process.mixed;
+    filter.mixed_session = process.mixed;
     options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());
     auto empty = sandbox_.spawn(process.pid, options);
@@ -305,6 +305,7 @@ Task<void> Worker::arrive(Frame frame) {
     pager_.on_missed(thread->tid, missed_of(crossing));
     thread->here = true;
     thread->masked = false;
+    thread->shadow_mask = context.signal_mask;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await stub.resume(context);
 }

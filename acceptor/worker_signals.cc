@@ -8,11 +8,15 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/fault_origin.h"
 #include "monitor/interrupted_call.h"
 
 namespace gpr {
 
 namespace {
+// flags, link, stack and sigcontext come first (asm-generic/ucontext.h).
+constexpr uint64_t mask_in_ucontext = 8 + 8 + 24 + 256;
+
 bool has_handler(pid_t host_pid, int signal) {
     std::ifstream in(fmt::format("/proc/{}/status", host_pid));
     for (std::string line; std::getline(in, line);) {
@@ -63,10 +67,35 @@ Task<void> Worker::signal_from_home(Frame frame) {
     if (info.si_signo >= 1 && info.si_signo <= 64) deliver(*thread, info);
 }
 
+// In a mixed session. The mask that the return brings back must be the shadow's, too, which may
+// have that of a handler that began at home.
+Task<void> Worker::handler_return(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    uint64_t frame = fault_origin(thread.host_tid).stack;  // the kernel's struct ucontext
+    uint64_t mask = 0;
+    auto bytes = std::as_writable_bytes(std::span(&mask, 1));
+    bool readable = co_await pager_.read(*process.fragment, {frame + mask_in_ucontext}, bytes);
+    if (readable && thread.shadow_mask != mask) {
+        Notification change = n;
+        change.number = SYS_rt_sigprocmask;
+        const uint64_t args[6] = {SIG_SETMASK, frame + mask_in_ucontext, 0, sizeof mask, 0, 0};
+        std::memcpy(change.args, args, sizeof args);
+        int64_t result = co_await ask_home(process, thread, change, true);
+        if (result == thread_gone) co_return;
+        thread.shadow_mask = mask;
+        auto signals = std::exchange(thread.answer_signals, {});
+        for (const siginfo_t& info : signals) deliver(thread, info);
+    }
+    process.notifier->let_it_run(n.id);
+}
+
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     if (process.mixed && postpone_signal(thread, signal)) return;
     restart_what_is_never_interrupted(thread.host_tid);
     auto sent = thread.signals.take(signal);
+    if (!sent && thread.signals.is_void(signal)) {
+        trace::resume(thread.host_tid);
+        return;
+    }
     if (!sent && grows_for(process, thread, signal)) return;
     if (thread.borrowed && sent) {
         auto regs = std::move(thread.borrowed);

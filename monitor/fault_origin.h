@@ -19,7 +19,8 @@ struct FaultOrigin {
     };
     Kind kind = Kind::gone;
     uint64_t instruction = 0;
-    long call = -1;  // kernel: the system call
+    long call = -1;      // kernel: the system call
+    uint64_t stack = 0;  // kernel: the stack pointer where it was made
 };
 
 // From /proc/TID/syscall, without stopping the thread. tid: in the supervisor's namespace.

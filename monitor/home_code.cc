@@ -26,6 +26,8 @@ namespace {
 constexpr std::chrono::milliseconds visit_time{1};
 // A thread that faulted is asleep within microseconds, unless it lost its CPU on the way.
 constexpr std::chrono::microseconds falls_asleep_in{20};
+// One that runs on for so many looks has had its page from elsewhere.
+constexpr int most_looks = 50;
 // One that is to stop does so within microseconds, unless it waits for its CPU or the kernel waits
 // for a page in its name.
 constexpr std::chrono::milliseconds stops_in{10};
@@ -138,7 +140,7 @@ Task<std::optional<ThreadContext>> HomeSession::capture(HomeThread& thread) {
 
 Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                                    pid_t tid) {
-    for (;;) {
+    for (int looks = 1;; looks++) {
         auto it = threads_.find(tid);
         HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
         bool movable =
@@ -149,7 +151,7 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
         FaultOrigin origin =
             again ? FaultOrigin{FaultOrigin::Kind::program, at.value} : fault_origin(tid);
         if (origin.kind == FaultOrigin::Kind::gone) co_return;
-        if (movable && origin.kind == FaultOrigin::Kind::unknown) {
+        if (movable && origin.kind == FaultOrigin::Kind::unknown && looks < most_looks) {
             OneShot<bool> later(loop_);
             loop_.after(falls_asleep_in, [&later] { later.set(true); });
             co_await later;

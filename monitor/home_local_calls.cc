@@ -318,7 +318,8 @@ Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread
         co_return co_await discard_content(process, thread, range);
     }
     int64_t result = co_await thread.stub->call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
-    if (result != 0 || pieces.empty()) co_return result;
+    // ENOMEM: there are gaps, but what is mapped has been emptied.
+    if ((result != 0 && result != -ENOMEM) || pieces.empty()) co_return result;
     announce_discard(process, range, pieces);
     process.fragment->wake(range);
     co_return result;

@@ -145,7 +145,7 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
 
 Result<int> install_filter(const SplitPolicy& policy) {
     FilterOptions filter_options;
-    filter_options.notify_futex_wakes = policy.mixed();
+    filter_options.mixed_session = policy.mixed();
     filter_options.notify_everything = policy.chaos_seed() != 0;
     auto filter = home_filter(filter_options);
     sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};

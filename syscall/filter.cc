@@ -114,7 +114,7 @@ private:
         for (size_t i = rules.size(); i-- > 0;) {
             const ArgumentRule& rule = rules[i];
             if (rule.number != row.number) continue;
-            if (rule.condition == Condition::futex_wakes_notify && !options_.notify_futex_wakes) {
+            if (rule.condition == Condition::mixed_session && !options_.mixed_session) {
                 continue;
             }
             Label match = label_of(side_ == Side::acceptor ? rule.acceptor : rule.home);

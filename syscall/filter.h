@@ -13,9 +13,9 @@ namespace gpr {
 struct FilterOptions {
     uint32_t stub_word = stub_high_word;  // rip >> 32 of stub code: it does as it likes
     uint32_t fd_base = 1u << 20;          // fds from here on belong to the acceptor
-    // FUTEX_WAKE and its kin, and PI operations, are reported: needed as soon as threads of
-    // one process live on two nodes.
-    bool notify_futex_wakes = false;
+    // What must be reported as soon as threads of one process live on two nodes: FUTEX_WAKE and
+    // its kin, PI operations, copies of memory, returns from handlers.
+    bool mixed_session = false;
     // At home, what would be allowed is reported, but for what the launcher calls before its
     // supervisor listens: sendmsg, recvmsg, execve.
     bool notify_everything = false;

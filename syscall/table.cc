@@ -18,24 +18,24 @@ constexpr uint32_t futex_command = ~(128u | 256u);  // without PRIVATE and CLOCK
 constexpr ArgumentRule rules[] = {
     // A wake may concern a waiter on another node. LOCK_PI, TRYLOCK_PI and WAKE_OP fail with
     // EFAULT on a missing page instead of asking for it, so their page is fetched first.
-    {202, 1, futex_command, 1, notify, notify, Condition::futex_wakes_notify, "FUTEX_WAKE"},
-    {202, 1, futex_command, 3, notify, notify, Condition::futex_wakes_notify, "FUTEX_REQUEUE"},
-    {202, 1, futex_command, 4, notify, notify, Condition::futex_wakes_notify, "FUTEX_CMP_REQUEUE"},
-    {202, 1, futex_command, 5, notify, notify, Condition::futex_wakes_notify, "FUTEX_WAKE_OP"},
-    {202, 1, futex_command, 6, notify, notify, Condition::futex_wakes_notify, "FUTEX_LOCK_PI"},
-    {202, 1, futex_command, 7, notify, notify, Condition::futex_wakes_notify, "FUTEX_UNLOCK_PI"},
-    {202, 1, futex_command, 8, notify, notify, Condition::futex_wakes_notify, "FUTEX_TRYLOCK_PI"},
-    {202, 1, futex_command, 10, notify, notify, Condition::futex_wakes_notify, "FUTEX_WAKE_BITSET"},
-    {202, 1, futex_command, 11, notify, notify, Condition::futex_wakes_notify,
-     "FUTEX_WAIT_REQUEUE_PI"},
-    {202, 1, futex_command, 12, notify, notify, Condition::futex_wakes_notify,
-     "FUTEX_CMP_REQUEUE_PI"},
-    {202, 1, futex_command, 13, notify, notify, Condition::futex_wakes_notify, "FUTEX_LOCK_PI2"},
-    {454, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "futex_wake"},
-    {456, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "futex_requeue"},
+    {202, 1, futex_command, 1, notify, notify, Condition::mixed_session, "FUTEX_WAKE"},
+    {202, 1, futex_command, 3, notify, notify, Condition::mixed_session, "FUTEX_REQUEUE"},
+    {202, 1, futex_command, 4, notify, notify, Condition::mixed_session, "FUTEX_CMP_REQUEUE"},
+    {202, 1, futex_command, 5, notify, notify, Condition::mixed_session, "FUTEX_WAKE_OP"},
+    {202, 1, futex_command, 6, notify, notify, Condition::mixed_session, "FUTEX_LOCK_PI"},
+    {202, 1, futex_command, 7, notify, notify, Condition::mixed_session, "FUTEX_UNLOCK_PI"},
+    {202, 1, futex_command, 8, notify, notify, Condition::mixed_session, "FUTEX_TRYLOCK_PI"},
+    {202, 1, futex_command, 10, notify, notify, Condition::mixed_session, "FUTEX_WAKE_BITSET"},
+    {202, 1, futex_command, 11, notify, notify, Condition::mixed_session, "FUTEX_WAIT_REQUEUE_PI"},
+    {202, 1, futex_command, 12, notify, notify, Condition::mixed_session, "FUTEX_CMP_REQUEUE_PI"},
+    {202, 1, futex_command, 13, notify, notify, Condition::mixed_session, "FUTEX_LOCK_PI2"},
+    {454, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_wake"},
+    {456, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_requeue"},
     // A child gets a copy of the memory as it is here: what is elsewhere comes home first.
-    {56, 0, 0x100, 0, notify, notify, Condition::futex_wakes_notify, "without CLONE_VM"},
-    {57, 0, 0, 0, notify, notify, Condition::futex_wakes_notify, "fork"},
+    {56, 0, 0x100, 0, notify, notify, Condition::mixed_session, "without CLONE_VM"},
+    {57, 0, 0, 0, notify, notify, Condition::mixed_session, "fork"},
+    // The handler may have begun at home, where the shadow has its mask still.
+    {15, 0, 0, 0, notify, allow, Condition::mixed_session, "rt_sigreturn"},
     // A child that is not split yet is, before it has threads.
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
     {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
@@ -88,10 +88,10 @@ const Index& index() {
 }
 
 const ArgumentRule* matching_rule(uint32_t number, const std::array<uint64_t, 6>& args,
-                                  bool notify_futex_wakes) {
+                                  bool mixed_session) {
     for (const ArgumentRule& rule : rules) {
         if (rule.number != number) continue;
-        if (rule.condition == Condition::futex_wakes_notify && !notify_futex_wakes) continue;
+        if (rule.condition == Condition::mixed_session && !mixed_session) continue;
         if ((static_cast<uint32_t>(args[rule.argument]) & rule.mask) == rule.value) return &rule;
     }
     return nullptr;
@@ -145,12 +145,12 @@ const char* name_of(Support support) {
 }
 
 Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
-                         bool notify_futex_wakes) {
+                         bool mixed_session) {
     if (is_reserved(number)) return notify;
     if (number == skipped_call) return allow;
     const Row* row = find_row(number);
     if (row == nullptr) return refuse;
-    if (const auto* rule = matching_rule(number, args, notify_futex_wakes)) return rule->acceptor;
+    if (const auto* rule = matching_rule(number, args, mixed_session)) return rule->acceptor;
     switch (row->place) {
         case Place::native: return allow;
         case Place::refused: return refuse;
@@ -162,13 +162,12 @@ Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, u
     return notify;
 }
 
-Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
-                     bool notify_futex_wakes) {
+Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args, bool mixed_session) {
     if (is_reserved(number)) return notify;
     if (number == skipped_call) return allow;
     const Row* row = find_row(number);
     if (row == nullptr || row->place == Place::refused) return refuse;
-    if (const auto* rule = matching_rule(number, args, notify_futex_wakes)) return rule->home;
+    if (const auto* rule = matching_rule(number, args, mixed_session)) return rule->home;
     return row->home_notify() ? notify : allow;
 }
 

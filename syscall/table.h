@@ -69,7 +69,7 @@ const char* name_of(Support support);
 
 // A call that one argument's value places elsewhere than its row does.
 enum class Verdict : uint8_t { allow, notify, refuse };
-enum class Condition : uint8_t { always, futex_wakes_notify };
+enum class Condition : uint8_t { always, mixed_session };
 struct ArgumentRule {
     uint16_t number;
     uint8_t argument;
@@ -85,7 +85,7 @@ std::span<const ArgumentRule> argument_rules();
 // Where this very call runs for a thread at an acceptor that owns fds from fd_base on:
 // the filter's decision, for code that holds the arguments in its hands.
 Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
-                         bool notify_futex_wakes);
-Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args, bool notify_futex_wakes);
+                         bool mixed_session);
+Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args, bool mixed_session);
 
 }  // namespace gpr

@@ -71,7 +71,7 @@ uint32_t action_for(Verdict verdict) {
 FilterOptions options(bool wakes = false) {
     FilterOptions o;
     o.fd_base = base;
-    o.notify_futex_wakes = wakes;
+    o.mixed_session = wakes;
     return o;
 }
 
