@@ -73,8 +73,10 @@ private:
     Task<void> handle_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n);
     // As forward, but gives the result to the caller instead of to the thread.
+    // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
-                           bool reply, const ThreadContext* context = nullptr);
+                           bool reply, const ThreadContext* context = nullptr,
+                           bool* met_shared = nullptr);
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               uint64_t mask, std::vector<siginfo_t> signals);

@@ -23,6 +23,7 @@ public:
         for (Address at = from; at < from + bytes && mapped;) {
             Mapping* m = fragment_.space.find(at);
             if (m && !(m->prot & (PROT_READ | PROT_WRITE))) return ReadOutcome::unmapped;
+            met_shared_ = met_shared_ || (m && m->shared);
             mapped = m != nullptr;  // the kernel's own pages are not in our list
             if (m) at = m->range.end;
         }
@@ -33,13 +34,17 @@ public:
         for (Address at = range.begin; at < range.end;) {
             Mapping* m = fragment_.space.find(at);
             if (!m || !(m->prot & PROT_WRITE)) return false;
+            met_shared_ = met_shared_ || m->shared;
             at = m->range.end;
         }
         return true;
     }
 
+    [[nodiscard]] bool met_shared() const { return met_shared_; }
+
 private:
     Fragment& fragment_;
+    bool met_shared_ = false;
 };
 
 }  // namespace
@@ -59,6 +64,11 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_exit_group: co_await ask_home(process, thread, n, false); co_return;
         case SYS_futex:
         case 454:  // futex_wake
+            if (process.mixed && is_shared_word(*process.fragment, {n.args[0]})) {
+                // Who waits there does so at home.
+                co_await leave_at_call(thread, n);
+                co_return;
+            }
             if (auto wake = futex_wake_of(n.number, n.args)) send_futex_wake(process, *wake);
             calls_native_++;
             process.notifier->let_it_run(n.id);
@@ -124,7 +134,15 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
 }
 
 Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    int64_t result = co_await ask_home(process, thread, n, true);
+    bool may_leave =
+        process.mixed && thread.here && !thread.borrowed && may_leave_at_call(n.number);
+    bool met_shared = false;
+    int64_t result =
+        co_await ask_home(process, thread, n, true, nullptr, may_leave ? &met_shared : nullptr);
+    if (met_shared) {
+        co_await leave_at_call(thread, n);
+        co_return;
+    }
     if (result == thread_gone && thread.stub->dead()) co_return;
     auto signals = std::exchange(thread.answer_signals, {});
     uint64_t mask = 0;
@@ -189,14 +207,20 @@ Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notifica
 }
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
-                               bool wants_reply, const ThreadContext* context) {
+                               bool wants_reply, const ThreadContext* context, bool* met_shared) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     FragmentReader reader(*fragment);
     SyscallArguments args;
     std::memcpy(args.data(), n.args, sizeof n.args);
     Marshalled marshalled = RawCall{};
     if (!context) {
-        marshalled = marshal(n.number, args, reader);
+        auto try_again = [&] {
+            marshalled = marshal(n.number, args, reader);
+            if (!met_shared || !reader.met_shared()) return true;
+            *met_shared = true;
+            return false;
+        };
+        if (!try_again()) co_return 0;
         while (auto* need = std::get_if<NeedPages>(&marshalled)) {
             std::vector<PageNeed> pages = need->pages;
             bool ok = true;
@@ -205,7 +229,8 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
                                                    p.write ? Access::write : Access::read);
                 if (!ok) break;
             }
-            marshalled = ok ? marshal(n.number, args, reader) : Marshalled{RawCall{}};
+            if (!ok) marshalled = RawCall{};
+            if (ok && !try_again()) co_return 0;
         }
     }
     calls_home_++;

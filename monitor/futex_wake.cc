@@ -38,6 +38,11 @@ std::optional<FutexWakeCall> futex_wake_of(uint32_t number, const uint64_t (&arg
     }
 }
 
+bool is_shared_word(Fragment& fragment, Address word) {
+    Mapping* m = fragment.space.find(word);
+    return m && m->shared;
+}
+
 Task<void> wake_futex(Fragment& fragment, FutexWakeCall wake) {
     if (!fragment.waker()) co_return;
     uint64_t operation = FUTEX_WAKE_BITSET | (wake.shared ? 0 : FUTEX_PRIVATE_FLAG);

@@ -21,6 +21,9 @@ struct FutexWakeCall {
 // Nothing for calls that wake nobody. Those that requeue wake all: none is lost.
 std::optional<FutexWakeCall> futex_wake_of(uint32_t number, const uint64_t (&args)[6]);
 
+// In a mixed session all who wait for such a word do so at home.
+bool is_shared_word(Fragment& fragment, Address word);
+
 Task<void> wake_futex(Fragment& fragment, FutexWakeCall wake);
 
 }  // namespace gpr

@@ -372,7 +372,12 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
 // Who waits on another node for what is waked here. It may wake one too many: futex users must
 // look at their word again in any case (futex(2), "spurious wake-up").
 void HomeSession::tell_futex_wake(HomeProcess& process, const Notification& n) {
-    if (auto wake = futex_wake_of(n.number, n.args)) send_futex_wake(process, *wake);
+    auto wake = futex_wake_of(n.number, n.args);
+    if (!wake || is_shared_word(*process.fragment, {wake->address})) return;
+    auto is_there = [](const auto& entry) { return entry.second->remote; };
+    if (std::any_of(process.threads.begin(), process.threads.end(), is_there)) {
+        send_futex_wake(process, *wake);
+    }
 }
 
 void HomeSession::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {

@@ -9,7 +9,7 @@ DEFAULT_TIMEOUT_S = 60
 SKIP_STATUS = 77  # a guest that lacks something it needs says so and exits with this (as automake)
 
 # Modes a case takes part in unless it says otherwise; "library" only when it names a library.
-EVERYWHERE = ("native", "again", "split", "local", "chaos")
+EVERYWHERE = ("native", "again", "home", "split", "local", "chaos")
 
 
 class ManifestError(Exception):

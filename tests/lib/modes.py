@@ -7,9 +7,9 @@ from case import Case
 from lane import Lane
 
 NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
-GPR_MODES = ("split", "local", "library", "chaos")
+GPR_MODES = ("home", "split", "local", "library", "chaos")
 ALL_MODES = NATIVE_MODES + GPR_MODES
-DEFAULT_MODES = ("native", "split", "library")
+DEFAULT_MODES = ("native", "home", "split", "library")
 CHAOS_SEED = 1
 
 
@@ -38,8 +38,8 @@ def why_not(mode: str, lane: Lane) -> str:
 
 
 def _rules(mode: str, case: Case) -> list[str]:
-    return {"split": ["all"], "local": ["all"], "library": [f"lib:{case.library}"],
-            "chaos": [f"chaos:{CHAOS_SEED}"]}[mode]
+    return {"home": ["lib:no-library-has-this-name"], "split": ["all"], "local": ["all"],
+            "library": [f"lib:{case.library}"], "chaos": [f"chaos:{CHAOS_SEED}"]}[mode]
 
 
 def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str]) -> list[str]:

@@ -100,6 +100,8 @@ def split_problems(case: Case, mode: str, outcome: Outcome, stats: dict | None) 
 
 def _bounds(case: Case, mode: str) -> dict[str, float]:
     bounds: dict[str, float] = {"crossings_min": 1, "node1_pages_in_min": 1}
+    if mode == "home":  # supervised, and nothing of it belongs elsewhere
+        return {"crossings_max": 0, "home_calls_min": 0}
     if mode == "library":
         return bounds | case.expect_library
     if case.cpu_bound and mode in ("split", "local"):
