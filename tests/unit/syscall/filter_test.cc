@@ -167,10 +167,14 @@ TEST_CASE("decisions picked by hand") {
     for (uint32_t wake : {1u, 129u, 3u, 4u, 5u, 7u, 10u}) {
         for (const auto& filter : {acceptor_filter(options(true)), home_filter(options(true))}) {
             CHECK(run(filter, call(202, {0, wake})).action == notified);
-            CHECK(run(filter, call(202, {0, 0})).action == allowed);
+            CHECK(run(filter, call(202, {0, 128})).action == allowed);
             CHECK(run(filter, call(202, {0, 128 | 9})).action == allowed);
         }
     }
+    // A word in shared memory is waited for at home.
+    CHECK(run(acceptor_filter(options(true)), call(202, {0, 0})).action == notified);
+    CHECK(run(acceptor_filter(options()), call(202, {0, 0})).action == allowed);
+    CHECK(run(home_filter(options(true)), call(202, {0, 0})).action == allowed);
 }
 
 TEST_CASE("the stub may do anything but park unseen") {
