@@ -168,10 +168,7 @@ Task<void> HomeSession::split_stopped(HomeProcess& process, HomeThread& thread,
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
     auto prepared = co_await prepare(process, thread);
     if (!prepared) {
-        if (!process.doomed) {
-            abandon(fmt::format("cannot split process {}: {}", process.pid,
-                                prepared.error().message()));
-        }
+        could_not_split(process.pid, prepared.error());
         co_return;
     }
     co_await begin(process, thread, context);

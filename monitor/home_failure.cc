@@ -25,6 +25,7 @@ namespace {
 constexpr std::chrono::seconds exit_patience{3};  // until SIGKILL
 constexpr unsigned write_patience_s = 5;
 constexpr int told_within_ms = 50;
+constexpr std::chrono::milliseconds end_patience{500};  // of a process that was killed
 
 // Not written by this thread: the program may hold the pipe's lock while it waits for us.
 void tell_user(const std::string& what) {
@@ -84,6 +85,17 @@ void HomeSession::abandon(const std::string& why) {
         for (auto& [pid, process] : processes_) kill(pid, SIGKILL);
     });
     if (processes_.empty()) loop_.stop();
+}
+
+// Most often because somebody kills it just then, whose end is about to be seen.
+void HomeSession::could_not_split(pid_t pid, const Error& reason) {
+    std::string why = fmt::format("cannot split process {}: {}", pid, reason.message());
+    spdlog::debug("{}", why);
+    loop_.after(end_patience, [this, pid, why] {
+        HomeProcess* process = find_process(pid);
+        bool ends = !process || process->doomed || process->finished;
+        if (!ends) abandon(why);
+    });
 }
 
 void HomeSession::give_up(HomeProcess& process, const std::string& why) {

@@ -74,10 +74,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     context->regs.eflags &= ~0x100UL;  // the step
     auto prepared = co_await prepare(process, thread);
     if (!prepared) {
-        if (!process.doomed) {
-            abandon(fmt::format("cannot split process {}: {}", process.pid,
-                                prepared.error().message()));
-        }
+        could_not_split(process.pid, prepared.error());
         co_return;
     }
     for (pid_t helper : helpers) {

@@ -109,6 +109,7 @@ private:
     // --- when things break (home_failure.cc) ---
     // gpr cannot go on: every process of the session ends with status 125, the user is told why.
     void abandon(const std::string& why);
+    void could_not_split(pid_t pid, const Error& reason);
     // The same for one process.
     void give_up(HomeProcess& process, const std::string& why);
     void doom(HomeProcess& process);
