@@ -39,6 +39,8 @@ struct Take {
                                          // with leave shared a plain read is enough
     Presence leave = Presence::none;
     bool want_data = true;  // false: the bytes are thrown away, results may say none
+    // What the program has not touched is to stay as it is, and zero is the result for it.
+    bool only_touched = false;
 };
 
 struct SendMessage {

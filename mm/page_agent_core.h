@@ -203,7 +203,8 @@ struct PageAgent::Core {
     void put_in(PageKey key);
     void start_install(Busy& b, Presence presence, PageContent content);
     void start_unprotect(Busy& b);
-    void start_take(Busy& b, Presence had, Presence leave, bool want_data);
+    void start_take(Busy& b, Presence had, Presence leave, bool want_data,
+                    bool only_touched = false);
     void finish_take(Object& o, Busy& b, TakeResult& result);
     void finish_install(Object& o, Busy& b);
     void surrender(PageKey key, const PageRecall& recall, Presence left, PageContent content);

@@ -183,7 +183,7 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     b.pinned_round.reset();
     b.pushing.reset();
     b.recall.reset();
-    start_take(b, s.presence, r.leave, r.want_data);
+    start_take(b, s.presence, r.leave, r.want_data, r.only_touched && s.untouched);
     return true;
 }
 
@@ -324,13 +324,17 @@ void PageAgent::Core::start_unprotect(Busy& b) {
     b.dropped = false;
 }
 
-void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool want_data) {
+void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool want_data,
+                                 bool only_touched) {
     auto& take = out.extend_action<Take>(
         b.key,
-        [&](const Take& t) { return t.had == had && t.leave == leave && t.want_data == want_data; },
+        [&](const Take& t) {
+            return t.had == had && t.leave == leave && t.want_data == want_data &&
+                   t.only_touched == only_touched;
+        },
         [&] {
             operations[next_operation] = {b.key.object, b.key.index, 0};
-            return Take{next_operation++, {}, had, leave, want_data};
+            return Take{next_operation++, {}, had, leave, want_data, only_touched};
         });
     ++operations[take.id].count;
     b.operation = Operation::take;

@@ -1,9 +1,11 @@
 #include "monitor/fragment.h"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -233,6 +235,24 @@ void Fragment::poison(Address at) {
     while (ioctl(uffd_.get(), UFFDIO_POISON, &p) != 0 && errno == EAGAIN) {
     }
     write_enable({at, at + page_size});  // one that is there, and only write-protected
+}
+
+std::vector<bool> Fragment::touched(Address at, uint64_t pages) {
+    constexpr uint64_t present = 1ULL << 63, swapped = 1ULL << 62;  // proc_pid_pagemap(5)
+    std::vector<bool> result(pages, true);
+    if (!page_table_) {
+        page_table_ =
+            Fd(open(fmt::format("/proc/{}/pagemap", host_pid_).c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    std::vector<uint64_t> entries(pages);
+    size_t size = pages * sizeof entries[0];
+    auto offset = static_cast<off_t>(at.value / page_size * sizeof entries[0]);
+    if (!page_table_ ||
+        pread(page_table_.get(), entries.data(), size, offset) != static_cast<ssize_t>(size)) {
+        return result;
+    }
+    for (uint64_t i = 0; i < pages; i++) result[i] = entries[i] & (present | swapped);
+    return result;
 }
 
 Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {

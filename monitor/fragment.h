@@ -74,6 +74,8 @@ public:
     Task<Taken> take(Address at, uint64_t pages, int prot, bool quiet);
     // Reads without removing: pages that are missing are marked so.
     Taken peek(Address at, uint64_t pages) const;
+    // Which pages have an entry in the page table; of private memory only those were touched.
+    std::vector<bool> touched(Address at, uint64_t pages);
 
     // --- the parts ------------------------------------------------------------------------------
     [[nodiscard]] pid_t pid() const { return pid_; }
@@ -108,6 +110,7 @@ private:
     RemoteMemory memory_;
     std::unique_ptr<Mailbox> mailbox_;
     Fd uffd_;
+    Fd page_table_;         // /proc/pid/pagemap
     int uffd_number_ = -1;  // in the puncher
     std::unique_ptr<StubThread> puncher_;
     std::unique_ptr<StubThread> executor_;

@@ -336,11 +336,30 @@ void Pager::run(const Take& action) {
     }
 }
 
+// Looking at each untouched page would cost a microsecond; the page table knows all at once.
+std::vector<Pager::Piece> Pager::touched_pieces(const PageRun& run) {
+    std::vector<Piece> found;
+    for (const Piece& p : pieces(run)) {
+        bool plain = p.mapping->backing == Backing::anonymous && !p.mapping->trapped;
+        std::vector<bool> touched =
+            plain ? p.fragment->touched(p.address, p.count) : std::vector<bool>(p.count, true);
+        for (uint32_t i = 0; i < p.count; i++) {
+            if (!touched[i]) continue;
+            if (i > 0 && touched[i - 1]) {
+                found.back().count++;
+            } else {
+                found.push_back({p.fragment, p.mapping, p.address + i * page_size, p.first + i, 1});
+            }
+        }
+    }
+    return found;
+}
+
 Task<void> Pager::take(Take action) {
     std::vector<TakeResult> results(action.run.count);
     for (auto& r : results) r.kind = Taken::zero;
     std::vector<std::shared_ptr<Fragment>> alive;
-    auto todo = pieces(action.run);
+    auto todo = action.only_touched ? touched_pieces(action.run) : pieces(action.run);
     for (const Piece& p : todo) alive.push_back(p.fragment->shared_from_this());
     for (Piece& p : todo) {
         // The mapping may have changed while we waited for another piece.

@@ -173,6 +173,7 @@ private:
     // Where the page is seen here; nothing if its mapping went away.
     std::vector<Place> places(PageKey key);
     std::vector<Piece> pieces(const PageRun& run);
+    std::vector<Piece> touched_pieces(const PageRun& run);
     Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
 
     struct Shared {
