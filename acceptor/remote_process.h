@@ -34,7 +34,8 @@ struct RemoteThread {
     std::vector<siginfo_t> answer_signals;  // what interrupted the call at home
     // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
     std::unique_ptr<user_regs_struct> borrowed;
-    PendingSignals signals;  // sent, not delivered yet
+    std::vector<siginfo_t> borrowed_for;  // delivered once it waits
+    PendingSignals signals;               // sent, not delivered yet
     OneShot<WaitStatus>* awaited = nullptr;
     bool restarts_at_home = false;  // the call it was interrupted in last was home's
     bool held = false;              // stopped by the call it made, until that is done

@@ -135,6 +135,8 @@ private:
     void resize_shared(wire::Resize::Reader resize);
 
     // --- signals (worker_signals.cc) ---
+    void deliver_borrowed(RemoteThread& thread);
+    void return_borrowed(RemoteThread& thread);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
     void halt(RemoteProcess& process);
     void let_go_on(RemoteProcess& process);

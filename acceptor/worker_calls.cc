@@ -92,6 +92,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 co_await mirror(process, thread, n);
             } else {
                 process.notifier->let_it_run(n.id);
+                deliver_borrowed(thread);
             }
             co_return;
         case SYS_rt_sigreturn: co_await handler_return(process, thread, n); co_return;
@@ -181,11 +182,13 @@ Task<uint64_t> Worker::mask_of_call(RemoteProcess& process, Notification n) {
 
 // A signal that only the call's own mask let through: its handler must run under that mask and
 // return to the old one. rt_sigsuspend does just that, so the thread is made to call it instead.
+// The signals wait until it does: one that the old mask lets through, too, would come before it.
 Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                                   uint64_t mask, std::vector<siginfo_t> signals) {
     (void)process;
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
+    thread.borrowed_for = std::move(signals);
     context->regs.orig_rax = ~0UL;
     context->regs.rax = static_cast<uint64_t>(-EINTR);
     thread.borrowed = std::make_unique<user_regs_struct>(context->regs);
@@ -195,8 +198,11 @@ Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, 
     regs.rdi = mask;
     regs.rsi = 8;
     trace::set_registers(thread.host_tid, regs);
-    for (const siginfo_t& info : signals) deliver(thread, info);
     trace::resume(thread.host_tid);
+}
+
+void Worker::deliver_borrowed(RemoteThread& thread) {
+    for (const siginfo_t& info : std::exchange(thread.borrowed_for, {})) deliver(thread, info);
 }
 
 // Done here by the kernel, and at home by the shadow, for the children to come.

@@ -88,6 +88,23 @@ Task<void> Worker::handler_return(RemoteProcess& process, RemoteThread& thread, 
     process.notifier->let_it_run(n.id);
 }
 
+// The call in whose name rt_sigsuspend is made is over: its registers are for the handler's frame.
+void Worker::return_borrowed(RemoteThread& thread) {
+    auto regs = std::move(thread.borrowed);
+    auto now = trace::registers(thread.host_tid);
+    if (!now) return;
+    bool waited =
+        now->orig_rax == SYS_rt_sigsuspend && static_cast<long>(now->rax) == -trace::restart_nohand;
+    if (waited) {  // the result stays the kernel's, with which it restores the mask
+        now->rdi = regs->rdi;
+        now->rsi = regs->rsi;
+    } else {  // another signal was faster
+        now = *regs;
+    }
+    trace::set_registers(thread.host_tid, *now);
+    deliver_borrowed(thread);
+}
+
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     if (process.mixed && postpone_signal(thread, signal)) return;
     restart_what_is_never_interrupted(thread.host_tid);
@@ -97,22 +114,15 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
         return;
     }
     if (!sent && grows_for(process, thread, signal)) return;
-    if (thread.borrowed && sent) {
-        auto regs = std::move(thread.borrowed);
-        auto now = trace::registers(thread.host_tid);
-        if (now) {  // the call itself is over, its result stays the kernel's
-            now->rdi = regs->rdi;
-            now->rsi = regs->rsi;
-            trace::set_registers(thread.host_tid, *now);
-        }
-    }
     if (sent) {
+        if (thread.borrowed) return_borrowed(thread);
         // The kernel would not let us send it as it was; here it gets its true origin.
         trace::set_signal_info(thread.host_tid, *sent);
         trace::resume(thread.host_tid, signal);
         return;
     }
     if (has_handler(process.host_pid, signal)) {
+        if (thread.borrowed) return_borrowed(thread);
         name_timer(process, thread);
         trace::resume(thread.host_tid, signal);
         return;
