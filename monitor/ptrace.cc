@@ -1,7 +1,5 @@
 #include "monitor/ptrace.h"
 
-#include <sys/syscall.h>
-
 #include <fstream>
 
 namespace gpr::trace {
@@ -64,9 +62,8 @@ uint64_t signal_set(pid_t pid, std::string_view name) {
 }
 
 void rewind_interrupted_call(user_regs_struct& regs) {
-    long result = static_cast<long>(regs.rax);
-    if (static_cast<long>(regs.orig_rax) >= 0 && is_restart(result)) {
-        regs.rax = result == -restart_block ? SYS_restart_syscall : regs.orig_rax;
+    if (static_cast<long>(regs.orig_rax) >= 0 && is_restart(static_cast<long>(regs.rax))) {
+        regs.rax = regs.orig_rax;
         regs.rip -= 2;
     }
     regs.orig_rax = ~0UL;

@@ -40,7 +40,9 @@ constexpr bool is_restart(long result) {
 }
 
 // Makes the registers of a thread that stopped inside a system call such that the call begins
-// again where they are resumed, on whatever node.
+// again where they are resumed, on whatever node. From its beginning, with all of its time-out: how
+// much was over is known to the kernel thread that made it, and to restart_syscall on that one
+// only.
 void rewind_interrupted_call(user_regs_struct& regs);
 
 }  // namespace gpr::trace
