@@ -1,0 +1,3 @@
+# needs: java javac
+javac -d . "$SOURCES/Work.java"
+timed work under java -cp . Work

@@ -1,0 +1,2 @@
+# needs: node
+timed work under node "$SOURCES/work.js"
