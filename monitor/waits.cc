@@ -5,9 +5,17 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <csignal>
+#include <vector>
+
+#include "base/log.h"
 
 namespace gpr {
+
+namespace {
+constexpr std::chrono::seconds second_look{1};
+}  // namespace
 
 WaitStatus WaitStatus::decode(int raw) {
     if (WIFEXITED(raw)) return {Kind::exited, WEXITSTATUS(raw)};
@@ -55,6 +63,25 @@ void Waits::poll() {
         }
         auto handler = it->second;
         (*handler)(WaitStatus::decode(status));
+    }
+    if (tid < 0 && errno == ECHILD && !handlers_.empty()) {
+        loop_.after(second_look, [this] { bury_the_lost(); });
+    }
+}
+
+// The kernel knows of nobody any more: whoever is still waited for has ended unseen.
+void Waits::bury_the_lost() {
+    siginfo_t info{};
+    int rc = waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    if (rc == 0 || errno != ECHILD) return;
+    std::vector<pid_t> lost;
+    for (const auto& [tid, handler] : handlers_) lost.push_back(tid);
+    for (pid_t tid : lost) {
+        auto it = handlers_.find(tid);
+        if (it == handlers_.end()) continue;
+        spdlog::warn("thread {} has ended, and nobody said so", tid);
+        auto handler = it->second;
+        (*handler)({WaitStatus::Kind::killed, SIGKILL});
     }
 }
 

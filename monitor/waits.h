@@ -52,6 +52,7 @@ public:
 
 private:
     explicit Waits(Loop& loop) : loop_(loop) {}
+    void bury_the_lost();
 
     Loop& loop_;
     Fd signal_fd_;
