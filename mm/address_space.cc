@@ -59,8 +59,20 @@ std::vector<Mapping> AddressSpace::unmap(Range range) {
         removed.push_back(std::move(it->second));
         it = mappings_.erase(it);
     }
-    if (range.begin < gap_hint_) gap_hint_ = range.begin;
+    if (!removed.empty()) note_gap(range);
     return removed;
+}
+
+// The range has become free, and with what was free beside it a gap that searches must see.
+void AddressSpace::note_gap(Range around) {
+    auto next = mappings_.lower_bound(around.end);
+    Range gap{{0}, {~0UL}};
+    if (next != mappings_.end()) gap.end = next->first;
+    if (next != mappings_.begin()) gap.begin = std::prev(next)->second.range.end;
+    for (NoGap& none : no_gaps_) {
+        Address begin = std::max(gap.begin, none.from);
+        if (begin < none.to && begin + none.size <= gap.end) none.to = begin;
+    }
 }
 
 std::vector<Mapping> AddressSpace::map(Mapping mapping) {
@@ -117,24 +129,35 @@ bool AddressSpace::shows(ObjectId object) const {
 }
 
 std::optional<Address> AddressSpace::find_gap(Range window, uint64_t size) const {
-    // Below the hint there is no gap; freed ranges pull it back.
-    Address at = std::max(window.begin, gap_hint_);
+    Address at = window.begin;
+    NoGap* same = nullptr;
+    for (NoGap& none : no_gaps_) {
+        if (none.from != window.begin || none.size > size) continue;
+        at = std::max(at, none.to);
+        if (none.size == size) same = &none;
+    }
     auto it = mappings_.upper_bound(at);
     if (it != mappings_.begin() && std::prev(it)->second.range.contains(at)) {
         at = std::prev(it)->second.range.end;
     }
     for (; it != mappings_.end() && it->first < window.end; ++it) {
-        if (it->first - at >= size) return at;
+        if (it->first - at >= size) break;
         at = it->second.range.end;
     }
     if (at + size > window.end) return std::nullopt;
+    if (!same && no_gaps_.size() < max_no_gaps) {
+        same = &no_gaps_.emplace_back();
+    } else if (!same) {
+        same = &no_gaps_[next_no_gap_++ % max_no_gaps];
+    }
+    *same = {window.begin, size, at};
     return at;
 }
 
 void AddressSpace::clear() {
     mappings_.clear();
     by_object_.clear();
-    gap_hint_ = {0};
+    no_gaps_.clear();
 }
 
 }  // namespace gpr

@@ -93,7 +93,19 @@ private:
 
     std::map<Address, Mapping> mappings_;
     std::map<std::pair<ObjectId, uint64_t>, Address> by_object_;  // first page -> begin
-    mutable Address gap_hint_{0};
+    // What searches found out: there is no gap of this size in [from, to). Without them a search
+    // would pass by all mappings made before.
+    struct NoGap {
+        Address from;
+        uint64_t size;
+        Address to;
+    };
+    static constexpr size_t max_no_gaps = 16;
+
+    void note_gap(Range around);
+
+    mutable std::vector<NoGap> no_gaps_;
+    mutable size_t next_no_gap_ = 0;  // which one gives way to a new one
 };
 
 }  // namespace gpr

@@ -70,6 +70,29 @@ TEST_CASE("gaps are found from the bottom of the window and again after an unmap
     CHECK_FALSE(space.is_free(pages(104, 109)));
 }
 
+TEST_CASE("searches for gaps of several sizes agree with a search from the bottom") {
+    AddressSpace space;
+    Range window = pages(100, 400);
+    auto lowest = [&](uint64_t size) -> std::optional<Address> {
+        for (uint64_t page = 100; page + size <= 400; page++) {
+            if (space.is_free(pages(page, page + size))) return Address{page * page_size};
+        }
+        return std::nullopt;
+    };
+    uint64_t random = 1;
+    for (int step = 0; step < 4000; step++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint64_t size = 1 + (random >> 33) % 23, at = 100 + (random >> 40) % 280;
+        if (random >> 63) {
+            space.unmap(pages(at, at + size));
+            continue;
+        }
+        auto gap = space.find_gap(window, size * page_size);
+        REQUIRE(gap == lowest(size));
+        if (gap) space.map(mapping(gap->value / page_size, size, 1));
+    }
+}
+
 TEST_CASE("protection splits at the edges") {
     AddressSpace space;
     space.map(mapping(10, 10, 1));
