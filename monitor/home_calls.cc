@@ -85,12 +85,22 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     SharedUse use = shared_use(process, request.getNumber(), given);
     co_await before_use(use);
     if (memory_files_) co_await bring_for_memory_file(process, request.getNumber(), given);
+    std::vector<std::byte> filter;
+    if (installs_filter(request.getNumber(), calls[0].args)) {
+        Address to = Mailbox::bounce_address(stub.slot());
+        filter = co_await filter_for(fragment, {calls[0].args[2]}, to);
+    }
     auto guard = co_await stub.lock();
     auto bounce = fragment->mailbox().bounce(stub.slot());
     if (marshalled) {
         auto args = place(call, Mailbox::bounce_address(stub.slot()), bounce);
         std::copy(args.begin(), args.end(), calls[0].args);
     }
+    if (!filter.empty()) {
+        calls[0].args[2] = Mailbox::bounce_address(stub.slot()).value;
+        std::memcpy(bounce.data(), filter.data(), filter.size());
+    }
+    calls[0].number |= GPR_CALL_OF_PROGRAM;
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;
     if (request.getNumber() == SYS_exit_group) process.group_exit = true;

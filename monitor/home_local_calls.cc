@@ -40,6 +40,10 @@ bool drops_content(uint64_t advice) {
 }  // namespace
 
 void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    if (installs_filter(n.number, n.args)) {
+        spawn(filter_call(process, thread, n));
+        return;
+    }
     switch (n.number) {
         case SYS_mmap:
         case SYS_munmap:

@@ -93,6 +93,11 @@ private:
     Task<void> serve_call(Frame frame);
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
+    // seccomp (home_filters.cc)
+    static bool installs_filter(uint64_t number, const uint64_t* args);
+    Task<std::vector<std::byte>> filter_for(std::shared_ptr<Fragment> fragment, Address program,
+                                            Address to);
+    Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
     void note_opened(HomeProcess& process, uint32_t number, std::span<const std::byte> arguments,
                      int64_t result);

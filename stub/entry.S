@@ -18,7 +18,6 @@ gpr_syscall:
     push %rbx
     push %rdi
     mov %rdi, %rbx
-    mov 0(%rbx), %rax
     mov 8(%rbx), %rdi
     mov 16(%rbx), %rsi
     mov 24(%rbx), %rdx
@@ -26,7 +25,11 @@ gpr_syscall:
     mov 40(%rbx), %r8
     mov 48(%rbx), %r9
     mov 0(%rbx), %rbx
+    btr $63, %rbx
+    mov %rbx, %rax
+    jc gpr_program_call
     syscall
+gpr_call_done:
     test %rax, %rax
     jnz 1f
     cmp $56, %rbx
@@ -39,6 +42,13 @@ gpr_syscall:
 2:  pop %rdi
     jmp gpr_stub_entry
 
+/* At GPR_STUB_PROGRAM_CALL. */
+.section .text.program, "ax"
+gpr_program_call:
+    syscall
+    jmp gpr_call_done
+
+.section .text.entry, "ax"
 .globl gpr_sigreturn
 /* rdi: the frame; the kernel looks for it 8 bytes below rsp, where the return address was. */
 gpr_sigreturn:

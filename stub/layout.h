@@ -15,6 +15,10 @@
 #define GPR_STUB_CODE GPR_UL(0x4f0000000000)
 #define GPR_STUB_HIGH_WORD GPR_UL(0x4f00)
 
+/* Here is the system call instruction for what the program asks for. gpr's own calls are made
+ * elsewhere in the stub, so that the program's seccomp filters can be told which is which. */
+#define GPR_STUB_PROGRAM_CALL GPR_UL(0x4f0000000400)
+
 /* Slots, then bounce areas: one shared memfd, also mapped by the supervisor. */
 #define GPR_MAILBOX GPR_UL(0x4f1000000000)
 #define GPR_SLOT_SIZE GPR_UL(0x8000)
@@ -44,6 +48,9 @@ enum gpr_op {
     GPR_OP_CALLS = 1,  /* run calls[0..count), park again */
     GPR_OP_RESUME = 2, /* become the program: fs and gs, then rt_sigreturn on the frame */
 };
+
+/* In the number of a call: the program asked for it. */
+#define GPR_CALL_OF_PROGRAM (GPR_UL(1) << 63)
 
 struct gpr_call {
     uint64_t number;
