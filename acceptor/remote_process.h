@@ -37,6 +37,8 @@ struct RemoteThread {
     std::vector<siginfo_t> borrowed_for;  // delivered once it waits
     PendingSignals signals;               // sent, not delivered yet
     OneShot<WaitStatus>* awaited = nullptr;
+    // Signals are to interrupt its shadow's call: here nothing but its end wakes it.
+    bool waits_at_home = false;
     bool restarts_at_home = false;  // the call it was interrupted in last was home's
     bool held = false;              // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;         // Pager::hold of what the kernel writes at its end

@@ -95,6 +95,7 @@ private:
     Task<void> on_futex_wake(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
     void bounce(pid_t pid, pid_t tid, const siginfo_t& info);
+    static bool has_signal_to_handle(const RemoteThread& thread);
     bool postpone_signal(RemoteThread& thread, int signal);
 
     // --- timers of CPU time (worker_timers.cc) ---

@@ -135,11 +135,18 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
 }
 
 Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (has_signal_to_handle(thread)) {
+        // It came before the call, and is handled before it: waiting, the thread would not see it.
+        process.notifier->reply_raw(n.id, -trace::restart_nointr);
+        co_return;
+    }
     bool may_leave =
         process.mixed && thread.here && !thread.borrowed && may_leave_at_call(n.number);
     bool met_shared = false;
+    thread.waits_at_home = true;
     int64_t result =
         co_await ask_home(process, thread, n, true, nullptr, may_leave ? &met_shared : nullptr);
+    thread.waits_at_home = false;
     if (met_shared) {
         co_await leave_at_call(thread, n);
         co_return;

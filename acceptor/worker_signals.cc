@@ -32,6 +32,13 @@ void Worker::deliver(RemoteThread& thread, const siginfo_t& info) {
     syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, info.si_signo);
 }
 
+// One that home has sent, that is not blocked and only not delivered yet.
+bool Worker::has_signal_to_handle(const RemoteThread& thread) {
+    if (thread.signals.empty()) return false;
+    uint64_t pending = trace::signal_set(thread.host_tid, "SigPnd:");
+    return pending & ~trace::signal_set(thread.host_tid, "SigBlk:");
+}
+
 // Not by SIGSTOP: that would stop the executor, which is a thread of the process, and home may
 // want pages of a stopped program.
 void Worker::halt(RemoteProcess& process) {
@@ -59,7 +66,9 @@ Task<void> Worker::signal_from_home(Frame frame) {
         co_return;
     }
     RemoteThread* thread = find_thread(delivery.getPid(), delivery.getTid());
-    if (process && process->mixed && (!thread || !thread->here)) {
+    bool away = process && process->mixed && (!thread || !thread->here);
+    // It left home before the call that the thread has begun meanwhile came there.
+    if (away || (thread && thread->waits_at_home)) {
         bounce(delivery.getPid(), delivery.getTid(), info);
         co_return;
     }

@@ -105,6 +105,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (executes) process.executing = true;
     if (request.getNumber() == SYS_exit_group) process.group_exit = true;
     thread.in_call = wants_reply;
+    // The caller changes the mask there when it is changed here.
+    thread.may_take_back = request.getNumber() != SYS_rt_sigprocmask;
     thread.interruptions.clear();
     co_await stub.run_locked(calls);
     if (executes && !stub.dead()) process.executing = false;

@@ -32,7 +32,8 @@ struct HomeThread {
     bool ending = false;               // past its last instruction
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
-    bool in_call = false;  // the shadow runs a forwarded call
+    bool in_call = false;        // the shadow runs a forwarded call
+    bool may_take_back = false;  // which can be made again, after a handler
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed

@@ -35,6 +35,10 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         trace::set_registers(thread.tid, *regs);
     }
     if (thread.in_call) {
+        // The stub is about to make the call, which would not know of the signal.
+        if (regs && thread.may_take_back && !thread.stub->has_begun(regs->rip)) {
+            thread.stub->take_back();
+        }
         thread.interruptions.push_back(*info);
     } else {
         FrameBuilder frame;

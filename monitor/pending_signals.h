@@ -22,6 +22,12 @@ public:
             queue.push_back(info);
         }
     }
+    [[nodiscard]] bool empty() const {
+        for (const auto& [number, queue] : by_number_) {
+            if (!queue.empty()) return false;
+        }
+        return true;
+    }
     std::optional<siginfo_t> take(int number) {
         auto it = by_number_.find(number);
         if (it == by_number_.end() || it->second.empty()) return std::nullopt;

@@ -66,10 +66,15 @@ Task<void> StubThread::run(std::vector<Call>& calls) {
 
 Task<void> StubThread::run_locked(std::vector<Call>& calls) {
     for (auto& c : calls) c.result = thread_gone;
+    calls_given_ = taken_back_ = false;
     size_t first = 0;
     while (first < calls.size()) {
         while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
         if (state_ == State::dead) co_return;
+        if (taken_back_) {
+            calls[first].result = -trace::restart_nointr;
+            co_return;
+        }
         size_t count = std::min<size_t>(calls.size() - first, GPR_CALLS_MAX);
         volatile gpr_slot& s = mailbox_.slot(slot_);
         for (size_t i = 0; i < count; i++) {
@@ -80,16 +85,30 @@ Task<void> StubThread::run_locked(std::vector<Call>& calls) {
         s.count = static_cast<uint32_t>(count);
         s.done = 0;
         s.stop_on_error = 1;
+        calls_given_ = true;
         bool alive = co_await give(GPR_OP_CALLS);
         if (!alive) co_return;
         while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
         uint32_t done = s.done;
         for (size_t i = 0; i < done; i++) calls[first + i].result = s.calls[i].result;
+        if (done < count && taken_back_) calls[first + done].result = -trace::restart_nointr;
         if (done < count) co_return;
         int64_t last = calls[first + count - 1].result;
         if (last < 0 && last >= -4095) co_return;
         first += count;
     }
+}
+
+bool StubThread::has_begun(uint64_t rip) const {
+    constexpr uint64_t begin = GPR_STUB_PROGRAM_CALL, end = begin + 16;
+    const volatile gpr_slot& s = mailbox_.slot(slot_);
+    if (!calls_given_ || s.taken != given_) return false;
+    return (rip > begin && rip < end) || !(s.calls[0].number & GPR_CALL_OF_PROGRAM);
+}
+
+void StubThread::take_back() {
+    taken_back_ = true;
+    if (calls_given_) mailbox_.slot(slot_).count = 0;
 }
 
 Task<bool> StubThread::take_fd(int fd, int number) {

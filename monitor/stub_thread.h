@@ -43,6 +43,12 @@ public:
     [[nodiscard]] auto lock() { return mutex_.lock(); }
     Task<void> run_locked(std::vector<Call>& calls);
 
+    // For a call of the program in run_locked(), while the thread is in a ptrace stop with this
+    // rip: whether the kernel has seen the call; then it is too late to take it back. What is taken
+    // back ends with -ERESTARTNOINTR.
+    [[nodiscard]] bool has_begun(uint64_t rip) const;
+    void take_back();
+
     // Puts a copy of our descriptor into the thread's table, as `number`, which is not 0. False: it
     // died, or may not have such a number.
     Task<bool> take_fd(int fd, int number);
@@ -74,6 +80,8 @@ private:
     uint64_t notification_ = 0;
     uint32_t given_ = 0;
     bool resuming_ = false;
+    bool calls_given_ = false;
+    bool taken_back_ = false;
     std::optional<std::pair<uint64_t, uint64_t>> bases_;  // fs and gs, while it is in the stub
     AsyncMutex mutex_;
     Signal changed_;

@@ -42,10 +42,12 @@ gpr_call_done:
 2:  pop %rdi
     jmp gpr_stub_entry
 
-/* At GPR_STUB_PROGRAM_CALL. */
+/* At GPR_STUB_PROGRAM_CALL; 16 bytes at most, see StubThread::has_begun(). */
 .section .text.program, "ax"
 gpr_program_call:
     syscall
+    mov (%rsp), %rdi
+    mov %rbx, 0(%rdi) /* without the mark: the call has been made */
     jmp gpr_call_done
 
 .section .text.entry, "ax"

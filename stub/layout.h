@@ -49,7 +49,7 @@ enum gpr_op {
     GPR_OP_RESUME = 2, /* become the program: fs and gs, then rt_sigreturn on the frame */
 };
 
-/* In the number of a call: the program asked for it. */
+/* In the number of a call: the program asked for it, and it has not been made yet. */
 #define GPR_CALL_OF_PROGRAM (GPR_UL(1) << 63)
 
 struct gpr_call {
