@@ -33,6 +33,32 @@ bool is_kernel_page(const MapsEntry& e) {
            e.name == "[uprobes]";
 }
 
+// Preparation needs descriptors of the program for a moment, and it may have used all it has.
+class RoomForDescriptors {
+public:
+    explicit RoomForDescriptors(pid_t pid) : pid_(pid) {
+        if (prlimit(pid, RLIMIT_NOFILE, nullptr, &before_) != 0) return;
+        rlimit more = before_;
+        more.rlim_cur = std::min(before_.rlim_cur + needed, before_.rlim_max);
+        if (more.rlim_cur < before_.rlim_cur + needed) more.rlim_max = before_.rlim_cur + needed;
+        changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
+        if (changed_ || before_.rlim_cur == before_.rlim_max) return;
+        more.rlim_cur = more.rlim_max = before_.rlim_max;  // without the right to raise that one
+        changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
+    }
+    ~RoomForDescriptors() {
+        if (changed_) prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr);
+    }
+    RoomForDescriptors(const RoomForDescriptors&) = delete;
+    RoomForDescriptors& operator=(const RoomForDescriptors&) = delete;
+
+private:
+    static constexpr rlim_t needed = 8;
+    pid_t pid_;
+    rlimit before_{};
+    bool changed_ = false;
+};
+
 bool is_ours(const MapsEntry& e) {
     return e.range.begin.value >= GPR_RESERVED_BEGIN && e.range.end.value <= GPR_RESERVED_END;
 }
@@ -125,10 +151,13 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
     if (!mailbox) co_return tl::make_unexpected(mailbox.error());
     process.fragment = std::make_shared<Fragment>(loop_, process.pid, process.pid,
                                                   std::move(*memory), std::move(*mailbox));
-    auto entered = co_await enter_stub(process, thread);
-    if (!entered) co_return entered;
-    auto opened = co_await open_uffd(process, thread);
-    if (!opened) co_return opened;
+    {
+        RoomForDescriptors room(process.pid);
+        auto entered = co_await enter_stub(process, thread);
+        if (!entered) co_return entered;
+        auto opened = co_await open_uffd(process, thread);
+        if (!opened) co_return opened;
+    }
     auto layout = co_await read_layout(process, thread);
     if (!layout) co_return layout;
     pager_.add_fragment(*process.fragment);
