@@ -39,8 +39,8 @@ public:
     explicit RoomForDescriptors(pid_t pid) : pid_(pid) {
         if (prlimit(pid, RLIMIT_NOFILE, nullptr, &before_) != 0) return;
         rlimit more = before_;
-        more.rlim_cur = std::min(before_.rlim_cur + needed, before_.rlim_max);
-        if (more.rlim_cur < before_.rlim_cur + needed) more.rlim_max = before_.rlim_cur + needed;
+        more.rlim_cur = before_.rlim_cur + needed;
+        more.rlim_max = std::max(before_.rlim_max, more.rlim_cur);
         changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
         if (changed_ || before_.rlim_cur == before_.rlim_max) return;
         more.rlim_cur = more.rlim_max = before_.rlim_max;  // without the right to raise that one
