@@ -12,7 +12,9 @@ struct AcceptorOptions {
     bool plain_allowed = false;       // TCP without TLS, because the user said so
     std::string log_file;             // empty: stderr
     std::string log_level = "info";   // trace, debug, info, warning, error, off
-    unsigned max_sessions = 64;       // further ones are refused with a reason
+    std::vector<std::string>
+        exports;                 // what of the file tree sessions may see besides the defaults
+    unsigned max_sessions = 64;  // further ones are refused with a reason
 };
 
 }  // namespace gpr

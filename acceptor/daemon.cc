@@ -16,6 +16,7 @@
 #include <map>
 #include <set>
 
+#include "acceptor/exports.h"
 #include "acceptor/privileges.h"
 #include "acceptor/service_manager.h"
 #include "acceptor/worker_process.h"
@@ -263,6 +264,8 @@ private:
         serve.peer = peer;
         serve.allow_plain = plain;
         serve.features = features_;
+        serve.exports = default_exports();
+        serve.exports.insert(serve.exports.end(), options_.exports.begin(), options_.exports.end());
         serve.admit = [&] { return ask_admission(channel); };
         std::optional<SessionCgroup> cgroup;
         serve.cgroup_fd = [&] { return make_cgroup(cgroup, peer); };

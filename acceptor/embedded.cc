@@ -34,6 +34,7 @@ int run_embedded(int connection, const Token& token, const WorkerMain& worker,
     serve.peer = peer_name;
     serve.allow_plain = true;
     serve.features = options.features;
+    serve.exports = {"/*"};  // who runs it has these files already
     return serve_connection(Fd(3), serve, worker);
 }
 

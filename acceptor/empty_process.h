@@ -36,6 +36,10 @@ struct EmptyProcessOptions {
     // others than these, its userfaultfd and its listener. All are close-on-exec.
     std::vector<int> kept_fds;
 
+    // Not 0: the process's own descriptors begin here. Every number below is occupied, so that the
+    // kernel gives it none of those.
+    unsigned fd_base = 0;
+
     std::string name = "gpr-empty";  // comm, until the caller gives it the program's
 };
 

@@ -6,6 +6,7 @@
 #include <linux/rseq.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -148,6 +149,22 @@ private:
         }
         need(close_range(static_cast<unsigned>(empty_process_kept_fds_begin + needed - 1), ~0U, 0),
              step);
+        if (options_.fd_base != 0) occupy_low_fds();
+    }
+
+    void occupy_low_fds() {
+        const char* const step = "set the home descriptors' numbers aside";
+        rlimit limit{};
+        need(getrlimit(RLIMIT_NOFILE, &limit), step);
+        limit.rlim_cur = limit.rlim_max;
+        need(setrlimit(RLIMIT_NOFILE, &limit), step);
+        const auto first = static_cast<unsigned>(need(eventfd(0, EFD_CLOEXEC), step));
+        for (unsigned fd =
+                 empty_process_kept_fds_begin + static_cast<unsigned>(options_.kept_fds.size());
+             fd < options_.fd_base; ++fd) {
+            need(dup3(static_cast<int>(first), static_cast<int>(fd), O_CLOEXEC), step);
+        }
+        close(static_cast<int>(first));  // the lowest free number: the listener's
     }
 
     void drop_privileges() {

@@ -69,6 +69,7 @@ struct RemoteProcess {
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
     CpuTime cpu;
     bool has_timers = false;  // on CPU-time clocks, made here
+    unsigned fd_base = 0;     // its descriptors here begin with this number; 0: it has none
     bool mixed = false;       // program code runs at home as well
 };
 

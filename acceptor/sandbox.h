@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "acceptor/empty_process.h"
 #include "base/fd.h"
@@ -28,7 +29,16 @@ struct ClockOffsets {
 // thread that crosses, which takes at least as long, never sees time step back.
 ClockOffsets clock_offsets(const ClockSample& initiators, const ClockSample& ours);
 
+// A part of this host's file tree that is seen in the box.
+struct SandboxView {
+    std::string place;   // where, absolute
+    std::string source;  // what, absolute; it exists
+    bool operator==(const SandboxView&) const = default;
+};
+
 struct SandboxOptions {
+    // Read-only, but for devices. What lies below another comes after it.
+    std::vector<SandboxView> views;
     std::string host_name;    // empty: "gpr"
     std::string domain_name;  // NIS domain name; empty: the kernel's "(none)"
     std::optional<ClockOffsets> clock_offsets;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "acceptor/privileges.h"
 
@@ -32,7 +35,7 @@ public:
         need(setsid(), "start a session");
         make_time_namespace();
         set_names();
-        make_empty_root();
+        make_root();
         drop_privileges();
         // Ignoring it makes the kernel reap every orphan at once.
         signal(SIGCHLD, SIG_IGN);
@@ -112,18 +115,58 @@ private:
         need(setdomainname(domain.data(), domain.size()), "set the domain name");
     }
 
-    void make_empty_root() {
+    void make_root() {
         need(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "make mounts private");
+        std::vector<int> trees;
+        for (const SandboxView& view : options_.views) trees.push_back(copy_tree(view));
         // Any directory will do, and without /proc we would not have come this far.
         const char* const root = "/proc";
-        need(mount("gpr", root, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                   "size=4k,nr_inodes=1,mode=0555"),
+        constexpr unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        const bool empty = trees.empty();
+        need(mount("gpr", root, "tmpfs", empty ? flags | MS_RDONLY : flags,
+                   empty ? "size=4k,nr_inodes=1,mode=0555" : "size=1m,nr_inodes=4k,mode=0755"),
              "mount an empty root");
         need(chdir(root), "enter the empty root");
+        for (size_t i = 0; i < trees.size(); ++i) place_tree(trees[i], options_.views[i]);
+        if (!empty) {
+            need(mount(nullptr, ".", nullptr, MS_REMOUNT | MS_RDONLY | flags, nullptr),
+                 "make the root read-only");
+        }
         // Stacks the new root on the old one, which is then the lower of two at "/".
         need(syscall(SYS_pivot_root, ".", "."), "change to the empty root (pivot_root)");
         need(umount2(".", MNT_DETACH), "let go of the host's files");
         need(chdir("/"), "enter the empty root");
+    }
+
+    int copy_tree(const SandboxView& view) {
+        const int tree = open_tree(AT_FDCWD, view.source.c_str(),
+                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+        need(tree, "copy a view (open_tree)");
+        mount_attr attributes{};
+        attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
+        if (!view.source.starts_with("/dev/")) attributes.attr_set |= MOUNT_ATTR_NODEV;
+        need(mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof(attributes)),
+             "make a view read-only (mount_setattr)");
+        return tree;
+    }
+
+    // The working directory is the new root. A place inside what is shown already must exist.
+    void place_tree(int tree, const SandboxView& view) {
+        const std::string place = view.place.substr(1);
+        for (size_t slash = place.find('/'); slash != std::string::npos;
+             slash = place.find('/', slash + 1)) {
+            mkdir(place.substr(0, slash).c_str(), 0755);
+        }
+        struct stat status {};
+        need(fstat(tree, &status), "look at a view");
+        if (S_ISDIR(status.st_mode)) {
+            mkdir(place.c_str(), 0755);
+        } else {
+            close(open(place.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+        }
+        need(move_mount(tree, "", AT_FDCWD, place.c_str(), MOVE_MOUNT_F_EMPTY_PATH),
+             "put a view in its place (move_mount)");
+        close(tree);
     }
 
     // It holds a copy of the worker's memory, so nothing in the box may look into it.

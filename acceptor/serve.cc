@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "acceptor/exports.h"
 #include "transport/link.h"
 #include "transport/loop.h"
 
@@ -63,7 +64,15 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
     spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,
                  hello.host.host_name, established->token_id,
                  established->encrypted ? "" : ", not encrypted");
-    const auto sandbox = Sandbox::create(sandbox_options(hello, options.cgroup_fd()));
+    auto views = plan_views(hello.paths, options.exports);
+    if (!views) {
+        spdlog::warn("{}: session {}: {}", options.peer, hello.session_id, views.error().message());
+        say_goodbye(std::move(*established), views.error().message());
+        return worker_without_sandbox;
+    }
+    auto box = sandbox_options(hello, options.cgroup_fd());
+    box.views = std::move(*views);
+    const auto sandbox = Sandbox::create(box);
     if (!sandbox) {
         spdlog::error("{}: session {}: {}", options.peer, hello.session_id,
                       sandbox.error().message());

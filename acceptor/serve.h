@@ -21,6 +21,7 @@ struct ServeOptions {
     std::string peer;
     bool allow_plain = false;
     std::vector<std::string> features;  // this host's, for the Welcome
+    std::vector<std::string> exports;   // what of the file tree sessions may see, see exports.h
     // Called once the peer has proven its token. An error is told to the peer.
     std::function<Result<>()> admit = [] { return Result<>{}; };
     // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.

@@ -11,22 +11,24 @@
 
 namespace gpr {
 
-Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId self, Fd stub_code)
+Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer,
+               Fd stub_code)
     : loop_(loop),
       waits_(waits),
       link_(link),
       sandbox_(sandbox),
-      self_(self),
+      self_(static_cast<NodeId>(peer.node_id)),
       stub_code_(std::move(stub_code)),
-      pager_(self, loop, nullptr,
+      pager_(self_, loop, nullptr,
              [this](NodeId, bool bulk, const Message& message) {
                  FrameBuilder frame;
                  encode_pages(frame, message);
                  link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
              }),
+      paths_(peer.paths),
       metadata_(loop),
       stopped_(loop),
-      next_object_(static_cast<ObjectId>(self) << 27) {
+      next_object_(static_cast<ObjectId>(self_) << 27) {
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_closed([this](const Error& reason) { on_link_closed(reason); });
     pager_.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
@@ -232,7 +234,7 @@ int run_worker(EstablishedInitiator established, Sandbox& sandbox) {
     auto waits = Waits::create(**loop);
     auto code = Mailbox::create_code_memfd();
     if (!waits || !code) return 1;
-    auto node = static_cast<NodeId>(established.peer.node_id);
+    const Hello peer = established.peer;
     auto link = make_link(**loop, std::move(established));
     sigset_t ending;
     sigemptyset(&ending);
@@ -241,7 +243,7 @@ int run_worker(EstablishedInitiator established, Sandbox& sandbox) {
     Fd asked(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
     auto watch = (*loop)->watch(asked.get(), POLLIN,
                                 [&](uint32_t) { link->close("the acceptor is being shut down"); });
-    Worker worker(**loop, **waits, *link, sandbox, node, std::move(*code));
+    Worker worker(**loop, **waits, *link, sandbox, peer, std::move(*code));
     (*loop)->run();
     return 0;
 }

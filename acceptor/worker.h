@@ -12,6 +12,7 @@
 #include "monitor/chaos.h"
 #include "monitor/futex_wake.h"
 #include "monitor/pager.h"
+#include "monitor/path_rules.h"
 #include "monitor/ptrace.h"
 #include "transport/link.h"
 
@@ -22,7 +23,7 @@ int run_worker(EstablishedInitiator established, Sandbox& sandbox);
 
 class Worker {
 public:
-    Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, NodeId self, Fd stub_code);
+    Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer, Fd stub_code);
 
 private:
     using Frame = std::shared_ptr<ReceivedFrame>;
@@ -98,6 +99,18 @@ private:
     static bool has_signal_to_handle(const RemoteThread& thread);
     bool postpone_signal(RemoteThread& thread, int signal);
 
+    // --- files of this host (worker_files.cc) ---
+    static bool has_fd_here(const RemoteProcess& process, uint64_t fd);
+    Task<void> path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
+                         uint64_t path_at);
+    Task<void> close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<bool> polls_ours(RemoteProcess& process, const Notification& n);
+    Task<void> map_file(RemoteProcess& process, Notification n);
+    static Task<Result<void>> copy_of_file(Fragment& fragment, Mapping& mapping);
+    // Of what the program may write from now on.
+    Task<void> copy_files(RemoteProcess& process, Range range);
+    static Result<void> fill_from_file(Fragment& fragment, const Mapping& mapping);
+
     // --- timers of CPU time (worker_timers.cc) ---
     Task<void> timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int64_t> create_timer(RemoteProcess& process, RemoteThread& thread, Notification n);
@@ -127,8 +140,10 @@ private:
     tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n, bool in_place);
     Task<int64_t> move_mapping(Fragment& fragment, const Remap& move);
     Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
-    Task<int64_t> map_anonymous(RemoteProcess& process, Mapping mapping);
-    void announce_map(RemoteProcess& process, const Mapping& mapping);
+    // Where the mapping that mmap asks for goes, or why it cannot.
+    tl::expected<Address, int> place_for(AddressSpace& space, const Notification& n) const;
+    // path: of a file of this host.
+    void announce_map(RemoteProcess& process, const Mapping& mapping, const std::string& path = "");
     // --- shared memory (worker_shared.cc) ---
     void know_shared(wire::MappingView::Reader view);
     Task<int64_t> show_shared(Fragment& fragment, const Mapping& mapping);
@@ -153,6 +168,7 @@ private:
     Fd stub_code_;
     Pager pager_;
     std::unique_ptr<Chaos> chaos_;
+    PathRules paths_;
     AsyncMutex metadata_;
     Signal stopped_;  // a thread of a frozen process stands still
     std::unordered_map<pid_t, std::unique_ptr<RemoteProcess>> processes_;  // by pid
@@ -162,6 +178,7 @@ private:
     pid_t next_helper_ = 0;
     uint64_t calls_home_ = 0;
     uint64_t calls_native_ = 0;
+    uint64_t calls_fd_owner_ = 0;  // that we saw
 };
 
 }  // namespace gpr

@@ -48,8 +48,10 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     auto guard = co_await metadata_.lock();
     bool of_file = false;
     if (sound && advice == MADV_DONTNEED) {
-        process.fragment->space.for_each(
-            range, [&](const Mapping& m) { of_file = of_file || (m.file && !m.shared); });
+        process.fragment->space.for_each(range, [&](const Mapping& m) {
+            bool of_home = m.file && !m.shared && !m.born_at_acceptor;
+            of_file = of_file || of_home;
+        });
     }
     if (of_file) {  // the content comes back, and home has the file
         guard.release();
@@ -88,6 +90,9 @@ Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range ra
     if ((result == 0 || result == -ENOMEM) && !pieces.empty()) {
         pager_.discard(pieces);
         process.fragment->wake(range);
+        for (const Mapping& m : pieces) {
+            if (m.content && m.backing == Backing::anonymous) fill_from_file(*process.fragment, m);
+        }
         FrameBuilder frame;
         auto change = frame.session().initMapping();
         change.setPid(process.pid);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "acceptor/worker.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -95,6 +96,15 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 deliver_borrowed(thread);
             }
             co_return;
+        case SYS_close_range: co_await close_range_call(process, thread, n); co_return;
+        case SYS_poll:
+        case SYS_ppoll:
+            if (co_await polls_ours(process, n)) {
+                process.notifier->let_it_run(n.id);
+            } else {
+                co_await forward(process, thread, n);
+            }
+            co_return;
         case SYS_rt_sigreturn: co_await handler_return(process, thread, n); co_return;
         case SYS_rt_sigprocmask:
             thread.shadow_mask.reset();
@@ -130,7 +140,13 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 process.notifier->let_it_run(n.id);
             }
             co_return;
-        default: co_await forward(process, thread, n); co_return;
+        default: break;
+    }
+    const Row* row = paths_.empty() ? nullptr : find_row(n.number);
+    if (row && row->path_argument() >= 0) {
+        co_await path_call(process, thread, n, n.args[row->path_argument()]);
+    } else {
+        co_await forward(process, thread, n);
     }
 }
 

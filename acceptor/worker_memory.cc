@@ -23,23 +23,52 @@ constexpr uint64_t fixed_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_N
 
 }  // namespace
 
-void Worker::announce_map(RemoteProcess& process, const Mapping& m) {
+void Worker::announce_map(RemoteProcess& process, const Mapping& m, const std::string& path) {
     FrameBuilder frame;
     auto change = frame.session().initMapping();
     change.setPid(process.pid);
     auto view = change.initMap();
-    view.setBegin(m.range.begin.value);
-    view.setEnd(m.range.end.value);
-    view.setProt(static_cast<uint32_t>(m.prot));
-    view.setObject(m.object);
-    view.setObjectPage(m.object_page);
+    mapping_to_wire(m, 0, view);
+    view.setPath(path);
     link_.send(frame, gpr::Priority::urgent);
+}
+
+tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notification& n) const {
+    uint64_t flags = n.args[3];
+    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    uint64_t at = n.args[0];
+    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+    if (n.args[1] == 0 || (fixed && at % page_size != 0)) return tl::make_unexpected(EINVAL);
+    if (size < n.args[1] || size > address_limit || (fixed && !sound(at, size)) ||
+        (fixed && Range{{at}, {at + size}}.overlaps(reserved))) {
+        return tl::make_unexpected(ENOMEM);
+    }
+    if ((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE &&
+        !space.is_free({{at}, {at + size}})) {
+        return tl::make_unexpected(EEXIST);
+    }
+    if (fixed) return Address{at};
+    at &= page_mask;
+    Range hint{{at}, {at + size}};
+    if (at != 0 && sound(at, size) && space.is_free(hint) && !hint.overlaps(reserved)) {
+        return Address{at};
+    }
+    uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
+    Range window{{base}, {base + GPR_ARENA_SIZE}};
+    if (flags & MAP_32BIT) window = {{0x40000000}, {0x80000000}};
+    auto gap = space.find_gap(window, size);
+    if (!gap) return tl::make_unexpected(ENOMEM);
+    return *gap;
 }
 
 Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t flags = n.args[3];
     bool private_anonymous = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE &&
                              !(flags & (MAP_HUGETLB | MAP_GROWSDOWN));
+    if (!(flags & MAP_ANONYMOUS) && has_fd_here(process, n.args[4])) {
+        co_await map_file(process, n);
+        co_return;
+    }
     if (!private_anonymous) {
         co_await forward(process, thread, n);
         co_return;
@@ -47,48 +76,20 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
     calls_native_++;
     auto guard = co_await metadata_.lock();
     AddressSpace& space = process.fragment->space;
-    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
-    uint64_t at = n.args[0];
-    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
-    int error = 0;
-    if (n.args[1] == 0 || (fixed && at % page_size != 0)) {
-        error = EINVAL;
-    } else if (size < n.args[1] || size > address_limit || (fixed && !sound(at, size))) {
-        error = ENOMEM;
-    } else if (fixed && Range{{at}, {at + size}}.overlaps(reserved)) {
-        error = ENOMEM;
-    } else if ((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE &&
-               !space.is_free({{at}, {at + size}})) {
-        error = EEXIST;
-    }
-    if (error == 0 && !fixed) {
-        at &= page_mask;
-        Range hint{{at}, {at + size}};
-        if (at == 0 || !sound(at, size) || !space.is_free(hint) || hint.overlaps(reserved)) {
-            uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
-            Range window{{base}, {base + GPR_ARENA_SIZE}};
-            if (flags & MAP_32BIT) window = {{0x40000000}, {0x80000000}};
-            auto gap = space.find_gap(window, size);
-            if (gap) {
-                at = gap->value;
-            } else {
-                error = ENOMEM;
-            }
-        }
-    }
-    if (error != 0) {
-        process.notifier->reply_error(n.id, error);
+    auto at = place_for(space, n);
+    if (!at) {
+        process.notifier->reply_error(n.id, at.error());
         co_return;
     }
     Mapping m;
-    m.range = {{at}, {at + size}};
+    m.range = {*at, Address{at->value + n.args[1]}.page_end()};
     m.prot = static_cast<int>(n.args[2]);
     m.object = next_object_++;
     m.born_at_acceptor = true;
     int64_t result = co_await process.fragment->executor().call(
-        SYS_mmap, at, size, n.args[2],
+        SYS_mmap, at->value, m.range.size(), n.args[2],
         fixed_flags | (flags & MAP_POPULATE) | (flags & MAP_NORESERVE), ~0UL, 0);
-    if (result == static_cast<int64_t>(at)) {
+    if (result == static_cast<int64_t>(at->value)) {
         pager_.add_object(m.object, self_);
         announce_map(process, m);
         auto replaced = space.map(std::move(m));
@@ -141,6 +142,7 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
         process.notifier->reply_error(n.id, EACCES);
         co_return;
     }
+    if (n.args[2] & PROT_WRITE) co_await copy_files(process, range);
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
     if (result == 0 && size != 0) {
@@ -214,6 +216,7 @@ Task<void> Worker::apply_mapping(Frame frame) {
             m.prot = prot;
             if (prot & PROT_WRITE) m.trapped = false;
         });
+        if (prot & PROT_WRITE) co_await copy_files(*process, range);
         co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),
                                            static_cast<uint64_t>(prot));
     } else if (change.isDiscard()) {

@@ -1,5 +1,6 @@
 // Fragments and shadows: how they come to be on an acceptor, and how they end.
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <linux/userfaultfd.h>
 #include <sys/mman.h>
@@ -110,6 +111,9 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     }
     FilterOptions filter;
     filter.mixed_session = process.mixed;
+    process.fd_base = start.getFdBase();
+    if (process.fd_base != 0) filter.fd_base = process.fd_base;
+    options.fd_base = process.fd_base;
     options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());
     auto empty = sandbox_.spawn(process.pid, options);
@@ -152,6 +156,12 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         auto woken = co_await fragment.start_waker(stub, next_id, true);
         if (!woken) co_return woken;
         process.waker_host_tid = process.births.back();
+    }
+    if (process.fd_base != 0) {
+        for (int number : {empty_process_uffd, empty_process_listener}) {
+            co_await stub.call(SYS_dup3, process.fd_base - 1, static_cast<uint64_t>(number),
+                               O_CLOEXEC);
+        }
     }
 
     std::vector<Call> calls;

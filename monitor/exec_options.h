@@ -21,21 +21,30 @@ inline constexpr const char* local_acceptor = "local";
 inline bool AcceptorAddress::is_local() const { return address == local_acceptor; }
 
 enum class SplitKind {
-    all,    // the whole program runs on the node
-    lib,    // text of the libraries whose path or name matches runs there only
-    home,   // text that matches runs on the initiator only
-    chaos,  // all threads cross at random, for testing
+    all,      // the whole program runs on the node
+    lib,      // text of the libraries whose path or name matches runs there only
+    home,     // text that matches runs on the initiator only
+    chaos,    // all threads cross at random, for testing
+    path,     // what matches of the file tree is the node's
+    missing,  // the same, if it is missing at home
+    dev,      // the same, of devices
 };
 
 struct SplitRule {
     SplitKind kind = SplitKind::all;
     // Glob of a library's path or file name; the seed that the user chose; else empty.
     std::string pattern;
-    std::string node;   // an AcceptorAddress::name; empty for `home`
-    uint64_t seed = 0;  // for `chaos`, of what is random; never 0 there
+    std::string node;    // an AcceptorAddress::name; empty for `home`
+    uint64_t seed = 0;   // for `chaos`, of what is random; never 0 there
+    std::string target;  // for `path`: what the node shows there; empty: its own of that name
 
     bool operator==(const SplitRule&) const = default;
 };
+
+// A rule about files, not about code.
+inline bool is_about_files(SplitKind kind) {
+    return kind == SplitKind::path || kind == SplitKind::missing || kind == SplitKind::dev;
+}
 
 struct StatsOptions {
     bool enabled = false;

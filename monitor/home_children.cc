@@ -21,6 +21,7 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
                !process.shares_memory_with && !process.doomed && link_open_ &&
                process.threads.size() == 1;
     if (!can) return false;
+    if (is_about_acceptors_fd(n) || names_acceptors_file(process, n)) return true;
     switch (n.number) {
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_shmat: return true;

@@ -165,13 +165,13 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
     constexpr uint64_t fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     switch (change.which()) {
         case wire::MappingChange::MAP: {
-            auto view = change.getMap();
-            Mapping m;
-            m.range = {{view.getBegin()}, {view.getEnd()}};
-            m.prot = static_cast<int>(view.getProt());
-            m.object = view.getObject();
-            m.object_page = view.getObjectPage();
+            Mapping m = mapping_from_wire(change.getMap());
+            m.shared = false;
             m.born_at_acceptor = true;
+            bool text = m.file && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
+            if (text)
+                m.code = policy_.classify(change.getMap().getPath().cStr(), process->executable);
+            m.trapped = m.code == CodeClass::remote;
             if (m.range.empty() || m.range.overlaps({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}})) {
                 link_.close("the acceptor sent a mapping that cannot be");
                 co_return;

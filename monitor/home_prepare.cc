@@ -329,6 +329,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setName(command_name(process.pid));
     start.setMixed(policy_.mixed());
     start.setChaosSeed(policy_.chaos_seed());
+    start.setFdBase(fd_base_);
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {

@@ -5,16 +5,19 @@
 
 #include "monitor/page_wire.h"
 #include "syscall/park.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
 HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
-                         Fd stub_code)
+                         unsigned fd_base, Fd stub_code)
     : loop_(loop),
       waits_(waits),
       link_(link),
       options_(options),
       policy_(options.rules),
+      paths_(path_rules_of(options.rules)),
+      fd_base_(fd_base),
       stub_code_(std::move(stub_code)),
       pager_(directory_node, loop, &directory_,
              [this](NodeId, bool bulk, const Message& message) {
@@ -261,11 +264,20 @@ void HomeSession::on_notification(const Notification& n) {
             spawn(split_child(process.pid));  // and then calls again
         } else if (local) {
             pager_.on_progress(n.tid);
+            if (is_about_acceptors_fd(n)) {
+                spawn(leave_at_call(process, thread));
+                return;
+            }
             if (chaos_ && may_leave_at_call(n.number) && chaos_->leaves_at_call()) {
                 spawn(leave_at_call(process, thread));
                 return;
             }
-            local_call(process, thread, n);
+            const Row* row = paths_.empty() ? nullptr : find_row(n.number);
+            if (row && row->path_argument() >= 0) {
+                spawn(path_call(process, thread, n, n.args[row->path_argument()]));
+            } else {
+                local_call(process, thread, n);
+            }
         } else {
             notifier_->let_it_run(n.id);
         }

@@ -16,6 +16,7 @@
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
 #include "monitor/pager.h"
+#include "monitor/path_rules.h"
 #include "monitor/ptrace.h"
 #include "monitor/split_policy.h"
 #include "syscall/marshal.h"
@@ -34,7 +35,9 @@ struct SessionStats {
 
 class HomeSession {
 public:
-    HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options, Fd stub_code);
+    // fd_base: the first number of the acceptor's descriptors; 0: it has none.
+    HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options, unsigned fd_base,
+                Fd stub_code);
 
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
@@ -137,6 +140,13 @@ private:
                      bool write);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread);
+    // Files of the acceptor (home_files.cc).
+    [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
+    [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
+    Task<void> path_call(HomeProcess& process, HomeThread& thread, Notification n,
+                         uint64_t path_at);
+    [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
+                                            const Notification& n) const;
     Task<void> arrive(Frame frame);
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
     bool postpone_signal(HomeThread& thread, int signal);
@@ -213,6 +223,8 @@ private:
     Link& link_;
     const ExecOptions& options_;
     SplitPolicy policy_;
+    PathRules paths_;
+    unsigned fd_base_;
     std::unique_ptr<Chaos> chaos_;
     Fd stub_code_;
     PageDirectory directory_;

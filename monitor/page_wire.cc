@@ -237,6 +237,7 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.born_at_acceptor = view.getBornThere();
     m.code = static_cast<CodeClass>(view.getCodeClass());
     m.grows_down = view.getGrowsDown();
+    m.anchored = view.getAnchored();
     return m;
 }
 
@@ -253,6 +254,7 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView:
     view.setCodeClass(static_cast<uint8_t>(m.code));
     view.setObjectPages(object_pages);
     view.setGrowsDown(m.grows_down);
+    view.setAnchored(m.anchored);
 }
 
 }  // namespace gpr

@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -108,6 +110,8 @@ public:
     Task<bool> write(Fragment& fragment, Address to, std::span<const std::byte> bytes);
     // The same for reading.
     Task<bool> read(Fragment& fragment, Address from, std::span<std::byte> bytes);
+    // A string that ends with a zero within `most` bytes. Nothing: it does not, or is not mapped.
+    Task<std::optional<std::string>> read_text(Fragment& fragment, Address from, size_t most);
     // The process will be ended, and must not see memory that is not what it was.
     void give_up(Fragment& fragment);
 

@@ -1,6 +1,8 @@
 // Pages that the supervisor itself needs: for a call's arguments and results, for a fork.
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "monitor/pager.h"
 
@@ -164,6 +166,22 @@ Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> by
         if (!ok) co_return false;
     }
     co_return false;
+}
+
+Task<std::optional<std::string>> Pager::read_text(Fragment& fragment, Address from, size_t most) {
+    std::string text;
+    while (text.size() < most) {
+        std::array<char, page_size> part;
+        size_t bytes = std::min(page_size - from.value % page_size, most - text.size());
+        bool ok =
+            co_await read(fragment, from, std::as_writable_bytes(std::span(part).first(bytes)));
+        if (!ok) co_return std::nullopt;
+        size_t length = strnlen(part.data(), bytes);
+        text.append(part.data(), length);
+        if (length < bytes) co_return text;
+        from = from + bytes;
+    }
+    co_return std::nullopt;
 }
 
 }  // namespace gpr

@@ -4,17 +4,20 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
 #include "monitor/host_match.h"
+#include "monitor/path_rules.h"
 #include "syscall/filter.h"
 #include "transport/handshake.h"
 
@@ -58,6 +61,7 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     hello.software = "gpr";
     hello.session_id = new_session_id();
     hello.host = describe_this_host();
+    hello.paths = path_rules_of(options.rules);
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     if (acceptor.is_local()) {
         GPR_TRY(auto local, start_local());
@@ -72,6 +76,27 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     GPR_TRY(auto tokens, TokenFile::load(options.token_file));
     GPR_TRY(auto token, tokens.first_usable(now_seconds()));
     return connect_session(endpoint, token, hello, deadline);
+}
+
+// The first of the descriptors that are the acceptor's: above what programs mostly may have, with
+// room for its own. 0: it has none.
+int choose_fd_base(const ExecOptions& options, const HostLimits& theirs) {
+    constexpr uint64_t usual = 4096, room = 1024;
+    if (path_rules_of(options.rules).empty()) return 0;
+    rlimit ours{};
+    getrlimit(RLIMIT_NOFILE, &ours);
+    uint64_t wanted = std::max<uint64_t>(ours.rlim_cur, usual);
+    uint64_t limit = theirs.open_files_hard;
+    return static_cast<int>(std::min(wanted, limit > 2 * room ? limit - room : limit / 2));
+}
+
+// No descriptor of home has the number of one of the acceptor's.
+void keep_below(int fd_base) {
+    rlimit limit{};
+    if (fd_base == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    auto most = static_cast<rlim_t>(fd_base);
+    limit = {std::min(limit.rlim_cur, most), std::min(limit.rlim_max, most)};
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // The monitor keeps nothing of the program's but stderr, for its own last words.
@@ -124,10 +149,12 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     if (!waits) return give_up(waits.error().message());
     auto code = Mailbox::create_code_memfd();
     if (!code) return give_up(code.error().message());
+    int fd_base = choose_fd_base(options, connected->peer.host.limits);
     auto link = make_link(**loop, std::move(*connected));
-    HomeSession session(**loop, **waits, *link, options, std::move(*code));
+    HomeSession session(**loop, **waits, *link, options, static_cast<unsigned>(fd_base),
+                        std::move(*code));
 
-    if (!send_word(channel, Word::ready)) return exit_gpr_failed;
+    if (!send_word(channel, Word::ready, fd_base)) return exit_gpr_failed;
     Word word;
     int listener_number = -1;
     if (!receive_word(channel, word, listener_number)) return exit_gpr_failed;
@@ -143,8 +170,12 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     return session.failure().empty() ? 0 : exit_gpr_failed;
 }
 
-Result<int> install_filter(const SplitPolicy& policy) {
+Result<int> install_filter(const SplitPolicy& policy, int fd_base) {
     FilterOptions filter_options;
+    if (fd_base != 0) {
+        filter_options.files_elsewhere = true;
+        filter_options.fd_base = static_cast<uint32_t>(fd_base);
+    }
     filter_options.mixed_session = policy.mixed();
     filter_options.notify_everything = policy.chaos_seed() != 0;
     auto filter = home_filter(filter_options);
@@ -200,13 +231,15 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         return word == expected;
     };
     if (!monitor_says(Word::ready)) return exit_gpr_failed;
+    int fd_base = value;
+    keep_below(fd_base);
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 
     std::vector<char*> arguments;
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter(SplitPolicy(options.rules));
+    auto listener = install_filter(SplitPolicy(options.rules), fd_base);
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

@@ -18,6 +18,7 @@ bool matches(const std::string& pattern, const std::string& path) {
 }  // namespace
 
 SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
+    std::erase_if(rules_, [](const SplitRule& rule) { return is_about_files(rule.kind); });
     for (const SplitRule& rule : rules_) {
         (rule.kind == SplitKind::all ? all_ : mixed_) = true;
         if (rule.kind == SplitKind::chaos) chaos_seed_ = rule.seed;

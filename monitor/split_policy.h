@@ -11,6 +11,7 @@ namespace gpr {
 
 class SplitPolicy {
 public:
+    // Rules about files are left to PathRules.
     explicit SplitPolicy(const std::vector<SplitRule>& rules);
 
     // The class of executable memory that shows this file. executable: the program's own file.

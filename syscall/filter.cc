@@ -84,7 +84,9 @@ private:
             bool launching =
                 row.number == SYS_sendmsg || row.number == SYS_recvmsg || row.number == SYS_execve;
             bool extra = options_.notify_everything && !launching;
-            return extra || row.home_notify() ? notify_ : allow_;
+            if (extra || row.home_notify()) return notify_;
+            if (!options_.files_elsewhere || launching) return allow_;
+            return row.path_argument() >= 0 ? notify_ : fds_elsewhere(row);
         }
         if (row.place == Place::native) return allow_;
         return row.place == Place::fd_owner ? fds_owned(row) : notify_;
@@ -93,16 +95,26 @@ private:
     // Every fd argument lies in [fd_base, INT32_MAX]: AT_FDCWD and -1 are none of ours. Rows with
     // fds in the same places share the test.
     Label fds_owned(const Row& row) {
-        uint32_t places = 0;
-        for (size_t i = 0; i < row.arguments.size(); ++i) {
-            if (row.arguments[i].kind == Kind::fd) places |= 1u << i;
-        }
+        uint32_t places = row.fd_arguments();
         auto [known, is_new] = fd_tests_.try_emplace(places, allow_);
         for (size_t i = 6; is_new && i-- > 0;) {
             if ((places & (1u << i)) == 0) continue;
             Label positive = program_.branch(BPF_JGT, INT32_MAX, notify_, known->second);
             known->second = program_.load(
                 low_half_of(i), program_.branch(BPF_JGE, options_.fd_base, positive, notify_));
+        }
+        return known->second;
+    }
+
+    // Some fd argument is the acceptor's.
+    Label fds_elsewhere(const Row& row) {
+        uint32_t places = row.fd_arguments();
+        auto [known, is_new] = fd_tests_.try_emplace(places, allow_);
+        for (size_t i = 6; is_new && i-- > 0;) {
+            if ((places & (1u << i)) == 0) continue;
+            Label positive = program_.branch(BPF_JGT, INT32_MAX, known->second, notify_);
+            known->second = program_.load(low_half_of(i), program_.branch(BPF_JGE, options_.fd_base,
+                                                                          positive, known->second));
         }
         return known->second;
     }

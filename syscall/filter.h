@@ -19,6 +19,9 @@ struct FilterOptions {
     // At home, what would be allowed is reported, but for what the launcher calls before its
     // supervisor listens: sendmsg, recvmsg, execve.
     bool notify_everything = false;
+    // At home: calls on descriptors of the acceptor, and on names of files, are reported, because
+    // it may be the acceptor that has them.
+    bool files_elsewhere = false;
     bool kill_foreign_arch = false;  // else i386 calls get ENOSYS
 };
 

@@ -58,7 +58,7 @@ constexpr Row table[] = {
     {233, "epoll_ctl", fd_owner, partial, plain, {fd, num, fd, in(epoll_event_size)},
      "an epoll fd watches fds of its own node only"},
     {253, "inotify_init", home, full, opens, {}},
-    {254, "inotify_add_watch", fd_owner, full, plain, {fd, path, num}},
+    {254, "inotify_add_watch", fd_owner, full, plain, {fd, text, num}},
     {255, "inotify_rm_watch", fd_owner, full, plain, {fd, num}},
     {270, "pselect6", home, partial, blocks,
      {num, fd_set(0), fd_set(0), fd_set(0), time_left, sigmask_pair}, mixed_set},

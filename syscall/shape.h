@@ -50,8 +50,9 @@ struct Argument {
     Returned returned = Returned::nothing;
     uint16_t unit = 0;
     uint8_t extra = 0;
-    uint8_t index = 0;    // the argument that counts
-    bool narrow = false;  // that argument is an int: its upper half is junk
+    uint8_t index = 0;        // the argument that counts
+    bool narrow = false;      // that argument is an int: its upper half is junk
+    bool names_file = false;  // a path that may be of another node's part of the file tree
 
     [[nodiscard]] constexpr bool is_pointer() const {
         return kind != Kind::none && kind != Kind::scalar && kind != Kind::fd;
@@ -65,8 +66,12 @@ namespace shape {
 inline constexpr Argument num{Kind::scalar};
 inline constexpr Argument fd{Kind::fd};
 inline constexpr Argument raw{Kind::raw};
-inline constexpr Argument path{Kind::string};
-inline constexpr Argument text{Kind::string};
+inline constexpr Argument path = [] {
+    Argument named{Kind::string};
+    named.names_file = true;
+    return named;
+}();
+inline constexpr Argument text{Kind::string};  // also paths that are home's in any case
 inline constexpr Argument argv{Kind::strings};
 inline constexpr Argument ioctl_arg{Kind::ioctl};
 inline constexpr Argument fcntl_arg{Kind::fcntl};

@@ -49,6 +49,21 @@ struct Row {
     [[nodiscard]] constexpr bool has(Trait t) const {
         return (static_cast<uint16_t>(traits) & static_cast<uint16_t>(t)) != 0;
     }
+    // The argument that names the file the call is about, if the file may be another node's; or -1.
+    [[nodiscard]] constexpr int path_argument() const {
+        for (size_t i = 0; i < arguments.size(); i++) {
+            if (arguments[i].names_file) return static_cast<int>(i);
+        }
+        return -1;
+    }
+    // Bit i: argument i is a descriptor.
+    [[nodiscard]] constexpr uint32_t fd_arguments() const {
+        uint32_t places = 0;
+        for (size_t i = 0; i < arguments.size(); i++) {
+            if (arguments[i].kind == Kind::fd) places |= 1u << i;
+        }
+        return places;
+    }
     [[nodiscard]] constexpr bool blocks() const { return has(Trait::blocks); }
     [[nodiscard]] constexpr bool never_returns() const { return has(Trait::never_returns); }
     [[nodiscard]] constexpr bool changes_fds() const { return has(Trait::changes_fds); }

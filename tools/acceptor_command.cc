@@ -40,6 +40,8 @@ const CommandSpec& acceptor_spec() {
         {
             {"listen", SettingKind::list, "ADDR", "where initiators connect; may be repeated"},
             token_file_setting,
+            {"export", SettingKind::list, "PATH",
+             "let sessions see PATH (a glob) too; may be repeated"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
             log_setting,
             log_level_setting,
@@ -63,6 +65,12 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     options.plain_allowed = settings.toggle("plain");
     options.log_file = settings.text("log");
     options.log_level = settings.text("log-level", options.log_level);
+    options.exports = settings.list("export");
+    for (const std::string& path : options.exports) {
+        if (!path.starts_with('/')) {
+            return fail(fmt::format("--export wants an absolute path, not '{}'", path));
+        }
+    }
     if (settings.has("max-sessions")) {
         GPR_TRY(options.max_sessions, parse_count(settings.text("max-sessions"), "max-sessions"));
     }

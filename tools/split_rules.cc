@@ -13,7 +13,9 @@ namespace gpr {
 namespace {
 
 // Kinds the design names and this version does not have.
-constexpr std::array later_kinds = {"fn", "dev", "thread", "path", "policy"};
+constexpr std::array later_kinds = {"fn", "sock", "sys", "profile"};
+constexpr std::string_view known_kinds =
+    "all, lib:GLOB, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB or chaos[:SEED]";
 
 bool is_name_char(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
@@ -63,15 +65,43 @@ RuleText cut_node(std::string_view text, const std::vector<AcceptorAddress>& acc
 
 Failure bad_kind(std::string_view text, std::string_view kind) {
     if (std::find(later_kinds.begin(), later_kinds.end(), kind) != later_kinds.end()) {
-        return fail(
-            fmt::format("split rule '{}': '{}:' is not supported in this version; use all, "
-                        "lib:GLOB, home:GLOB or chaos[:SEED]",
-                        text, kind));
+        return fail(fmt::format("split rule '{}': '{}:' is not supported in this version; use {}",
+                                text, kind, known_kinds));
     }
-    return fail(fmt::format(
-        "split rule '{}' is not understood; use all, lib:GLOB, home:GLOB or chaos[:SEED], "
-        "then @NODE if needed",
-        text));
+    return fail(fmt::format("split rule '{}' is not understood; use {}, then @NODE if needed", text,
+                            known_kinds));
+}
+
+Result<SplitRule> parse_path(std::string_view text, std::string_view kind, std::string pattern,
+                             const std::string& node) {
+    SplitRule rule{kind == "dev"       ? SplitKind::dev
+                   : kind == "missing" ? SplitKind::missing
+                                       : SplitKind::path,
+                   std::move(pattern), node};
+    const size_t equals = rule.pattern.find('=');
+    if (rule.kind == SplitKind::path && equals != std::string::npos) {
+        rule.target = rule.pattern.substr(equals + 1);
+        rule.pattern.resize(equals);
+        if (!rule.target.starts_with('/')) {
+            return fail(
+                fmt::format("split rule '{}': '{}' is not an absolute path", text, rule.target));
+        }
+        if (rule.pattern.find_first_of("*?[") != std::string::npos) {
+            return fail(fmt::format(
+                "split rule '{}': what is shown elsewhere needs one place, without wildcards",
+                text));
+        }
+    }
+    if (!rule.pattern.starts_with('/')) {
+        return fail(
+            fmt::format("split rule '{}': '{}' is not an absolute path", text, rule.pattern));
+    }
+    if (rule.kind == SplitKind::dev && !rule.pattern.starts_with("/dev/")) {
+        return fail(fmt::format("split rule '{}': devices are below /dev; use path:{}", text,
+                                rule.pattern));
+    }
+    while (rule.pattern.size() > 1 && rule.pattern.back() == '/') rule.pattern.pop_back();
+    return rule;
 }
 
 Result<SplitRule> parse_chaos(std::string_view text, const std::string& seed,
@@ -123,12 +153,14 @@ Result<SplitRule> parse_split_rule(std::string_view text,
     if (rule == "all") return SplitRule{SplitKind::all, "", runs_on};
     if (rule == "chaos") return SplitRule{SplitKind::chaos, "", runs_on, draw_seed()};
     if (kind == "chaos") return parse_chaos(text, pattern, runs_on);
-    const bool has_pattern = kind == "lib" || kind == "home";
+    const bool about_files = kind == "path" || kind == "missing" || kind == "dev";
+    const bool has_pattern = kind == "lib" || kind == "home" || about_files;
     if (!has_pattern || colon == std::string_view::npos) return bad_kind(text, kind);
     if (pattern.empty()) {
         return fail(
             fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
     }
+    if (about_files) return parse_path(text, kind, pattern, runs_on);
     if (kind == "lib") return SplitRule{SplitKind::lib, pattern, runs_on};
     if (!node.empty()) {
         return fail(
@@ -144,12 +176,15 @@ Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>&
         GPR_TRY(SplitRule rule, parse_split_rule(text, acceptors));
         rules.push_back(std::move(rule));
     }
+    const auto about_code = std::count_if(rules.begin(), rules.end(), [](const SplitRule& rule) {
+        return !is_about_files(rule.kind);
+    });
     for (const SplitRule& rule : rules) {
-        if (rule.kind == SplitKind::chaos && rules.size() > 1) {
+        if (rule.kind == SplitKind::chaos && about_code > 1) {
             return fail("split rule 'chaos' is for the whole program; leave out the other rules");
         }
     }
-    if (rules.empty()) rules.push_back({SplitKind::all, "", acceptors.front().name});
+    if (about_code == 0) rules.push_back({SplitKind::all, "", acceptors.front().name});
     return rules;
 }
 

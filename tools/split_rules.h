@@ -15,12 +15,13 @@ namespace gpr {
 Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::string>& texts,
                                                      bool plain_allowed);
 
-// `all`, `lib:GLOB` and `home:GLOB`. A rule without a node means the first acceptor. What follows
-// the last '@' is a node's name only if an acceptor is called so or nothing else could be meant.
+// `all`, `lib:GLOB`, `home:GLOB`, `path:GLOB[=TARGET]` and so on. A rule without a node means the
+// first acceptor. What follows the last '@' is a node's name only if an acceptor is called so or
+// nothing else could be meant.
 Result<SplitRule> parse_split_rule(std::string_view text,
                                    const std::vector<AcceptorAddress>& acceptors);
 
-// An empty list means `all`.
+// A list without rules about code means `all`.
 Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>& texts,
                                                  const std::vector<AcceptorAddress>& acceptors);
 

@@ -86,6 +86,8 @@ struct MappingView {
   objectPages @9 :UInt64;  # of shared memory: what lies beyond is SIGBUS
   mayWrite @10 :Bool;
   growsDown @11 :Bool;     # MAP_GROWSDOWN
+  path @12 :Text;          # of a file of the acceptor, from there
+  anchored @13 :Bool;      # nobody but the acceptor may map it: a device, a shared file of its own
 }
 
 struct ProcessStart {
@@ -97,6 +99,7 @@ struct ProcessStart {
   actions @5 :List(SignalAction);
   mixed @6 :Bool;        # program code may run on both nodes: futex wakes are told
   chaosSeed @7 :UInt64;  # 0: threads cross only where they must
+  fdBase @8 :UInt32;     # descriptors from here on are the acceptor's; 0: it has none
 }
 
 struct SignalAction {
@@ -313,6 +316,14 @@ struct Hello {
   sessionId @2 :Text;
   nodeId @3 :UInt32;   # the node the acceptor becomes
   host @4 :Host;
+  paths @5 :List(RemotePath);  # parts of the file tree that are to be the acceptor's
+}
+
+# A glob matches a path, or a directory above it.
+struct RemotePath {
+  glob @0 :Text;        # as the program sees it, absolute
+  target @1 :Text;      # what the acceptor shows there; empty: its own of that name
+  whenMissing @2 :Bool; # only what the initiator does not have
 }
 
 struct Welcome {

@@ -55,6 +55,23 @@ To read_greeting(auto from) {
     return to;
 }
 
+void write_paths(const std::vector<RemotePath>& paths, wire::Hello::Builder to) {
+    auto list = to.initPaths(static_cast<unsigned>(paths.size()));
+    for (unsigned i = 0; i < paths.size(); i++) {
+        list[i].setGlob(paths[i].glob);
+        list[i].setTarget(paths[i].target);
+        list[i].setWhenMissing(paths[i].when_missing);
+    }
+}
+
+std::vector<RemotePath> read_paths(wire::Hello::Reader from) {
+    std::vector<RemotePath> paths;
+    for (auto path : from.getPaths()) {
+        paths.push_back({path.getGlob().cStr(), path.getTarget().cStr(), path.getWhenMissing()});
+    }
+    return paths;
+}
+
 std::string version_conflict(uint32_t initiator, uint32_t acceptor) {
     return fmt::format(
         "the initiator speaks protocol version {}, the acceptor version {}; install the same gpr "
@@ -187,6 +204,7 @@ private:
         }
         EstablishedInitiator result;
         result.peer = read_greeting<Hello>(hello);
+        result.peer.paths = read_paths(hello);
         FrameBuilder builder;
         Welcome welcome = ours_;
         if (welcome.session_id.empty()) welcome.session_id = result.peer.session_id;
@@ -310,7 +328,9 @@ private:
 
     Result<EstablishedAcceptor> greet() {
         FrameBuilder builder;
-        set_greeting(ours_, builder.message().initHello());
+        auto hello = builder.message().initHello();
+        set_greeting(ours_, hello);
+        write_paths(ours_.paths, hello);
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
         GPR_TRY(auto frame, receive());
         if (!frame.message().isWelcome()) return failed("it broke the protocol: no welcome");

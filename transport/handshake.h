@@ -22,12 +22,21 @@ class Loop;
 inline constexpr uint32_t protocol_version = 1;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
 
+// A part of the file tree that is to be the acceptor's: what matches `glob`, and all below it.
+struct RemotePath {
+    std::string glob;           // as the program sees it, absolute
+    std::string target;         // what the acceptor shows there; empty: its own of that name
+    bool when_missing = false;  // only what the initiator does not have
+    bool operator==(const RemotePath&) const = default;
+};
+
 struct Hello {
     uint32_t version = protocol_version;
     std::string software;
     std::string session_id;
     uint32_t node_id = 1;
     HostDescription host;
+    std::vector<RemotePath> paths;
 };
 struct Welcome {
     uint32_t version = protocol_version;

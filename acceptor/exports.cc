@@ -1,0 +1,121 @@
+#include "acceptor/exports.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "monitor/path_rules.h"
+
+namespace gpr {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_wildcard(const std::string& glob) { return literal_part(glob) != glob; }
+
+bool is_exported(const std::string& path, const std::vector<std::string>& exports) {
+    return std::any_of(exports.begin(), exports.end(),
+                       [&](const std::string& glob) { return covers(glob, path); });
+}
+
+Failure not_exported(const RemotePath& rule, const std::string& path) {
+    return fail(
+        fmt::format("path rule '{}': this acceptor does not show {}; its administrator can, "
+                    "with 'gpr acceptor --export {}'",
+                    rule.glob, path, path));
+}
+
+std::vector<std::string> matches_of(const std::string& pattern) {
+    glob_t found{};
+    std::vector<std::string> paths;
+    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    }
+    globfree(&found);
+    return paths;
+}
+
+// What a link leads to decides, not what it is called.
+std::string real_path(const std::string& path) {
+    std::error_code missing;
+    auto real = fs::canonical(path, missing);
+    return missing ? std::string() : real.string();
+}
+
+class Plan {
+public:
+    explicit Plan(const std::vector<std::string>& exports) : exports_(exports) {}
+
+    Result<> add(const RemotePath& rule) {
+        if (!rule.glob.starts_with('/') || rule.glob.find("/../") != std::string::npos) {
+            return fail(fmt::format("path rule '{}' is not an absolute path", rule.glob));
+        }
+        if (!rule.target.empty()) return add_one(rule, rule.glob, rule.target);
+        if (!has_wildcard(rule.glob)) return add_one(rule, rule.glob, rule.glob);
+        const std::string directory = literal_part(rule.glob);
+        if (is_exported(directory, exports_)) {
+            // What matches may come and go, so all of the directory is shown.
+            if (!real_path(directory).empty()) show(directory, directory);
+            return {};
+        }
+        for (const std::string& path : matches_of(rule.glob)) {
+            GPR_CHECK(add_one(rule, path, path));
+        }
+        return {};
+    }
+
+    std::vector<SandboxView> finish() {
+        std::sort(views_.begin(), views_.end(), [](const SandboxView& a, const SandboxView& b) {
+            return a.place < b.place;  // a directory before what is below it
+        });
+        // What its parent shows at the same place need not be shown again.
+        std::vector<SandboxView> needed;
+        for (SandboxView& view : views_) {
+            const bool shown =
+                std::any_of(needed.begin(), needed.end(), [&](const SandboxView& above) {
+                    return view.place == view.source && above.place == above.source &&
+                           (view.place == above.place || view.place.starts_with(above.place + "/"));
+                });
+            if (!shown) needed.push_back(std::move(view));
+        }
+        return needed;
+    }
+
+private:
+    Result<> add_one(const RemotePath& rule, const std::string& place, const std::string& source) {
+        const std::string real = real_path(source);
+        if (real.empty()) {
+            if (rule.when_missing || has_wildcard(rule.glob)) return {};
+            return fail(fmt::format("path rule '{}': this acceptor has no {}", rule.glob, source));
+        }
+        if (!is_exported(source, exports_) || !is_exported(real, exports_)) {
+            return not_exported(rule, real);
+        }
+        show(place, source);
+        return {};
+    }
+
+    void show(const std::string& place, const std::string& source) {
+        views_.push_back({place, source});
+    }
+
+    const std::vector<std::string>& exports_;
+    std::vector<SandboxView> views_;
+};
+
+}  // namespace
+
+std::vector<std::string> default_exports() {
+    return {"/usr",        "/lib",     "/lib32",   "/lib64",   "/opt",        "/etc/OpenCL",
+            "/etc/vulkan", "/dev/kvm", "/dev/dri", "/dev/kfd", "/dev/nvidia*"};
+}
+
+Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,
+                                            const std::vector<std::string>& exports) {
+    Plan plan(exports);
+    for (const RemotePath& rule : wanted) GPR_CHECK(plan.add(rule));
+    return plan.finish();
+}
+
+}  // namespace gpr

@@ -1,0 +1,21 @@
+// What of this host's file tree sessions may see: the administrator's list, and the part of it that
+// one session asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "acceptor/sandbox.h"
+#include "transport/handshake.h"
+
+namespace gpr {
+
+// Libraries and what describes them, read-only, and the nodes of accelerators.
+std::vector<std::string> default_exports();
+
+// exports: globs; each stands for what it matches and all below it. An error names the rule that
+// asks for more, or for what is not there.
+Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,
+                                            const std::vector<std::string>& exports);
+
+}  // namespace gpr

@@ -1,0 +1,199 @@
+// Files of this host that the program uses by name (path rules) or has open here: its descriptors
+// from fd_base on. What is done with those never reaches us, but for calls that map them, or that
+// may be about descriptors of both nodes.
+
+#include <limits.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "acceptor/worker.h"
+#include "base/log.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t fill_step = 256 * page_size;
+
+}  // namespace
+
+// What lies beyond the end of the file stays zero.
+Result<void> Worker::fill_from_file(Fragment& fragment, const Mapping& m) {
+    std::vector<std::byte> buffer(std::min(fill_step, m.range.size()));
+    for (Address at = m.range.begin; at < m.range.end;) {
+        size_t wanted = std::min<uint64_t>(buffer.size(), m.range.end - at);
+        auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
+        ssize_t got = TEMP_FAILURE_RETRY(pread(m.content->get(), buffer.data(), wanted, offset));
+        if (got < 0) return fail(errno, "cannot read a file that the program maps");
+        if (got == 0) return {};
+        size_t bytes = static_cast<size_t>(got);
+        if (!fragment.memory().write_exact(at, buffer.data(), bytes)) {
+            return fail("cannot fill the program's copy of a file");
+        }
+        at = at + bytes;
+    }
+    return {};
+}
+
+bool Worker::has_fd_here(const RemoteProcess& process, uint64_t fd) {
+    auto number = static_cast<uint32_t>(fd);
+    return process.fd_base != 0 && number >= process.fd_base && number <= INT32_MAX;
+}
+
+// Where the program's words say; the kernel reads them again, and finds no more than the sandbox
+// has, whatever another thread made of them meanwhile.
+Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
+                             uint64_t path_at) {
+    auto path = co_await pager_.read_text(*process.fragment, {path_at}, PATH_MAX);
+    PathOwner owner = path ? paths_.owner_of(*path) : PathOwner::home;
+    if (owner == PathOwner::home) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    if (owner == PathOwner::whoever) {
+        int64_t result = co_await ask_home(process, thread, n, true);
+        if (result == thread_gone && thread.stub->dead()) co_return;
+        auto signals = std::exchange(thread.answer_signals, {});
+        for (const siginfo_t& info : signals) deliver(thread, info);
+        if (result != -ENOENT) {
+            process.notifier->reply_raw(n.id, result);
+            co_return;
+        }
+    }
+    spdlog::debug("tid {}: {} is looked up here", thread.tid, *path);
+    calls_fd_owner_++;
+    process.notifier->let_it_run(n.id);
+}
+
+// Numbers of both nodes in one range: home closes its own, and so do we.
+Task<void> Worker::close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    uint64_t first = static_cast<uint32_t>(n.args[0]), last = static_cast<uint32_t>(n.args[1]);
+    if (process.fd_base == 0 || last < process.fd_base || first > last) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    uint64_t ours = std::max<uint64_t>(first, process.fd_base);
+    int64_t closed = co_await process.fragment->executor().call(
+        SYS_close_range, ours, last, n.args[2] & ~uint64_t{CLOSE_RANGE_UNSHARE});
+    if (closed < 0 || first >= process.fd_base) {
+        process.notifier->reply_raw(n.id, closed);
+        co_return;
+    }
+    n.args[1] = process.fd_base - 1;
+    co_await forward(process, thread, n);
+}
+
+// True if all descriptors in the set are ours. A set of both goes home, which says POLLNVAL of
+// ours.
+Task<bool> Worker::polls_ours(RemoteProcess& process, const Notification& n) {
+    uint64_t count = n.args[1];
+    if (process.fd_base == 0 || count == 0 || count > process.fd_base) co_return false;
+    std::vector<pollfd> set(count);
+    bool readable = co_await pager_.read(*process.fragment, {n.args[0]},
+                                         std::as_writable_bytes(std::span(set)));
+    if (!readable) co_return false;
+    bool any = false, all = true;
+    for (const pollfd& entry : set) {
+        bool ours = has_fd_here(process, static_cast<uint32_t>(entry.fd));
+        any = any || ours;
+        all = all && (ours || entry.fd < 0);
+    }
+    if (any && !all) {
+        spdlog::warn(
+            "process {} polls descriptors of both nodes at once; those of the acceptor "
+            "are not waited for",
+            process.pid);
+    }
+    co_return any&& all;
+}
+
+// Memory that shows a file of ours. A private view is like any memory that began here, but that
+// its pages have content from the start; whatever else can be seen here only.
+Task<void> Worker::map_file(RemoteProcess& process, Notification n) {
+    calls_fd_owner_++;
+    auto guard = co_await metadata_.lock();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto at = place_for(fragment->space, n);
+    if (!at) {
+        process.notifier->reply_error(n.id, at.error());
+        co_return;
+    }
+    int fd = static_cast<int>(n.args[4]);
+    std::string link = fmt::format("/proc/{}/fd/{}", process.host_pid, fd);
+    struct stat status = {};
+    bool regular = stat(link.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    constexpr uint64_t placing = MAP_FIXED | MAP_FIXED_NOREPLACE;
+    Mapping m;
+    m.range = {*at, Address{at->value + n.args[1]}.page_end()};
+    m.prot = static_cast<int>(n.args[2]);
+    m.object = next_object_++;
+    m.born_at_acceptor = m.file = true;
+    m.backing = Backing::native_file;
+    m.anchored = !regular || (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+    int64_t result = co_await fragment->executor().call(SYS_mmap, at->value, n.args[1], n.args[2],
+                                                        (n.args[3] & ~placing) | MAP_FIXED,
+                                                        static_cast<uint64_t>(fd), n.args[5]);
+    if (result != static_cast<int64_t>(at->value)) {
+        process.notifier->reply_raw(n.id, result);
+        co_return;
+    }
+    if (!m.anchored) {
+        m.content = std::make_shared<Fd>(
+            static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), fd, 0)));
+        m.content_offset = n.args[5];
+    }
+    if (!m.anchored && (m.prot & PROT_WRITE)) {
+        auto copied = co_await copy_of_file(*fragment, m);
+        if (!copied) spdlog::error("{}", copied.error().message());
+        if (!copied) result = -ENOMEM;
+    }
+    pager_.add_object(m.object, self_);
+    std::error_code ignored;
+    announce_map(process, m, std::filesystem::read_symlink(link, ignored).string());
+    auto replaced = fragment->space.map(std::move(m));
+    pager_.discard(replaced);
+    for (const Mapping& old : replaced) fragment->wake(old.range);
+    process.notifier->reply_raw(n.id, result);
+}
+
+// Private file memory cannot be taken page by page once it is written; a copy of it can.
+Task<Result<void>> Worker::copy_of_file(Fragment& fragment, Mapping& m) {
+    int64_t made = co_await fragment.executor().call(
+        SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
+    auto mapped = from_kernel(made, "cannot copy the program's private file memory");
+    if (!mapped) co_return tl::make_unexpected(mapped.error());
+    m.backing = Backing::anonymous;
+    co_return fill_from_file(fragment, m);
+}
+
+// As a new object: what home knows of the old one is no hindrance to writing here.
+Task<void> Worker::copy_files(RemoteProcess& process, Range range) {
+    Fragment& fragment = *process.fragment;
+    std::vector<Address> files;
+    fragment.space.for_each(range, [&](const Mapping& m) {
+        if (m.backing == Backing::native_file && !m.anchored) files.push_back(m.range.begin);
+    });
+    for (Address at : files) {
+        Mapping* m = fragment.space.find(at);
+        Mapping old = *m;
+        m->object = next_object_++;
+        m->object_page = 0;
+        auto copied = co_await copy_of_file(fragment, *m);
+        if (!copied) link_.close(copied.error().message());
+        pager_.add_object(m->object, self_);
+        announce_map(process, *m);
+        Mapping copy = *m;
+        fragment.space.map(std::move(copy));  // so that it is found by its new object
+        pager_.discard({old});
+    }
+}
+
+}  // namespace gpr

@@ -1,0 +1,62 @@
+// Calls of program code at home that are about files of the acceptor: their threads go there.
+
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "base/log.h"
+#include "monitor/home_session.h"
+#include "syscall/table.h"
+
+namespace gpr {
+
+bool HomeSession::is_about_acceptors_fd(const Notification& n) const {
+    const Row* row = fd_base_ == 0 ? nullptr : find_row(n.number);
+    for (size_t i = 0; row && i < row->arguments.size(); i++) {
+        auto fd = static_cast<uint32_t>(n.args[i]);
+        if (row->arguments[i].kind == Kind::fd && fd >= fd_base_ && fd <= INT32_MAX) return true;
+    }
+    return false;
+}
+
+bool HomeSession::is_acceptors(const HomeProcess& process, std::string_view path) const {
+    switch (paths_.owner_of(path)) {
+        case PathOwner::home: return false;
+        case PathOwner::acceptor: return true;
+        case PathOwner::whoever: {
+            auto here = fmt::format("/proc/{}/root{}", process.pid, path);
+            return faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+                   errno == ENOENT;
+        }
+    }
+    return false;
+}
+
+Task<void> HomeSession::path_call(HomeProcess& process, HomeThread& thread, Notification n,
+                                  uint64_t path_at) {
+    auto path = co_await pager_.read_text(*process.fragment, {path_at}, PATH_MAX);
+    if (path && is_acceptors(process, *path)) {
+        spdlog::debug("tid {}: {} is the acceptor's", thread.tid, *path);
+        co_await leave_at_call(process, thread);
+        co_return;
+    }
+    local_call(process, thread, n);
+}
+
+// Of a child whose memory is all here.
+bool HomeSession::names_acceptors_file(const HomeProcess& process, const Notification& n) const {
+    const Row* row = paths_.empty() ? nullptr : find_row(n.number);
+    if (!row || row->path_argument() < 0) return false;
+    auto memory = RemoteMemory::open(process.pid);
+    if (!memory) return false;
+    std::array<char, PATH_MAX> text{};
+    Address at{n.args[row->path_argument()]};
+    size_t got = memory->read(at, text.data(), text.size());
+    size_t length = strnlen(text.data(), got);
+    return length < got && is_acceptors(process, {text.data(), length});
+}
+
+}  // namespace gpr
