@@ -39,11 +39,12 @@ struct RemoteThread {
     OneShot<WaitStatus>* awaited = nullptr;
     // Signals are to interrupt its shadow's call: here nothing but its end wakes it.
     bool waits_at_home = false;
-    bool restarts_at_home = false;  // the call it was interrupted in last was home's
-    bool held = false;              // stopped by the call it made, until that is done
-    uint64_t exit_hold = 0;         // Pager::hold of what the kernel writes at its end
-    Address left_at{};              // the page of code whose absence sent it home last
-    uint64_t clear_tid = 0;         // CLONE_CHILD_CLEARTID: what the kernel clears at its end
+    bool restarts_at_home = false;     // the call it was interrupted in last was home's
+    Clock::time_point visits_until{};  // till then it may run home's code here
+    bool held = false;                 // stopped by the call it made, until that is done
+    uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
+    Address left_at{};                 // the page of code whose absence sent it home last
+    uint64_t clear_tid = 0;            // CLONE_CHILD_CLEARTID: what the kernel clears at its end
 };
 
 struct RemoteProcess {

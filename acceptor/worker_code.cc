@@ -50,7 +50,8 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bo
         Mapping* data = fragment->space.find(at);
         bool chance = (chaos_ || (data && data->shared)) && movable &&
                       origin.kind == FaultOrigin::Kind::program && data && !data->trapped;
-        if (!fetch && !chance) {
+        bool visiting = movable && Clock::now() < thread->visits_until;
+        if ((!fetch && !chance) || visiting) {
             pager_.serve(*fragment, at, write, tid);
             co_return;
         }

@@ -15,6 +15,7 @@
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/extended_state.h"
+#include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
 #include "syscall/filter.h"
 
@@ -313,6 +314,7 @@ Task<void> Worker::arrive(Frame frame) {
         if (!process || find_thread(crossing.getPid(), crossing.getTid()) != thread) co_return;
     }
     pager_.on_missed(thread->tid, missed_of(crossing));
+    if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     thread->here = true;
     thread->masked = false;
     thread->shadow_mask = context.signal_mask;

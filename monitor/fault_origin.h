@@ -4,11 +4,16 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <chrono>
 #include <cstdint>
 
 #include "mm/address_space.h"
 
 namespace gpr {
+
+// How long a thread that came for memory of this node runs whatever code here: long enough to be
+// worth the way.
+inline constexpr std::chrono::milliseconds visit_time{1};
 
 struct FaultOrigin {
     enum class Kind {

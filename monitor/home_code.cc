@@ -22,8 +22,6 @@
 namespace gpr {
 
 namespace {
-// A thread that came for shared memory, whatever code it runs: long enough to be worth the way.
-constexpr std::chrono::milliseconds visit_time{1};
 // A thread that faulted is asleep within microseconds, unless it lost its CPU on the way.
 constexpr std::chrono::microseconds falls_asleep_in{20};
 // One that runs on for so many looks has had its page from elsewhere.
@@ -161,8 +159,13 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
         bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
                      may_be_fetch(origin.instruction, at.value, page_size);
         Mapping* data = fragment->space.find(at);
-        bool chance = chaos_ && movable && origin.kind == FaultOrigin::Kind::program && data &&
-                      !data->trapped;
+        bool anchored = data && data->anchored;
+        bool chance = (chaos_ || anchored) && movable &&
+                      origin.kind == FaultOrigin::Kind::program && data && !data->trapped;
+        if (anchored && !chance) {
+            refuse_loan(*fragment, at);
+            co_return;
+        }
         bool visiting = movable && Clock::now() < thread->visits_until;
         if ((!fetch && !chance) || (fetch && visiting)) {
             pager_.serve(*fragment, at, write, tid);
@@ -172,6 +175,16 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
         co_await leave(fragment, *thread, at, write);
         co_return;
     }
+}
+
+// The kernel here, or a thread that cannot go, wants memory that the acceptor alone can map.
+void HomeSession::refuse_loan(const Fragment& fragment, Address at) {
+    HomeProcess* process = find_process(fragment.pid());
+    if (!process) return;
+    give_up(*process,
+            fmt::format("a system call at home uses memory of a device of the acceptor, at {:#x}; "
+                        "run the code that makes it at the acceptor (--split all)",
+                        at.value));
 }
 
 // For want of the page, which is code or, in chaos, anything.
@@ -198,7 +211,8 @@ Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& th
     // What the acceptor must know first, the thread has to find out in its stub.
     bool stub_first = !thread.stub || thread.alt_stack_changed || thread.masked;
     if (stub_first && !divert(thread, *context)) co_return;
-    co_await cross(*thread.process, thread, *context);
+    bool visit = missing && missing->anchored;
+    co_await cross(*thread.process, thread, *context, visit);
     if (!stub_first) divert(thread, *context);
     pager_.on_thread_gone(static_cast<Tid>(tid));
 }

@@ -383,13 +383,14 @@ Task<void> HomeSession::begin(HomeProcess& process, HomeThread& thread,
 }
 
 Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
-                              const ThreadContext& context) {
+                              const ThreadContext& context, bool visit) {
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(process.pid);
     crossing.setTid(thread.tid);
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
+    crossing.setVisit(visit);
     put_missed(crossing, pager_.take_missed(thread.tid));
     StubThread& stub = *thread.stub;
     int64_t got = -1;

@@ -80,7 +80,9 @@ private:
     Task<Result<void>> read_layout(HomeProcess& process, HomeThread& thread);
     Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping);
     Task<Result<void>> start_remotely(HomeProcess& process);
-    Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
+    // visit: for memory that only the acceptor may use.
+    Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
+                     bool visit = false);
     [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
     void split_children_now();
     Task<bool> begin_fork(std::shared_ptr<Fragment> fragment, pid_t tid);
@@ -136,6 +138,7 @@ private:
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
+    void refuse_loan(const Fragment& fragment, Address at);
     Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
                      bool write);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);

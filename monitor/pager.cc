@@ -143,7 +143,7 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         fragment.wake({at, at + page_size});
         return;
     }
-    bool elsewhere = mapping->trapped || (mapping->shared && shared_is_home_);
+    bool elsewhere = mapping->trapped || mapping->anchored || (mapping->shared && shared_is_home_);
     if (code_fault_ && (elsewhere || (any_fault_ && any_fault_()))) {
         code_fault_(fragment, at, write, tid);
         return;

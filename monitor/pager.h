@@ -144,6 +144,7 @@ private:
     Task<void> collect(Fragment& fragment);
     Task<void> arrived(Fragment& fragment);
     void show_code(Fragment& fragment);
+    void show_code_of_others(Fragment& fragment, const Mapping& mapping);
     void forget_forks(Fragment& fragment);
     // A page that is ours but was never touched: gives it what it was born with.
     void materialise(Fragment& fragment, Mapping& mapping, Address at);

@@ -17,7 +17,7 @@ Task<void> Pager::begin_fork(std::shared_ptr<Fragment> fragment) {
     forking.count++;
     agent_.let_pages_wait(false, now());
     for (const auto& [begin, m] : fragment->space.all()) {
-        if (is_shared(m.object)) continue;
+        if (is_shared(m.object) || m.anchored) continue;
         directory_->hold(m.object);
         forking.held.push_back(m.object);
     }
@@ -32,6 +32,7 @@ Task<void> Pager::begin_fork(std::shared_ptr<Fragment> fragment) {
 Task<void> Pager::collect(Fragment& fragment) {
     std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
     for (const auto& [begin, m] : fragment.space.all()) {
+        if (m.anchored) continue;
         uint64_t cookie = next_cookie_++;
         pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
         waiting_[cookie] = pending.back().second.get();
@@ -72,6 +73,7 @@ void Pager::show_code(Fragment& fragment) {
     std::vector<std::byte> bytes;
     constexpr uint64_t step = 64 * page_size;
     for (const auto& [begin, m] : fragment.space.all()) {
+        if (m.trapped && !m.content) show_code_of_others(fragment, m);
         if (!m.trapped || !m.content) continue;
         for (uint64_t done = 0; done < m.range.size(); done += step) {
             bytes.assign(std::min(step, m.range.size() - done), std::byte{0});
@@ -81,6 +83,14 @@ void Pager::show_code(Fragment& fragment) {
             }
             fragment.install(m.range.begin + done, bytes, true);
         }
+    }
+}
+
+// Code of a file that another node has, as it was collected.
+void Pager::show_code_of_others(Fragment& fragment, const Mapping& m) {
+    for (Address at = m.range.begin; at < m.range.end; at = at + page_size) {
+        auto known = code_read_.find(m.key(at));
+        if (known != code_read_.end()) fragment.install(at, {known->second.get(), page_size}, true);
     }
 }
 

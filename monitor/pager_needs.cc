@@ -27,7 +27,7 @@ bool Pager::add_runs(Fragment& fragment, Range range, std::vector<PageRun>& runs
         if (!m) return false;
         Address end = std::min(m->range.end, range.end);
         bool local = (m->backing == Backing::native_file && !is_shared(m->object)) ||
-                     (m->trapped && m->content);
+                     (m->trapped && m->content) || m->anchored;
         for (Address a = at; a < end && !local;) {
             uint64_t pages = std::min<uint64_t>((end - a) / page_size, max_run_pages);
             PageKey key = m->key(a);

@@ -136,7 +136,7 @@ struct Crossing {
   registers @2 :Data;      # user_regs_struct
   signalMask @3 :UInt64;
   altStack @4 :Data;       # stack_t; empty: as it is at the receiver
-  visit @6 :Bool;          # to home, for memory that only home may use
+  visit @6 :Bool;          # for memory that only the receiver may use
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
 }
