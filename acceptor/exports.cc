@@ -66,16 +66,18 @@ public:
     }
 
     std::vector<SandboxView> finish() {
-        std::sort(views_.begin(), views_.end(), [](const SandboxView& a, const SandboxView& b) {
-            return a.place < b.place;  // a directory before what is below it
-        });
+        // A directory before what is below it; of two for one place the first rule's.
+        std::stable_sort(
+            views_.begin(), views_.end(),
+            [](const SandboxView& a, const SandboxView& b) { return a.place < b.place; });
         // What its parent shows at the same place need not be shown again.
         std::vector<SandboxView> needed;
         for (SandboxView& view : views_) {
             const bool shown =
                 std::any_of(needed.begin(), needed.end(), [&](const SandboxView& above) {
+                    if (view.place == above.place) return true;
                     return view.place == view.source && above.place == above.source &&
-                           (view.place == above.place || view.place.starts_with(above.place + "/"));
+                           view.place.starts_with(above.place + "/");
                 });
             if (!shown) needed.push_back(std::move(view));
         }

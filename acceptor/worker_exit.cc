@@ -116,6 +116,7 @@ void Worker::bury(RemoteProcess& process) {
     gone.setPagesOut(pages.pages_out);
     gone.setCallsHome(calls_home_);
     gone.setCallsNative(calls_native_);
+    gone.setCallsFdOwner(calls_fd_owner_);
     gone.setReason(process.end_reason);
     if (process.fragment) {
         pager_.remove_fragment(*process.fragment);

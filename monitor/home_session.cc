@@ -320,6 +320,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut()};
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();
+            stats_.calls_fd_owner = gone.getCallsFdOwner();
             auto it = ending_.find(gone.getPid());
             if (it != ending_.end()) {
                 it->second->set(true);

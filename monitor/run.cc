@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <vector>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
@@ -178,7 +179,9 @@ Result<int> install_filter(const SplitPolicy& policy, int fd_base) {
     }
     filter_options.mixed_session = policy.mixed();
     filter_options.notify_everything = policy.chaos_seed() != 0;
-    auto filter = home_filter(filter_options);
+    // Never freed: that might be a call (brk), and nobody listens yet.
+    static std::vector<sock_filter> filter;
+    filter = home_filter(filter_options);
     sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
     auto install = [&] {
         return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,

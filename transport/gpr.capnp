@@ -128,6 +128,7 @@ struct ProcessGone {
   callsNative @6 :UInt64;  # those the worker saw and did there
   userNs @7 :UInt64;       # the part of cpuNs spent in the program itself
   reason @8 :Text;          # why it ended unasked; empty: home wanted it
+  callsFdOwner @9 :UInt64;  # by name or on mapping, on files of the acceptor; of the whole session
 }
 
 struct Crossing {

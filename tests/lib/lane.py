@@ -56,6 +56,7 @@ class Lane:
         self.case_dir = self.root / "case"
         self.token_file = self.root / "token"
         self.acceptor_log = self.root / "acceptor.log"
+        self.acceptor_exports: list[str] = []  # of the file tree, besides its defaults
         self._acceptor: subprocess.Popen | None = None
         self._mounts_before: set[str] = set()
 
@@ -130,6 +131,7 @@ class Lane:
         self._make_token()
         command = [str(self.gpr), "acceptor", "--listen", self.address,
                    "--token-file", str(self.token_file)]
+        command += [word for path in self.acceptor_exports for word in ("--export", path)]
         with open(self.acceptor_log, "ab") as log:
             self._acceptor = subprocess.Popen(
                 ["nsenter", "--net=/run/netns/acceptor", *command], stdin=subprocess.DEVNULL,

@@ -15,7 +15,7 @@ def _parents() -> dict[int, int]:
         if not entry.name.isdigit():
             continue
         try:
-            stat = (entry / "stat").read_text()
+            stat = (entry / "stat").read_text(errors="replace")
         except OSError:
             continue  # it ended while we looked
         parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
