@@ -28,6 +28,7 @@ constexpr std::string_view exec_notes =
     "               what it shows there\n"
     "  missing:GLOB the same, of what this host does not have\n"
     "  dev:GLOB     the same, of devices: dev:/dev/kvm\n"
+    "  profile:NAME all rules of a profile: cuda, hip, kvm, opencl, vulkan, or one of your own\n"
     "  chaos[:SEED] all threads cross at random, to test programs and gpr itself\n"
     "  RULE@NAME    on the acceptor called NAME; without, on the first one\n"
     "\n"
@@ -78,7 +79,8 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     }
     GPR_TRY(options.acceptors, parse_acceptors(settings.list("acceptor"), options.plain_allowed));
     if (options.acceptors.empty()) return no_acceptor();
-    GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors));
+    GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors,
+                                             Profiles(profile_folders(environment))));
     GPR_CHECK(check_credentials(options));
     return options;
 }

@@ -13,9 +13,11 @@ namespace gpr {
 namespace {
 
 // Kinds the design names and this version does not have.
-constexpr std::array later_kinds = {"fn", "sock", "sys", "profile"};
+constexpr std::array later_kinds = {"fn", "sock", "sys"};
 constexpr std::string_view known_kinds =
-    "all, lib:GLOB, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB or chaos[:SEED]";
+    "all, lib:GLOB, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, profile:NAME or "
+    "chaos[:SEED]";
+constexpr std::string_view profile_kind = "profile:";
 
 bool is_name_char(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
@@ -48,19 +50,35 @@ Result<AcceptorAddress> parse_acceptor(const std::string& text, size_t node, boo
     return acceptor;
 }
 
+// fnmatch takes what it cannot read for text that is meant, so a slip would never be found out.
+bool is_glob(std::string_view text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\') {
+            if (++i == text.size()) return false;
+        } else if (text[i] == '[') {
+            size_t first = i + 1;  // of the set; a ']' there is one of its members
+            if (first < text.size() && (text[first] == '!' || text[first] == '^')) ++first;
+            i = text.find(']', first + 1);
+            if (i == std::string_view::npos) return false;
+        }
+    }
+    return true;
+}
+
 struct RuleText {
     std::string_view rule;
     std::string_view node;
 };
 
-RuleText cut_node(std::string_view text, const std::vector<AcceptorAddress>& acceptors) {
+Result<RuleText> cut_node(std::string_view text, const std::vector<AcceptorAddress>& acceptors) {
     const size_t at = text.rfind('@');
-    if (at == std::string_view::npos) return {text, {}};
+    if (at == std::string_view::npos) return RuleText{text, {}};
     const std::string_view node = text.substr(at + 1);
+    if (is_called(acceptors, node)) return RuleText{text.substr(0, at), node};
     // Library names may hold an '@' (libfoo@1.so); a word that could be a name is taken as one.
-    const bool meant =
-        is_called(acceptors, node) || (is_name(node) && node.find(".so") == std::string_view::npos);
-    return meant ? RuleText{text.substr(0, at), node} : RuleText{text, {}};
+    if (!is_name(node) || node.find(".so") != std::string_view::npos) return RuleText{text, {}};
+    return fail(fmt::format("split rule '{}': no acceptor is called '{}'; there is {}", text, node,
+                            names_of(acceptors)));
 }
 
 Failure bad_kind(std::string_view text, std::string_view kind) {
@@ -121,6 +139,53 @@ uint64_t draw_seed() {
     return source() | 1;
 }
 
+// Reads rules, and those of profiles in their places.
+class RuleReader {
+public:
+    RuleReader(const std::vector<AcceptorAddress>& acceptors, const Profiles& profiles)
+        : acceptors_(acceptors), profiles_(profiles) {}
+
+    Result<> read(std::string_view text) {
+        if (text.starts_with(profile_kind)) return read_profile(text);
+        GPR_TRY(SplitRule rule, parse_split_rule(text, acceptors_));
+        if (!open_.empty()) rule.profile = open_.front();
+        rules.push_back(std::move(rule));
+        return {};
+    }
+
+    std::vector<SplitRule> rules;
+
+private:
+    Result<> read_profile(std::string_view text) {
+        GPR_TRY(const RuleText cut, cut_node(text, acceptors_));
+        const std::string name(cut.rule.substr(profile_kind.size()));
+        auto profile = profiles_.find(name);
+        if (!profile) {
+            return fail(fmt::format("split rule '{}': {}", text, profile.error().message()));
+        }
+        if (std::find(open_.begin(), open_.end(), name) != open_.end()) {
+            return fail(fmt::format("split rule '{}': profile '{}' is part of itself", text, name));
+        }
+        open_.push_back(name);
+        const size_t first = rules.size();
+        for (const std::string& rule : profile->rules) {
+            if (auto done = read(rule); !done) {
+                return fail(fmt::format("profile '{}' ({}): {}", name, profile->source,
+                                        done.error().message()));
+            }
+        }
+        open_.pop_back();
+        for (size_t i = first; i < rules.size() && !cut.node.empty(); ++i) {
+            if (rules[i].kind != SplitKind::home) rules[i].node = cut.node;
+        }
+        return {};
+    }
+
+    const std::vector<AcceptorAddress>& acceptors_;
+    const Profiles& profiles_;
+    std::vector<std::string> open_;  // profiles that are being read, the outermost first
+};
+
 }  // namespace
 
 Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::string>& texts,
@@ -140,11 +205,8 @@ Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::stri
 
 Result<SplitRule> parse_split_rule(std::string_view text,
                                    const std::vector<AcceptorAddress>& acceptors) {
-    const auto [rule, node] = cut_node(text, acceptors);
-    if (!node.empty() && !is_called(acceptors, node)) {
-        return fail(fmt::format("split rule '{}': no acceptor is called '{}'; there is {}", text,
-                                node, names_of(acceptors)));
-    }
+    GPR_TRY(const RuleText cut, cut_node(text, acceptors));
+    const auto [rule, node] = cut;
     const size_t colon = rule.find(':');
     const std::string_view kind = rule.substr(0, colon);
     const std::string pattern(colon == std::string_view::npos ? "" : rule.substr(colon + 1));
@@ -160,6 +222,10 @@ Result<SplitRule> parse_split_rule(std::string_view text,
         return fail(
             fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
     }
+    if (!is_glob(pattern)) {
+        return fail(fmt::format("split rule '{}': '{}' is not a glob: a '[' or '\\' is open", text,
+                                pattern));
+    }
     if (about_files) return parse_path(text, kind, pattern, runs_on);
     if (kind == "lib") return SplitRule{SplitKind::lib, pattern, runs_on};
     if (!node.empty()) {
@@ -170,12 +236,11 @@ Result<SplitRule> parse_split_rule(std::string_view text,
 }
 
 Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>& texts,
-                                                 const std::vector<AcceptorAddress>& acceptors) {
-    std::vector<SplitRule> rules;
-    for (const std::string& text : texts) {
-        GPR_TRY(SplitRule rule, parse_split_rule(text, acceptors));
-        rules.push_back(std::move(rule));
-    }
+                                                 const std::vector<AcceptorAddress>& acceptors,
+                                                 const Profiles& profiles) {
+    RuleReader reader(acceptors, profiles);
+    for (const std::string& text : texts) GPR_CHECK(reader.read(text));
+    std::vector<SplitRule>& rules = reader.rules;
     const auto about_code = std::count_if(rules.begin(), rules.end(), [](const SplitRule& rule) {
         return !is_about_files(rule.kind);
     });
@@ -185,7 +250,7 @@ Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>&
         }
     }
     if (about_code == 0) rules.push_back({SplitKind::all, "", acceptors.front().name});
-    return rules;
+    return std::move(rules);
 }
 
 }  // namespace gpr

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "monitor/exec_options.h"
+#include "tools/profiles.h"
 
 namespace gpr {
 
@@ -21,8 +22,10 @@ Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::stri
 Result<SplitRule> parse_split_rule(std::string_view text,
                                    const std::vector<AcceptorAddress>& acceptors);
 
-// A list without rules about code means `all`.
+// The rules of `profile:NAME[@NODE]` come in its place, all of them on that node. A list without
+// rules about code means `all`.
 Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>& texts,
-                                                 const std::vector<AcceptorAddress>& acceptors);
+                                                 const std::vector<AcceptorAddress>& acceptors,
+                                                 const Profiles& profiles);
 
 }  // namespace gpr

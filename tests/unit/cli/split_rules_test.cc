@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/unit/cli/temporary_folder.h"
+
 using gpr::AcceptorAddress;
 using gpr::SplitKind;
 using gpr::SplitRule;
@@ -15,6 +17,20 @@ SplitRule rule(std::string_view text) { return gpr::parse_split_rule(text, two).
 std::string complaint(std::string_view text) {
     const auto parsed = gpr::parse_split_rule(text, two);
     return parsed ? "" : parsed.error().message();
+}
+
+gpr::Result<std::vector<SplitRule>> rules(const std::vector<std::string>& texts,
+                                          const std::vector<std::string>& folders = {}) {
+    return gpr::parse_split_rules(texts, two, gpr::Profiles(folders));
+}
+
+std::string complaint_of(const std::vector<std::string>& texts, const std::string& folder) {
+    const auto parsed = rules(texts, {folder});
+    return parsed ? "" : parsed.error().message();
+}
+
+bool has(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -53,13 +69,14 @@ TEST_CASE("an @ of the library's own name stays") {
 }
 
 TEST_CASE("rules that are not understood say why") {
-    CHECK(complaint("fn:read").find("not supported in this version") != std::string::npos);
-    CHECK(complaint("dev:/dev/kvm").find("not supported in this version") != std::string::npos);
-    CHECK(complaint("library:x").find("use all, lib:GLOB, home:GLOB or chaos") !=
-          std::string::npos);
-    CHECK(complaint("lib").find("use all, lib:GLOB, home:GLOB or chaos") != std::string::npos);
-    CHECK(complaint("all:x").find("use all, lib:GLOB, home:GLOB or chaos") != std::string::npos);
-    CHECK(complaint("").find("use all, lib:GLOB, home:GLOB or chaos") != std::string::npos);
+    for (const char* later : {"fn:libz.so*!deflate*", "sock:inet", "sys:getrandom"}) {
+        CAPTURE(later);
+        CHECK(has(complaint(later), "is not supported in this version; use all, lib:GLOB"));
+    }
+    for (const char* unknown : {"library:x", "lib", "path", "all:x", ""}) {
+        CAPTURE(unknown);
+        CHECK(has(complaint(unknown), "is not understood; use all, lib:GLOB, home:GLOB, path:"));
+    }
     CHECK(complaint("lib:").find("needs a pattern") != std::string::npos);
     CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; there is gpu, 2") !=
           std::string::npos);
@@ -74,12 +91,108 @@ TEST_CASE("chaos") {
     for (const char* bad : {"chaos:", "chaos:0", "chaos:x", "chaos:7x", "chaos:-1"}) {
         CHECK(complaint(bad).find("a seed is a number from 1") != std::string::npos);
     }
-    auto mixture = gpr::parse_split_rules({"chaos:7", "all"}, two);
+    const auto mixture = rules({"chaos:7", "all"});
     REQUIRE(!mixture);
-    CHECK(mixture.error().message().find("leave out the other rules") != std::string::npos);
+    CHECK(has(mixture.error().message(), "leave out the other rules"));
+    CHECK(rules({"chaos:7", "path:/opt"}));
 }
 
-TEST_CASE("no rule means all") {
-    CHECK(gpr::parse_split_rules({}, two).value() ==
-          std::vector{SplitRule{SplitKind::all, "", "gpu"}});
+TEST_CASE("no rule about code means all") {
+    const SplitRule all{SplitKind::all, "", "gpu"};
+    CHECK(rules({}).value() == std::vector{all});
+    CHECK(rules({"dev:/dev/kvm@2"}).value() ==
+          std::vector{SplitRule{SplitKind::dev, "/dev/kvm", "2"}, all});
+}
+
+TEST_CASE("rules about files") {
+    CHECK(rule("path:/etc/OpenCL/") == SplitRule{SplitKind::path, "/etc/OpenCL", "gpu"});
+    CHECK(rule("path:/opt/*.d@2") == SplitRule{SplitKind::path, "/opt/*.d", "2"});
+    CHECK(rule("path:/etc/OpenCL=/srv/cl") ==
+          SplitRule{SplitKind::path, "/etc/OpenCL", "gpu", 0, "/srv/cl"});
+    CHECK(rule("missing:/usr/lib/*") == SplitRule{SplitKind::missing, "/usr/lib/*", "gpu"});
+    CHECK(rule("dev:/dev/nvidia*") == SplitRule{SplitKind::dev, "/dev/nvidia*", "gpu"});
+    CHECK(has(complaint("path:etc"), "'etc' is not an absolute path"));
+    CHECK(has(complaint("missing:*"), "'*' is not an absolute path"));
+    CHECK(has(complaint("path:/etc=srv"), "'srv' is not an absolute path"));
+    CHECK(has(complaint("path:/etc/*=/srv"), "needs one place, without wildcards"));
+    CHECK(has(complaint("dev:/sys/kvm"), "devices are below /dev; use path:/sys/kvm"));
+}
+
+TEST_CASE("a bad glob is no glob that matches nothing") {
+    for (const char* bad : {"lib:[a-", "path:/opt/[", "missing:/usr/lib\\", "dev:/dev/[!x"}) {
+        CAPTURE(bad);
+        CHECK(has(complaint(bad), "is not a glob"));
+    }
+    for (const char* good : {"lib:[a-z]*", "path:/opt/[]x]", "path:/opt/\\[x", "lib:[!a]b"}) {
+        CAPTURE(good);
+        CHECK(complaint(good).empty());
+    }
+}
+
+TEST_CASE("every shipped profile is made of rules") {
+    const std::vector<std::string> names = gpr::Profiles({}).names();
+    CHECK(names == std::vector<std::string>{"cuda", "hip", "kvm", "opencl", "vulkan"});
+    for (const std::string& name : names) {
+        CAPTURE(name);
+        CHECK_FALSE(gpr::Profiles({}).find(name)->description.empty());
+        const auto parsed = rules({"profile:" + name + "@2"});
+        REQUIRE(parsed);
+        for (const SplitRule& part : *parsed) {
+            const bool added = part.kind == SplitKind::all;
+            CHECK(part.profile == (added ? "" : name));
+            CHECK(part.node == (added ? "gpu" : "2"));
+        }
+    }
+    CHECK(rules({"profile:kvm"})->front() ==
+          SplitRule{SplitKind::dev, "/dev/kvm", "gpu", 0, "", "kvm"});
+}
+
+TEST_CASE("a profile comes in its place, from the first folder that has it") {
+    const gpr::TemporaryFolder mine;
+    const gpr::TemporaryFolder theirs;
+    theirs.write("kvm.toml", "split = ['dev:/dev/theirs']");
+    theirs.write("box.toml", "split = ['home:libui*', 'lib:libbox*', 'profile:kvm']");
+    mine.write("kvm.toml", "description = 'mine'\nsplit = ['dev:/dev/mine']");
+    const auto parsed = rules({"lib:a", "profile:box@2", "lib:b"}, {mine.path(), theirs.path()});
+    REQUIRE(parsed);
+    CHECK(*parsed == std::vector{SplitRule{SplitKind::lib, "a", "gpu"},
+                                 SplitRule{SplitKind::home, "libui*", "", 0, "", "box"},
+                                 SplitRule{SplitKind::lib, "libbox*", "2", 0, "", "box"},
+                                 SplitRule{SplitKind::dev, "/dev/mine", "2", 0, "", "box"},
+                                 SplitRule{SplitKind::lib, "b", "gpu"}});
+}
+
+TEST_CASE("profiles that cannot be say why") {
+    const gpr::TemporaryFolder folder;
+    const std::string file = folder.write("round.toml", "split = ['profile:turn']");
+    folder.write("turn.toml", "split = ['profile:round']");
+    folder.write("typo.toml", "split = ['lib:a', 'dev:kvm']");
+    folder.write("empty.toml", "description = 'nothing'");
+    folder.write("key.toml", "splits = ['all']");
+    folder.write("text.toml", "split = [");
+    const auto why = [&](const std::string& name) {
+        return complaint_of({"profile:" + name}, folder.path());
+    };
+    CHECK(has(why("cdua"),
+              "no profile is called 'cdua'; did you mean 'cuda'? there are cuda, "
+              "empty, hip, key, kvm, opencl, round, text, turn, typo, vulkan"));
+    CHECK(has(why("../round"), "no profile is called '../round'"));
+    CHECK(has(why(""), "no profile is called ''"));
+    CHECK(has(why("cuda@cpu"), "no acceptor is called 'cpu'"));
+    CHECK(has(why("round"), "profile 'round' is part of itself"));
+    CHECK(has(why("round"), file));
+    CHECK(has(why("typo"), "'kvm' is not an absolute path"));
+    CHECK(has(why("empty"), "a profile needs rules"));
+    CHECK(has(why("key"), "did you mean 'split'?"));
+    CHECK(has(why("text"), "text.toml:1: "));
+}
+
+TEST_CASE("profiles are looked for beside the configuration") {
+    const auto folders = gpr::profile_folders([](const char* name) -> const char* {
+        return std::string_view(name) == "XDG_CONFIG_HOME" ? "/somewhere" : nullptr;
+    });
+    REQUIRE(folders.size() == 3);
+    CHECK(folders[0] == "/somewhere/gpr/profiles");
+    CHECK(folders[1] == "/etc/gpr/profiles");
+    CHECK(has(folders[2], "/gpr/profiles"));
 }
