@@ -54,11 +54,8 @@ public:
         if (!rule.target.empty()) return add_one(rule, rule.glob, rule.target);
         if (!has_wildcard(rule.glob)) return add_one(rule, rule.glob, rule.glob);
         const std::string directory = literal_part(rule.glob);
-        if (is_exported(directory, exports_)) {
-            // What matches may come and go, so all of the directory is shown.
-            if (!real_path(directory).empty()) show(directory, directory);
-            return {};
-        }
+        // What matches may come and go, so all of the directory is shown.
+        if (is_exported(directory, exports_)) return add_one(rule, directory, directory);
         for (const std::string& path : matches_of(rule.glob)) {
             GPR_CHECK(add_one(rule, path, path));
         }

@@ -1,0 +1,147 @@
+// What sessions may see of a file tree made for the test.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "acceptor/exports.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/unit/cli/temporary_folder.h"
+
+namespace gpr {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Tree {
+    TemporaryFolder folder;
+    std::string root = fs::canonical(folder.path()).string();
+
+    Tree() {
+        for (const char* file : {"open/a.so", "open/b.so", "open/deep/c", "closed/secret", "dev/x0",
+                                 "dev/x1", "dev/y"}) {
+            (void)folder.write(file, "content");
+        }
+        fs::create_symlink(root + "/closed/secret", root + "/open/leak");
+        fs::create_directory_symlink(root + "/open/deep", root + "/open/inner");
+    }
+
+    [[nodiscard]] std::string at(const std::string& name) const { return root + name; }
+
+    [[nodiscard]] Result<std::vector<SandboxView>> plan(std::vector<RemotePath> rules) const {
+        for (RemotePath& rule : rules) {
+            rule.glob = at(rule.glob);
+            if (!rule.target.empty()) rule.target = at(rule.target);
+        }
+        return plan_views(rules, {at("/open"), at("/dev/x*")});
+    }
+
+    // Places, without the root; sources that differ behind a colon.
+    [[nodiscard]] std::vector<std::string> shown(const std::vector<RemotePath>& rules) const {
+        std::vector<std::string> names;
+        const auto views = plan(rules);
+        REQUIRE(views);
+        for (const SandboxView& view : *views) {
+            std::string name = view.place.substr(root.size());
+            if (view.source != view.place) name += ":" + view.source.substr(root.size());
+            names.push_back(std::move(name));
+        }
+        return names;
+    }
+
+    [[nodiscard]] std::string refusal(const RemotePath& rule) const {
+        const auto views = plan({rule});
+        return views ? "" : views.error().message();
+    }
+};
+
+using Names = std::vector<std::string>;
+
+bool has(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("what is exported is shown, and all below it is too") {
+    const Tree tree;
+    CHECK(tree.shown({{"/open/a.so"}}) == Names{"/open/a.so"});
+    CHECK(tree.shown({{"/open"}}) == Names{"/open"});
+    CHECK(tree.shown({{"/open/deep/c"}}) == Names{"/open/deep/c"});
+    CHECK(tree.shown({{"/open/inner"}}) == Names{"/open/inner"});
+    CHECK(tree.shown({}).empty());
+}
+
+TEST_CASE("what is not exported is refused, with the way to get it") {
+    const Tree tree;
+    const std::string why = tree.refusal({"/closed/secret"});
+    CHECK(has(why, "path rule '" + tree.at("/closed/secret") + "'"));
+    CHECK(has(why, "gpr acceptor --export " + tree.at("/closed/secret")));
+    CHECK(has(tree.refusal({"/closed"}), "does not show"));
+    // The beginning of an exported name is not that name.
+    (void)tree.folder.write("opening/a", "content");
+    CHECK(has(tree.refusal({"/opening/a"}), "does not show"));
+}
+
+TEST_CASE("a link shows no more than what it leads to may") {
+    const Tree tree;
+    CHECK(has(tree.refusal({"/open/leak"}), "does not show " + tree.at("/closed/secret")));
+    CHECK(has(tree.refusal({"/open/new", "/open/leak"}), "does not show"));
+    fs::create_directory_symlink(tree.at("/closed"), tree.at("/open/door"));
+    CHECK(has(tree.refusal({"/open/door/secret"}), "does not show " + tree.at("/closed/secret")));
+    CHECK(has(tree.refusal({"/open/door/s*"}), "does not show " + tree.at("/closed")));
+}
+
+TEST_CASE("a detour by .. is no absolute path") {
+    const Tree tree;
+    CHECK(has(tree.refusal({"/open/../closed/secret"}), "is not an absolute path"));
+    CHECK_FALSE(plan_views({{"open"}}, {"/"}));
+    CHECK_FALSE(
+        plan_views({{tree.at("/open/x"), tree.at("/open/../closed/secret")}}, {tree.at("/open")}));
+    CHECK_FALSE(plan_views({{tree.at("/open/..")}}, {tree.at("/open")}));
+}
+
+TEST_CASE("a wildcard in an exported directory shows all of the directory") {
+    const Tree tree;
+    // What matches may come later.
+    CHECK(tree.shown({{"/open/*.so"}}) == Names{"/open"});
+    CHECK(tree.shown({{"/open/none*"}}) == Names{"/open"});
+    CHECK(tree.shown({{"/open/none/x*"}}).empty());
+}
+
+TEST_CASE("a wildcard elsewhere shows what matches now and is exported") {
+    const Tree tree;
+    CHECK(tree.shown({{"/dev/x*"}}) == Names{"/dev/x0", "/dev/x1"});
+    CHECK(tree.shown({{"/dev/z*"}}).empty());
+    CHECK(has(tree.refusal({"/dev/*"}), "does not show " + tree.at("/dev/y")));
+}
+
+TEST_CASE("what is not here is an error, unless it need not be") {
+    const Tree tree;
+    CHECK(has(tree.refusal({"/open/none"}), "this acceptor has no " + tree.at("/open/none")));
+    CHECK(tree.shown({{"/open/none", "", true}}).empty());
+    CHECK(has(tree.refusal({"/open/a.so", "/open/none"}), "has no"));
+}
+
+TEST_CASE("a target is shown in another place") {
+    const Tree tree;
+    CHECK(tree.shown({{"/closed/here", "/open/deep"}}) == Names{"/closed/here:/open/deep"});
+    CHECK(has(tree.refusal({"/open/here", "/closed"}), "does not show"));
+}
+
+TEST_CASE("what a directory shows is not shown again, but where it differs") {
+    const Tree tree;
+    CHECK(tree.shown({{"/open/a.so"}, {"/open"}, {"/open/deep"}}) == Names{"/open"});
+    CHECK(tree.shown({{"/open/deep", "/open/a.so"}, {"/open"}}) ==
+          Names{"/open", "/open/deep:/open/a.so"});
+}
+
+TEST_CASE("files of users are not exported by default") {
+    for (const char* path : {"/etc/shadow", "/root", "/var/lib", "/etc/ssl/private", "/dev/mem"}) {
+        CAPTURE(path);
+        if (fs::exists(path)) CHECK_FALSE(plan_views({{path}}, default_exports()));
+    }
+    CHECK(plan_views({{"/usr/lib"}}, default_exports()));
+}
+
+}  // namespace
+}  // namespace gpr
