@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "acceptor/remote_process.h"
@@ -169,6 +170,7 @@ private:
     Pager pager_;
     std::unique_ptr<Chaos> chaos_;
     PathRules paths_;
+    std::set<uint32_t> used_paths_;  // that decided anything, by their number
     AsyncMutex metadata_;
     Signal stopped_;  // a thread of a frozen process stands still
     std::unordered_map<pid_t, std::unique_ptr<RemoteProcess>> processes_;  // by pid

@@ -118,6 +118,9 @@ void Worker::bury(RemoteProcess& process) {
     gone.setCallsNative(calls_native_);
     gone.setCallsFdOwner(calls_fd_owner_);
     gone.setReason(process.end_reason);
+    auto used = gone.initUsedPaths(static_cast<unsigned>(used_paths_.size()));
+    unsigned i = 0;
+    for (uint32_t number : used_paths_) used.set(i++, number);
     if (process.fragment) {
         pager_.remove_fragment(*process.fragment);
         pager_.forget(process.fragment->space);

@@ -52,12 +52,12 @@ bool Worker::has_fd_here(const RemoteProcess& process, uint64_t fd) {
 Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
                              uint64_t path_at) {
     auto path = co_await pager_.read_text(*process.fragment, {path_at}, PATH_MAX);
-    PathOwner owner = path ? paths_.owner_of(*path) : PathOwner::home;
-    if (owner == PathOwner::home) {
+    PathVerdict verdict = path ? paths_.owner_of(*path) : PathVerdict{};
+    if (verdict.owner == PathOwner::home) {
         co_await forward(process, thread, n);
         co_return;
     }
-    if (owner == PathOwner::whoever) {
+    if (verdict.owner == PathOwner::whoever) {
         int64_t result = co_await ask_home(process, thread, n, true);
         if (result == thread_gone && thread.stub->dead()) co_return;
         auto signals = std::exchange(thread.answer_signals, {});
@@ -68,6 +68,7 @@ Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notif
         }
     }
     spdlog::debug("tid {}: {} is looked up here", thread.tid, *path);
+    used_paths_.insert(static_cast<uint32_t>(verdict.rule));
     calls_fd_owner_++;
     process.notifier->let_it_run(n.id);
 }

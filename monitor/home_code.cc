@@ -84,11 +84,16 @@ Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std:
     co_return Result<void>{};
 }
 
+CodeClass HomeSession::class_of(const std::string& path, const HomeProcess& process) {
+    if (const SplitRule* rule = policy_.rule_for(path)) rule_use_.note(*rule);
+    return policy_.classify(path, process.executable);
+}
+
 Task<Result<void>> HomeSession::place_code(HomeProcess& process, Mapping& m, std::string path,
                                            uint64_t offset) {
     bool text = m.file && !m.shared && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
     if (!text) co_return Result<void>{};
-    m.code = policy_.classify(path, process.executable);
+    m.code = class_of(path, process);
     if (m.code != CodeClass::remote) co_return Result<void>{};
     co_return co_await trap_code(process, m, std::move(path), offset);
 }

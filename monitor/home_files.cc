@@ -23,16 +23,15 @@ bool HomeSession::is_about_acceptors_fd(const Notification& n) const {
 }
 
 bool HomeSession::is_acceptors(const HomeProcess& process, std::string_view path) const {
-    switch (paths_.owner_of(path)) {
-        case PathOwner::home: return false;
-        case PathOwner::acceptor: return true;
-        case PathOwner::whoever: {
-            auto here = fmt::format("/proc/{}/root{}", process.pid, path);
-            return faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-                   errno == ENOENT;
-        }
+    const PathVerdict verdict = paths_.owner_of(path);
+    if (verdict.owner == PathOwner::home) return false;
+    if (verdict.owner == PathOwner::whoever) {
+        auto here = fmt::format("/proc/{}/root{}", process.pid, path);
+        int found = faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW);
+        if (found == 0 || errno != ENOENT) return false;
     }
-    return false;
+    rule_use_.note_path(verdict.rule);
+    return true;
 }
 
 Task<void> HomeSession::path_call(HomeProcess& process, HomeThread& thread, Notification n,

@@ -169,8 +169,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             m.shared = false;
             m.born_at_acceptor = true;
             bool text = m.file && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
-            if (text)
-                m.code = policy_.classify(change.getMap().getPath().cStr(), process->executable);
+            if (text) m.code = class_of(change.getMap().getPath().cStr(), *process);
             m.trapped = m.code == CodeClass::remote;
             if (m.range.empty() || m.range.overlaps({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}})) {
                 link_.close("the acceptor sent a mapping that cannot be");

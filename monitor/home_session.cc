@@ -17,6 +17,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
       options_(options),
       policy_(options.rules),
       paths_(path_rules_of(options.rules)),
+      rule_use_(options.rules),
       fd_base_(fd_base),
       stub_code_(std::move(stub_code)),
       pager_(directory_node, loop, &directory_,
@@ -321,6 +322,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();
             stats_.calls_fd_owner = gone.getCallsFdOwner();
+            for (uint32_t number : gone.getUsedPaths()) rule_use_.note_path(number);
             auto it = ending_.find(gone.getPid());
             if (it != ending_.end()) {
                 it->second->set(true);

@@ -18,6 +18,7 @@
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
 #include "monitor/ptrace.h"
+#include "monitor/rule_use.h"
 #include "monitor/split_policy.h"
 #include "syscall/marshal.h"
 #include "transport/link.h"
@@ -115,6 +116,7 @@ private:
     Task<void> end_remotely(HomeProcess& process, bool memory_gone);
     void end_helpers(HomeProcess& process);
     void write_stats(int exit_status);
+    void tell_idle_rules() const;
 
     // --- when things break (home_failure.cc) ---
     // gpr cannot go on: every process of the session ends with status 125, the user is told why.
@@ -131,6 +133,7 @@ private:
 
     // --- program code on both nodes (home_code.cc, home_local_calls.cc, home_exit.cc) ---
     static std::string executable_of(pid_t pid);
+    CodeClass class_of(const std::string& path, const HomeProcess& process);
     Task<Result<void>> place_code(HomeProcess& process, Mapping& mapping, std::string path,
                                   uint64_t file_offset);
     Task<Result<void>> trap_code(HomeProcess& process, Mapping& mapping, std::string path,
@@ -227,6 +230,7 @@ private:
     const ExecOptions& options_;
     SplitPolicy policy_;
     PathRules paths_;
+    mutable RuleUse rule_use_;  // looking up is using
     unsigned fd_base_;
     std::unique_ptr<Chaos> chaos_;
     Fd stub_code_;

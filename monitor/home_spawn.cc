@@ -146,6 +146,7 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
         }
         if (process.is_root) {
             write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
+            tell_idle_rules();
         }
     }
     if (!last && policy_.mixed()) co_await before_exit(thread);
@@ -170,6 +171,14 @@ void HomeSession::write_stats(int exit_status) {
     report.bytes_in = link_.stats().bytes_in;
     report.bytes_out = link_.stats().bytes_out;
     report.write(options_.stats.file);
+}
+
+// A rule that never matched is a slip, or for another program.
+void HomeSession::tell_idle_rules() const {
+    const std::vector<std::string> idle = rule_use_.idle();
+    if (idle.empty() || !failure_.empty()) return;
+    std::string line = fmt::format("gpr: matched nothing: {}\n", fmt::join(idle, ", "));
+    [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace gpr

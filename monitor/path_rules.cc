@@ -26,16 +26,16 @@ std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules) {
     return paths;
 }
 
-PathOwner PathRules::owner_of(std::string_view path) const {
-    if (path.empty() || path.front() != '/') return PathOwner::home;
+PathVerdict PathRules::owner_of(std::string_view path) const {
+    if (path.empty() || path.front() != '/') return {};
     // Only the text: links of either host are followed by whoever opens it.
     std::string plain = std::filesystem::path(path).lexically_normal().string();
     if (plain.size() > 1 && plain.back() == '/') plain.pop_back();
-    for (const RemotePath& rule : rules_) {
-        if (!covers(rule.glob, plain)) continue;
-        return rule.when_missing ? PathOwner::whoever : PathOwner::acceptor;
+    for (size_t i = 0; i < rules_.size(); i++) {
+        if (!covers(rules_[i].glob, plain)) continue;
+        return {rules_[i].when_missing ? PathOwner::whoever : PathOwner::acceptor, i};
     }
-    return PathOwner::home;
+    return {};
 }
 
 std::string literal_part(const std::string& glob) {

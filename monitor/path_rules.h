@@ -16,6 +16,11 @@ enum class PathOwner : uint8_t {
     whoever,  // the acceptor, if it is missing at home
 };
 
+struct PathVerdict {
+    PathOwner owner = PathOwner::home;
+    size_t rule = 0;  // that decided, unless it is home's; counted from 0
+};
+
 struct SplitRule;
 
 // The rules about files among them.
@@ -30,7 +35,7 @@ public:
 
     // path: as the program names it. One that is relative is home's: it starts at home's working
     // directory. The first rule that matches decides.
-    [[nodiscard]] PathOwner owner_of(std::string_view path) const;
+    [[nodiscard]] PathVerdict owner_of(std::string_view path) const;
 
     [[nodiscard]] const std::vector<RemotePath>& all() const { return rules_; }
 

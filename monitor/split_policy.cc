@@ -29,11 +29,18 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
     if (all_ && !keeps) mixed_ = false;
 }
 
+const SplitRule* SplitPolicy::rule_for(const std::string& path) const {
+    for (const SplitRule& rule : rules_) {
+        bool names_files = rule.kind == SplitKind::lib || rule.kind == SplitKind::home;
+        if (names_files && matches(rule.pattern, path)) return &rule;
+    }
+    return nullptr;
+}
+
 CodeClass SplitPolicy::classify(const std::string& path, const std::string& executable) const {
     if (!mixed_ || chaos_seed_ != 0) return CodeClass::neutral;
-    for (const SplitRule& rule : rules_) {
-        if (rule.kind == SplitKind::all || !matches(rule.pattern, path)) continue;
-        return rule.kind == SplitKind::lib ? CodeClass::remote : CodeClass::home;
+    if (const SplitRule* rule = rule_for(path)) {
+        return rule->kind == SplitKind::lib ? CodeClass::remote : CodeClass::home;
     }
     if (all_) return CodeClass::remote;
     return path == executable ? CodeClass::home : CodeClass::neutral;

@@ -20,6 +20,9 @@ public:
     // under `all`, everything is remote.
     [[nodiscard]] CodeClass classify(const std::string& path, const std::string& executable) const;
 
+    // The rule that names this file; none: what holds for all others decides.
+    [[nodiscard]] const SplitRule* rule_for(const std::string& path) const;
+
     // Program code may run on both nodes of a session.
     [[nodiscard]] bool mixed() const { return mixed_; }
     // A process begins at the acceptor, not at home.

@@ -129,6 +129,7 @@ struct ProcessGone {
   userNs @7 :UInt64;       # the part of cpuNs spent in the program itself
   reason @8 :Text;          # why it ended unasked; empty: home wanted it
   callsFdOwner @9 :UInt64;  # by name or on mapping, on files of the acceptor; of the whole session
+  usedPaths @10 :List(UInt32);  # of the session: which of Hello.paths decided anything, from 0
 }
 
 struct Crossing {

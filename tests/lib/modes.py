@@ -38,7 +38,7 @@ def why_not(mode: str, lane: Lane) -> str:
 
 
 def _rules(mode: str, case: Case) -> list[str]:
-    return {"home": ["lib:no-library-has-this-name"], "split": ["all"], "local": ["all"],
+    return {"home": ["home:*"], "split": ["all"], "local": ["all"],
             "library": [f"lib:{case.library}"], "chaos": [f"chaos:{CHAOS_SEED}"]}[mode]
 
 

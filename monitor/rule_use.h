@@ -1,0 +1,34 @@
+// Which split rules a session had a use for, so that the user hears of those that never matched.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "monitor/exec_options.h"
+
+namespace gpr {
+
+class RuleUse {
+public:
+    explicit RuleUse(const std::vector<SplitRule>& rules);
+
+    // rule: one of those rules, or an equal one.
+    void note(const SplitRule& rule);
+    // number: among the rules about files, as PathRules counts them.
+    void note_path(size_t number);
+
+    // Rules that never matched, as the user wrote them. A profile is for many hosts, so of one it
+    // is enough that any of its rules matched. Rules for the whole program match always.
+    [[nodiscard]] std::vector<std::string> idle() const;
+
+private:
+    std::vector<SplitRule> rules_;
+    std::vector<bool> used_;
+    std::vector<size_t> about_files_;  // places in rules_
+};
+
+// As on the command line, without the node.
+std::string rule_text(const SplitRule& rule);
+
+}  // namespace gpr

@@ -1,0 +1,77 @@
+#include "monitor/path_rules.h"
+
+#include <doctest/doctest.h>
+
+#include "monitor/exec_options.h"
+
+namespace gpr {
+namespace {
+
+PathRules some_rules() {
+    return PathRules({{"/etc/OpenCL", "", false},
+                      {"/usr/lib/llvm-*", "", false},
+                      {"/usr/lib/*", "", true},
+                      {"/dev/nvidia*", "", false}});
+}
+
+PathOwner owner(std::string_view path) { return some_rules().owner_of(path).owner; }
+
+TEST_CASE("a glob covers what it matches and all below") {
+    CHECK(covers("/opt/rocm*", "/opt/rocm-6.0"));
+    CHECK(covers("/opt/rocm*", "/opt/rocm-6.0/lib/libhsa.so"));
+    CHECK(covers("/opt", "/opt/a/b/c"));
+    CHECK(!covers("/opt", "/optional"));
+    CHECK(!covers("/opt/a", "/opt"));
+    CHECK(!covers("/opt/*", "/opt"));
+    CHECK(!covers("/*/lib", "/usr/local/lib"));
+    CHECK(covers("/dev/nvidia[0-9]", "/dev/nvidia3"));
+    CHECK(!covers("/dev/nvidia[0-9]", "/dev/nvidiactl"));
+}
+
+TEST_CASE("the first rule that matches decides, and says which it is") {
+    CHECK(owner("/etc/OpenCL/vendors/pocl.icd") == PathOwner::acceptor);
+    CHECK(owner("/usr/lib/llvm-14/lib/libLLVM.so") == PathOwner::acceptor);
+    CHECK(owner("/usr/lib/libz.so.1") == PathOwner::whoever);
+    CHECK(owner("/dev/nvidia-caps/cap1") == PathOwner::acceptor);
+    CHECK(owner("/etc/passwd") == PathOwner::home);
+    CHECK(owner("/usr/lib") == PathOwner::home);
+    CHECK(some_rules().owner_of("/usr/lib/libz.so.1").rule == 2);
+    CHECK(some_rules().owner_of("/dev/nvidia0").rule == 3);
+}
+
+TEST_CASE("paths are what is written, without detours") {
+    CHECK(owner("/etc/./OpenCL//vendors/") == PathOwner::acceptor);
+    CHECK(owner("/etc/ssl/../OpenCL") == PathOwner::acceptor);
+    CHECK(owner("/etc/OpenCL/../passwd") == PathOwner::home);
+    CHECK(owner("/etc/OpenCL/") == PathOwner::acceptor);
+}
+
+TEST_CASE("relative paths begin in a directory of home's") {
+    CHECK(owner("etc/OpenCL") == PathOwner::home);
+    CHECK(owner("../etc/OpenCL") == PathOwner::home);
+    CHECK(owner("") == PathOwner::home);
+}
+
+TEST_CASE("only rules about files are among them, in their order") {
+    std::vector<SplitRule> rules(5);
+    rules[0] = {SplitKind::lib, "libz*"};
+    rules[1] = {SplitKind::missing, "/usr/lib/*"};
+    rules[2] = {SplitKind::all};
+    rules[3] = {SplitKind::dev, "/dev/kvm"};
+    rules[4] = {SplitKind::path, "/etc/OpenCL", "", 0, "/srv/cl"};
+    CHECK(path_rules_of(rules) == std::vector<RemotePath>{{"/usr/lib/*", "", true},
+                                                          {"/dev/kvm", "", false},
+                                                          {"/etc/OpenCL", "/srv/cl", false}});
+    CHECK(path_rules_of({rules[0]}).empty());
+}
+
+TEST_CASE("the part of a glob without wildcards is whole directories") {
+    CHECK(literal_part("/usr/lib/llvm-*") == "/usr/lib");
+    CHECK(literal_part("/usr/lib/llvm-14") == "/usr/lib/llvm-14");
+    CHECK(literal_part("/usr/*/lib/x*") == "/usr");
+    CHECK(literal_part("/*") == "/");
+    CHECK(literal_part("/dev/nvidia[0-9]") == "/dev");
+}
+
+}  // namespace
+}  // namespace gpr
