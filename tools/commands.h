@@ -10,6 +10,7 @@ namespace gpr {
 using Words = std::vector<std::string>;
 
 int exec_main(const Words& arguments);
+int explain_main(const Words& arguments);
 int acceptor_main(const Words& arguments);
 int token_main(const Words& arguments);
 int health_main(const Words& arguments);

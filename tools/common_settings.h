@@ -8,6 +8,10 @@
 
 namespace gpr {
 
+inline constexpr Setting acceptor_setting{"acceptor", SettingKind::list, "[NAME=]ADDR",
+                                          "a host to run on; may be repeated"};
+inline constexpr Setting split_setting{"split", SettingKind::list, "RULE[@NAME]",
+                                       "what runs there; may be repeated"};
 inline constexpr Setting token_file_setting{"token-file", SettingKind::text, "FILE",
                                             "token that both sides know ('gpr token new')", true};
 inline constexpr Setting plain_setting{"plain", SettingKind::toggle, "",

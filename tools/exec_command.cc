@@ -15,9 +15,6 @@
 namespace gpr {
 namespace {
 
-// What execvp searches where PATH is unset.
-constexpr const char* fallback_path = "/bin:/usr/bin";
-
 constexpr std::string_view exec_notes =
     "split rules (default: all):\n"
     "  all          the whole program runs on the node\n"
@@ -109,8 +106,8 @@ const CommandSpec& exec_spec() {
         "[OPTION]... [--] PROGRAM [ARG]...",
         "Run PROGRAM split over this host and acceptors. Options after PROGRAM are PROGRAM's.",
         {
-            {"acceptor", SettingKind::list, "[NAME=]ADDR", "a host to run on; may be repeated"},
-            {"split", SettingKind::list, "RULE[@NAME]", "what runs there; may be repeated"},
+            acceptor_setting,
+            split_setting,
             token_file_setting,
             {"stats", SettingKind::toggle_or_text, "FILE",
              "say at the end what crossed: JSON to FILE, or a table on stderr", true},
@@ -138,8 +135,7 @@ tl::expected<ExecOptions, ExecRefusal> make_exec_options(const ParsedCommand& pa
 
     options->program = parsed.program.front();
     options->args.assign(parsed.program.begin() + 1, parsed.program.end());
-    const char* search_path = environment("PATH");
-    auto path = find_program(options->program, search_path ? search_path : fallback_path);
+    auto path = find_program(options->program, program_search_path(environment));
     if (!path) return tl::unexpected(ExecRefusal{path.error(), exit_status_of(path.error())});
     options->program_path = *path;
     return *options;

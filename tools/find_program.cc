@@ -49,6 +49,11 @@ Result<std::string> find_program(const std::string& name, const std::string& sea
     return refused(worst, name.empty() ? "''" : name);
 }
 
+std::string program_search_path(const Environment& environment) {
+    const char* path = environment("PATH");
+    return path != nullptr ? path : "/bin:/usr/bin";
+}
+
 int exit_status_of(const Error& error) {
     return error.code == ENOENT ? exit_not_found : exit_cannot_execute;
 }

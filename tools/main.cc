@@ -19,6 +19,7 @@ struct Command {
 
 constexpr std::array commands = {
     Command{"exec", "run a program split over this host and acceptors", gpr::exec_main},
+    Command{"explain", "say what would run where, and why", gpr::explain_main},
     Command{"acceptor", "offer this host to initiators", gpr::acceptor_main},
     Command{"token", "make the token both sides must know", gpr::token_main},
     Command{"health", "say what this host, or an acceptor, has and lacks", gpr::health_main},

@@ -50,7 +50,8 @@ TEST_CASE("version, help and unknown commands") {
     const Outcome unknown = gpr_command("exce ls");
     CHECK(unknown.status == 2);
     CHECK(unknown.output == "gpr: there is no command 'exce'; did you mean 'exec'?\n");
-    for (const char* command : {"exec", "acceptor", "token", "health", "setup", "syscalls"}) {
+    for (const char* command :
+         {"exec", "explain", "acceptor", "token", "health", "setup", "syscalls"}) {
         CAPTURE(command);
         const Outcome help = gpr_command(std::string(command) + " --help");
         CHECK(help.status == 0);

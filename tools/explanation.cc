@@ -1,0 +1,209 @@
+#include "tools/explanation.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "monitor/rule_use.h"
+#include "monitor/split_policy.h"
+#include "tools/table.h"
+
+namespace gpr {
+namespace {
+
+constexpr std::string_view nothing_known = "nothing that is known before it runs";
+constexpr size_t most_shown = 3;
+
+std::string reason(const SplitRule& rule) {
+    return rule.profile.empty() ? rule_text(rule)
+                                : fmt::format("{} (profile {})", rule_text(rule), rule.profile);
+}
+
+std::vector<std::string> files_here(const std::string& pattern) {
+    glob_t found{};
+    std::vector<std::string> paths;
+    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    }
+    globfree(&found);
+    return paths;
+}
+
+// "a, b, c and 9 more".
+std::string shortened(const std::vector<std::string>& words) {
+    if (words.empty()) return std::string(nothing_known);
+    const size_t shown = std::min(words.size(), most_shown);
+    std::string text = fmt::format("{}", fmt::join(words.begin(), words.begin() + shown, ", "));
+    if (words.size() > shown) text += fmt::format(" and {} more", words.size() - shown);
+    return text;
+}
+
+class Explainer {
+public:
+    Explainer(const std::vector<SplitRule>& rules, const ProgramChain& program)
+        : rules_(rules), policy_(rules), paths_(path_rules_of(rules)), program_(program) {
+        for (const SplitRule& rule : rules_) {
+            result_.rules.push_back({rule_text(rule), rule.profile, rule.node, {}});
+        }
+        for (size_t i = 0; i < rules_.size(); i++) {
+            if (is_about_files(rules_[i].kind)) about_files_.push_back(i);
+        }
+        result_.scripts = program.scripts;
+        result_.program = program.path;
+    }
+
+    Explanation explain(const std::vector<std::string>& arguments, const LinkerSettings& linker) {
+        add_code(program_.path, {});
+        for (const Library& library : libraries_of(program_.path, program_.elf, paths_, linker)) {
+            add_library(library);
+        }
+        for (const std::string& argument : arguments) add_argument(argument);
+        for (const size_t i : about_files_) {
+            // What is here of a `missing` rule stays here.
+            if (rules_[i].kind == SplitKind::missing) continue;
+            for (std::string& path : files_here(rules_[i].pattern)) matched(i, std::move(path));
+        }
+        return std::move(result_);
+    }
+
+private:
+    ExplainedFile& add_code(const std::string& path, const std::string& needed_by) {
+        ExplainedFile file{path, "either", "no rule names it", needed_by, ""};
+        const SplitRule* rule = policy_.rule_for(path);
+        if (policy_.chaos_seed() != 0) {
+            file.where = "both";
+            file.why = reason(rule_of(SplitKind::chaos));
+            matched(rule_of(SplitKind::chaos), path);
+        } else if (policy_.mixed() && rule) {
+            file.where = rule->kind == SplitKind::home ? "home" : "acceptor";
+            file.why = reason(*rule);
+            matched(*rule, path);
+        } else if (policy_.begins_remotely()) {
+            file.where = "acceptor";
+            file.why = reason(rule_of(SplitKind::all));
+            matched(rule_of(SplitKind::all), path);
+            if (rule) matched(*rule, path);
+        } else if (path == program_.path) {
+            file.where = "home";
+            file.why = "it is the program itself";
+        }
+        return result_.code.emplace_back(std::move(file));
+    }
+
+    void add_library(const Library& library) {
+        if (library.place == Library::Place::nowhere) {
+            result_.missing.push_back(library.name);
+            result_.code.push_back({library.name, "nowhere", "not found", library.needed_by, ""});
+            return;
+        }
+        ExplainedFile& file = add_code(library.path, library.needed_by);
+        if (library.place == Library::Place::here) return;
+        const size_t rule = about_files_[library.path_rule];
+        file.file_why = reason(rules_[rule]);
+        matched(rule, library.path);
+    }
+
+    // Paths, also behind an equals sign: --device=/dev/kvm.
+    void add_argument(const std::string& argument) {
+        const size_t equals = argument.find("=/");
+        const std::string path =
+            equals == std::string::npos ? argument : argument.substr(equals + 1);
+        const PathVerdict verdict = paths_.owner_of(path);
+        if (verdict.owner == PathOwner::home) return;
+        const bool is_here = !files_here(path).empty();
+        if (verdict.owner == PathOwner::whoever && is_here) return;
+        const size_t rule = about_files_[verdict.rule];
+        result_.arguments.push_back({path, "acceptor", reason(rules_[rule]), "", ""});
+        matched(rule, path);
+    }
+
+    [[nodiscard]] const SplitRule& rule_of(SplitKind kind) const {
+        return *std::find_if(rules_.begin(), rules_.end(),
+                             [&](const SplitRule& rule) { return rule.kind == kind; });
+    }
+
+    void matched(const SplitRule& rule, const std::string& what) {
+        const auto place = std::find(rules_.begin(), rules_.end(), rule);
+        matched(static_cast<size_t>(place - rules_.begin()), what);
+    }
+
+    void matched(size_t rule, std::string what) {
+        std::vector<std::string>& matches = result_.rules[rule].matches;
+        const bool known = std::find(matches.begin(), matches.end(), what) != matches.end();
+        if (!known) matches.push_back(std::move(what));
+    }
+
+    const std::vector<SplitRule>& rules_;
+    SplitPolicy policy_;
+    PathRules paths_;
+    const ProgramChain& program_;
+    std::vector<size_t> about_files_;  // places in rules_, by the numbers of PathRules
+    Explanation result_;
+};
+
+nlohmann::json as_json(const ExplainedFile& file) {
+    nlohmann::json out{{"path", file.path}, {"where", file.where}, {"why", file.why}};
+    if (!file.needed_by.empty()) out["needed_by"] = file.needed_by;
+    if (!file.file_why.empty()) out["file_from"] = file.file_why;
+    return out;
+}
+
+nlohmann::json as_json(const std::vector<ExplainedFile>& files) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const ExplainedFile& file : files) out.push_back(as_json(file));
+    return out;
+}
+
+}  // namespace
+
+std::string Explanation::table() const {
+    std::string text;
+    for (const std::string& script : scripts) {
+        text += fmt::format("{} is a script; what runs is its interpreter\n", script);
+    }
+    text += fmt::format("program {}\n\n", program);
+    std::vector<std::vector<std::string>> rows{{"CODE", "RUNS", "WHY"}};
+    for (const ExplainedFile& file : code) {
+        const std::string from =
+            file.file_why.empty() ? "" : fmt::format("; the acceptor's file: {}", file.file_why);
+        rows.push_back({file.path, file.where, file.why + from});
+    }
+    text += format_table(rows);
+    if (!arguments.empty()) {
+        rows = {{"ARGUMENT", "IS", "WHY"}};
+        for (const ExplainedFile& file : arguments) {
+            rows.push_back({file.path, "the acceptor's", file.why});
+        }
+        text += '\n' + format_table(rows);
+    }
+    rows = {{"RULE", "MATCHES"}};
+    for (const ExplainedRule& rule : rules) {
+        const std::string from = rule.profile.empty() ? "" : fmt::format(" ({})", rule.profile);
+        rows.push_back({rule.rule + from, shortened(rule.matches)});
+    }
+    text += '\n' + format_table(rows);
+    return text +
+           "\nacceptor, home: runs there only; either: where its caller is. Libraries that are "
+           "loaded by\ndlopen and files that are opened are known only when it runs.\n";
+}
+
+std::string Explanation::json() const {
+    nlohmann::json out{{"program", program},    {"scripts", scripts},
+                       {"code", as_json(code)}, {"arguments", as_json(arguments)},
+                       {"missing", missing},    {"rules", nlohmann::json::array()}};
+    for (const ExplainedRule& rule : rules) {
+        nlohmann::json entry{{"rule", rule.rule}, {"matches", rule.matches}};
+        if (!rule.profile.empty()) entry["profile"] = rule.profile;
+        if (!rule.node.empty()) entry["acceptor"] = rule.node;
+        out["rules"].push_back(std::move(entry));
+    }
+    return out.dump(2) + "\n";
+}
+
+Explanation explain(const std::vector<SplitRule>& rules, const ProgramChain& program,
+                    const std::vector<std::string>& arguments, const LinkerSettings& linker) {
+    return Explainer(rules, program).explain(arguments, linker);
+}
+
+}  // namespace gpr
