@@ -56,7 +56,6 @@ class Lane:
         self.case_dir = self.root / "case"
         self.token_file = self.root / "token"
         self.acceptor_log = self.root / "acceptor.log"
-        self.acceptor_exports: list[str] = []  # of the file tree, besides its defaults
         self._acceptor: subprocess.Popen | None = None
         self._mounts_before: set[str] = set()
 
@@ -124,14 +123,13 @@ class Lane:
         """Processes that belong to the lane and not to a case."""
         return {self._acceptor.pid} if self._acceptor else set()
 
-    def ensure_acceptor(self) -> None:
-        """Start the daemon on the second host unless it runs."""
+    def ensure_acceptor(self, *options: str) -> None:
+        """Start the daemon on the second host, with these options, unless it runs."""
         if self._acceptor and self._acceptor.poll() is None:
             return
         self._make_token()
         command = [str(self.gpr), "acceptor", "--listen", self.address,
-                   "--token-file", str(self.token_file)]
-        command += [word for path in self.acceptor_exports for word in ("--export", path)]
+                   "--token-file", str(self.token_file), *options]
         with open(self.acceptor_log, "ab") as log:
             self._acceptor = subprocess.Popen(
                 ["nsenter", "--net=/run/netns/acceptor", *command], stdin=subprocess.DEVNULL,
