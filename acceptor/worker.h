@@ -143,8 +143,6 @@ private:
     Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
     // Where the mapping that mmap asks for goes, or why it cannot.
     tl::expected<Address, int> place_for(AddressSpace& space, const Notification& n) const;
-    // path: of a file of this host.
-    void announce_map(RemoteProcess& process, const Mapping& mapping, const std::string& path = "");
     // --- shared memory (worker_shared.cc) ---
     void know_shared(wire::MappingView::Reader view);
     Task<int64_t> show_shared(Fragment& fragment, const Mapping& mapping);

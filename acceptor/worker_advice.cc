@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 
 namespace gpr {
@@ -93,13 +94,7 @@ Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range ra
         for (const Mapping& m : pieces) {
             if (m.content && m.backing == Backing::anonymous) fill_from_file(*process.fragment, m);
         }
-        FrameBuilder frame;
-        auto change = frame.session().initMapping();
-        change.setPid(process.pid);
-        auto discard = change.initDiscard();
-        discard.setBegin(range.begin.value);
-        discard.setEnd(range.end.value);
-        link_.send(frame, gpr::Priority::urgent);
+        tell_discarded(link_, process.pid, range);
     }
     process.notifier->reply_raw(n.id, result);
 }
@@ -113,14 +108,7 @@ void Worker::lock_call(RemoteProcess& process, const Notification& n) {
         return;
     }
     mark_locked(space, lock.range, lock.locked);
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto mark = change.initLock();
-    mark.setBegin(lock.range.begin.value);
-    mark.setEnd(lock.range.end.value);
-    mark.setLocked(lock.locked);
-    link_.send(frame, gpr::Priority::urgent);
+    tell_locked(link_, process.pid, lock.range, lock.locked);
     process.notifier->reply(n.id, 0);
 }
 

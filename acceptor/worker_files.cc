@@ -15,6 +15,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/mapping_news.h"
 
 namespace gpr {
 
@@ -157,9 +158,9 @@ Task<void> Worker::map_file(RemoteProcess& process, Notification n) {
     }
     pager_.add_object(m.object, self_);
     std::error_code ignored;
-    announce_map(process, m, std::filesystem::read_symlink(link, ignored).string());
+    tell_mapped(link_, process.pid, m, 0, std::filesystem::read_symlink(link, ignored).string());
     auto replaced = fragment->space.map(std::move(m));
-    pager_.discard(replaced);
+    pager_.discard_unmapped(fragment->space, replaced);
     for (const Mapping& old : replaced) fragment->wake(old.range);
     process.notifier->reply_raw(n.id, result);
 }
@@ -183,17 +184,15 @@ Task<void> Worker::copy_files(RemoteProcess& process, Range range) {
         if (m.backing == Backing::native_file && !m.anchored) files.push_back(m.range.begin);
     });
     for (Address at : files) {
-        Mapping* m = fragment.space.find(at);
-        Mapping old = *m;
-        m->object = next_object_++;
-        m->object_page = 0;
-        auto copied = co_await copy_of_file(fragment, *m);
+        Mapping copy = *fragment.space.find(at);
+        copy.object = next_object_++;
+        copy.object_page = 0;
+        auto copied = co_await copy_of_file(fragment, copy);
         if (!copied) link_.close(copied.error().message());
-        pager_.add_object(m->object, self_);
-        announce_map(process, *m);
-        Mapping copy = *m;
-        fragment.space.map(std::move(copy));  // so that it is found by its new object
-        pager_.discard({old});
+        pager_.add_object(copy.object, self_);
+        tell_mapped(link_, process.pid, copy, 0);
+        auto replaced = fragment.space.map(std::move(copy));
+        pager_.discard_unmapped(fragment.space, replaced);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "acceptor/worker.h"
+#include "monitor/mapping_news.h"
 
 namespace gpr {
 
@@ -50,7 +51,7 @@ Task<void> Worker::grow_down(RemoteProcess& process, RemoteThread& thread, Addre
             co_return;
         }
         pager_.add_object(m.object, self_);
-        announce_map(process, m);
+        tell_mapped(link_, process.pid, m, 0);
         fragment->space.map(std::move(m));
     }
     trace::resume(host_tid);

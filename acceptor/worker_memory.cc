@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
 
@@ -22,16 +23,6 @@ bool sound(uint64_t address, uint64_t size) {
 constexpr uint64_t fixed_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
 
 }  // namespace
-
-void Worker::announce_map(RemoteProcess& process, const Mapping& m, const std::string& path) {
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto view = change.initMap();
-    mapping_to_wire(m, 0, view);
-    view.setPath(path);
-    link_.send(frame, gpr::Priority::urgent);
-}
 
 tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notification& n) const {
     uint64_t flags = n.args[3];
@@ -91,9 +82,9 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
         fixed_flags | (flags & MAP_POPULATE) | (flags & MAP_NORESERVE), ~0UL, 0);
     if (result == static_cast<int64_t>(at->value)) {
         pager_.add_object(m.object, self_);
-        announce_map(process, m);
+        tell_mapped(link_, process.pid, m, 0);
         auto replaced = space.map(std::move(m));
-        pager_.discard(replaced);
+        pager_.discard_unmapped(space, replaced);
         for (const Mapping& old : replaced) process.fragment->wake(old.range);
     }
     process.notifier->reply_raw(n.id, result);
@@ -111,15 +102,9 @@ Task<void> Worker::unmap_call(RemoteProcess& process, Notification n) {
     int64_t result = co_await process.fragment->executor().call(SYS_munmap, n.args[0], size);
     if (result == 0) {
         auto gone = process.fragment->space.unmap(range);
-        pager_.discard(gone);
+        pager_.discard_unmapped(process.fragment->space, gone);
         for (const Mapping& old : gone) process.fragment->wake(old.range);
-        FrameBuilder frame;
-        auto change = frame.session().initMapping();
-        change.setPid(process.pid);
-        auto unmap = change.initUnmap();
-        unmap.setBegin(range.begin.value);
-        unmap.setEnd(range.end.value);
-        link_.send(frame, gpr::Priority::urgent);
+        tell_unmapped(link_, process.pid, range);
     }
     process.notifier->reply_raw(n.id, result);
 }
@@ -134,10 +119,9 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
         co_return;
     }
     bool refused = false;  // the file was opened for reading only; our memfd would not mind
-    for (const auto& [begin, m] : process.fragment->space.all()) {
-        bool inside = m.range.overlaps(range);
-        refused = refused || (inside && m.shared && !m.may_write && (n.args[2] & PROT_WRITE));
-    }
+    process.fragment->space.overlapping(range, [&](const Mapping& m) {
+        refused = refused || (m.shared && !m.may_write && (n.args[2] & PROT_WRITE));
+    });
     if (refused) {
         process.notifier->reply_error(n.id, EACCES);
         co_return;
@@ -148,14 +132,7 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
     if (result == 0 && size != 0) {
         process.fragment->space.for_each(range,
                                          [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
-        FrameBuilder frame;
-        auto change = frame.session().initMapping();
-        change.setPid(process.pid);
-        auto protect = change.initProtect();
-        protect.setBegin(range.begin.value);
-        protect.setEnd(range.end.value);
-        protect.setProt(static_cast<uint32_t>(n.args[2]));
-        link_.send(frame, gpr::Priority::urgent);
+        tell_protected(link_, process.pid, range, static_cast<int>(n.args[2]));
     }
     process.notifier->reply_raw(n.id, result);
 }
@@ -188,7 +165,7 @@ Task<void> Worker::apply_mapping(Frame frame) {
         auto prot = static_cast<uint64_t>(m.prot);
         Mapping view = m;
         auto replaced = fragment->space.map(std::move(m));
-        pager_.discard(replaced);
+        pager_.discard_unmapped(fragment->space, replaced);
         if (view.shared) {
             know_shared(change.getMap());
             co_await show_shared(*fragment, view);
@@ -205,7 +182,7 @@ Task<void> Worker::apply_mapping(Frame frame) {
     } else if (change.isUnmap()) {
         Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
         auto gone = fragment->space.unmap(range);
-        pager_.discard(gone);
+        pager_.discard_unmapped(fragment->space, gone);
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
         for (const Mapping& old : gone) fragment->wake(old.range);
     } else if (change.isProtect()) {

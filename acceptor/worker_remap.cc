@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/mapping_news.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -90,7 +91,8 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
         }
         co_return result;
     }
-    pager_.discard(space.move(move.from, move.to));
+    auto gone = space.move(move.from, move.to);
+    pager_.discard_unmapped(space, gone);
     space.for_each(move.to, [&](Mapping& moved) {
         if (!moved.registered) return;
         moved.registered = static_cast<bool>(fragment.register_range(moved.range));
@@ -133,16 +135,7 @@ Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
         if (plan) result = co_await move_mapping(*process.fragment, *plan);
     }
     if (plan && result == static_cast<int64_t>(plan->to.begin.value)) {
-        FrameBuilder frame;
-        auto change = frame.session().initMapping();
-        change.setPid(process.pid);
-        auto move = change.initMove();
-        move.setFrom(plan->from.begin.value);
-        move.setOldSize(plan->from.size());
-        move.setTo(plan->to.begin.value);
-        move.setNewSize(plan->to.size());
-        move.setKept(plan->kept);
-        link_.send(frame, gpr::Priority::urgent);
+        tell_moved(link_, process.pid, plan->from, plan->to, plan->kept);
     }
     process.notifier->reply_raw(n.id, result);
 }

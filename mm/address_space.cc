@@ -21,13 +21,19 @@ bool AddressSpace::is_free(Range range) const {
     return it == mappings_.end() || !it->second.range.overlaps(range);
 }
 
-// Shared memory may be seen at several places at once: whoever serves it looks at all mappings.
 void AddressSpace::index(const Mapping& m) {
-    if (m.shared) return;
-    by_object_[{m.object, m.object_page}] = m.range.begin;
+    if (m.shared) {
+        shared_views_.emplace(m.object, m.range.begin);
+    } else {
+        by_object_[{m.object, m.object_page}] = m.range.begin;
+    }
 }
 
 void AddressSpace::unindex(const Mapping& m) {
+    if (m.shared) {
+        shared_views_.erase({m.object, m.range.begin});
+        return;
+    }
     auto it = by_object_.find({m.object, m.object_page});
     if (it != by_object_.end() && it->second == m.range.begin) by_object_.erase(it);
 }
@@ -125,7 +131,9 @@ std::optional<Address> AddressSpace::address_of(PageKey key) {
 
 bool AddressSpace::shows(ObjectId object) const {
     auto it = by_object_.lower_bound({object, 0});
-    return it != by_object_.end() && it->first.first == object;
+    if (it != by_object_.end() && it->first.first == object) return true;
+    auto view = shared_views_.lower_bound({object, {0}});
+    return view != shared_views_.end() && view->first == object;
 }
 
 std::optional<Address> AddressSpace::find_gap(Range window, uint64_t size) const {
@@ -157,6 +165,7 @@ std::optional<Address> AddressSpace::find_gap(Range window, uint64_t size) const
 void AddressSpace::clear() {
     mappings_.clear();
     by_object_.clear();
+    shared_views_.clear();
     no_gaps_.clear();
 }
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/address.h"
@@ -77,7 +79,26 @@ public:
             visit(it->second);
         }
     }
-    // Where an object's page is seen; nothing if no mapping shows it any more.
+    // Visits every mapping that has a part in the range, as it is.
+    template <class Visit>
+    void overlapping(Range range, Visit visit) const {
+        auto it = mappings_.upper_bound(range.begin);
+        if (it != mappings_.begin()) --it;
+        for (; it != mappings_.end() && it->first < range.end; ++it) {
+            if (it->second.range.overlaps(range)) visit(it->second);
+        }
+    }
+    // Visits every mapping that shows the object, which is shared memory: it may be seen at
+    // several places at once.
+    template <class Visit>
+    void shared_views(ObjectId object, Visit visit) const {
+        auto it = shared_views_.lower_bound({object, {0}});
+        for (; it != shared_views_.end() && it->first == object; ++it) {
+            visit(mappings_.at(it->second));
+        }
+    }
+    // Where a page of an object that is not shared is seen; nothing if no mapping shows it any
+    // more.
     [[nodiscard]] std::optional<Address> address_of(PageKey key);
     [[nodiscard]] bool shows(ObjectId object) const;
 
@@ -94,6 +115,7 @@ private:
 
     std::map<Address, Mapping> mappings_;
     std::map<std::pair<ObjectId, uint64_t>, Address> by_object_;  // first page -> begin
+    std::set<std::pair<ObjectId, Address>> shared_views_;         // begin of each
     // What searches found out: there is no gap of this size in [from, to). Without them a search
     // would pass by all mappings made before.
     struct NoGap {

@@ -416,8 +416,10 @@ void PageAgent::Core::forget_object(ObjectId object) {
     Object* o = object_of(object);
     if (!o) return;
     std::vector<PageKey> keys;
-    for (const auto& [key, b] : busy) {
-        if (key.object == object) keys.push_back(key);
+    if (!busy.empty()) {
+        o->table.for_each(0, max_object_pages, [&](uint64_t index, uint64_t&) {
+            if (find_busy({object, index})) keys.push_back({object, index});
+        });
     }
     for (const PageKey& key : keys) {
         Busy* b = find_busy(key);

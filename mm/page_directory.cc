@@ -37,7 +37,9 @@ void PageDirectory::erase_object(ObjectId object) {
     if (!o) return;
     c.forget_pages(*o, object, 0, max_object_pages);
     for (auto& [id, collect] : c.collects) {
-        if (collect.object == object) collect.next = collect.end;
+        if (collect.object != object) continue;
+        collect.next = collect.end;
+        collect.under_way = 0;
     }
     c.objects.erase(object);
     c.end();

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "monitor/home_session.h"
+#include "monitor/mapping_news.h"
 
 namespace gpr {
 
@@ -27,13 +28,7 @@ std::shared_ptr<Fd> HomeSession::file_of(pid_t pid, int fd) {
 void HomeSession::announce_discard(HomeProcess& process, Range range,
                                    const std::vector<Mapping>& pieces) {
     pager_.discard(pieces);
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto discard = change.initDiscard();
-    discard.setBegin(range.begin.value);
-    discard.setEnd(range.end.value);
-    link_.send(frame, Priority::urgent);
+    tell_discarded(link_, process.pid, range);
 }
 
 Task<int64_t> HomeSession::discard_content(HomeProcess& process, HomeThread& thread, Range range) {

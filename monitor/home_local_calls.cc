@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -114,14 +115,7 @@ void HomeSession::lock_call(HomeProcess& process, const Notification& n) {
         return;
     }
     mark_locked(space, lock.range, lock.locked);
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto mark = change.initLock();
-    mark.setBegin(lock.range.begin.value);
-    mark.setEnd(lock.range.end.value);
-    mark.setLocked(lock.locked);
-    link_.send(frame, Priority::urgent);
+    tell_locked(link_, process.pid, lock.range, lock.locked);
     notifier_->reply(n.id, 0);
 }
 
@@ -192,10 +186,7 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
         case SYS_mremap: note_move(process, n, static_cast<uint64_t>(result)); break;
         case SYS_brk: note_break(process, static_cast<uint64_t>(result)); break;
         case SYS_shmat: note_attached(process, {static_cast<uint64_t>(result)}); break;
-        case SYS_shmdt:
-            note_unmapped(process, hidden_by(process, n));
-            drop_unseen();
-            break;
+        case SYS_shmdt: note_unmapped(process, hidden_by(process, n)); break;
         default: break;
     }
 }
@@ -228,16 +219,18 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
         co_return;
     }
     auto replaced = process.fragment->space.map(m);
-    pager_.discard(replaced);
+    pager_.discard_unmapped(process.fragment->space, replaced);
     for (const Mapping& old : replaced) process.fragment->wake(old.range);
     announce(process, m);
+    forget_unseen(replaced);
 }
 
 void HomeSession::note_unmapped(HomeProcess& process, Range range) {
     auto gone = process.fragment->space.unmap(range);
-    pager_.discard(gone);
+    pager_.discard_unmapped(process.fragment->space, gone);
     for (const Mapping& old : gone) process.fragment->wake(old.range);
-    announce_gone(process, range);
+    tell_unmapped(link_, process.pid, range);
+    forget_unseen(gone);
 }
 
 Task<void> HomeSession::note_protect(HomeProcess& process, Notification n) {
@@ -246,6 +239,7 @@ Task<void> HomeSession::note_protect(HomeProcess& process, Notification n) {
     std::vector<Address> to_copy;
     process.fragment->space.for_each(range, [&](Mapping& m) {
         m.prot = prot;
+        note_protection(m);
         if (m.trapped && (prot & PROT_WRITE)) m.trapped = false;  // it may change: it runs anywhere
         if (m.backing == Backing::native_file && m.file && !m.shared && (prot & PROT_WRITE)) {
             to_copy.push_back(m.range.begin);
@@ -256,14 +250,7 @@ Task<void> HomeSession::note_protect(HomeProcess& process, Notification n) {
         auto made = co_await make_anonymous(process, *m);
         if (!made) abandon(made.error().message());
     }
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto protect = change.initProtect();
-    protect.setBegin(range.begin.value);
-    protect.setEnd(range.end.value);
-    protect.setProt(static_cast<uint32_t>(prot));
-    link_.send(frame, Priority::urgent);
+    tell_protected(link_, process.pid, range, prot);
 }
 
 void HomeSession::note_move(HomeProcess& process, const Notification& n, uint64_t to_address) {
@@ -275,18 +262,10 @@ void HomeSession::note_move(HomeProcess& process, const Notification& n, uint64_
         Mapping* old = fragment.space.find(from.begin);
         kept = old && old->shared ? old->object : next_object_++;
     }
-    move_views(process, from, to, kept, directory_node);
+    auto gone = move_views(process, from, to, kept, directory_node);
     fragment.wake(from);
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto move = change.initMove();
-    move.setFrom(from.begin.value);
-    move.setOldSize(from.size());
-    move.setTo(to.begin.value);
-    move.setNewSize(to.size());
-    move.setKept(kept);
-    link_.send(frame, Priority::urgent);
+    tell_moved(link_, process.pid, from, to, kept);
+    forget_unseen(gone);
 }
 
 void HomeSession::note_break(HomeProcess& process, uint64_t end) {
@@ -298,7 +277,7 @@ void HomeSession::note_break(HomeProcess& process, uint64_t end) {
         m.range = {old_end, new_end};
         m.prot = PROT_READ | PROT_WRITE;
         m.object = new_object(directory_node);
-        pager_.discard(process.fragment->space.map(m));
+        pager_.discard_unmapped(process.fragment->space, process.fragment->space.map(m));
         announce(process, m);
     } else if (new_end < old_end) {
         note_unmapped(process, {new_end, old_end});

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "monitor/home_session.h"
+#include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
-#include "monitor/page_wire.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -24,21 +24,7 @@ ObjectId HomeSession::new_object(NodeId birth) {
 }
 
 void HomeSession::announce(HomeProcess& process, const Mapping& m) {
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    mapping_to_wire(m, pager_.shared_pages(m.object), change.initMap());
-    link_.send(frame, Priority::urgent);
-}
-
-void HomeSession::announce_gone(HomeProcess& process, Range range) {
-    FrameBuilder frame;
-    auto change = frame.session().initMapping();
-    change.setPid(process.pid);
-    auto gone = change.initUnmap();
-    gone.setBegin(range.begin.value);
-    gone.setEnd(range.end.value);
-    link_.send(frame, Priority::urgent);
+    tell_mapped(link_, process.pid, m, pager_.shared_pages(m.object));
 }
 
 // mmap of a file, or of memory shared with others: the kernel here has it.
@@ -87,8 +73,10 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
             co_return;
         }
     }
-    pager_.discard(fragment->space.map(m));
+    auto replaced = fragment->space.map(m);
+    pager_.discard_unmapped(fragment->space, replaced);
     announce(process, m);
+    forget_unseen(replaced);
     guard.release();
     reply(thread, result);
 }
@@ -108,11 +96,10 @@ Task<void> HomeSession::brk_for(HomeProcess& process, HomeThread& thread, Frame 
         m.object = new_object(1);  // whoever grows the heap is about to fill it
         m.born_at_acceptor = true;
         m.registered = static_cast<bool>(fragment->register_range(m.range));
-        pager_.discard(fragment->space.map(m));
+        pager_.discard_unmapped(fragment->space, fragment->space.map(m));
         announce(process, m);
     } else if (result > 0 && new_end < old_end) {
-        pager_.discard(fragment->space.unmap({new_end, old_end}));
-        announce_gone(process, {new_end, old_end});
+        note_unmapped(process, {new_end, old_end});
     }
     if (result > 0) process.break_end = end;
     guard.release();
@@ -121,14 +108,15 @@ Task<void> HomeSession::brk_for(HomeProcess& process, HomeThread& thread, Frame 
 
 // The kernel here has moved the mapping. kept: the object that is seen at the old place then, 0 if
 // nothing is. mover: where that was asked for.
-void HomeSession::move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
-                             NodeId mover) {
+std::vector<Mapping> HomeSession::move_views(HomeProcess& process, Range from, Range to,
+                                             ObjectId kept, NodeId mover) {
     Fragment& fragment = *process.fragment;
     AddressSpace& space = fragment.space;
     Mapping* at_old = space.find(from.begin);
-    if (!at_old) return;
+    if (!at_old) return {};
     Mapping old = *at_old;
-    pager_.discard(space.move(from, to));
+    auto gone = space.move(from, to);
+    pager_.discard_unmapped(space, gone);
     auto watch = [&](Mapping& m) {
         bool watched = m.registered || mover != directory_node;
         if (m.backing != Backing::anonymous || !watched) return;
@@ -137,7 +125,7 @@ void HomeSession::move_views(HomeProcess& process, Range from, Range to, ObjectI
         fragment.write_protect(m.range);
     };
     space.for_each(to, watch);
-    if (kept == 0) return;
+    if (kept == 0) return gone;
     if (old.shared) {
         old.object_page += (from.begin - old.range.begin) / page_size;
     } else {
@@ -151,6 +139,7 @@ void HomeSession::move_views(HomeProcess& process, Range from, Range to, ObjectI
     old.range = from;
     if (!old.shared) watch(old);
     space.map(std::move(old));
+    return gone;
 }
 
 // A thread at the acceptor changed the address space there; the same is done here.
@@ -178,23 +167,23 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             pager_.add_object(m.object, 1);
             co_await save_shared(space, m.range);
             auto replaced = space.map(m);
-            pager_.discard(replaced);
+            pager_.discard_unmapped(space, replaced);
             co_await executor.call(SYS_mmap, m.range.begin.value, m.range.size(),
                                    static_cast<uint64_t>(m.prot), fixed, ~0UL, 0);
             bool registered = static_cast<bool>(fragment->register_range(m.range));
             space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
             for (const Mapping& old : replaced) fragment->wake(old.range);
-            drop_unseen();
+            forget_unseen(replaced);
             co_return;
         }
         case wire::MappingChange::UNMAP: {
             Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
             co_await save_shared(space, range);
             auto gone = space.unmap(range);
-            pager_.discard(gone);
+            pager_.discard_unmapped(space, gone);
             co_await executor.call(SYS_munmap, range.begin.value, range.size());
             for (const Mapping& old : gone) fragment->wake(old.range);
-            drop_unseen();
+            forget_unseen(gone);
             co_return;
         }
         case wire::MappingChange::PROTECT: {
@@ -205,6 +194,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             std::vector<Mapping*> to_copy;
             space.for_each(range, [&](Mapping& m) {
                 m.prot = prot;
+                note_protection(m);
                 if (m.backing == Backing::native_file && !m.shared && (prot & PROT_WRITE)) {
                     to_copy.push_back(&m);
                 }
@@ -212,7 +202,6 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             for (Mapping* m : to_copy) co_await make_anonymous(*process, *m);
             co_await executor.call(SYS_mprotect, range.begin.value, range.size(),
                                    static_cast<uint64_t>(prot));
-            drop_unseen();
             co_return;
         }
         case wire::MappingChange::DISCARD: {
@@ -252,10 +241,10 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
                                 process->pid, std::strerror(static_cast<int>(-result))));
                 co_return;
             }
-            move_views(*process, from, to, move.getKept(), 1);
+            auto gone = move_views(*process, from, to, move.getKept(), 1);
             co_await fragment->keep_apart(executor, to, false);
             if (move.getKept() != 0) co_await fragment->keep_apart(executor, from, false);
-            drop_unseen();
+            forget_unseen(gone);
             co_return;
         }
         default: co_return;

@@ -73,9 +73,8 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         if (pid_t waker = process.fragment->waker_tid()) helpers.push_back(waker);
         end_helpers(process);
         pager_.remove_fragment(*process.fragment);
-        pager_.forget(process.fragment->space);
+        forget_memory(process);
         process.fragment.reset();
-        drop_unseen();
     }
     forget_other_threads(process);
     thread.stub.reset();

@@ -204,9 +204,7 @@ void HomeSession::on_end(HomeThread& thread) {
     if (!process.threads.empty()) return;
     if (process.fragment) {
         pager_.remove_fragment(*process.fragment);
-        pager_.forget(process.fragment->space);
-        process.fragment->space.clear();
-        drop_unseen();
+        forget_memory(process);
     }
     if (process.started_remotely) spawn(end_remotely(process, true));
     pid_t pid = process.pid;

@@ -186,9 +186,9 @@ private:
     Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> apply_mapping(Frame frame);
-    void move_views(HomeProcess& process, Range from, Range to, ObjectId kept, NodeId mover);
+    std::vector<Mapping> move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
+                                    NodeId mover);
     void announce(HomeProcess& process, const Mapping& mapping);
-    void announce_gone(HomeProcess& process, Range range);
     ObjectId new_object(NodeId birth);
 
     // --- shared memory (home_shared.cc) ---
@@ -213,7 +213,9 @@ private:
     Task<void> save_shared(HomeProcess& process);
     void resize(SharedFile& file, uint64_t pages);
     void note_size(SharedFile& file);
-    void drop_unseen();
+    void forget_unseen(const std::vector<Mapping>& gone);
+    void forget_memory(HomeProcess& process);
+    void note_protection(const Mapping& mapping);
     void note_writer(SharedFile& file);
     [[nodiscard]] bool anyone_writes_shared() const;
 
@@ -252,7 +254,7 @@ private:
         ThreadContext context;
         bool shares_memory = false;
     };
-    std::vector<std::unique_ptr<SharedFile>> shared_files_;
+    std::map<ObjectId, SharedFile> shared_files_;
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     std::set<ObjectId> to_bring_back_;

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/mapping_news.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -74,19 +75,20 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
     std::string link = link_of(process.pid, fd);
     bool has_fd = fd >= 0 && stat(link.c_str(), &st) == 0;
     bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
-    auto at = std::ranges::find_if(shared_files_, [&](const auto& f) {
-        return !distinct && f->mapped_device == e.device && f->mapped_inode == e.inode;
+    auto at = std::ranges::find_if(shared_files_, [&](const auto& entry) {
+        const SharedFile& f = entry.second;
+        return !distinct && f.mapped_device == e.device && f.mapped_inode == e.inode;
     });
     m.shared = true;
     m.file = true;  // also memory without a name starts with what it has at home
     m.backing = Backing::native_file;
     m.object_page = (e.offset + (m.range.begin - e.range.begin)) / page_size;
     uint64_t end = m.object_page + m.range.size() / page_size;
-    SharedFile* file = at == shared_files_.end() ? nullptr : at->get();
+    SharedFile* file = at == shared_files_.end() ? nullptr : &at->second;
     if (!file) {
-        shared_files_.push_back(std::make_unique<SharedFile>());
-        file = shared_files_.back().get();
-        file->object = next_object_++;
+        ObjectId object = next_object_++;
+        file = &shared_files_[object];
+        file->object = object;
         file->mapped_device = e.device;
         file->mapped_inode = e.inode;
         file->path =
@@ -123,9 +125,10 @@ void HomeSession::map_shared(HomeProcess& process, Address at, uint64_t size, in
     for (const MapsEntry& e : *maps) {
         if (!e.range.contains(at)) continue;
         join_shared(process, m, e, fd);
-        pager_.discard(process.fragment->space.map(m));
+        auto replaced = process.fragment->space.map(m);
+        pager_.discard_unmapped(process.fragment->space, replaced);
         announce(process, m);
-        drop_unseen();
+        forget_unseen(replaced);
         return;
     }
 }
@@ -133,11 +136,7 @@ void HomeSession::map_shared(HomeProcess& process, Address at, uint64_t size, in
 void HomeSession::resize(SharedFile& file, uint64_t pages) {
     if (pages == pager_.shared_pages(file.object)) return;
     pager_.resize_shared(file.object, pages);
-    FrameBuilder frame;
-    auto resize = frame.session().initMapping().initResize();
-    resize.setObject(file.object);
-    resize.setPages(pages);
-    link_.send(frame, Priority::urgent);
+    tell_resized(link_, file.object, pages);
 }
 
 void HomeSession::note_size(SharedFile& file) {
@@ -155,14 +154,14 @@ HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t nu
     bool all = number == SYS_execve || number == SYS_execveat || number == SYS_truncate;
     if (opens_truncating(number, args)) all = use.modifies = true;
     if (all) {
-        for (const auto& f : shared_files_) use.files.push_back(f->object);
+        for (const auto& [object, f] : shared_files_) use.files.push_back(object);
         return use;
     }
     if (number == SYS_msync || number == SYS_madvise) {
         Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
-        for (const auto& [begin, m] : process.fragment->space.all()) {
-            if (m.shared && m.range.overlaps(range)) use.files.push_back(m.object);
-        }
+        process.fragment->space.overlapping(range, [&](const Mapping& m) {
+            if (m.shared) use.files.push_back(m.object);
+        });
         return use;
     }
     for (size_t i = 0; i < args.size(); i++) {
@@ -170,9 +169,9 @@ HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t nu
         struct stat st {};
         if (row->arguments[i].kind != Kind::fd || fd < 0) continue;
         if (stat(link_of(process.pid, fd).c_str(), &st) != 0) continue;
-        for (const auto& f : shared_files_) {
-            bool same = f->device == st.st_dev && f->inode == st.st_ino;
-            if (same && (use.modifies || f->written)) use.files.push_back(f->object);
+        for (const auto& [object, f] : shared_files_) {
+            bool same = f.device == st.st_dev && f.inode == st.st_ino;
+            if (same && (use.modifies || f.written)) use.files.push_back(object);
         }
     }
     return use;
@@ -181,7 +180,7 @@ HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t nu
 HomeSession::SharedUse HomeSession::use_of_everything() const {
     SharedUse use;
     use.modifies = true;
-    for (const auto& f : shared_files_) use.files.push_back(f->object);
+    for (const auto& [object, f] : shared_files_) use.files.push_back(object);
     return use;
 }
 
@@ -195,19 +194,17 @@ Task<void> HomeSession::after_use(const SharedUse& use) {
     if (use.files.empty() || !use.modifies || !link_open_) co_return;
     std::vector<ObjectId> objects = use.files;
     co_await pager_.collect_shared(std::move(objects), Access::write);
-    for (const auto& f : shared_files_) {
-        if (std::ranges::find(use.files, f->object) != use.files.end()) note_size(*f);
+    for (auto& [object, f] : shared_files_) {
+        if (std::ranges::find(use.files, object) != use.files.end()) note_size(f);
     }
 }
 
 // What the program wrote in this range is in the file before the mapping goes.
 Task<void> HomeSession::save_shared(const AddressSpace& space, Range range) {
     SharedUse use;
-    for (const auto& [begin, m] : space.all()) {
-        if (m.shared && (m.prot & PROT_WRITE) && m.range.overlaps(range)) {
-            use.files.push_back(m.object);
-        }
-    }
+    space.overlapping(range, [&](const Mapping& m) {
+        if (m.shared && (m.prot & PROT_WRITE)) use.files.push_back(m.object);
+    });
     co_await before_use(use);
 }
 
@@ -217,7 +214,7 @@ Task<void> HomeSession::save_shared(HomeProcess& process) {
 }
 
 bool HomeSession::anyone_writes_shared() const {
-    return std::ranges::any_of(shared_files_, [](const auto& f) { return f->written; });
+    return std::ranges::any_of(shared_files_, [](const auto& f) { return f.second.written; });
 }
 
 // From now on what is at home may be old: no child may use it without being split.
@@ -225,28 +222,32 @@ void HomeSession::note_writer(SharedFile& file) {
     if (!std::exchange(file.written, true)) split_children_now();
 }
 
-// Looks at all mappings again: who may write, and which objects nobody shows any more.
-void HomeSession::drop_unseen() {
-    if (shared_files_.empty()) return;
-    std::unordered_map<ObjectId, bool> seen;
-    for (const auto& [pid, process] : processes_) {
-        if (!process->fragment) continue;
-        for (const auto& [begin, m] : process->fragment->space.all()) {
-            if (m.shared) seen[m.object] |= (m.prot & PROT_WRITE) != 0;
-        }
+void HomeSession::note_protection(const Mapping& m) {
+    auto it =
+        m.shared && (m.prot & PROT_WRITE) ? shared_files_.find(m.object) : shared_files_.end();
+    if (it != shared_files_.end()) note_writer(it->second);
+}
+
+// Of the mappings that are gone: what shared memory nobody shows any more. The acceptor knows
+// already that they are.
+void HomeSession::forget_unseen(const std::vector<Mapping>& gone) {
+    for (const Mapping& m : gone) {
+        auto shows = [&](const auto& entry) {
+            const std::shared_ptr<Fragment>& fragment = entry.second->fragment;
+            return fragment && fragment->space.shows(m.object);
+        };
+        if (!m.shared || std::ranges::any_of(processes_, shows)) continue;
+        if (shared_files_.erase(m.object) == 0) continue;
+        pager_.erase_shared(m.object);
+        tell_forgotten(link_, m.object);
     }
-    std::erase_if(shared_files_, [&](const std::unique_ptr<SharedFile>& f) {
-        auto it = seen.find(f->object);
-        if (it != seen.end()) {
-            if (it->second) note_writer(*f);
-            return false;
-        }
-        pager_.erase_shared(f->object);
-        FrameBuilder frame;
-        frame.session().initMapping().setForget(f->object);
-        link_.send(frame, Priority::urgent);
-        return true;
-    });
+}
+
+// The process has ended, or begins another image.
+void HomeSession::forget_memory(HomeProcess& process) {
+    AddressSpace& space = process.fragment->space;
+    pager_.forget(space);
+    forget_unseen(space.unmap(everything));
 }
 
 // shmat: like a mapping of a file, but with an address chosen by the kernel here.
@@ -290,9 +291,7 @@ Task<void> HomeSession::detach_for(HomeProcess& process, HomeThread& thread, Fra
         auto guard = co_await metadata_.lock();
         m = fragment->space.find(at);
         Range range = m && m->range.begin == at ? m->range : Range{};
-        pager_.discard(fragment->space.unmap(range));
-        announce_gone(process, range);
-        drop_unseen();
+        note_unmapped(process, range);
     }
     reply(thread, result);
 }

@@ -63,6 +63,19 @@ void Pager::discard(const std::vector<Mapping>& pieces) {
     loop_.post([this] { settle(); });
 }
 
+void Pager::discard_unmapped(const AddressSpace& space, const std::vector<Mapping>& pieces) {
+    discard(pieces);
+    for (const Mapping& m : pieces) {
+        if (!is_shared(m.object) && !space.shows(m.object)) erase(m.object);
+    }
+}
+
+void Pager::erase(ObjectId object) {
+    births_.erase(object);
+    agent_.erase_object(object);
+    if (directory_) directory_->erase_object(object);
+}
+
 void Pager::on_message(NodeId from, Message message) {
     const auto* request = std::get_if<Request>(&message.body);
     if (directory_ && request && request->must == 0) {

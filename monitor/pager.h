@@ -55,9 +55,12 @@ public:
 
     // Metadata: the same calls at every node. The caller maps and unmaps; this keeps the pages.
     void add_object(ObjectId object, NodeId birth);
-    // Pieces of mappings that are gone, or whose content is. Other nodes are told at once, before
-    // anything else is awaited.
+    // Pieces of mappings whose content is gone. Other nodes are told at once, before anything else
+    // is awaited.
     void discard(const std::vector<Mapping>& pieces);
+    // The same for pieces that are no longer in the list of mappings: an object that nobody sees
+    // any more is forgotten.
+    void discard_unmapped(const AddressSpace& space, const std::vector<Mapping>& pieces);
 
     // Memory that several mappings, also of several processes, show (pager_shared.cc). memfd: where
     // its pages are on this node; none on node 0, where the kernel's own mappings have them.
@@ -168,6 +171,7 @@ private:
     Task<bool> acquire_runs(std::vector<PageRun> runs, Access access, uint64_t cookie, bool hold);
     bool make_present(Fragment& fragment, Address at);
     void arm_timer();
+    void erase(ObjectId object);
     [[nodiscard]] uint64_t now() const;
 
     struct Place {

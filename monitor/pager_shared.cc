@@ -59,9 +59,7 @@ void Pager::resize_shared(ObjectId object, uint64_t pages) {
 
 void Pager::erase_shared(ObjectId object) {
     if (shared_.erase(object) == 0) return;
-    births_.erase(object);
-    agent_.erase_object(object);
-    if (directory_) directory_->erase_object(object);
+    erase(object);
     settle();
 }
 
@@ -82,9 +80,7 @@ Task<void> Pager::collect_shared(std::vector<ObjectId> objects, Access access) {
 
 void Pager::forget(AddressSpace& space) {
     for (const auto& [begin, m] : space.all()) {
-        if (is_shared(m.object) || births_.erase(m.object) == 0) continue;
-        agent_.erase_object(m.object);
-        if (directory_) directory_->erase_object(m.object);
+        if (!is_shared(m.object)) erase(m.object);
     }
     settle();
 }
@@ -93,14 +89,14 @@ template <class Visit>
 void Pager::for_each_view(const PageRun& run, Visit visit) {
     uint64_t end = run.first + run.count;
     for (auto& [fragment, watch] : fragments_) {
-        for (const auto& [begin, m] : fragment->space.all()) {
+        fragment->space.shared_views(run.object, [&](const Mapping& m) {
             uint64_t m_end = m.object_page + m.range.size() / page_size;
-            if (m.object != run.object || m.object_page >= end || m_end <= run.first) continue;
+            if (m.object_page >= end || m_end <= run.first) return;
             uint64_t first = std::max(m.object_page, run.first);
             uint64_t last = std::min(m_end, end);
             Address at = m.range.begin + (first - m.object_page) * page_size;
             visit(*fragment, m, Range{at, at + (last - first) * page_size}, first);
-        }
+        });
     }
 }
 

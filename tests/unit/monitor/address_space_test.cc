@@ -103,5 +103,65 @@ TEST_CASE("protection splits at the edges") {
     CHECK(space.all().size() == 3);
 }
 
+using Ranges = std::vector<Range>;
+
+Mapping shared(uint64_t first_page, uint64_t pages, ObjectId object) {
+    Mapping m = mapping(first_page, pages, object);
+    m.shared = true;
+    return m;
+}
+
+Ranges shared_views(const AddressSpace& space, ObjectId object) {
+    Ranges found;
+    space.shared_views(object, [&](const Mapping& m) { found.push_back(m.range); });
+    return found;
+}
+
+Ranges overlapping(const AddressSpace& space, Range range) {
+    Ranges found;
+    space.overlapping(range, [&](const Mapping& m) { found.push_back(m.range); });
+    return found;
+}
+
+TEST_CASE("what overlaps a range is visited whole") {
+    AddressSpace space;
+    for (ObjectId i = 0; i < 8; i++) space.map(mapping(10 + 4 * i, 3, 1 + i));
+    CHECK(overlapping(space, pages(10, 11)) == Ranges{pages(10, 13)});
+    CHECK(overlapping(space, pages(12, 15)) == Ranges{pages(10, 13), pages(14, 17)});
+    CHECK(overlapping(space, pages(13, 14)).empty());
+    CHECK(overlapping(space, pages(0, 10)).empty());
+    CHECK(overlapping(space, pages(0, 100)).size() == 8);
+    CHECK(space.all().size() == 8);
+}
+
+TEST_CASE("every view of shared memory is found, whatever happened to it") {
+    AddressSpace space;
+    space.map(shared(10, 4, 7));
+    space.map(shared(20, 4, 7));
+    space.map(shared(30, 4, 8));
+    CHECK(shared_views(space, 7) == Ranges{pages(10, 14), pages(20, 24)});
+    space.unmap(pages(11, 13));
+    CHECK(shared_views(space, 7) == Ranges{pages(10, 11), pages(13, 14), pages(20, 24)});
+    space.move(pages(20, 24), pages(40, 44));
+    CHECK(shared_views(space, 7) == Ranges{pages(10, 11), pages(13, 14), pages(40, 44)});
+    space.map(mapping(40, 4, 9));
+    CHECK(shared_views(space, 7) == Ranges{pages(10, 11), pages(13, 14)});
+    CHECK(space.shows(7));
+    space.unmap(pages(10, 20));
+    CHECK(shared_views(space, 7).empty());
+    CHECK_FALSE(space.shows(7));
+    CHECK(space.shows(8));
+    CHECK(space.shows(9));
+}
+
+TEST_CASE("an object is shown as long as a part of it is") {
+    AddressSpace space;
+    space.map(mapping(10, 4, 3));
+    space.unmap(pages(10, 13));
+    CHECK(space.shows(3));
+    space.unmap(pages(13, 14));
+    CHECK_FALSE(space.shows(3));
+}
+
 }  // namespace
 }  // namespace gpr

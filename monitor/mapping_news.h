@@ -1,0 +1,28 @@
+// Changes of an address space, as one node tells them to the other. Who is told applies them in
+// the order in which they were sent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "mm/address_space.h"
+#include "transport/link.h"
+
+namespace gpr {
+
+// object_pages: of shared memory, what the object has. path: of a file of the sender's host.
+void tell_mapped(Link& link, pid_t pid, const Mapping& mapping, uint64_t object_pages,
+                 const std::string& path = "");
+void tell_unmapped(Link& link, pid_t pid, Range range);
+void tell_protected(Link& link, pid_t pid, Range range, int prot);
+void tell_discarded(Link& link, pid_t pid, Range range);
+void tell_locked(Link& link, pid_t pid, Range range, bool locked);
+// kept: the object that is seen at the old place then, 0 if nothing is.
+void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept);
+
+// Shared memory, which is not one process's.
+void tell_resized(Link& link, ObjectId object, uint64_t pages);
+void tell_forgotten(Link& link, ObjectId object);
+
+}  // namespace gpr
