@@ -97,6 +97,17 @@ public:
             visit(mappings_.at(it->second));
         }
     }
+    // Visits every mapping that shows pages of [first, end) of an object that is not shared, in the
+    // order of the pages.
+    template <class Visit>
+    void views(ObjectId object, uint64_t first, uint64_t end, Visit visit) const {
+        auto it = by_object_.upper_bound({object, first});
+        if (it != by_object_.begin() && std::prev(it)->first.first == object) --it;
+        for (; it != by_object_.end() && it->first < std::pair{object, end}; ++it) {
+            const Mapping& m = mappings_.at(it->second);
+            if (m.object_page + m.range.size() / page_size > first) visit(m);
+        }
+    }
     // Where a page of an object that is not shared is seen; nothing if no mapping shows it any
     // more.
     [[nodiscard]] std::optional<Address> address_of(PageKey key);

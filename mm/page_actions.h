@@ -39,8 +39,13 @@ struct Take {
                                          // with leave shared a plain read is enough
     Presence leave = Presence::none;
     bool want_data = true;  // false: the bytes are thrown away, results may say none
-    // What the program has not touched is to stay as it is, and zero is the result for it.
-    bool only_touched = false;
+};
+
+// Which pages of the run has the program touched? Nobody else had one of them yet, or it does not
+// matter. Answer with PageAgent::on_found(); that may be about the first part of the run only.
+struct FindTouched {
+    uint64_t id = 0;
+    PageRun run;
 };
 
 struct SendMessage {
@@ -75,7 +80,7 @@ struct CollectDone {
     uint64_t left_behind = 0;
 };
 
-using Action =
-    std::variant<Install, Unprotect, Take, SendMessage, Wake, AcquireDone, Anchored, CollectDone>;
+using Action = std::variant<Install, Unprotect, Take, FindTouched, SendMessage, Wake, AcquireDone,
+                            Anchored, CollectDone>;
 
 }  // namespace gpr

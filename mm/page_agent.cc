@@ -110,6 +110,8 @@ void PageAgent::on_message(Message message, uint64_t now_ns) {
         c.handle(*recall);
     } else if (auto* refused = std::get_if<Refused>(&message.body)) {
         c.handle(*refused);
+    } else if (auto* census = std::get_if<Census>(&message.body)) {
+        c.handle(*census);
     } else {
         ++c.stats.bad_messages;
     }
@@ -332,15 +334,13 @@ void PageAgent::Core::handle(const Recall& recall) {
                                         static_cast<int32_t>(recall.round - b.recall->round) < 0);
         if (!older) {
             Seniority who = recall.for_whom;
-            bool optional = recall.optional, only_touched = recall.only_touched;
+            bool optional = recall.optional;
             if (b.recall && b.recall->round == recall.round) {
                 who = std::min(who, b.recall->for_whom);
                 optional &= b.recall->optional;
-                only_touched &= b.recall->only_touched;
             }
-            b.recall =
-                PageRecall{recall.epochs[i], recall.leave, recall.want_data, optional, only_touched,
-                           recall.round,     who};
+            b.recall = PageRecall{recall.epochs[i], recall.leave, recall.want_data,
+                                  optional,         recall.round, who};
         }
         settle(*o, b);
     }

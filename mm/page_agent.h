@@ -67,6 +67,10 @@ public:
     void on_message(Message message, uint64_t now_ns);  // from the directory
     void on_taken(uint64_t id, std::vector<TakeResult> results, uint64_t now_ns);
     void on_installed(uint64_t id, uint64_t now_ns);
+    // Of the first `looked` pages (at least one) these are touched: in order, at most
+    // max_touched_spans.
+    void on_found(uint64_t id, uint64_t looked, const std::vector<PageSpan>& touched,
+                  uint64_t now_ns);
     // The thread got further than its last fault (syscall, crossing): its pages need no hold.
     void on_progress(Tid tid, uint64_t now_ns);
     // The thread is gone, or no longer waits here (it was moved).

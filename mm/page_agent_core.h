@@ -77,7 +77,7 @@ struct PageAgent::Core {
     struct PageRecall {
         Epoch epoch = 0;
         Presence leave = Presence::none;
-        bool want_data = false, optional = false, only_touched = false;
+        bool want_data = false, optional = false;
         uint32_t round = 0;
         Seniority for_whom;
     };
@@ -159,6 +159,8 @@ struct PageAgent::Core {
     std::unordered_map<uint64_t, ActorId> acquires;  // by cookie, unfinished or held
     std::unordered_map<uint64_t, PageRun> operations;
     uint64_t next_operation = 1;
+    std::unordered_map<uint64_t, Census> censuses;  // under way, by the operation's number
+    uint64_t pushed = 0;                            // pages, so far
     uint64_t next_instruction = 1;
     uint64_t next_acquire = 1ULL << 32;  // actor ids below are tids
     std::deque<std::pair<uint64_t, PageKey>> expiring;
@@ -178,6 +180,8 @@ struct PageAgent::Core {
     void handle(Grant& grant);
     void handle(const Recall& recall);
     void handle(const Refused& refused);
+    void handle(const Census& census);
+    void tell_touched(const Census& census, uint64_t looked, std::vector<PageSpan> touched);
     void refuse_waiters(Busy& b, NodeId anchor);
     void drop_pages(Object& o, const std::vector<PageKey>& keys);
     void forget_object(ObjectId object);
@@ -203,8 +207,7 @@ struct PageAgent::Core {
     void put_in(PageKey key);
     void start_install(Busy& b, Presence presence, PageContent content);
     void start_unprotect(Busy& b);
-    void start_take(Busy& b, Presence had, Presence leave, bool want_data,
-                    bool only_touched = false);
+    void start_take(Busy& b, Presence had, Presence leave, bool want_data);
     void finish_take(Object& o, Busy& b, TakeResult& result);
     void finish_install(Object& o, Busy& b);
     void surrender(PageKey key, const PageRecall& recall, Presence left, PageContent content);

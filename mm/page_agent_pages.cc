@@ -183,7 +183,7 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     b.pinned_round.reset();
     b.pushing.reset();
     b.recall.reset();
-    start_take(b, s.presence, r.leave, r.want_data, r.only_touched && s.untouched);
+    start_take(b, s.presence, r.leave, r.want_data);
     return true;
 }
 
@@ -324,17 +324,13 @@ void PageAgent::Core::start_unprotect(Busy& b) {
     b.dropped = false;
 }
 
-void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool want_data,
-                                 bool only_touched) {
+void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool want_data) {
     auto& take = out.extend_action<Take>(
         b.key,
-        [&](const Take& t) {
-            return t.had == had && t.leave == leave && t.want_data == want_data &&
-                   t.only_touched == only_touched;
-        },
+        [&](const Take& t) { return t.had == had && t.leave == leave && t.want_data == want_data; },
         [&] {
             operations[next_operation] = {b.key.object, b.key.index, 0};
-            return Take{next_operation++, {}, had, leave, want_data, only_touched};
+            return Take{next_operation++, {}, had, leave, want_data};
         });
     ++operations[take.id].count;
     b.operation = Operation::take;
@@ -380,10 +376,6 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
     PageContent content;
     if (result.kind == Taken::zero) content.kind = ContentKind::zero;
     if (result.kind == Taken::data) content = {ContentKind::data, std::move(result.bytes)};
-    if (!push && b.taking.only_touched && s.untouched && result.kind == Taken::zero) {
-        surrender(b.key, b.taking, s.presence, {ContentKind::declined, nullptr});
-        return settle(o, b);
-    }
     if (push) {
         finish_push(o, b, *push, std::move(content));
         return settle(o, b);
@@ -427,6 +419,7 @@ void PageAgent::Core::finish_push(Object& o, Busy& b, const PagePush& push, Page
         [&] { return Push{{}, push.to, left, grant, push.tid, {}, {}}; });
     message.epochs.push_back(s.epoch);
     message.contents.push_back(std::move(content));
+    ++pushed;
 }
 
 void PageAgent::Core::forget_withdrawn(Busy& b) {

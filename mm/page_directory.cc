@@ -68,22 +68,11 @@ void PageDirectory::on_message(NodeId from, Message message, uint64_t now_ns) {
         c.handle(from, *push);
     } else if (auto* ack = std::get_if<Ack>(&message.body)) {
         c.handle(from, *ack);
+    } else if (auto* touched = std::get_if<Touched>(&message.body)) {
+        c.handle(from, *touched);
     } else {
         ++c.stats.bad_messages;
     }
-    c.end();
-}
-
-void PageDirectory::collect(ObjectId object, uint64_t first, uint64_t count, NodeId node,
-                            Access access, uint64_t cookie, uint64_t now_ns) {
-    Core& c = *core_;
-    c.begin(now_ns);
-    const uint64_t end =
-        first + std::min(count, max_object_pages - std::min(first, max_object_pages));
-    Core::Collect collect{object, first, end, node, access, ++c.clock, cookie, 0, 0, 0};
-    if (!c.object_of(object)) collect.next = collect.end;
-    c.collects[c.next_collect++] = collect;
-    if (c.next_collect == 0) c.next_collect = 1;
     c.end();
 }
 
@@ -161,26 +150,6 @@ void PageDirectory::Core::end() {
         }
         out.add(CollectDone{c.cookie, c.collected, c.left_behind});
         it = collects.erase(it);
-    }
-}
-
-// Starts more pages of a collect, as many as may be under way.
-void PageDirectory::Core::pump(uint32_t id, Collect& c) {
-    Object* o = object_of(c.object);
-    while (o && c.next < c.end && c.under_way < options.collect_window) {
-        // Untouched pages that belong to the node already need no look, one by one.
-        if (o->birth == c.node || o->orphan) c.next = o->table.next_entry(c.next, c.end);
-        if (c.next == c.end) return;
-        const PageKey key{c.object, c.next++};
-        const Page p = load(*o, key.index);
-        // Who holds a page against younger ones may wait for another that is held back.
-        const uint64_t age = o->holds > 0 ? 0 : c.age;
-        Wish wish{{age, c.node, 0}, c.access, Presence::none, 0, false, true, id};
-        if (!find_busy(key) && is_served(p, wish)) continue;
-        ++c.under_way;
-        Busy& b = make_busy(*o, key);
-        add_wish(b, wish);
-        advance(*o, b);
     }
 }
 
@@ -273,12 +242,11 @@ void PageDirectory::Core::surrender_page(Object& o, NodeId from, PageKey key, Pr
         anchor(o, b, from);
     } else if (content.kind == ContentKind::declined) {
         // Needed after all by now: the recall was repeated and has its own answer.
-        if (!b.optional && !b.only_touched) return;
+        if (!b.optional) return;
         b.outstanding &= static_cast<uint16_t>(~bit(from));
         std::erase_if(b.wishes, [&](const Wish& w) {
-            const bool ends = b.optional ? w.optional : w.collect != 0;
-            if (ends) resolve(w, false);
-            return ends;
+            if (w.optional) resolve(w, false);
+            return w.optional;
         });
     } else if (left != Presence::exclusive) {
         Page p = load(o, key.index);
@@ -299,6 +267,7 @@ void PageDirectory::Core::handle(NodeId from, Push& push) {
         ++stats.bad_messages;
         return;
     }
+    pushed_by[from] += push.run.count;
     if (o && o->holds > 0) push.to = directory_node;
     for (uint32_t i = 0; o && i < push.run.count; ++i) {
         push_page(*o, from, push, i, std::move(push.contents[i]));
@@ -352,16 +321,6 @@ void PageDirectory::Core::withdraw(Object& o, PageKey key, Page p, NodeId from, 
         store(o, key.index, p);
     }
     advance(o, *b);
-}
-
-void PageDirectory::Core::handle(NodeId, const Ack& ack) {
-    auto it = collects.find(ack.collect);
-    if (it == collects.end() || ack.pages > it->second.under_way) {
-        ++stats.bad_messages;
-        return;
-    }
-    it->second.under_way -= ack.pages;
-    it->second.collected += ack.pages;
 }
 
 void PageDirectory::Core::forget_pages(Object& o, ObjectId object, uint64_t first, uint64_t count) {

@@ -7,6 +7,7 @@
 // the front is served with what has been collected.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -36,7 +37,7 @@ struct PageDirectory::Core {
         uint16_t data_from = 0;    // those that send the content
         uint32_t round = 0;
         Presence leave = Presence::none;
-        bool optional = false, only_touched = false;
+        bool optional = false;
         bool migrating = false;   // the front read the page after another wrote it, and now writes
         bool broken_era = false;  // a sharer lost its copy: it cannot be granted in this era again
         uint16_t withdrawn = 0;   // sharers that gave their copies up meanwhile, and can be asked
@@ -89,6 +90,9 @@ struct PageDirectory::Core {
         uint64_t cookie = 0;
         uint32_t under_way = 0;
         uint64_t collected = 0, left_behind = 0;
+        uint64_t known = 0;  // before this page every one that was touched has an entry
+        bool asked = false;  // what lies beyond
+        std::optional<Touched> told;
     };
 
     DirectoryOptions options;
@@ -102,6 +106,7 @@ struct PageDirectory::Core {
     std::unordered_map<PageKey, Anchor, PageKeyHash> anchors;
     std::unordered_map<uint32_t, Collect> collects;
     uint32_t next_collect = 1;
+    std::array<uint64_t, max_nodes> pushed_by{};  // pages that came
 
     // --- page_directory.cc: events ---
     void begin(uint64_t now_ns);
@@ -109,14 +114,19 @@ struct PageDirectory::Core {
     void handle(NodeId from, const Request& request);
     void handle(NodeId from, Surrender& surrender);
     void handle(NodeId from, Push& push);
-    void handle(NodeId from, const Ack& ack);
     void request_page(Object& o, PageKey key, const Wish& wish);
     void surrender_page(Object& o, NodeId from, PageKey key, Presence left, PageContent content);
     void push_page(Object& o, NodeId from, const Push& push, uint32_t i, PageContent content);
     void forget_pages(Object& o, ObjectId object, uint64_t first, uint64_t count);
-    void pump(uint32_t id, Collect& c);
     void hold_back(Object& o, Busy& b);
     uint64_t remove_holder(Object& o, PageKey key, NodeId node);
+
+    // --- page_directory_collect.cc ---
+    void handle(NodeId from, const Ack& ack);
+    void handle(NodeId from, Touched& touched);
+    void pump(uint32_t id, Collect& c);
+    void ask_census(uint32_t id, const Object& o, Collect& c);
+    void learn_touched(Object& o, Collect& c);
 
     // --- page_directory_pages.cc: one page ---
     Object* object_of(ObjectId object);

@@ -189,7 +189,6 @@ void PageDirectory::Core::start_recall(Busy& b, const Page& p, const Wish& w, co
     b.data_from = need_data ? plan.recall & static_cast<uint16_t>(-plan.recall) : 0;
     b.leave = plan.leave;
     b.optional = w.optional;
-    b.only_touched = w.collect != 0 && p.born;
     b.round = round;
     b.recalled_for = w.who;
     b.migrating = plan.keep && !w.internal && p.last_writer != w.who.node &&
@@ -199,14 +198,11 @@ void PageDirectory::Core::start_recall(Busy& b, const Page& p, const Wish& w, co
 }
 
 void PageDirectory::Core::raise_recall(Busy& b, const Page& p, const Wish& w) {
-    const bool only_touched = w.collect != 0 && p.born;
-    const bool was_easy = b.optional || b.only_touched;
-    const bool is_easy = w.optional || only_touched;
     // What may be declined is never repeated as such: a declined one could be followed by a taken
     // one that we no longer expect.
-    if (was_easy ? is_easy : !(w.who < b.recalled_for)) return;
+    if (b.optional ? w.optional : !(w.who < b.recalled_for)) return;
     b.recalled_for = std::min(b.recalled_for, w.who);
-    b.optional = b.only_touched = false;
+    b.optional = false;
     send_recalls(b, p.epoch);
 }
 
@@ -218,12 +214,10 @@ void PageDirectory::Core::send_recalls(Busy& b, Epoch epoch) {
             node, b.key, b.optional, clock,
             [&](const Recall& r) {
                 return r.leave == b.leave && r.want_data == want_data && r.optional == b.optional &&
-                       r.only_touched == b.only_touched && r.round == b.round &&
-                       r.for_whom == b.recalled_for;
+                       r.round == b.round && r.for_whom == b.recalled_for;
             },
             [&] {
-                return Recall{{},      b.leave,        want_data, b.optional, b.only_touched,
-                              b.round, b.recalled_for, {}};
+                return Recall{{}, b.leave, want_data, b.optional, b.round, b.recalled_for, {}};
             });
         recall.epochs.push_back(epoch);
     }

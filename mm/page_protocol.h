@@ -113,10 +113,9 @@ struct Grant {
 struct Recall {
     PageRun run;
     Presence leave = Presence::none;
-    bool want_data = true;      // false: others have the content
-    bool optional = false;      // read-ahead: decline what is in use
-    bool only_touched = false;  // collect: decline what was never touched
-    uint32_t round = 0;         // the answer repeats it; the same recall sent again keeps it
+    bool want_data = true;  // false: others have the content
+    bool optional = false;  // read-ahead: decline what is in use
+    uint32_t round = 0;     // the answer repeats it; the same recall sent again keeps it
     Seniority for_whom;
     std::vector<Epoch> epochs;
 };
@@ -154,9 +153,33 @@ struct Ack {
     uint32_t pages = 0;
 };
 
+// Directory to agent, of an object that was born there: which pages of the run, of those that never
+// had an owner but this node, has the program touched? A run may be of any size here.
+struct Census {
+    PageRun run;
+    uint32_t collect = 0;
+};
+
+struct PageSpan {
+    uint64_t first = 0;
+    uint64_t count = 0;
+
+    bool operator==(const PageSpan&) const = default;
+};
+inline constexpr size_t max_touched_spans = 4096;
+
+// Agent to directory, the answer, as far as it looked: at least one page of what was asked. Pages
+// beside those it was asked for may be among the touched ones.
+struct Touched {
+    PageRun run;
+    uint32_t collect = 0;
+    uint64_t pushed = 0;  // pages that this node has pushed so far; some may still be on their way
+    std::vector<PageSpan> touched;  // in order, at most max_touched_spans
+};
+
 struct Message {
     uint64_t clock = 0;  // Lamport time of the sender
-    std::variant<Request, Grant, Recall, Surrender, Push, Refused, Ack> body;
+    std::variant<Request, Grant, Recall, Surrender, Push, Refused, Ack, Census, Touched> body;
 };
 
 }  // namespace gpr

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/uapi/pagemap.h"
 #include "base/uapi/userfaultfd.h"
 
 namespace gpr {
@@ -151,6 +152,13 @@ Result<void> Fragment::register_range(Range range) {
 }
 
 Task<void> Fragment::keep_apart(StubThread& caller, Range range, bool apart) {
+    // What is registered in part is several mappings to the kernel.
+    bool any = false;
+    space.for_each(range, [&](const Mapping& m) { any = any || m.registered; });
+    space.for_each(range, [&](Mapping& m) {
+        if (!apart || !any || m.registered || m.backing != Backing::anonymous) return;
+        m.registered = static_cast<bool>(register_range(m.range));
+    });
     // Advice that says nothing about memory without a file, but is a flag of the mapping.
     co_await caller.call(SYS_madvise, range.begin.value, range.size(),
                          apart ? MADV_RANDOM : MADV_NORMAL);
@@ -237,22 +245,32 @@ void Fragment::poison(Address at) {
     write_enable({at, at + page_size});  // one that is there, and only write-protected
 }
 
-std::vector<bool> Fragment::touched(Address at, uint64_t pages) {
-    constexpr uint64_t present = 1ULL << 63, swapped = 1ULL << 62;  // proc_pid_pagemap(5)
-    std::vector<bool> result(pages, true);
+// Looking at each page would cost a microsecond; the page table knows all at once, and what lies
+// between the touched ones costs nothing.
+Fragment::Touched Fragment::touched(Range range, size_t most) {
     if (!page_table_) {
         page_table_ =
             Fd(open(fmt::format("/proc/{}/pagemap", host_pid_).c_str(), O_RDONLY | O_CLOEXEC));
     }
-    std::vector<uint64_t> entries(pages);
-    size_t size = pages * sizeof entries[0];
-    auto offset = static_cast<off_t>(at.value / page_size * sizeof entries[0]);
-    if (!page_table_ ||
-        pread(page_table_.get(), entries.data(), size, offset) != static_cast<ssize_t>(size)) {
-        return result;
+    std::vector<page_region> regions(most);
+    pm_scan_arg scan{};
+    scan.size = sizeof scan;
+    scan.start = range.begin.value;
+    scan.end = range.end.value;
+    scan.vec = reinterpret_cast<uint64_t>(regions.data());
+    scan.vec_len = most;
+    scan.category_mask = scan.category_inverted = PAGE_IS_PFNZERO;
+    scan.category_anyof_mask = scan.return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;
+    if (most == 0) return {{}, range.begin};
+    int found = ioctl(page_table_.get(), PAGEMAP_SCAN, &scan);
+    if (found < 0) return {{range}, range.end};  // any of them, for all we know
+    Touched touched{{}, range.end};
+    for (size_t i = 0; i < static_cast<size_t>(found); i++) {
+        touched.ranges.push_back({{regions[i].start}, {regions[i].end}});
     }
-    for (uint64_t i = 0; i < pages; i++) result[i] = entries[i] & (present | swapped);
-    return result;
+    // walk_end may be where the kernel emptied its own buffer, before it went on.
+    if (touched.ranges.size() == most) touched.end = touched.ranges.back().end;
+    return touched;
 }
 
 Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {

@@ -49,7 +49,8 @@ public:
 
     // Around an mremap that moves. The kernel would join the mapping at its new place with those
     // beside it, and then drop the registration of them all: what is missing in them would be
-    // zeros. Until `apart` is taken back they are not alike. caller: any thread of the process.
+    // zeros. Until `apart` is taken back they are not alike. mremap also wants one mapping, which
+    // what is registered in part is not. caller: any thread of the process.
     Task<void> keep_apart(StubThread& caller, Range range, bool apart);
 
     // --- pages: µs each, none of these block ----------------------------------------------------
@@ -74,8 +75,13 @@ public:
     Task<Taken> take(Address at, uint64_t pages, int prot, bool quiet);
     // Reads without removing: pages that are missing are marked so.
     Taken peek(Address at, uint64_t pages) const;
-    // Which pages have an entry in the page table; of private memory only those were touched.
-    std::vector<bool> touched(Address at, uint64_t pages);
+    // Which pages of private memory the program has touched and may not be zero: at most so many
+    // ranges of them, in order, and how far we looked.
+    struct Touched {
+        std::vector<Range> ranges;
+        Address end;
+    };
+    Touched touched(Range range, size_t most);
 
     // --- the parts ------------------------------------------------------------------------------
     [[nodiscard]] pid_t pid() const { return pid_; }

@@ -58,7 +58,6 @@ struct Encoder {
         r.setLeave(static_cast<uint8_t>(m.leave));
         r.setWantData(m.want_data);
         r.setOptional(m.optional);
-        r.setOnlyTouched(m.only_touched);
         r.setAge(m.for_whom.age);
         r.setNode(m.for_whom.node);
         r.setTid(m.for_whom.tid);
@@ -91,6 +90,21 @@ struct Encoder {
         out.setCount(m.pages);
         out.setAck(m.collect);
     }
+    void operator()(const Census& m) {
+        put_run(out, m.run);
+        out.setCensus(m.collect);
+    }
+    void operator()(const Touched& m) {
+        put_run(out, m.run);
+        auto t = out.initTouched();
+        t.setCollect(m.collect);
+        t.setPushed(m.pushed);
+        auto spans = t.initSpans(static_cast<unsigned>(2 * m.touched.size()));
+        for (unsigned i = 0; i < m.touched.size(); i++) {
+            spans.set(2 * i, m.touched[i].first);
+            spans.set(2 * i + 1, m.touched[i].count);
+        }
+    }
 };
 
 class Decoder {
@@ -111,17 +125,22 @@ public:
             case Body::PUSH: m.body = push(in_.getPush()); break;
             case Body::REFUSED: m.body = Refused{run_, in_.getRefused(), epochs_}; break;
             case Body::ACK: m.body = Ack{in_.getAck(), run_.count}; return m;
+            case Body::CENSUS: m.body = Census{run_, in_.getCensus()}; return m;
+            case Body::TOUCHED: m.body = touched(in_.getTouched()); return checked(std::move(m));
         }
         if (run_.count == 0 || run_.count > max_run_pages || run_.first + run_.count < run_.first) {
             bad_ = "a run of impossible size";
         }
         if (epochs_.size() > run_.count) bad_ = "more epochs than pages";
         if (in_.which() != Body::REQUEST && epochs_.size() != run_.count) bad_ = "missing epochs";
-        if (bad_) return fail(EPROTO, fmt::format("the peer sent a page message with {}", bad_));
-        return m;
+        return checked(std::move(m));
     }
 
 private:
+    Result<Message> checked(Message m) {
+        if (bad_) return fail(EPROTO, fmt::format("the peer sent a page message with {}", bad_));
+        return m;
+    }
     template <class Enum>
     Enum checked(uint8_t value, Enum last) {
         if (value > static_cast<uint8_t>(last)) bad_ = "an unknown code";
@@ -166,7 +185,6 @@ private:
                 checked(r.getLeave(), Presence::exclusive),
                 r.getWantData(),
                 r.getOptional(),
-                r.getOnlyTouched(),
                 r.getRound(),
                 {r.getAge(), r.getNode(), r.getTid()},
                 epochs_};
@@ -174,6 +192,19 @@ private:
     Surrender surrender(wire::PageSurrender::Reader s) {
         return {run_, checked(s.getLeft(), Presence::exclusive), s.getRound(), epochs_,
                 contents(s.getContents())};
+    }
+    // Whether they are in order and inside what was asked is seen where that is known.
+    Touched touched(wire::PageTouched::Reader t) {
+        Touched m{run_, t.getCollect(), t.getPushed(), {}};
+        auto spans = t.getSpans();
+        if (spans.size() % 2 != 0 || spans.size() > 2 * max_touched_spans) {
+            bad_ = "an impossible number of spans";
+            return m;
+        }
+        for (unsigned i = 0; i < spans.size(); i += 2) {
+            m.touched.push_back({spans[i], spans[i + 1]});
+        }
+        return m;
     }
     Push push(wire::PagePush::Reader p) {
         return {run_,

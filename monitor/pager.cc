@@ -349,30 +349,34 @@ void Pager::run(const Take& action) {
     }
 }
 
-// Looking at each untouched page would cost a microsecond; the page table knows all at once.
-std::vector<Pager::Piece> Pager::touched_pieces(const PageRun& run) {
-    std::vector<Piece> found;
-    for (const Piece& p : pieces(run)) {
-        bool plain = p.mapping->backing == Backing::anonymous && !p.mapping->trapped;
-        std::vector<bool> touched =
-            plain ? p.fragment->touched(p.address, p.count) : std::vector<bool>(p.count, true);
-        for (uint32_t i = 0; i < p.count; i++) {
-            if (!touched[i]) continue;
-            if (i > 0 && touched[i - 1]) {
-                found.back().count++;
-            } else {
-                found.push_back({p.fragment, p.mapping, p.address + i * page_size, p.first + i, 1});
+// Every mapping that shows pages of the object is asked, until there are as many as can be told.
+void Pager::run(const FindTouched& action) {
+    const PageRun& run = action.run;
+    uint64_t end = run.first + run.count;
+    std::vector<PageSpan> touched;
+    for (auto& [fragment, watch] : fragments_) {
+        fragment->space.views(run.object, run.first, end, [&](const Mapping& m) {
+            uint64_t first = std::max(m.object_page, run.first);
+            uint64_t last = std::min(m.object_page + m.range.size() / page_size, end);
+            if (first >= last) return;  // beyond where we stopped
+            Address at = m.range.begin + (first - m.object_page) * page_size;
+            auto page_of = [&](Address a) { return first + (a - at) / page_size; };
+            auto found = fragment->touched({at, at + (last - first) * page_size},
+                                           max_touched_spans - touched.size());
+            for (Range r : found.ranges) {
+                touched.push_back({page_of(r.begin), r.size() / page_size});
             }
-        }
+            if (page_of(found.end) < last) end = page_of(found.end);
+        });
     }
-    return found;
+    agent_.on_found(action.id, end - run.first, touched, now());
 }
 
 Task<void> Pager::take(Take action) {
     std::vector<TakeResult> results(action.run.count);
     for (auto& r : results) r.kind = Taken::zero;
     std::vector<std::shared_ptr<Fragment>> alive;
-    auto todo = action.only_touched ? touched_pieces(action.run) : pieces(action.run);
+    auto todo = pieces(action.run);
     for (const Piece& p : todo) alive.push_back(p.fragment->shared_from_this());
     for (Piece& p : todo) {
         // The mapping may have changed while we waited for another piece.

@@ -156,6 +156,7 @@ private:
     void run(const Install& action);
     void run(const Unprotect& action);
     void run(const Take& action);
+    void run(const FindTouched& action);
     void run(SendMessage& action);
     void run(const Wake& action);
     void run(const AcquireDone& action);
@@ -182,7 +183,6 @@ private:
     // Where the page is seen here; nothing if its mapping went away.
     std::vector<Place> places(PageKey key);
     std::vector<Piece> pieces(const PageRun& run);
-    std::vector<Piece> touched_pieces(const PageRun& run);
     Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
 
     struct Shared {

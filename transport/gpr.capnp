@@ -236,6 +236,8 @@ struct PageMessage {
     push @9 :PagePush;
     refused @10 :UInt8;  # the anchor's node
     ack @11 :UInt32;     # the collect; count says how many pages
+    census @12 :UInt32;  # the collect
+    touched @13 :PageTouched;
   }
 }
 
@@ -258,17 +260,22 @@ struct PageRecall {
   leave @0 :UInt8;
   wantData @1 :Bool;
   optional @2 :Bool;
-  onlyTouched @3 :Bool;
-  age @4 :UInt64;
-  node @5 :UInt8;
-  tid @6 :Int32;
-  round @7 :UInt32;
+  age @3 :UInt64;
+  node @4 :UInt8;
+  tid @5 :Int32;
+  round @6 :UInt32;
 }
 
 struct PageSurrender {
   left @0 :UInt8;
   contents @1 :Data;
   round @2 :UInt32;
+}
+
+struct PageTouched {
+  collect @0 :UInt32;
+  pushed @1 :UInt64;
+  spans @2 :List(UInt64);  # first page and number of pages of each, in turn
 }
 
 struct PagePush {

@@ -19,7 +19,7 @@ class ByteStream;
 class FrameReceiver;
 class Loop;
 
-inline constexpr uint32_t protocol_version = 1;
+inline constexpr uint32_t protocol_version = 2;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
 
 // A part of the file tree that is to be the acceptor's: what matches `glob`, and all below it.

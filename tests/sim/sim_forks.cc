@@ -22,9 +22,12 @@ void World::fork_something() {
     directory_.hold(object);
     for (uint64_t i = 0; i < shape_.pages; ++i) {
         const PageKey key{object, i};
-        // Without an era it may be that only its birth node has touched it, unknown to us.
-        const bool known =
-            births_[object] == 0 ? truth(0, key) > 0 : era_of(directory_.holders(key).epoch) > 0;
+        // Without an era it may be that only its birth node has touched it.
+        const NodeId birth = births_[object];
+        const bool known = birth == 0 ? truth(0, key) > 0
+                                      : era_of(directory_.holders(key).epoch) > 0 ||
+                                            (frame(birth, key) != nullptr &&
+                                             nodes_[birth].life[key] == nodes_[0].life[key]);
         if (known) fork.wanted[key] = nodes_[0].life[key];
     }
     drain(0);

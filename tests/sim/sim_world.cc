@@ -267,6 +267,8 @@ void World::perform(unsigned n, Action& action) {
         after(delay, [this, n, u = *u] { unprotect(n, u); });
     } else if (auto* t = std::get_if<Take>(&action)) {
         after(delay, [this, n, t = *t] { take(n, t); });
+    } else if (auto* f = std::get_if<FindTouched>(&action)) {
+        after(delay, [this, n, f = *f] { find_touched(n, f); });
     } else if (auto* s = std::get_if<SendMessage>(&action)) {
         send(n, s->to, true, std::move(s->message));
     } else if (auto* w = std::get_if<Wake>(&action)) {
@@ -323,6 +325,16 @@ void World::unprotect(unsigned n, const Unprotect& action) {
         if (action.wake) wake(n, key);
     }
     node.agent->on_installed(action.id, now_);
+    drain(n);
+}
+
+void World::find_touched(unsigned n, const FindTouched& action) {
+    const uint64_t looked = random_.between(1, action.run.count);
+    std::vector<PageSpan> touched;
+    for (uint32_t i = 0; i < looked; ++i) {
+        if (frame(n, action.run[i])) touched.push_back({action.run.first + i, 1});
+    }
+    nodes_[n].agent->on_found(action.id, looked, touched, now_);
     drain(n);
 }
 

@@ -127,6 +127,7 @@ private:
     void perform(unsigned node, Action& action);
     void install(unsigned node, const Install& action);
     void unprotect(unsigned node, const Unprotect& action);
+    void find_touched(unsigned node, const FindTouched& action);
     void take(unsigned node, const Take& action);
     void arm_timer(unsigned node);
     void wake(unsigned node, PageKey key);

@@ -145,6 +145,8 @@ private:
         } else if (auto* t = std::get_if<Take>(&action)) {
             m.takes.push_back(*t);
             m.agent->on_taken(t->id, take(m, *t), now);
+        } else if (auto* f = std::get_if<FindTouched>(&action)) {
+            find_touched(m, *f);
         } else if (auto* s = std::get_if<SendMessage>(&action)) {
             flights.push_back({n, s->to, true, std::move(s->message)});
         } else if (auto* w = std::get_if<Wake>(&action)) {
@@ -154,6 +156,17 @@ private:
         } else {
             m.anchored.push_back(std::get<Anchored>(action));
         }
+    }
+    void find_touched(Member& m, const FindTouched& f) {
+        std::vector<PageSpan> touched;
+        const uint64_t end = f.run.first + f.run.count;
+        auto it = m.memory.lower_bound({f.run.object, f.run.first});
+        for (; it != m.memory.end() && it->first < PageKey{f.run.object, end}; ++it) {
+            if (touched.size() == max_touched_spans) break;
+            touched.push_back({it->first.index, 1});
+        }
+        const bool all = it == m.memory.end() || !(it->first < PageKey{f.run.object, end});
+        m.agent->on_found(f.id, (all ? end : it->first.index) - f.run.first, touched, now);
     }
     static std::vector<TakeResult> take(Member& m, const Take& t) {
         std::vector<TakeResult> results(t.run.count);

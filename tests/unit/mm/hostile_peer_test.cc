@@ -15,7 +15,7 @@ public:
     explicit Nonsense(uint64_t seed) : random_(seed) {}
 
     Message message() {
-        switch (pick(7)) {
+        switch (pick(9)) {
             case 0:
                 return {pick(50), Request{run(), pick(6), access(), presence(),
                                           static_cast<Tid>(pick(5)), pick(50), epochs()}};
@@ -27,7 +27,6 @@ public:
                                          presence(),
                                          pick(2) == 0,
                                          pick(2) == 0,
-                                         pick(2) == 0,
                                          pick(5),
                                          {pick(50), static_cast<NodeId>(pick(3)), 1},
                                          epochs()}};
@@ -36,6 +35,12 @@ public:
                 return {pick(50), Push{run(), static_cast<NodeId>(pick(20)), presence(), presence(),
                                        1, epochs(), contents()}};
             case 5: return {pick(50), Refused{run(), static_cast<NodeId>(pick(20)), epochs()}};
+            case 6: return {pick(50), Census{run(), pick(4)}};
+            case 7: {
+                std::vector<PageSpan> spans(pick(3));
+                for (PageSpan& span : spans) span = {pick(8), pick(20) == 0 ? ~0ULL : pick(4)};
+                return {pick(50), Touched{run(), pick(4), pick(6), std::move(spans)}};
+            }
             default: return {pick(50), Ack{pick(4), pick(4)}};
         }
     }
@@ -78,8 +83,8 @@ TEST_CASE("the directory survives any messages") {
                                  i * 1000);
             if (nonsense.pick(50) == 0) directory.drop(1 + nonsense.pick(2), nonsense.pick(6), 3);
             if (nonsense.pick(80) == 0) {
-                directory.collect(1, 0, 6, static_cast<NodeId>(nonsense.pick(3)), Access::write, i,
-                                  i);
+                directory.collect(1 + nonsense.pick(2), 0, 6, static_cast<NodeId>(nonsense.pick(3)),
+                                  Access::write, i, i);
             }
             directory.drain(actions);
             sent += actions.size();
@@ -118,6 +123,9 @@ TEST_CASE("an agent survives any messages") {
             for (const Action& a : actions) {
                 if (auto* install = std::get_if<Install>(&a)) agent.on_installed(install->id, now);
                 if (auto* u = std::get_if<Unprotect>(&a)) agent.on_installed(u->id, now);
+                if (auto* find = std::get_if<FindTouched>(&a)) {
+                    agent.on_found(find->id, 1, {{find->run.first, 1}}, now);
+                }
                 if (auto* take = std::get_if<Take>(&a)) {
                     std::vector<TakeResult> results(take->run.count);
                     for (auto& r : results) r.kind = static_cast<Taken>(nonsense.pick(4));

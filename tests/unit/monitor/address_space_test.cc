@@ -123,6 +123,12 @@ Ranges overlapping(const AddressSpace& space, Range range) {
     return found;
 }
 
+Ranges views(const AddressSpace& space, ObjectId object, uint64_t first, uint64_t end) {
+    Ranges found;
+    space.views(object, first, end, [&](const Mapping& m) { found.push_back(m.range); });
+    return found;
+}
+
 TEST_CASE("what overlaps a range is visited whole") {
     AddressSpace space;
     for (ObjectId i = 0; i < 8; i++) space.map(mapping(10 + 4 * i, 3, 1 + i));
@@ -161,6 +167,19 @@ TEST_CASE("an object is shown as long as a part of it is") {
     CHECK(space.shows(3));
     space.unmap(pages(13, 14));
     CHECK_FALSE(space.shows(3));
+}
+
+TEST_CASE("the views of some pages of an object are found in their order") {
+    AddressSpace space;
+    space.map(mapping(10, 10, 5));
+    space.map(mapping(100, 4, 6));
+    space.unmap(pages(13, 15));
+    space.move(pages(10, 13), pages(50, 53));
+    CHECK(views(space, 5, 0, 100) == Ranges{pages(50, 53), pages(15, 20)});
+    CHECK(views(space, 5, 2, 5) == Ranges{pages(50, 53)});
+    CHECK(views(space, 5, 3, 6) == Ranges{pages(15, 20)});
+    CHECK(views(space, 5, 3, 5).empty());
+    CHECK(views(space, 6, 3, 4) == Ranges{pages(100, 104)});
 }
 
 }  // namespace

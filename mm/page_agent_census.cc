@@ -1,0 +1,77 @@
+// What PageAgent tells of the pages that are as born, of which nobody but this node knows whether
+// the program touched them.
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "mm/page_agent_core.h"
+
+namespace gpr {
+
+void PageAgent::Core::handle(const Census& census) {
+    const PageRun& run = census.run;
+    if (run.count == 0 || run.first >= max_object_pages ||
+        run.count > max_object_pages - run.first) {
+        ++stats.bad_messages;
+        return;
+    }
+    const Object* o = object_of(run.object);
+    if (!o || o->birth != self) return tell_touched(census, run.count, {});
+    censuses[next_operation] = census;
+    out.add(FindTouched{next_operation++, run});
+}
+
+void PageAgent::on_found(uint64_t id, uint64_t looked, const std::vector<PageSpan>& touched,
+                         uint64_t now_ns) {
+    Core& c = *core_;
+    c.begin(now_ns);
+    auto it = c.censuses.find(id);
+    GPR_ASSERT(it != c.censuses.end());
+    const Census census = it->second;
+    c.censuses.erase(it);
+    GPR_ASSERT(looked > 0 && looked <= census.run.count && touched.size() <= max_touched_spans);
+    const uint64_t end = census.run.first + looked;
+    std::vector<PageSpan> spans;
+    const Core::Object* o = c.object_of(census.run.object);
+    for (const PageSpan& span : touched) {
+        bool joins = false;
+        for (uint64_t i = span.first; o && i < span.first + span.count; ++i) {
+            const bool untold = c.state(*o, i).untouched;
+            if (untold && joins) ++spans.back().count;
+            if (untold && !joins) spans.push_back({i, 1});
+            joins = untold;
+        }
+    }
+    // What is about to be given away is not in memory any more, and the directory may not know.
+    for (const auto& [key, b] : c.busy) {
+        if (o && key.object == census.run.object && census.run.first <= key.index &&
+            key.index < end) {
+            spans.push_back({key.index, 1});
+        }
+    }
+    c.tell_touched(census, looked, std::move(spans));
+    c.end();
+}
+
+void PageAgent::Core::tell_touched(const Census& census, uint64_t looked,
+                                   std::vector<PageSpan> spans) {
+    std::ranges::sort(spans, {}, &PageSpan::first);
+    std::vector<PageSpan> joined;
+    for (const PageSpan& span : spans) {
+        const uint64_t told =
+            joined.empty() ? census.run.first : joined.back().first + joined.back().count;
+        if (!joined.empty() && span.first <= told) {
+            joined.back().count = std::max(told, span.first + span.count) - joined.back().first;
+        } else if (joined.size() < max_touched_spans) {
+            joined.push_back(span);
+        } else {
+            looked = span.first - census.run.first;
+            break;
+        }
+    }
+    PageRun run{census.run.object, census.run.first, static_cast<uint32_t>(looked)};
+    out.add(SendMessage{
+        directory_node, false, {clock, Touched{run, census.collect, pushed, std::move(joined)}}});
+}
+
+}  // namespace gpr
