@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,7 @@ private:
                    empty ? "size=4k,nr_inodes=1,mode=0555" : "size=1m,nr_inodes=4k,mode=0755"),
              "mount an empty root");
         need(chdir(root), "enter the empty root");
+        if (!empty) copy_root_links();
         for (size_t i = 0; i < trees.size(); ++i) place_tree(trees[i], options_.views[i]);
         if (!empty) {
             need(mount(nullptr, ".", nullptr, MS_REMOUNT | MS_RDONLY | flags, nullptr),
@@ -136,6 +138,17 @@ private:
         need(syscall(SYS_pivot_root, ".", "."), "change to the empty root (pivot_root)");
         need(umount2(".", MNT_DETACH), "let go of the host's files");
         need(chdir("/"), "enter the empty root");
+    }
+
+    // /lib is a name for usr/lib here, too. The old root is still at "/".
+    void copy_root_links() {
+        std::error_code ignored;
+        for (const auto& entry : std::filesystem::directory_iterator("/", ignored)) {
+            const auto target = std::filesystem::read_symlink(entry.path(), ignored);
+            if (ignored) continue;
+            [[maybe_unused]] const int made =
+                symlink(target.c_str(), entry.path().filename().c_str());
+        }
     }
 
     int copy_tree(const SandboxView& view) {

@@ -25,7 +25,7 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hel
                  encode_pages(frame, message);
                  link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
              }),
-      paths_(peer.paths),
+      paths_(peer.paths, peer.root_links),
       metadata_(loop),
       stopped_(loop),
       next_object_(static_cast<ObjectId>(self_) << 27) {

@@ -10,6 +10,7 @@
 #include "monitor/home_session.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
+#include "monitor/page_wire.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4

@@ -16,7 +16,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
       link_(link),
       options_(options),
       policy_(options.rules),
-      paths_(path_rules_of(options.rules)),
+      paths_(path_rules_of(options.rules), read_root_links()),
       rule_use_(options.rules),
       fd_base_(fd_base),
       stub_code_(std::move(stub_code)),

@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "monitor/exec_options.h"
@@ -26,13 +27,46 @@ std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules) {
     return paths;
 }
 
+PathRules::PathRules(std::vector<RemotePath> rules, std::vector<RootLink> links)
+    : rules_(std::move(rules)), links_(std::move(links)) {
+    for (RemotePath& rule : rules_) rule.glob = plain(rule.glob);
+}
+
+// Without links in the root folder, dots and doubled slashes. Deeper links are followed by whoever
+// opens the file.
+std::string PathRules::plain(std::string_view path) const {
+    size_t begin = path.find_first_not_of('/');
+    if (begin == std::string_view::npos) return "/";
+    size_t end = std::min(path.find('/', begin), path.size());
+    std::string text(path);
+    for (const RootLink& link : links_) {
+        if (path.substr(begin, end - begin) != link.name) continue;
+        text = link.target + std::string(path.substr(end));
+        break;
+    }
+    text = std::filesystem::path(text).lexically_normal().string();
+    if (text.size() > 1 && text.back() == '/') text.pop_back();
+    return text;
+}
+
+std::vector<RootLink> read_root_links() {
+    namespace fs = std::filesystem;
+    std::vector<RootLink> links;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator("/", ignored)) {
+        auto target = fs::read_symlink(entry.path(), ignored);
+        if (!ignored) {
+            links.push_back({entry.path().filename().string(), (fs::path("/") / target).string()});
+        }
+    }
+    return links;
+}
+
 PathVerdict PathRules::owner_of(std::string_view path) const {
     if (path.empty() || path.front() != '/') return {};
-    // Only the text: links of either host are followed by whoever opens it.
-    std::string plain = std::filesystem::path(path).lexically_normal().string();
-    if (plain.size() > 1 && plain.back() == '/') plain.pop_back();
+    const std::string name = plain(path);
     for (size_t i = 0; i < rules_.size(); i++) {
-        if (!covers(rules_[i].glob, plain)) continue;
+        if (!covers(rules_[i].glob, name)) continue;
         return {rules_[i].when_missing ? PathOwner::whoever : PathOwner::acceptor, i};
     }
     return {};

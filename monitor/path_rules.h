@@ -29,7 +29,8 @@ std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules);
 class PathRules {
 public:
     PathRules() = default;
-    explicit PathRules(std::vector<RemotePath> rules) : rules_(std::move(rules)) {}
+    // links: of home's root folder, without which one file has two names.
+    explicit PathRules(std::vector<RemotePath> rules, std::vector<RootLink> links = {});
 
     [[nodiscard]] bool empty() const { return rules_.empty(); }
 
@@ -40,8 +41,14 @@ public:
     [[nodiscard]] const std::vector<RemotePath>& all() const { return rules_; }
 
 private:
+    [[nodiscard]] std::string plain(std::string_view path) const;
+
     std::vector<RemotePath> rules_;
+    std::vector<RootLink> links_;
 };
+
+// Of this host.
+std::vector<RootLink> read_root_links();
 
 // The glob matches the path or a directory above it. A wildcard does not match a slash.
 bool covers(const std::string& glob, std::string path);

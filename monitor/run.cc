@@ -62,7 +62,9 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     hello.software = "gpr";
     hello.session_id = new_session_id();
     hello.host = describe_this_host();
-    hello.paths = path_rules_of(options.rules);
+    const PathRules paths(path_rules_of(options.rules), read_root_links());
+    hello.paths = paths.all();
+    hello.root_links = read_root_links();
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     if (acceptor.is_local()) {
         GPR_TRY(auto local, start_local());

@@ -326,6 +326,13 @@ struct Hello {
   nodeId @3 :UInt32;   # the node the acceptor becomes
   host @4 :Host;
   paths @5 :List(RemotePath);  # parts of the file tree that are to be the acceptor's
+  rootLinks @6 :List(RootLink);
+}
+
+# A link in the initiator's root folder, such as /lib to usr/lib: files have two names there.
+struct RootLink {
+  name @0 :Text;    # without the slash
+  target @1 :Text;  # absolute
 }
 
 # A glob matches a path, or a directory above it.

@@ -64,6 +64,22 @@ void write_paths(const std::vector<RemotePath>& paths, wire::Hello::Builder to) 
     }
 }
 
+void write_links(const std::vector<RootLink>& links, wire::Hello::Builder to) {
+    auto list = to.initRootLinks(static_cast<unsigned>(links.size()));
+    for (unsigned i = 0; i < links.size(); i++) {
+        list[i].setName(links[i].name);
+        list[i].setTarget(links[i].target);
+    }
+}
+
+std::vector<RootLink> read_links(wire::Hello::Reader from) {
+    std::vector<RootLink> links;
+    for (auto link : from.getRootLinks()) {
+        links.push_back({link.getName().cStr(), link.getTarget().cStr()});
+    }
+    return links;
+}
+
 std::vector<RemotePath> read_paths(wire::Hello::Reader from) {
     std::vector<RemotePath> paths;
     for (auto path : from.getPaths()) {
@@ -205,6 +221,7 @@ private:
         EstablishedInitiator result;
         result.peer = read_greeting<Hello>(hello);
         result.peer.paths = read_paths(hello);
+        result.peer.root_links = read_links(hello);
         FrameBuilder builder;
         Welcome welcome = ours_;
         if (welcome.session_id.empty()) welcome.session_id = result.peer.session_id;
@@ -331,6 +348,7 @@ private:
         auto hello = builder.message().initHello();
         set_greeting(ours_, hello);
         write_paths(ours_.paths, hello);
+        write_links(ours_.root_links, hello);
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
         GPR_TRY(auto frame, receive());
         if (!frame.message().isWelcome()) return failed("it broke the protocol: no welcome");

@@ -30,6 +30,13 @@ struct RemotePath {
     bool operator==(const RemotePath&) const = default;
 };
 
+// A link in the initiator's root folder, such as /lib to usr/lib: files have two names there.
+struct RootLink {
+    std::string name;    // without the slash
+    std::string target;  // absolute
+    bool operator==(const RootLink&) const = default;
+};
+
 struct Hello {
     uint32_t version = protocol_version;
     std::string software;
@@ -37,6 +44,7 @@ struct Hello {
     uint32_t node_id = 1;
     HostDescription host;
     std::vector<RemotePath> paths;
+    std::vector<RootLink> root_links;
 };
 struct Welcome {
     uint32_t version = protocol_version;

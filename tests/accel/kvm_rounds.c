@@ -54,9 +54,8 @@ int main(int argc, char** argv) {
     uint8_t* memory =
         mmap(NULL, memory_size, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
     memcpy(memory, code, sizeof code);
-    struct kvm_userspace_memory_region region = {.guest_phys_addr = base,
-                                                 .memory_size = memory_size,
-                                                 .userspace_addr = (uintptr_t)memory};
+    struct kvm_userspace_memory_region region = {
+        .guest_phys_addr = base, .memory_size = memory_size, .userspace_addr = (uintptr_t)memory};
     OK(ioctl(machine, KVM_SET_USER_MEMORY_REGION, &region));
     int cpu = (int)OK(ioctl(machine, KVM_CREATE_VCPU, 0));
     size_t size = (size_t)OK(ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0));

@@ -23,21 +23,21 @@ static const char* source =
     "    if (l == 0) sums[get_group_id(0)] = part[0];\n"
     "}\n";
 
-#define OK(call)                                    \
-    do {                                            \
-        cl_int error_ = (call);                     \
-        if (error_ != CL_SUCCESS) {                 \
+#define OK(call)                                     \
+    do {                                             \
+        cl_int error_ = (call);                      \
+        if (error_ != CL_SUCCESS) {                  \
             printf("%s: error %d\n", #call, error_); \
-            exit(1);                                \
-        }                                           \
+            exit(1);                                 \
+        }                                            \
     } while (0)
 // The last argument of creating calls is &error.
-#define MADE(what)                                       \
-    do {                                                 \
-        if (error != CL_SUCCESS) {                       \
-            printf("%s: error %d\n", #what, error);      \
-            exit(1);                                     \
-        }                                                \
+#define MADE(what)                                  \
+    do {                                            \
+        if (error != CL_SUCCESS) {                  \
+            printf("%s: error %d\n", #what, error); \
+            exit(1);                                \
+        }                                           \
     } while (0)
 
 enum { small = 64, group = 16 };
@@ -111,8 +111,8 @@ static void increments(cl_context context, cl_command_queue queue, cl_program pr
     for (int i = 0; i < times; i++) {
         OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL));
     }
-    int* seen = clEnqueueMapBuffer(queue, x, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, sizeof zeros, 0,
-                                   NULL, NULL, &error);
+    int* seen = clEnqueueMapBuffer(queue, x, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, sizeof zeros,
+                                   0, NULL, NULL, &error);
     MADE(seen);
     printf("incremented %d times: %d %d\n", times, seen[0], seen[small - 1]);
     for (int i = 0; i < small; i++) seen[i] = i;

@@ -39,21 +39,21 @@ def descendants(root: int) -> set[int]:
 def state_of(pid: int) -> str:
     """The one-letter state, or "" when the process is gone."""
     try:
-        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+        return (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:
         return ""
 
 
 def name_of(pid: int) -> str:
     try:
-        return (PROC / str(pid) / "comm").read_text().strip()
+        return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
     except OSError:
         return "?"
 
 
 def tracer_of(pid: int) -> int:
     try:
-        for line in (PROC / str(pid) / "status").read_text().splitlines():
+        for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():
             if line.startswith("TracerPid:"):
                 return int(line.split()[1])
     except OSError:
