@@ -106,8 +106,19 @@ private:
 }  // namespace
 
 std::vector<std::string> default_exports() {
-    return {"/usr",        "/lib",     "/lib32",   "/lib64",   "/opt",        "/etc/OpenCL",
-            "/etc/vulkan", "/dev/kvm", "/dev/dri", "/dev/kfd", "/dev/nvidia*"};
+    return {"/usr",
+            "/lib",
+            "/lib32",
+            "/lib64",
+            "/opt",
+            "/etc/OpenCL",
+            "/etc/vulkan",
+            "/dev/kvm",
+            "/dev/dri",
+            "/dev/kfd",
+            "/dev/nvidia*",
+            "/proc/driver/nvidia*",
+            "/sys/devices/virtual/kfd"};
 }
 
 Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "acceptor/exports.h"
+#include "monitor/path_rules.h"
 #include "tests/unit/cli/temporary_folder.h"
 
 using gpr::AcceptorAddress;
@@ -145,6 +149,22 @@ TEST_CASE("every shipped profile is made of rules") {
     }
     CHECK(rules({"profile:kvm"})->front() ==
           SplitRule{SplitKind::dev, "/dev/kvm", "gpu", 0, "", "kvm"});
+}
+
+TEST_CASE("acceptors show what shipped profiles ask for") {
+    const std::vector<std::string> exports = gpr::default_exports();
+    for (const std::string& name : gpr::Profiles({}).names()) {
+        const auto parsed = rules({"profile:" + name});
+        for (const SplitRule& part : parsed.value()) {
+            if (!gpr::is_about_files(part.kind)) continue;
+            CAPTURE(part.pattern);
+            // One that matches.
+            std::string path = part.pattern;
+            std::erase(path, '*');
+            CHECK(std::any_of(exports.begin(), exports.end(),
+                              [&](const std::string& shown) { return gpr::covers(shown, path); }));
+        }
+    }
 }
 
 TEST_CASE("a profile comes in its place, from the first folder that has it") {
