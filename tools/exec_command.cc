@@ -6,6 +6,7 @@
 #include "acceptor/embedded.h"
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/rule_use.h"
 #include "monitor/run.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
@@ -52,6 +53,18 @@ Result<> check_credentials(const ExecOptions& options) {
     return {};
 }
 
+// A session has one acceptor so far. What is for another must not run on it unasked.
+Result<> check_nodes(const ExecOptions& options) {
+    const std::string& used = options.acceptors.front().name;
+    for (const SplitRule& rule : options.rules) {
+        if (rule.node.empty() || rule.node == used) continue;
+        return fail(fmt::format(
+            "split rule '{}' is for acceptor '{}', but this version uses the first alone, '{}'",
+            rule_text(rule), rule.node, used));
+    }
+    return {};
+}
+
 StatsOptions stats_options(const Settings& settings) {
     const std::string stats = settings.text("stats");
     if (stats.empty() || is_false(stats)) return {};
@@ -78,6 +91,7 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     if (options.acceptors.empty()) return no_acceptor();
     GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors,
                                              Profiles(profile_folders(environment))));
+    GPR_CHECK(check_nodes(options));
     GPR_CHECK(check_credentials(options));
     return options;
 }

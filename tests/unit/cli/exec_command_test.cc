@@ -64,6 +64,20 @@ TEST_CASE("no acceptor anywhere is an error, never local") {
     CHECK(refusal({"ls"}, {{"GPR_ACCEPTOR", "local"}}) == 0);
 }
 
+TEST_CASE("a rule for an acceptor that is not used is refused") {
+    const Words two = {"--acceptor", "a=local", "--acceptor", "b=local", "--split"};
+    const auto with = [&](const std::string& rule) {
+        Words words = two;
+        words.insert(words.end(), {rule, "ls"});
+        return complaint(words);
+    };
+    CHECK(with("all@a").empty());
+    CHECK(with("home:libz*").empty());
+    CHECK(with("all@b") ==
+          "split rule 'all' is for acceptor 'b', but this version uses the first alone, 'a'");
+    CHECK(with("profile:kvm@b").find("split rule 'dev:/dev/kvm' is for acceptor 'b'") == 0);
+}
+
 TEST_CASE("an acceptor elsewhere wants a token") {
     CHECK(refusal({"--acceptor", "b:7711", "ls"}) == 125);
     CHECK(complaint({"--acceptor", "b:7711", "ls"}).find("gpr token new") != std::string::npos);
