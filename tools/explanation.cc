@@ -42,7 +42,10 @@ std::string shortened(const std::vector<std::string>& words) {
 class Explainer {
 public:
     Explainer(const std::vector<SplitRule>& rules, const ProgramChain& program)
-        : rules_(rules), policy_(rules), paths_(path_rules_of(rules)), program_(program) {
+        : rules_(rules),
+          policy_(rules),
+          paths_(path_rules_of(rules), read_root_links()),
+          program_(program) {
         for (const SplitRule& rule : rules_) {
             result_.rules.push_back({rule_text(rule), rule.profile, rule.node, {}});
         }
