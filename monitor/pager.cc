@@ -361,8 +361,11 @@ void Pager::run(const FindTouched& action) {
             if (first >= last) return;  // beyond where we stopped
             Address at = m.range.begin + (first - m.object_page) * page_size;
             auto page_of = [&](Address a) { return first + (a - at) / page_size; };
-            auto found = fragment->touched({at, at + (last - first) * page_size},
-                                           max_touched_spans - touched.size());
+            Range range{at, at + (last - first) * page_size};
+            size_t most = max_touched_spans - touched.size();
+            bool whole = most > 0 && m.backing != Backing::anonymous;  // a file: all has content
+            auto found =
+                whole ? Fragment::Touched{{range}, range.end} : fragment->touched(range, most);
             for (Range r : found.ranges) {
                 touched.push_back({page_of(r.begin), r.size() / page_size});
             }
