@@ -114,7 +114,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (stub.dead() || !wants_reply) co_return;
     std::vector<std::byte> out;
     if (marshalled) {
-        note_opened(process, request.getNumber(), call.in_bytes, calls[0].result);
+        co_await note_opened(process, stub, request.getNumber(), call.in_bytes, calls[0].result);
         out = collect(call, calls[0].result, bounce);
     }
     co_await after_use(use);

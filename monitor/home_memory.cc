@@ -64,9 +64,9 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     m.object = new_object(directory_node);
     m.backing = Backing::native_file;
     m.grows_down = flags & MAP_GROWSDOWN;
+    m.content_offset = args[5];
     if (m.prot & PROT_WRITE) {
         if (fd >= 0) m.content = file_of(process.pid, fd);
-        m.content_offset = args[5];
         auto made = co_await make_anonymous(process, m);
         if (!made) {
             guard.release();

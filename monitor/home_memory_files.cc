@@ -43,20 +43,6 @@ bool opens(uint32_t number) {
     return number == SYS_open || number == SYS_openat || number == SYS_openat2;
 }
 
-// The process whose memory the descriptor is for, or 0.
-pid_t memory_behind(pid_t pid, int fd) {
-    std::error_code ignored;
-    auto link = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid, fd), ignored);
-    int owner = 0, thread = 0, end = 0;
-    const std::string text = link.string();
-    auto whole = [&] { return end > 0 && static_cast<size_t>(end) == text.size(); };
-    if (std::sscanf(text.c_str(), "/proc/%d/mem%n", &owner, &end) == 1 && whole()) return owner;
-    end = 0;
-    bool of_thread =
-        std::sscanf(text.c_str(), "/proc/%d/task/%d/mem%n", &owner, &thread, &end) == 2;
-    return of_thread && whole() ? owner : 0;
-}
-
 uint64_t offset_of(pid_t pid, int fd) {
     std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
     std::string word;
@@ -66,21 +52,39 @@ uint64_t offset_of(pid_t pid, int fd) {
 
 }  // namespace
 
-void HomeSession::note_opened(HomeProcess& process, uint32_t number,
-                              std::span<const std::byte> arguments, int64_t result) {
-    constexpr std::string_view name = "mem";
-    if (memory_files_ || result < 0 || !opens(number)) return;
-    auto found = std::search(arguments.begin(), arguments.end(), name.begin(), name.end(),
-                             [](std::byte a, char b) { return std::to_integer<char>(a) == b; });
-    if (found == arguments.end()) return;
-    memory_files_ = memory_behind(process.pid, static_cast<int>(result)) != 0;
+// The process that the file in /proc is about, if it has that name; or 0.
+pid_t HomeSession::owner_of_file(pid_t pid, int fd, std::string_view name) {
+    std::error_code ignored;
+    auto link = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid, fd), ignored);
+    int owner = 0, thread = 0, end = 0;
+    const std::string text = link.string();
+    auto whole = [&] { return end > 0 && std::string_view(text).substr(size_t(end)) == name; };
+    if (std::sscanf(text.c_str(), "/proc/%d/%n", &owner, &end) == 1 && whole()) return owner;
+    end = 0;
+    bool of_thread = std::sscanf(text.c_str(), "/proc/%d/task/%d/%n", &owner, &thread, &end) == 2;
+    return of_thread && whole() ? owner : 0;
+}
+
+Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
+                                    std::span<const std::byte> arguments, int64_t result) {
+    if (result < 0 || !opens(number)) co_return;
+    auto names = [&](std::string_view name) {
+        auto equal = [](std::byte a, char b) { return std::to_integer<char>(a) == b; };
+        return std::search(arguments.begin(), arguments.end(), name.begin(), name.end(), equal) !=
+               arguments.end();
+    };
+    int fd = static_cast<int>(result);
+    if (!memory_files_ && names("mem")) {
+        memory_files_ = owner_of_file(process.pid, fd, "mem") != 0;
+    }
+    if (names("maps")) co_await show_maps(process, stub, fd);
 }
 
 Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t number,
                                               SyscallArguments args) {
     auto use = use_of(number);
     int fd = static_cast<int>(args[0]);
-    pid_t owner = use ? memory_behind(process.pid, fd) : 0;
+    pid_t owner = use ? owner_of_file(process.pid, fd, "mem") : 0;
     HomeProcess* target = owner != 0 ? find_process(owner) : nullptr;
     if (!target || !target->fragment) co_return;
     std::shared_ptr<Fragment> fragment = target->fragment, own = process.fragment;

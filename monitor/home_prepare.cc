@@ -271,6 +271,7 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
         m.object = new_object(directory_node);
         if (e.inode != 0) {
             m.backing = Backing::native_file;
+            m.content_offset = e.offset;
             if (e.prot & PROT_WRITE) {
                 auto made = co_await make_anonymous(process, m);
                 if (!made) co_return made;
@@ -301,6 +302,7 @@ Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& ma
     Fragment& fragment = *process.fragment;
     uint64_t pages = mapping.range.size() / page_size;
     Fragment::Taken content = fragment.peek(mapping.range.begin, pages);
+    note_copied(process, mapping);
     int64_t mapped = co_await fragment.executor().call(
         SYS_mmap, mapping.range.begin.value, mapping.range.size(),
         static_cast<uint64_t>(mapping.prot),

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -47,6 +48,12 @@ struct HomeThread {
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
 };
 
+// A file of which a copy stands in memory, as the kernel's list of mappings would name it.
+struct CopiedFile {
+    std::string path;
+    uint64_t device = 0, inode = 0;
+};
+
 struct HomeProcess {
     enum class State {
         native,     // untouched by gpr but for the filter: a child that has not been split (yet)
@@ -62,7 +69,8 @@ struct HomeProcess {
     std::unordered_map<pid_t, HomeThread*> threads;
     Address syscall_instruction;  // one to inject calls with before the stub is in
     std::string executable;       // path of the program's own file
-    uint64_t break_begin = 0;     // brk: where the heap starts and ends
+    std::map<ObjectId, CopiedFile> copied_files;
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n
     bool started_remotely = false;

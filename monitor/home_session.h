@@ -105,9 +105,13 @@ private:
                                             Address to);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
-    void note_opened(HomeProcess& process, uint32_t number, std::span<const std::byte> arguments,
-                     int64_t result);
+    Task<void> note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
+                           std::span<const std::byte> arguments, int64_t result);
+    static pid_t owner_of_file(pid_t pid, int fd, std::string_view name);
     Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
+    // /proc/PID/maps (home_maps.cc)
+    void note_copied(HomeProcess& process, const Mapping& mapping);
+    Task<void> show_maps(HomeProcess& process, StubThread& stub, int fd);
 
     // --- processes and threads (home_spawn.cc) ---
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);

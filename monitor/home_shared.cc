@@ -248,6 +248,7 @@ void HomeSession::forget_memory(HomeProcess& process) {
     AddressSpace& space = process.fragment->space;
     pager_.forget(space);
     forget_unseen(space.unmap(everything));
+    process.copied_files.clear();
 }
 
 // shmat: like a mapping of a file, but with an address chosen by the kernel here.

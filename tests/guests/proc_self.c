@@ -16,6 +16,7 @@ static int maps_has(const void* address, const char* permissions, const char* na
         unsigned long start, end;
         char mode[8];
         CHECK_EQ(sscanf(line, "%lx-%lx %7s", &start, &end, mode), 3);
+        CHECK(end - start < 1UL << 30);  // we have no such mapping
         if ((uintptr_t)address >= start && (uintptr_t)address < end)
             found = strncmp(mode, permissions, 3) == 0 && strstr(line, name) != NULL;
     }

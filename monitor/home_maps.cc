@@ -1,0 +1,157 @@
+// /proc/PID/maps and smaps as the program would see them without us: not our own ranges, and with
+// the names of the files of which a copy stands in memory. A thread at an acceptor that opens one
+// gets this text, as it is at that moment.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "monitor/home_session.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr size_t name_column = 73;
+
+struct Header {
+    Range range;
+    std::string permissions;
+    uint64_t inode = 0;
+};
+
+// Of a line that begins a mapping; what smaps tells of it begins with capital letters.
+std::optional<Header> header_of(const std::string& line) {
+    Header h;
+    char permissions[5] = {};
+    int n = std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64,
+                        &h.range.begin.value, &h.range.end.value, permissions, &h.inode);
+    if (n != 4) return std::nullopt;
+    h.permissions = permissions;
+    return h;
+}
+
+// file: none has no path.
+std::string line_of(const Header& h, uint64_t offset, const CopiedFile& file) {
+    std::string line = fmt::format("{:08x}-{:08x} {} {:08x} {:02x}:{:02x} {} ", h.range.begin.value,
+                                   h.range.end.value, h.permissions, offset, major(file.device),
+                                   minor(file.device), file.inode);
+    if (file.path.empty()) return line;
+    line.resize(std::max(line.size(), name_column), ' ');
+    return line + file.path;
+}
+
+// The kernel joins a copy with the anonymous memory behind it: a line for each part. Nothing if
+// there is no copy in the mapping.
+std::string lines_of(HomeProcess& process, const Header& h) {
+    if (h.inode != 0) return "";
+    std::string lines;
+    bool named = false;
+    Header part = h;
+    process.fragment->space.overlapping(h.range, [&](const Mapping& m) {
+        auto file =
+            m.file && !m.shared ? process.copied_files.find(m.object) : process.copied_files.end();
+        if (file == process.copied_files.end()) return;
+        Range copy{std::max(m.range.begin, h.range.begin), std::min(m.range.end, h.range.end)};
+        named = true;
+        part.range.end = copy.begin;
+        if (!part.range.empty()) lines += line_of(part, 0, {}) + '\n';
+        part.range = copy;
+        lines +=
+            line_of(part, m.content_offset + (copy.begin - m.range.begin), file->second) + '\n';
+        part.range.begin = copy.end;
+    });
+    part.range.end = h.range.end;
+    if (named && !part.range.empty()) lines += line_of(part, 0, {}) + '\n';
+    return named ? lines : "";
+}
+
+std::string shown_maps(HomeProcess& process, const std::string& path, bool details) {
+    const Range ours{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+    std::ifstream in(path);
+    std::string text, line;
+    bool hidden = false;
+    while (std::getline(in, line)) {
+        std::string lines;
+        if (auto h = header_of(line)) {
+            hidden = h->range.overlaps(ours);
+            if (!details) lines = lines_of(process, *h);
+        }
+        if (!hidden) text += lines.empty() ? line + '\n' : lines;
+    }
+    return text;
+}
+
+bool closes_on_exec(pid_t pid, int fd) {
+    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
+    std::string word;
+    while (in >> word) {
+        if (word != "flags:") continue;
+        unsigned flags = 0;
+        in >> std::oct >> flags;
+        return flags & O_CLOEXEC;
+    }
+    return false;
+}
+
+Task<int64_t> call_locked(StubThread& stub, Call call) {
+    std::vector<Call> calls{call};
+    co_await stub.run_locked(calls);
+    co_return stub.dead() ? -ESRCH : calls[0].result;
+}
+
+}  // namespace
+
+void HomeSession::note_copied(HomeProcess& process, const Mapping& m) {
+    std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid, m.range.begin.value,
+                                   m.range.end.value);
+    struct stat st {};
+    std::error_code error;
+    auto path = std::filesystem::read_symlink(link, error);
+    if (error || stat(link.c_str(), &st) != 0) return;
+    process.copied_files[m.object] = {path.string(), st.st_dev, st.st_ino};
+}
+
+// fd: what the call has just opened. The stub's lock is held.
+Task<void> HomeSession::show_maps(HomeProcess& process, StubThread& stub, int fd) {
+    pid_t owner = owner_of_file(process.pid, fd, "maps");
+    bool details = owner == 0;
+    if (details) owner = owner_of_file(process.pid, fd, "smaps");
+    HomeProcess* shown = owner != 0 ? find_process(owner) : nullptr;
+    if (!shown || !shown->fragment) co_return;
+    pid_t pid = process.pid;
+    std::string text = shown_maps(*shown, fmt::format("/proc/{}/fd/{}", pid, fd), details);
+    if (text.empty()) co_return;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto* scratch = const_cast<uint8_t*>(fragment->mailbox().slot(stub.slot()).scratch);
+    uint64_t at = stub.scratch_address().value;
+    auto put = [&](const std::string& name) {
+        std::memcpy(scratch, name.c_str(), name.size() + 1);
+    };
+    put("maps");
+    int64_t made = co_await call_locked(stub, {SYS_memfd_create, {at, MFD_CLOEXEC}, 0});
+    if (made < 0) co_return;  // then it sees more than it should
+    std::ofstream(fmt::format("/proc/{}/fd/{}", pid, made)) << text << std::flush;
+    put(fmt::format("/proc/self/fd/{}", made));
+    int64_t reader = co_await call_locked(
+        stub, {SYS_openat, {static_cast<uint64_t>(AT_FDCWD), at, O_RDONLY | O_CLOEXEC}, 0});
+    if (reader >= 0) {
+        uint64_t flags = closes_on_exec(pid, fd) ? O_CLOEXEC : 0;
+        uint64_t from = static_cast<uint64_t>(reader);
+        co_await call_locked(stub, {SYS_dup3, {from, static_cast<uint64_t>(fd), flags}, 0});
+        co_await call_locked(stub, {SYS_close, {from}, 0});
+    }
+    co_await call_locked(stub, {SYS_close, {static_cast<uint64_t>(made)}, 0});
+}
+
+}  // namespace gpr
