@@ -26,6 +26,7 @@ struct RemoteThread {
     std::unique_ptr<StubThread> stub;
     bool here = false;  // it runs here; else the kernel thread is a shadow, parked in its stub
     std::optional<uint64_t> shadow_mask;  // the signal mask of its kernel thread at home, if known
+    bool in_handler = false;              // which home has not been told the mask of
     bool masked = false;        // signals are postponed until the program's own mask is back
     uint64_t notification = 0;  // of the forwarded call it waits in; 0: none
     std::unique_ptr<MarshalledCall> call;      // what was sent for it

@@ -153,9 +153,13 @@ private:
     void deliver_borrowed(RemoteThread& thread);
     void return_borrowed(RemoteThread& thread);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
+    void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
+                       const std::optional<siginfo_t>& sent);
     void halt(RemoteProcess& process);
     void let_go_on(RemoteProcess& process);
     void deliver(RemoteThread& thread, const siginfo_t& info);
+    void deliver_answered(RemoteThread& thread);
+    static void put_signal_state(RemoteThread& thread, wire::CallRequest::Builder call);
     Task<void> signal_from_home(Frame frame);
     Task<void> handler_return(RemoteProcess& process, RemoteThread& thread, Notification n);
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "acceptor/worker.h"
+#include "monitor/signal_wire.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -113,8 +114,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 co_await mirror(process, thread, n);
             } else {
                 co_await ask_home(process, thread, n, true);
-                auto signals = std::exchange(thread.answer_signals, {});
-                for (const siginfo_t& info : signals) deliver(thread, info);
+                deliver_answered(thread);
                 process.notifier->let_it_run(n.id);
             }
             co_return;
@@ -176,9 +176,9 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
     if (mask == 0) {
         for (const siginfo_t& info : signals) deliver(thread, info);
         thread.restarts_at_home = result == -trace::restart_block;
-        // Interrupted by what only home saw: the kernel here must look, or the program sees the
-        // code.
-        if (signals.empty() && trace::is_restart(result)) trace::interrupt(thread.host_tid);
+        // Interrupted by what only home saw or what is blocked here: the kernel here must look, or
+        // the program sees the code.
+        if (trace::is_restart(result)) trace::interrupt(thread.host_tid);
         process.notifier->reply_raw(n.id, result);
         co_return;
     }
@@ -228,10 +228,13 @@ void Worker::deliver_borrowed(RemoteThread& thread) {
     for (const siginfo_t& info : std::exchange(thread.borrowed_for, {})) deliver(thread, info);
 }
 
-// Done here by the kernel, and at home by the shadow, for the children to come.
+// Done here by the kernel, and at home by the shadow, for the children to come. Home is told the
+// thread's mask with calls that are answered, so that nothing overtakes the change.
 Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notification n) {
     calls_native_++;
-    co_await ask_home(process, thread, n, false);
+    bool answered = thread.in_handler && n.number != SYS_rt_sigsuspend;
+    co_await ask_home(process, thread, n, answered);
+    deliver_answered(thread);
     process.notifier->let_it_run(n.id);
 }
 
@@ -271,6 +274,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     auto list = call.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
     call.setNoReply(!wants_reply);
+    if (wants_reply) put_signal_state(thread, call);
     if (context) {
         call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
         call.setExtendedState(
@@ -315,10 +319,7 @@ Task<void> Worker::call_done(Frame frame) {
     RemoteThread* thread = find_thread(done.getPid(), done.getTid());
     if (!thread || !thread->answer) co_return;
     for (auto signal : done.getSignals()) {
-        if (signal.size() != sizeof(siginfo_t)) continue;
-        siginfo_t info;
-        std::memcpy(&info, signal.begin(), sizeof info);
-        if (info.si_signo >= 1 && info.si_signo <= 64) thread->answer_signals.push_back(info);
+        if (auto info = signal_of(signal)) thread->answer_signals.push_back(*info);
     }
     thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
     thread->answer->set(done.getResult());

@@ -14,6 +14,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
+#include "monitor/signal_wire.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b
@@ -101,6 +102,10 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
     put_missed(crossing, pager_.take_missed(thread.tid));
+    // Signals that were on their way to it go along.
+    auto pending = thread.signals.take_all();
+    auto list = crossing.initPending(static_cast<unsigned>(pending.size()));
+    for (unsigned i = 0; i < pending.size(); i++) list.set(i, signal_bytes(pending[i]));
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
     frame.add_raw(state);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
@@ -118,10 +123,6 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     thread.here = false;
     thread.stub->capture(thread.host_tid, context.regs);
     pager_.on_thread_gone(thread.tid);
-    // Signals that were on their way to it follow it.
-    for (const siginfo_t& info : thread.signals.take_all()) {
-        bounce(thread.process->pid, thread.tid, info);
-    }
     stopped_.notify_all();
     if (leaving.empty()) co_return;
     co_await pager_.sent(std::move(leaving));
@@ -138,11 +139,12 @@ Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n) {
 
 // The thread is not here (any more): home knows where it is.
 void Worker::bounce(pid_t pid, pid_t tid, const siginfo_t& info) {
+    spdlog::trace("signal {} of tid {} goes back", info.si_signo, tid);
     FrameBuilder frame;
     auto delivery = frame.session().initSignal();
     delivery.setPid(pid);
     delivery.setTid(tid);
-    delivery.setInfo({reinterpret_cast<const uint8_t*>(&info), sizeof info});
+    delivery.setInfo(signal_bytes(info));
     link_.send(frame, gpr::Priority::urgent);
 }
 
@@ -150,8 +152,7 @@ void Worker::bounce(pid_t pid, pid_t tid, const siginfo_t& info) {
 bool Worker::postpone_signal(RemoteThread& thread, int signal) {
     auto regs = trace::registers(thread.host_tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
-    if (!thread.here) {
-        thread.signals.is_void(signal);  // it was passed on when the thread left
+    if (!thread.here) {  // it was passed on when the thread left
         trace::resume(thread.host_tid);
         return true;
     }

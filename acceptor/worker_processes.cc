@@ -318,6 +318,7 @@ Task<void> Worker::arrive(Frame frame) {
     thread->here = true;
     thread->masked = false;
     thread->shadow_mask = context.signal_mask;
+    thread->in_handler = false;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await stub.resume(context);
 }
@@ -384,8 +385,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     int64_t result = co_await ask_home(process, thread, call, true, &*context);
     if (copies) thaw(process);
     if (result == thread_gone) co_return;
-    auto signals = std::exchange(thread.answer_signals, {});
-    for (const siginfo_t& info : signals) deliver(thread, info);
+    deliver_answered(thread);
     if (result > 0 && (flags & CLONE_THREAD)) {
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
         if (child) {

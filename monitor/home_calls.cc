@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "monitor/home_session.h"
+#include "monitor/signal_wire.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -23,6 +24,11 @@ Task<void> HomeSession::serve_call(Frame frame) {
     HomeThread* thread = find_thread(call.getPid(), call.getTid());
     if (!thread || !thread->stub) co_return;
     HomeProcess& process = *thread->process;
+    if (call.getMasked() || call.getPending().size() > 0) {
+        std::optional<uint64_t> mask;
+        if (call.getMasked()) mask = call.getSignalMask();
+        co_await take_signal_state(*thread, mask, call.getPending());
+    }
     switch (call.getNumber()) {
         case SYS_clone:
         case SYS_clone3:
@@ -61,6 +67,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     }
     bool marshalled = !frame->raw().empty();
     MarshalledCall call;
+    std::optional<Action> action;
     if (marshalled) {
         auto parsed = parse_call(frame->raw());
         if (!parsed) {
@@ -68,7 +75,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
             co_return;
         }
         call = std::move(*parsed);
-        if (request.getNumber() == SYS_rt_sigaction) note_action(process, call);
+        if (request.getNumber() == SYS_rt_sigaction) action = action_of(call);
     } else {
         SyscallArguments args;
         std::copy(calls[0].args, calls[0].args + 6, args.begin());
@@ -91,6 +98,11 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         filter = co_await filter_for(fragment, {calls[0].args[2]}, to);
     }
     auto guard = co_await stub.lock();
+    AsyncMutex::Guard changing(nullptr);
+    if (action) {
+        before_action(process, *action);
+        changing = co_await actions_of(process).lock();
+    }
     auto bounce = fragment->mailbox().bounce(stub.slot());
     if (marshalled) {
         auto args = place(call, Mailbox::bounce_address(stub.slot()), bounce);
@@ -110,6 +122,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     thread.interruptions.clear();
     co_await stub.run_locked(calls);
     if (executes && !stub.dead()) process.executing = false;
+    if (action && calls[0].result == 0) after_action(process, *action);
     thread.in_call = false;
     if (stub.dead() || !wants_reply) co_return;
     std::vector<std::byte> out;
@@ -129,8 +142,7 @@ void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std:
     done.setResult(result);
     auto signals = done.initSignals(static_cast<unsigned>(thread.interruptions.size()));
     for (unsigned i = 0; i < thread.interruptions.size(); i++) {
-        signals.set(
-            i, {reinterpret_cast<const uint8_t*>(&thread.interruptions[i]), sizeof(siginfo_t)});
+        signals.set(i, signal_bytes(thread.interruptions[i]));
     }
     thread.interruptions.clear();
     if (!out.empty()) frame.add_raw(out);

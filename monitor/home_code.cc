@@ -253,6 +253,9 @@ Task<void> HomeSession::arrive(Frame frame) {
     stats_.crossings++;
     pager_.on_missed(thread->tid, missed_of(crossing));
     thread->remote = thread->masked = false;
+    if (crossing.getPending().size() > 0) {
+        co_await take_signal_state(*thread, context.signal_mask, crossing.getPending());
+    }
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     co_await thread->stub->resume(context);
 }

@@ -311,23 +311,15 @@ Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread
 // The acceptor must know the handler before a signal can be passed on to it.
 Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
     (void)thread;
-    std::array<uint64_t, 4> action{};
+    Action action{static_cast<int>(n.args[0]), {}};
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64;
     Address at{n.args[1]};
-    bool readable =
-        sets && co_await pager_.read(*fragment, at, std::as_writable_bytes(std::span(action)));
+    auto bytes = std::as_writable_bytes(std::span(action.kernel));
+    bool readable = sets && co_await pager_.read(*fragment, at, bytes);
     if (readable) {
-        uint64_t bit = 1ULL << (n.args[0] - 1);
-        process.caught_signals =
-            action[0] > 1 ? process.caught_signals | bit : process.caught_signals & ~bit;
-        FrameBuilder frame;
-        auto change = frame.session().initAction();
-        change.setPid(process.pid);
-        auto out = change.initAction();
-        out.setSignal(static_cast<uint32_t>(n.args[0]));
-        out.setAction({reinterpret_cast<const uint8_t*>(action.data()), sizeof action});
-        link_.send(frame, Priority::urgent);
+        before_action(process, action);
+        announce_action(process, action);
     }
     notifier_->let_it_run(n.id);
 }

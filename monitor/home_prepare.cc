@@ -81,7 +81,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     thread.remote = thread.in_call = thread.ending = false;
     process.shares_memory_with = nullptr;
     process.state = HomeProcess::State::preparing;
-    process.caught_signals = 0;
+    process.caught_signals = process.one_shot_signals = process.to_reset = 0;
     process.executing = false;
     if (process.started_remotely) co_await end_remotely(process, true);
     // The first step only leaves execve, which writes its result into the registers.

@@ -72,7 +72,11 @@ struct HomeProcess {
     std::map<ObjectId, CopiedFile> copied_files;
     uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
-    uint64_t caught_signals = 0;  // bit n-1: the program has a handler for signal n
+    // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
+    uint64_t caught_signals = 0;
+    uint64_t one_shot_signals = 0;        // whose handler is for once: SA_RESETHAND
+    uint64_t to_reset = 0;                // those that the kernel here must be told of
+    std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
     bool started_remotely = false;
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now

@@ -153,6 +153,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
                               : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
         if (shares) child.shares_memory_with = &parents;
         child.caught_signals = parents.caught_signals;
+        child.one_shot_signals = parents.one_shot_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         // Memory shared with others is looked after at the acceptor: no instruction without that.

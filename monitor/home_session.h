@@ -225,10 +225,24 @@ private:
 
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);
-    void note_action(HomeProcess& process, const MarshalledCall& call);
+    struct Action {
+        int signal = 0;
+        std::array<uint64_t, 4> kernel{};  // struct sigaction: handler, flags, restorer, mask
+        [[nodiscard]] bool catches() const { return kernel[0] > 1; }
+    };
+    static std::optional<Action> action_of(const MarshalledCall& call);
+    static void before_action(HomeProcess& process, const Action& action);
+    static void after_action(HomeProcess& process, const Action& action);
+    void announce_action(HomeProcess& process, const Action& action);
+    AsyncMutex& actions_of(HomeProcess& process);
+    void note_handled(HomeThread& thread, int signal);
+    Task<void> reset_action(HomeThread& thread, int signal);
     void on_remote_signal(Frame frame);
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
+    // The list is of a frame that the caller keeps.
+    Task<void> take_signal_state(HomeThread& thread, std::optional<uint64_t> mask,
+                                 capnp::List<capnp::Data>::Reader pending);
 
     Loop& loop_;
     Waits& waits_;

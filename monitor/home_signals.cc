@@ -4,23 +4,40 @@
 
 #include <cstring>
 
+#include "base/log.h"
 #include "monitor/home_session.h"
 #include "monitor/interrupted_call.h"
+#include "monitor/signal_wire.h"
 
 namespace gpr {
 
 namespace {
-constexpr bool in_set(uint64_t set, int signal) { return set >> (signal - 1) & 1; }
+constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
+
+// What the kernel does with it, without a handler, is nothing.
+bool is_ignored(pid_t pid, int signal) {
+    constexpr uint64_t by_default =
+        bit_of(SIGCHLD) | bit_of(SIGCONT) | bit_of(SIGURG) | bit_of(SIGWINCH);
+    return (by_default | trace::signal_set(pid, "SigIgn:")) & bit_of(signal);
+}
 }  // namespace
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
     if (postpone_signal(thread, signal)) return;
+    spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
+                  !thread.remote   ? "here"
+                  : thread.in_call ? "there, in a call"
+                                   : "there");
     if (!thread.remote) restart_what_is_never_interrupted(thread.tid);
     HomeProcess& process = *thread.process;
+    bool caught = process.caught_signals & bit_of(signal);
     // Without a handler the kernel here does the right thing to the whole process: it ignores,
-    // stops or ends it, and the parent sees the right status.
-    if (!thread.remote || !in_set(process.caught_signals, signal)) {
-        trace::resume(thread.tid, signal);
+    // stops or ends it, and the parent sees the right status. Of what is ignored it must not hear
+    // again: another thread may be about to set a handler.
+    if (!thread.remote || !caught) {
+        bool nothing = thread.remote && is_ignored(process.pid, signal);
+        trace::resume(thread.tid, nothing ? 0 : signal);
+        if (!thread.remote && caught) note_handled(thread, signal);
         return;
     }
     auto info = trace::signal_info(thread.tid);
@@ -45,24 +62,87 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         auto delivery = frame.session().initSignal();
         delivery.setPid(process.pid);
         delivery.setTid(thread.tid);
-        delivery.setInfo({reinterpret_cast<const uint8_t*>(&*info), sizeof *info});
+        delivery.setInfo(signal_bytes(*info));
         link_.send(frame, Priority::urgent);
     }
     trace::resume(thread.tid);
 }
 
-void HomeSession::note_action(HomeProcess& process, const MarshalledCall& call) {
-    if (call.in_bytes.size() < sizeof(uint64_t) || call.args[1] == 0) return;
-    auto signal = static_cast<int>(call.args[0]);
-    if (signal < 1 || signal > 64) return;
-    uint64_t handler;
-    std::memcpy(&handler, call.in_bytes.data(), sizeof handler);
-    uint64_t bit = 1ULL << (signal - 1);
-    if (handler > 1) {
-        process.caught_signals |= bit;
+std::optional<HomeSession::Action> HomeSession::action_of(const MarshalledCall& call) {
+    Action action;
+    action.signal = static_cast<int>(call.args[0]);
+    bool sets = call.args[1] != 0 && call.in_bytes.size() >= sizeof action.kernel;
+    if (!sets || action.signal < 1 || action.signal > 64) return std::nullopt;
+    std::memcpy(action.kernel.data(), call.in_bytes.data(), sizeof action.kernel);
+    return action;
+}
+
+// A handler counts before the kernel has it, its absence only afterwards: the kernel here must
+// never begin one in the stub.
+void HomeSession::before_action(HomeProcess& process, const Action& action) {
+    uint64_t bit = bit_of(action.signal);
+    process.to_reset &= ~bit;
+    if (!action.catches()) return;
+    process.caught_signals |= bit;
+    if (action.kernel[1] & SA_RESETHAND) {
+        process.one_shot_signals |= bit;
+    } else {
+        process.one_shot_signals &= ~bit;
+    }
+}
+
+void HomeSession::after_action(HomeProcess& process, const Action& action) {
+    if (!action.catches()) process.caught_signals &= ~bit_of(action.signal);
+}
+
+AsyncMutex& HomeSession::actions_of(HomeProcess& process) {
+    if (!process.actions) process.actions = std::make_unique<AsyncMutex>(loop_);
+    return *process.actions;
+}
+
+void HomeSession::announce_action(HomeProcess& process, const Action& action) {
+    FrameBuilder frame;
+    auto change = frame.session().initAction();
+    change.setPid(process.pid);
+    auto out = change.initAction();
+    out.setSignal(static_cast<uint32_t>(action.signal));
+    out.setAction({reinterpret_cast<const uint8_t*>(action.kernel.data()), sizeof action.kernel});
+    link_.send(frame, Priority::urgent);
+}
+
+// A handler that is for once has begun: the kernel that began it has forgotten it, the other one
+// is told.
+void HomeSession::note_handled(HomeThread& thread, int signal) {
+    HomeProcess& process = *thread.process;
+    uint64_t bit = bit_of(signal);
+    if (!(process.one_shot_signals & bit)) return;
+    process.one_shot_signals &= ~bit;
+    if (thread.remote) {
+        process.to_reset |= bit;
+        spawn(reset_action(thread, signal));
     } else {
         process.caught_signals &= ~bit;
+        announce_action(process, {signal, {}});
     }
+}
+
+Task<void> HomeSession::reset_action(HomeThread& thread, int signal) {
+    HomeProcess& process = *thread.process;
+    StubThread& stub = *thread.stub;
+    uint64_t bit = bit_of(signal);
+    auto guard = co_await stub.lock();
+    auto changing = co_await actions_of(process).lock();
+    if (!(process.to_reset & bit)) co_return;  // the program has set another one since
+    process.to_reset &= ~bit;
+    Action none{signal, {}};
+    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    std::memcpy(scratch, none.kernel.data(), sizeof none.kernel);
+    std::vector<Call> calls{
+        Call{SYS_rt_sigaction,
+             {static_cast<uint64_t>(signal), stub.scratch_address().value, 0, sizeof(uint64_t)},
+             0}};
+    co_await stub.run_locked(calls);
+    if (calls[0].result == 0) after_action(process, none);
 }
 
 // The kernel stops the threads it has here; those that run at the acceptor are no business of its.
@@ -75,7 +155,7 @@ void HomeSession::stop_remotely(HomeProcess& process, bool stopped) {
     FrameBuilder frame;
     auto delivery = frame.session().initSignal();
     delivery.setPid(process.pid);
-    delivery.setInfo({reinterpret_cast<const uint8_t*>(&info), sizeof info});
+    delivery.setInfo(signal_bytes(info));
     link_.send(frame, Priority::urgent);
 }
 
@@ -88,23 +168,57 @@ Task<void> HomeSession::die_of(HomeThread& thread, int signal) {
     auto number = static_cast<uint64_t>(signal);
     co_await stub.call(SYS_rt_sigaction, number, at, 0, 8);
     co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, at, 0, 8);
-    thread.process->caught_signals &= ~(1ULL << (signal - 1));
+    thread.process->caught_signals &= ~bit_of(signal);
     syscall(SYS_tgkill, thread.process->pid, thread.tid, signal);
+}
+
+// The mask that the thread has there, and what it has pending under it. Only the thread itself may
+// send itself a signal that says anything of its origin.
+Task<void> HomeSession::take_signal_state(HomeThread& thread, std::optional<uint64_t> mask,
+                                          capnp::List<capnp::Data>::Reader pending) {
+    StubThread& stub = *thread.stub;
+    auto guard = co_await stub.lock();
+    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    uint64_t at = stub.scratch_address().value;
+    if (mask) {
+        std::memcpy(scratch, &*mask, sizeof *mask);
+        std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof *mask}, 0}};
+        co_await stub.run_locked(calls);
+    }
+    for (auto signal : pending) {
+        auto info = signal_of(signal);
+        if (!info) continue;
+        spdlog::trace("signal {} of tid {} waits here", info->si_signo, thread.tid);
+        std::memcpy(scratch, &*info, sizeof *info);
+        auto pid = static_cast<uint64_t>(thread.process->pid);
+        auto number = static_cast<uint64_t>(info->si_signo);
+        std::vector<Call> calls{
+            Call{SYS_rt_tgsigqueueinfo, {pid, static_cast<uint64_t>(thread.tid), number, at}, 0}};
+        co_await stub.run_locked(calls);
+    }
 }
 
 void HomeSession::on_remote_signal(Frame frame) {
     auto delivery = frame->session().getSignal();
     HomeThread* thread = find_thread(delivery.getPid(), delivery.getTid());
-    if (!thread || !thread->stub || delivery.getInfo().size() != sizeof(siginfo_t)) return;
-    siginfo_t info;
-    std::memcpy(&info, delivery.getInfo().begin(), sizeof info);
-    if (info.si_signo < 1 || info.si_signo > 64) return;
-    if (!delivery.getFatal()) {  // it came there too late, the thread was already leaving
-        thread->postponed.add(info);
-        syscall(SYS_tgkill, thread->process->pid, thread->tid, info.si_signo);
+    auto info = signal_of(delivery.getInfo());
+    if (!thread || !thread->stub || !info) return;
+    if (delivery.getHandled()) {
+        note_handled(*thread, info->si_signo);
         return;
     }
-    spawn(die_of(*thread, info.si_signo));
+    // It came there too late: the thread was already leaving, or the program has no handler any
+    // more.
+    if (!delivery.getFatal()) {
+        HomeProcess& process = *thread->process;
+        if (!actions_of(process).locked()) {
+            process.caught_signals &= trace::signal_set(process.pid, "SigCgt:");
+        }
+        thread->postponed.add(*info);
+        syscall(SYS_tgkill, thread->process->pid, thread->tid, info->si_signo);
+        return;
+    }
+    spawn(die_of(*thread, info->si_signo));
 }
 
 }  // namespace gpr

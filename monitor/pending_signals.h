@@ -33,33 +33,22 @@ public:
         if (it == by_number_.end() || it->second.empty()) return std::nullopt;
         siginfo_t info = it->second.front();
         it->second.pop_front();
-        if (number < first_queued) void_.erase(number);  // the two have become one
         return info;
     }
-    // They go elsewhere. The kernel here has them still, as void ones.
-    [[nodiscard]] std::vector<siginfo_t> take_all() {
+    // Those of a set go elsewhere. The kernel here has them still: without a record they are void.
+    [[nodiscard]] std::vector<siginfo_t> take_all(uint64_t set = ~0ULL) {
         std::vector<siginfo_t> all;
         for (auto& [number, queue] : by_number_) {
-            if (queue.empty()) continue;
-            int count = static_cast<int>(queue.size());
-            void_[number] = number < first_queued ? 1 : void_[number] + count;
+            if (queue.empty() || !(set >> (number - 1) & 1)) continue;
             all.insert(all.end(), queue.begin(), queue.end());
+            queue.clear();
         }
-        by_number_.clear();
         return all;
-    }
-    // Whether this signal from the kernel is a void one: it must not be delivered.
-    bool is_void(int number) {
-        auto it = void_.find(number);
-        if (it == void_.end()) return false;
-        if (--it->second == 0) void_.erase(it);
-        return true;
     }
 
 private:
     static constexpr int first_queued = 32;  // the kernel's SIGRTMIN
     std::unordered_map<int, std::deque<siginfo_t>> by_number_;
-    std::unordered_map<int, int> void_;
 };
 
 }  // namespace gpr

@@ -141,6 +141,7 @@ struct Crossing {
   visit @6 :Bool;          # for memory that only the receiver may use
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
+  pending @8 :List(Data);  # to home: siginfo of signals that it has not handled yet
 }
 
 struct CallRequest {
@@ -151,7 +152,9 @@ struct CallRequest {
   noReply @4 :Bool;
   registers @5 :Data;      # for calls that start a process: what its first thread has
   extendedState @6 :Data;
-  signalMask @7 :UInt64;
+  signalMask @7 :UInt64;   # with registers or masked: of the thread, now
+  masked @8 :Bool;         # home may have another mask: a handler has begun
+  pending @9 :List(Data);  # siginfo of signals that came and are blocked: they wait at home
 }
 
 struct CallReply {
@@ -210,6 +213,7 @@ struct SignalDelivery {
   tid @1 :Int32;    # 0: SIGSTOP holds the whole process where it is, SIGCONT lets it go on
   info @2 :Data;    # siginfo_t
   fatal @3 :Bool;   # acceptor: it has no handler, end the process with it
+  handled @4 :Bool; # acceptor: its handler has begun
 }
 
 struct FutexWake {

@@ -1,0 +1,26 @@
+// A signal as messages carry it: the kernel's siginfo_t.
+#pragma once
+
+#include <capnp/blob.h>
+#include <signal.h>
+
+#include <cstring>
+#include <optional>
+
+namespace gpr {
+
+// Valid as long as the signal is.
+inline capnp::Data::Reader signal_bytes(const siginfo_t& info) {
+    return {reinterpret_cast<const uint8_t*>(&info), sizeof info};
+}
+
+// Nothing: no peer of ours sends such a thing.
+inline std::optional<siginfo_t> signal_of(capnp::Data::Reader bytes) {
+    siginfo_t info;
+    if (bytes.size() != sizeof info) return std::nullopt;
+    std::memcpy(&info, bytes.begin(), sizeof info);
+    if (info.si_signo < 1 || info.si_signo > 64) return std::nullopt;
+    return info;
+}
+
+}  // namespace gpr
