@@ -28,11 +28,13 @@ PageDirectory::~PageDirectory() = default;
 
 void PageDirectory::add_object(ObjectId object, NodeId birth) {
     GPR_ASSERT(birth < max_nodes);
+    if (core_->watcher) core_->watcher(directory_event::AddObject{object, birth});
     core_->objects[object].birth = birth;
 }
 
 void PageDirectory::erase_object(ObjectId object) {
     Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::EraseObject{object});
     Core::Object* o = c.object_of(object);
     if (!o) return;
     c.forget_pages(*o, object, 0, max_object_pages);
@@ -47,6 +49,7 @@ void PageDirectory::erase_object(ObjectId object) {
 
 void PageDirectory::drop(ObjectId object, uint64_t first, uint64_t count) {
     Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::Drop{object, first, count});
     Core::Object* o = c.object_of(object);
     if (!o || first >= max_object_pages) return;
     c.forget_pages(*o, object, first, count);
@@ -56,6 +59,7 @@ void PageDirectory::drop(ObjectId object, uint64_t first, uint64_t count) {
 
 void PageDirectory::on_message(NodeId from, Message message, uint64_t now_ns) {
     Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::Told{from, message, now_ns});
     c.begin(now_ns);
     c.clock = std::max(c.clock, message.clock);
     if (from >= max_nodes) {
@@ -78,17 +82,18 @@ void PageDirectory::on_message(NodeId from, Message message, uint64_t now_ns) {
 
 void PageDirectory::hold(ObjectId object) {
     Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::Hold{object});
     Core::Object* o = c.object_of(object);
     if (!o || ++o->holds > 1) return;
-    std::vector<PageKey> keys;
-    for (const auto& [key, b] : c.busy) {
-        if (key.object == object) keys.push_back(key);
+    for (const PageKey& key : c.busy_keys()) {
+        if (key.object != object) continue;
+        if (Core::Busy* b = c.find_busy(key)) c.hold_back(*o, *b);
     }
-    for (const PageKey& key : keys) c.hold_back(*o, *c.find_busy(key));
 }
 
 void PageDirectory::release(ObjectId object, uint64_t now_ns) {
     Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::Release{object, now_ns});
     Core::Object* o = c.object_of(object);
     if (!o || o->holds == 0 || --o->holds > 0) return;
     c.begin(now_ns);
@@ -98,6 +103,7 @@ void PageDirectory::release(ObjectId object, uint64_t now_ns) {
 
 uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
     Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::RemoveNode{node, now_ns});
     c.begin(now_ns);
     for (auto& [id, collect] : c.collects) {
         if (collect.node != node) continue;
@@ -105,12 +111,13 @@ uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
         collect.under_way = 0;
     }
     uint64_t lost = 0;
-    for (auto& [id, o] : c.objects) {
+    for (ObjectId id : c.object_ids()) {
+        Core::Object& o = c.objects.at(id);
         if (o.birth == node) o.orphan = true;
         std::erase_if(o.held_back, [&](const auto& held) { return held.first == node; });
         std::vector<PageKey> keys;
-        o.table.for_each(0, max_object_pages, [&, object = id](uint64_t index, uint64_t&) {
-            keys.push_back({object, index});
+        o.table.for_each(0, max_object_pages, [&](uint64_t index, uint64_t&) {
+            keys.push_back({id, index});
         });
         for (const PageKey& key : keys) lost += c.remove_holder(o, key, node);
     }
@@ -133,7 +140,19 @@ size_t PageDirectory::memory_bytes() const {
     return bytes;
 }
 
-void PageDirectory::drain(std::vector<Action>& into) { core_->out.drain(into); }
+void PageDirectory::drain(std::vector<Action>& into) {
+    core_->out.drain(into);
+    if (!core_->watcher || into.empty()) return;
+    directory_event::Decided decided;
+    for (const Action& action : into) {
+        if (const auto* send = std::get_if<SendMessage>(&action)) {
+            decided.decisions.emplace_back(*send);
+        } else {
+            decided.decisions.emplace_back(std::get<CollectDone>(action));
+        }
+    }
+    core_->watcher(decided);
+}
 
 void PageDirectory::Core::begin(uint64_t now_ns) {
     now = std::max(now, now_ns);

@@ -1,8 +1,13 @@
 // Who holds each page of a session: the single authority, on node 0. Pure: events in, actions out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "mm/page_actions.h"
@@ -27,6 +32,69 @@ struct PageHolders {
     bool anchored = false;
     bool busy = false;
     Epoch epoch = 0;
+};
+
+// All that a directory is told, and what it decided: the same events give the same decisions.
+namespace directory_event {
+struct AddObject {
+    ObjectId object = 0;
+    NodeId birth = 0;
+};
+struct EraseObject {
+    ObjectId object = 0;
+};
+struct Drop {
+    ObjectId object = 0;
+    uint64_t first = 0, count = 0;
+};
+struct Told {
+    NodeId from = 0;
+    Message message;
+    uint64_t now_ns = 0;
+};
+struct Collect {
+    ObjectId object = 0;
+    uint64_t first = 0, count = 0;
+    NodeId node = 0;
+    Access access = Access::read;
+    uint64_t cookie = 0, now_ns = 0;
+};
+struct Hold {
+    ObjectId object = 0;
+};
+struct Release {
+    ObjectId object = 0;
+    uint64_t now_ns = 0;
+};
+struct RemoveNode {
+    NodeId node = 0;
+    uint64_t now_ns = 0;
+};
+using Decision = std::variant<SendMessage, CollectDone>;
+struct Decided {
+    std::vector<Decision> decisions;  // what a drain() gave
+};
+}  // namespace directory_event
+
+using DirectoryEvent =
+    std::variant<directory_event::AddObject, directory_event::EraseObject, directory_event::Drop,
+                 directory_event::Told, directory_event::Collect, directory_event::Hold,
+                 directory_event::Release, directory_event::RemoveNode, directory_event::Decided>;
+
+// A page that somebody wishes for, or that a node was asked to give up.
+struct PageWait {
+    struct Wisher {
+        Seniority who;  // tid 0: none of the program's threads
+        Access access = Access::read;
+        bool optional = false;
+        bool collect = false;
+        bool held_back = false;  // by a hold of the object
+    };
+    PageKey key;
+    PageHolders holders;
+    std::vector<Wisher> wishers;  // who is served first stands first
+    uint16_t owing = 0;           // nodes that were asked to give it up, one bit each
+    Seniority asked_for;          // in whose name
 };
 
 class PageDirectory {
@@ -65,6 +133,18 @@ public:
 
     // The actions asked for since the last call: SendMessage and CollectDone.
     void drain(std::vector<Action>& into);
+
+    // Everything that is not finished, by page.
+    [[nodiscard]] std::vector<PageWait> waits() const;
+
+    // Each event goes there before it is acted upon, decisions when they are drained.
+    void watch(std::function<void(const DirectoryEvent&)> watcher);
+    void apply(DirectoryEvent event);  // Decided: nothing; the decisions come by drain()
+    // All that decisions depend on (page_directory_state.cc): a directory that loads it goes on as
+    // this one does. Only when all is drained.
+    [[nodiscard]] bool is_drained() const;
+    [[nodiscard]] std::vector<std::byte> save() const;
+    [[nodiscard]] bool load(std::span<const std::byte> saved);
 
 private:
     struct Core;

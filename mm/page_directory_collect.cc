@@ -14,6 +14,8 @@ namespace gpr {
 void PageDirectory::collect(ObjectId object, uint64_t first, uint64_t count, NodeId node,
                             Access access, uint64_t cookie, uint64_t now_ns) {
     Core& c = *core_;
+    if (c.watcher)
+        c.watcher(directory_event::Collect{object, first, count, node, access, cookie, now_ns});
     c.begin(now_ns);
     Core::Collect collect;
     collect.object = object;

@@ -8,11 +8,14 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "mm/compact_bytes.h"
 #include "mm/page_directory.h"
 #include "mm/page_outbox.h"
 #include "mm/page_table.h"
@@ -28,6 +31,11 @@ struct PageDirectory::Core {
         bool optional = false;
         bool internal = false;  // ours (collect, repair): the node has what the entry says
         uint32_t collect = 0;
+
+        friend auto fields(Either<Wish> auto& x) {
+            return std::tie(x.who, x.access, x.have, x.have_epoch, x.optional, x.internal,
+                            x.collect);
+        }
     };
 
     struct Busy {
@@ -50,6 +58,11 @@ struct PageDirectory::Core {
             *this = std::move(fresh);
             wishes.clear();
         }
+        friend auto fields(Either<Busy> auto& x) {
+            return std::tie(x.wishes, x.outstanding, x.data_from, x.round, x.leave, x.optional,
+                            x.only_touched, x.migrating, x.broken_era, x.withdrawn, x.recalled_for,
+                            x.content);
+        }
     };
 
     struct Object {
@@ -58,6 +71,10 @@ struct PageDirectory::Core {
         bool orphan = false;  // the birth node is gone: untouched pages are zero
         uint32_t holds = 0;
         std::vector<std::pair<NodeId, Request>> held_back;
+
+        friend auto fields(Either<Object> auto& x) {  // and the table
+            return std::tie(x.birth, x.orphan, x.holds, x.held_back);
+        }
     };
 
     // An entry, unpacked.
@@ -80,6 +97,10 @@ struct PageDirectory::Core {
         NodeId node = 0;
         uint64_t next_probe_ns = 0;
         uint64_t wait_ns = 0;
+
+        friend auto fields(Either<Anchor> auto& x) {
+            return std::tie(x.node, x.next_probe_ns, x.wait_ns);
+        }
     };
     struct Collect {
         ObjectId object = 0;
@@ -93,6 +114,11 @@ struct PageDirectory::Core {
         uint64_t known = 0;  // before this page every one that was touched has an entry
         bool asked = false;  // what lies beyond
         std::optional<Touched> told;
+
+        friend auto fields(Either<Collect> auto& x) {
+            return std::tie(x.object, x.next, x.end, x.node, x.access, x.age, x.cookie, x.under_way,
+                            x.collected, x.left_behind, x.known, x.asked, x.told);
+        }
     };
 
     DirectoryOptions options;
@@ -104,9 +130,14 @@ struct PageDirectory::Core {
     std::unordered_map<ObjectId, Object> objects;
     PageMap<Busy> busy;
     std::unordered_map<PageKey, Anchor, PageKeyHash> anchors;
-    std::unordered_map<uint32_t, Collect> collects;
+    std::map<uint32_t, Collect> collects;
     uint32_t next_collect = 1;
     std::array<uint64_t, max_nodes> pushed_by{};  // pages that came
+    std::function<void(const DirectoryEvent&)> watcher;
+
+    friend auto fields(Either<Core> auto& x) {  // and the maps of objects and pages
+        return std::tie(x.now, x.clock, x.round, x.next_collect, x.pushed_by);
+    }
 
     // --- page_directory.cc: events ---
     void begin(uint64_t now_ns);
@@ -127,6 +158,9 @@ struct PageDirectory::Core {
     void pump(uint32_t id, Collect& c);
     void ask_census(uint32_t id, const Object& o, Collect& c);
     void learn_touched(Object& o, Collect& c);
+    // --- page_directory_state.cc: all of it, in an order that does not depend on its history ---
+    [[nodiscard]] std::vector<ObjectId> object_ids() const;
+    [[nodiscard]] std::vector<PageKey> busy_keys() const;
 
     // --- page_directory_pages.cc: one page ---
     Object* object_of(ObjectId object);

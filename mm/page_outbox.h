@@ -62,6 +62,8 @@ public:
         std::swap(into, actions_);
     }
 
+    [[nodiscard]] bool empty() const { return actions_.empty(); }
+
 private:
     // Enough for the few nodes and kinds one event alternates between.
     static constexpr size_t look_back = 4;
@@ -90,6 +92,10 @@ public:
     using Map = std::unordered_map<PageKey, T, PageKeyHash>;
 
     T* find(PageKey key) {
+        auto it = map_.find(key);
+        return it == map_.end() ? nullptr : &it->second;
+    }
+    const T* find(PageKey key) const {
         auto it = map_.find(key);
         return it == map_.end() ? nullptr : &it->second;
     }

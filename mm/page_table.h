@@ -92,6 +92,13 @@ public:
         for (uint64_t i = first; i < end;) i = drop_piece(i, end);
     }
 
+    // All of it as numbers: put(uint64_t) takes one, get() gives the next.
+    template <class Put>
+    void save(Put put) const;
+    // Into an empty table. False: no table was ever saved so.
+    template <class Get>
+    [[nodiscard]] bool load(Get get);
+
     [[nodiscard]] size_t memory_bytes() const {
         size_t bytes = root_.capacity() * sizeof(RootSlot);
         for (const RootSlot& slot : root_) {
@@ -186,5 +193,56 @@ private:
     uint32_t life_ = 0;
     bool dropped_ = false;
 };
+
+template <class Put>
+void PageTable::save(Put put) const {
+    put(dropped_);
+    put(life_);
+    put(root_.size());
+    for (const RootSlot& slot : root_) {
+        put(slot.life);
+        put(slot.inner != nullptr);
+        if (!slot.inner) continue;
+        for (uint64_t i = 0; i < inner_slots; ++i) {
+            const Leaf* leaf = slot.inner->leaves[i].get();
+            if (!leaf && slot.inner->lives[i] == 0) continue;
+            put(i + 1);
+            put(slot.inner->lives[i]);
+            put(leaf ? (leaf->lives ? 2 : 1) : 0);
+            if (!leaf) continue;
+            for (uint64_t entry : leaf->entries) put(entry);
+            if (!leaf->lives) continue;
+            for (uint32_t life : *leaf->lives) put(life);
+        }
+        put(0);
+    }
+}
+
+template <class Get>
+bool PageTable::load(Get get) {
+    dropped_ = get() != 0;
+    life_ = static_cast<uint32_t>(get());
+    const uint64_t slots = get();
+    if (slots > max_object_pages / inner_pages) return false;
+    root_.resize(slots);
+    for (RootSlot& slot : root_) {
+        slot.life = static_cast<uint32_t>(get());
+        if (get() == 0) continue;
+        slot.inner = std::make_unique<Inner>();
+        while (uint64_t number = get()) {
+            if (number > inner_slots) return false;
+            slot.inner->lives[number - 1] = static_cast<uint32_t>(get());
+            const uint64_t kind = get();
+            if (kind == 0) continue;
+            auto& leaf = slot.inner->leaves[number - 1];
+            leaf = std::make_unique<Leaf>();
+            for (uint64_t& entry : leaf->entries) entry = get();
+            if (kind == 1) continue;
+            leaf->lives = std::make_unique<std::array<uint32_t, leaf_pages>>();
+            for (uint32_t& life : *leaf->lives) life = static_cast<uint32_t>(get());
+        }
+    }
+    return true;
+}
 
 }  // namespace gpr

@@ -64,6 +64,7 @@ struct ExecOptions {
     std::string token_file;                  // empty: none given (right for `local` only)
     StatsOptions stats;
     LogOptions log;
+    std::string record_file;        // what the directory did goes here; empty: nowhere
     bool plain_allowed = false;     // TCP without TLS, because the user said so
     std::string program;            // as typed: argv[0] of the program
     std::string program_path;       // what execve gets, found in PATH

@@ -12,6 +12,7 @@
 #include "mm/page_directory.h"
 #include "monitor/chaos.h"
 #include "monitor/cpu_time.h"
+#include "monitor/directory_record.h"
 #include "monitor/exec_options.h"
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
@@ -40,6 +41,7 @@ public:
     HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options, unsigned fd_base,
                 Fd stub_code);
 
+    void record(DirectoryRecord& to) { to.record(directory_); }
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
     // The reason the session failed; empty if it did not.

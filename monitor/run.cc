@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "monitor/directory_record.h"
 #include "monitor/home_session.h"
 #include "monitor/host_match.h"
 #include "monitor/path_rules.h"
@@ -122,6 +123,9 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     if (!options.stats.file.empty()) {
         options.stats.file = std::filesystem::absolute(options.stats.file).string();
     }
+    if (!options.record_file.empty()) {
+        options.record_file = std::filesystem::absolute(options.record_file).string();
+    }
     if (!options.log.file.empty()) {
         options.log.file = std::filesystem::absolute(options.log.file).string();
     }
@@ -153,10 +157,18 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     auto code = Mailbox::create_code_memfd();
     if (!code) return give_up(code.error().message());
     int fd_base = choose_fd_base(options, connected->peer.host.limits);
+    std::unique_ptr<DirectoryRecord> record;
+    if (!options.record_file.empty()) {
+        const uint64_t seed = SplitPolicy(options.rules).chaos_seed();
+        auto created = DirectoryRecord::create(options.record_file, seed);
+        if (!created) return give_up(created.error().message());
+        record = std::move(*created);
+    }
     auto link = make_link(**loop, std::move(*connected));
     HomeSession session(**loop, **waits, *link, options, static_cast<unsigned>(fd_base),
                         std::move(*code));
 
+    if (record) session.record(*record);
     if (!send_word(channel, Word::ready, fd_base)) return exit_gpr_failed;
     Word word;
     int listener_number = -1;

@@ -81,6 +81,7 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     options.token_file = settings.text("token-file");
     options.log = {settings.text("log"), settings.text("log-level", options.log.level)};
     options.stats = stats_options(settings);
+    options.record_file = settings.text("record");
     if (!is_log_level(options.log.level)) {
         return fail(
             fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"
@@ -125,6 +126,8 @@ const CommandSpec& exec_spec() {
             token_file_setting,
             {"stats", SettingKind::toggle_or_text, "FILE",
              "say at the end what crossed: JSON to FILE, or a table on stderr", true},
+            {"record", SettingKind::text, "FILE",
+             "record to FILE which node asked for which page, and what was decided", true},
             log_setting,
             log_level_setting,
             plain_setting,

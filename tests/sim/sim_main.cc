@@ -1,10 +1,24 @@
 // sim --seeds N --first S --nodes 2|3 --verbose: runs the coherence core through N seeded worlds.
+// sim --replay FILE: what a real session's directory did, see sim_replay.h.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "mm/directory_log.h"
+#include "sim_replay.h"
 #include "sim_world.h"
+
+namespace {
+
+// Every eighth world is recorded, each other of them with so little memory that it overwrites the
+// oldest.
+size_t record_bytes(uint64_t seed) {
+    if (seed % 8 != 0) return 0;
+    return seed % 16 == 0 ? 2 * gpr::DirectoryLog::least_bytes : size_t{4} << 20;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     uint64_t seeds = 1000, first = 1;
@@ -14,13 +28,17 @@ int main(int argc, char** argv) {
     app.add_option("--seeds", seeds, "how many seeds");
     app.add_option("--first", first, "the first seed");
     app.add_option("--nodes", nodes, "2 or 3; both, half of the seeds each, by default");
+    std::string record;
     app.add_flag("--verbose", verbose, "print every event");
+    app.add_option("--replay", record, "a file that 'gpr exec --record' wrote, instead of seeds");
     CLI11_PARSE(app, argc, argv);
+    if (!record.empty()) return gpr::sim::replay_file(record, verbose);
 
     gpr::sim::Totals sum;
     uint64_t failures = 0, longest_seed = 0;
     for (uint64_t seed = first; seed < first + seeds; ++seed) {
-        const gpr::sim::Settings settings{nodes[seed % nodes.size()], seed, verbose};
+        const gpr::sim::Settings settings{nodes[seed % nodes.size()], seed, verbose,
+                                          record_bytes(seed)};
         try {
             const gpr::sim::Totals t = gpr::sim::World(settings).run();
             sum.events += t.events;
@@ -37,6 +55,8 @@ int main(int argc, char** argv) {
             sum.markers_kept += t.markers_kept;
             sum.markers_reached += t.markers_reached;
             sum.rights_given += t.rights_given;
+            sum.replayed += t.replayed;
+            sum.overwritten += t.overwritten;
             sum.percent_of_limit = std::max(sum.percent_of_limit, t.percent_of_limit);
             if (t.pins > 0) {
                 sum.longest_pinned_us = std::max(sum.longest_pinned_us, t.longest_us);
@@ -54,18 +74,21 @@ int main(int argc, char** argv) {
     fmt::print(
         "{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes ({} of a mere "
         "right), {} drops, "
-        "{} pins, {} anchored, {} acquires, {} collects, {} forks, {} markers kept, {} reached; "
-        "longest "
+        "{} pins, {} anchored, {} acquires, {} collects, {} forks, {} markers kept, {} reached, "
+        "{} decisions replayed ({} records overwritten); longest "
         "instruction {} us (seed {}), "
         "beside devices {} us, at most "
         "{} % of the limit\n",
         seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.rights_given,
         sum.drops, sum.pins, sum.anchored, sum.acquires, sum.collects, sum.forks, sum.markers_kept,
-        sum.markers_reached, sum.longest_us, longest_seed, sum.longest_pinned_us,
-        sum.percent_of_limit);
+        sum.markers_reached, sum.replayed, sum.overwritten, sum.longest_us, longest_seed,
+        sum.longest_pinned_us, sum.percent_of_limit);
     // So many worlds, and something not seen in any: it would not be tested.
-    if (seeds >= 100 && (sum.markers_reached == 0 || sum.rights_given == 0 || sum.forks == 0)) {
-        fmt::print("FAILED: no thread reached a marker, took a mere right along, or forked\n");
+    if (seeds >= 100 && (sum.markers_reached == 0 || sum.rights_given == 0 || sum.forks == 0 ||
+                         sum.replayed == 0 || (seeds >= 1000 && sum.overwritten == 0))) {
+        fmt::print(
+            "FAILED: no thread reached a marker, took a mere right along, or forked, or no record "
+            "was replayed\n");
         return 1;
     }
     return failures == 0 ? 0 : 1;

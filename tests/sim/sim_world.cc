@@ -97,6 +97,11 @@ World::World(const Settings& settings) : settings_(settings), random_(settings.s
         nodes_[n].agent = std::make_unique<PageAgent>(static_cast<NodeId>(n), options);
         nodes_[n].applied.assign(settings.nodes, 0);
     }
+    if (settings.record_bytes > 0) {
+        record_.resize(settings.record_bytes);
+        log_ = std::make_unique<DirectoryLog>(record_, settings.seed);
+        log_->record(directory_);
+    }
     for (ObjectId object = 1; object <= shape_.objects; ++object) {
         births_[object] = static_cast<unsigned>(r.between(0, settings.nodes - 1));
         directory_.add_object(object, static_cast<NodeId>(births_[object]));
@@ -132,7 +137,18 @@ Totals World::run() {
     totals_.percent_of_limit = totals_.longest_us * 100 / limit_us_;
     if (!acquires_.empty()) fail("an acquire never ended");
     finish();
+    if (log_) replay_record();
     return totals_;
+}
+
+// A fresh directory that is told the same decides the same, and ends as this one did.
+void World::replay_record() {
+    PageDirectory fresh;
+    const DirectoryReplay result = replay(record_, fresh);
+    if (!result.problem.empty()) fail("replay: " + result.problem);
+    if (fresh.save() != directory_.save()) fail("a replay ends with another state");
+    totals_.replayed += result.decisions;
+    totals_.overwritten += result.segments < log_->segments();
 }
 
 // In the end everything can be brought home, and every write is there.

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "mm/directory_log.h"
 #include "mm/page_agent.h"
 #include "mm/page_directory.h"
 #include "sim_random.h"
@@ -29,6 +30,7 @@ struct Settings {
     unsigned nodes = 2;
     uint64_t seed = 1;
     bool verbose = false;
+    size_t record_bytes = 0;  // records its directory in so much memory, and replays it in the end
 };
 
 // How this seed's world behaves.
@@ -104,7 +106,7 @@ struct Totals {
     uint64_t events = 0, instructions = 0, messages = 0, pins = 0, drops = 0, pushes = 0;
     uint64_t acquires = 0, collects = 0, anchored = 0, longest_us = 0, longest_pinned_us = 0;
     uint64_t faults = 0, percent_of_limit = 0, markers_kept = 0, markers_reached = 0,
-             rights_given = 0, forks = 0;
+             rights_given = 0, forks = 0, replayed = 0, overwritten = 0;
 };
 
 class World {
@@ -132,6 +134,7 @@ private:
     void arm_timer(unsigned node);
     void wake(unsigned node, PageKey key);
     void finish();
+    void replay_record();
 
     // --- sim_program.cc: threads, devices, the supervisor's own needs ---
     void start_instruction(Thread& t);
@@ -184,6 +187,8 @@ private:
     std::priority_queue<Event> events_;
     std::vector<Node> nodes_;
     PageDirectory directory_;
+    std::vector<std::byte> record_;
+    std::unique_ptr<DirectoryLog> log_;
     std::vector<std::unique_ptr<Thread>> threads_;
     unsigned unfinished_ = 0;
     std::map<ObjectId, unsigned> births_;
@@ -199,5 +204,6 @@ private:
 };
 
 std::string to_string(PageKey key);
+std::string describe(const Message& message);
 
 }  // namespace gpr::sim

@@ -55,7 +55,14 @@ TEST_CASE("a first try") {
     CHECK(made->args == Words{"--color", "-l"});
     CHECK(made->stats.enabled);
     CHECK(made->stats.file.empty());
+    CHECK(made->record_file.empty());
     CHECK_FALSE(made->plain_allowed);
+}
+
+TEST_CASE("a session can be recorded") {
+    const auto made = options({"--acceptor", "local", "--record", "/tmp/record", "ls"});
+    REQUIRE(made);
+    CHECK(made->record_file == "/tmp/record");
 }
 
 TEST_CASE("no acceptor anywhere is an error, never local") {
