@@ -6,6 +6,7 @@ subreaper, so nothing survives the lane, however it ends, and whatever a case le
 counted.
 """
 
+import copy
 import ctypes
 import os
 import pwd
@@ -57,12 +58,13 @@ class Lane:
         self.token_file = self.root / "token"
         self.acceptor_log = self.root / "acceptor.log"
         self._acceptor: subprocess.Popen | None = None
+        self._is_guest = False
         self._mounts_before: set[str] = set()
 
     # -- set-up and tear-down
 
     def enter(self) -> None:
-        _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1), "cannot become a subreaper")
+        self.become_reaper()
         os.chmod(self.root, 0o755)
         if self.user:
             shutil.chown(self.root, self.user)  # gpr writes its statistics here
@@ -86,6 +88,23 @@ class Lane:
             _ip("-n", name, "link", "set", "veth0", "up")
         self.set_link(up=True)
         self.two_hosts = True
+
+    def share(self, name: str) -> "Lane":
+        """For a child process: the same hosts and acceptor, and a folder of its own.
+
+        The child calls become_reaper() and sees what is below itself only.
+        """
+        other = copy.copy(self)
+        other.root = self.root / name
+        other.root.mkdir()
+        os.chmod(other.root, 0o755)
+        other.case_dir = other.root / "case"
+        other._acceptor, other._is_guest = None, True
+        return other
+
+    @staticmethod
+    def become_reaper() -> None:
+        _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1), "cannot become a subreaper")
 
     def close(self) -> None:
         process_tree.kill_all(set())
@@ -125,7 +144,7 @@ class Lane:
 
     def ensure_acceptor(self, *options: str) -> None:
         """Start the daemon on the second host, with these options, unless it runs."""
-        if self._acceptor and self._acceptor.poll() is None:
+        if self._is_guest or (self._acceptor and self._acceptor.poll() is None):
             return
         self._make_token()
         command = [str(self.gpr), "acceptor", "--listen", self.address,
@@ -209,12 +228,14 @@ class Lane:
 
         A namespace lives through a process, a mount or an open fd, so these three cover it.
         """
-        found = process_tree.leftovers(self.protected())
-        new_mounts = sorted(self._mounts() - self._mounts_before)
-        found += [f"mount {line.split()[4]}" for line in new_mounts]
+        found = process_tree.leftovers(self.protected()) + self.mounts_added()
         if self._acceptor and self._acceptor.poll() is None:
             found += self._daemon_namespaces()
         return found
+
+    def mounts_added(self) -> list[str]:
+        return [f"mount {line.split()[4]}"
+                for line in sorted(self._mounts() - self._mounts_before)]
 
     def clean_up_leaks(self) -> None:
         process_tree.kill_all(self.protected())

@@ -37,18 +37,19 @@ def why_not(mode: str, lane: Lane) -> str:
     return ""
 
 
-def _rules(mode: str, case: Case) -> list[str]:
+def _rules(mode: str, case: Case, seed: int) -> list[str]:
     return {"home": ["home:*"], "split": ["all"], "local": ["all"],
-            "library": [f"lib:{case.library}"], "chaos": [f"chaos:{CHAOS_SEED}"]}[mode]
+            "library": [f"lib:{case.library}"], "chaos": [f"chaos:{seed}"]}[mode]
 
 
-def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str]) -> list[str]:
+def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str],
+                 seed: int = CHAOS_SEED) -> list[str]:
     if mode in NATIVE_MODES:
         return lane.on_initiator(case.command)
     where = ["--acceptor", "local"]
     if mode != "local":
         where = ["--acceptor", lane.address, "--token-file", str(lane.token_file)]
-    split = [word for rule in _rules(mode, case) for word in ("--split", rule)]
+    split = [word for rule in _rules(mode, case, seed) for word in ("--split", rule)]
     return lane.on_initiator([str(lane.gpr), "exec", *where, *split, f"--stats={stats}", *extra,
                               "--", *case.command])
 

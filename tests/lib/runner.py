@@ -30,6 +30,7 @@ class CaseRunner:
         self.gpr_args = gpr_args
         self.keep_output = keep_output
         self.second_try = second_try
+        self.chaos_seed = modes.CHAOS_SEED
 
     def run(self, case: Case):
         """Yields a Result for each mode; native comes first and decides about the rest."""
@@ -93,7 +94,8 @@ class CaseRunner:
             if done.returncode != 0:
                 error = done.stderr.decode(errors="backslashreplace")[-500:]
                 return launch.Outcome(None, b"", b"", 0.0, setup_error=error)
-        command = modes.command_line(mode, case, lane, stats_path, self.gpr_args)
+        command = modes.command_line(mode, case, lane, stats_path, self.gpr_args,
+                                     self.chaos_seed)
         outcome = launch.run(command, cwd, env, case.stdin, case.timeout_s, lane.protected())
         outcome.files = launch.hash_tree(cwd, case.ignore_files)
         return outcome
