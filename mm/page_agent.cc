@@ -244,6 +244,14 @@ bool PageAgent::is_leaving(PageKey key) const {
     return b && b->pushing && b->operation == Core::Operation::take;
 }
 
+std::vector<PageKey> PageAgent::leaving(ObjectId object) const {
+    std::vector<PageKey> keys;
+    for (const auto& [key, b] : core_->busy) {
+        if (key.object == object && is_leaving(key)) keys.push_back(key);
+    }
+    return keys;
+}
+
 Presence PageAgent::presence(PageKey key) const {
     const Core::Object* o = core_->object_of(key.object);
     return o && key.index < max_object_pages ? core_->state(*o, key.index).presence

@@ -96,6 +96,7 @@ public:
     bool give_away(PageKey key, NodeId to, Access access, Tid tid, uint64_t now_ns);
     // It was given away, and has not been sent yet.
     [[nodiscard]] bool is_leaving(PageKey key) const;
+    [[nodiscard]] std::vector<PageKey> leaving(ObjectId object) const;
 
     // Pages asked ahead may wait here, outside the program's memory (see read_ahead.h). No: those
     // that do are put in, and no more wait, for a time in which a kernel copies the memory.

@@ -119,7 +119,8 @@ public:
 
     // Until as many releases nobody but node 0 is given pages of the object: what others ask for,
     // or have asked for, waits. What a collect has brought to node 0 then stays there, as a kernel
-    // needs it that copies. The agent there must not give pages away meanwhile.
+    // needs it that copies. The agent there must not give pages away meanwhile; what it gave away
+    // before and has not sent yet comes back, so the collect must not begin before that is sent.
     void hold(ObjectId object);
     void release(ObjectId object, uint64_t now_ns);
 

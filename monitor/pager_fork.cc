@@ -16,11 +16,16 @@ Task<void> Pager::begin_fork(std::shared_ptr<Fragment> fragment) {
     Forking& forking = forking_[fragment.get()];
     forking.count++;
     agent_.let_pages_wait(false, now());
+    std::vector<PageKey> leaving;
     for (const auto& [begin, m] : fragment->space.all()) {
         if (is_shared(m.object) || m.anchored) continue;
         directory_->hold(m.object);
         forking.held.push_back(m.object);
+        auto of_object = agent_.leaving(m.object);
+        leaving.insert(leaving.end(), of_object.begin(), of_object.end());
     }
+    // The directory believes that these are here, and will send them back.
+    co_await sent(std::move(leaving));
     co_await removed();
     co_await collect(*fragment);
     co_await arrived(*fragment);

@@ -9,11 +9,11 @@ namespace gpr::sim {
 namespace {
 constexpr uint64_t us = 1000;
 constexpr uint64_t first_fork_cookie = 2'000'000;
+constexpr uint64_t most_forks = 6;  // who forks for ever keeps all others from what they want
 }  // namespace
 
-void World::fork_something() {
-    const ObjectId object = random_page().object;
-    if (forks_.contains(object)) return;
+void World::fork_of(ObjectId object) {
+    if (!shape_.forks || totals_.forks >= most_forks || forks_.contains(object)) return;
     Fork& fork = forks_[object];
     ++totals_.forks;
     ++collects_open_;
@@ -31,6 +31,14 @@ void World::fork_something() {
         if (known) fork.wanted[key] = nodes_[0].life[key];
     }
     drain(0);
+    collect_when_all_is_sent(object);
+}
+
+void World::collect_when_all_is_sent(ObjectId object) {
+    if (!nodes_[0].agent->leaving(object).empty()) {
+        after(5 * us, [this, object] { collect_when_all_is_sent(object); });
+        return;
+    }
     directory_.collect(object, 0, shape_.pages, 0, Access::read, first_fork_cookie + object, now_);
     drain_directory();
 }
@@ -45,11 +53,14 @@ void World::check_fork(ObjectId object) {
 void World::fork_collected(uint64_t cookie) {
     if (cookie < first_fork_cookie) return;
     const auto object = static_cast<ObjectId>(cookie - first_fork_cookie);
-    // What had been granted to node 0 before may still be on its way.
-    for (const PageKey& key : nodes_[0].agent->arriving(object)) {
-        if (directory_.holders(key).nodes & 1) forks_[object].arriving.insert(key);
-    }
-    copy_when_all_is_here(object);
+    // What node 0 says to itself has been heard by then; in the glue it is at once.
+    after(10 * us, [this, object] {
+        // What had been granted to node 0 before may still be on its way.
+        for (const PageKey& key : nodes_[0].agent->arriving(object)) {
+            if (directory_.holders(key).nodes & 1) forks_[object].arriving.insert(key);
+        }
+        copy_when_all_is_here(object);
+    });
 }
 
 void World::copy_when_all_is_here(ObjectId object) {

@@ -8,7 +8,6 @@ namespace gpr::sim {
 
 namespace {
 constexpr uint64_t us = 1000;
-constexpr uint64_t most_forks = 6;  // who forks for ever keeps all others from what they want
 }  // namespace
 
 Frame* World::frame(unsigned n, PageKey key) {
@@ -183,6 +182,8 @@ void World::cross(Thread& t, unsigned to, bool push) {
         }
         agent.on_thread_gone(t.tid, now_);
         drain(t.node);
+        // What has just been given away is not sent yet.
+        if (push && t.node == 0 && random_.percent(10)) fork_of(t.needs.front().key.object);
     }
     after(shape_.net_us * us + random_.between(0, 20 * us), [this, &t, to, retry] {
         t.node = to;
@@ -334,7 +335,7 @@ void World::disturb() {
     if (shape_.acquires && random_.percent(30)) acquire_something();
     if (shape_.collects && random_.percent(10)) collect_something();
     if (shape_.copies && random_.percent(10)) copy_memory();
-    if (shape_.forks && totals_.forks < most_forks && random_.percent(15)) fork_something();
+    if (random_.percent(15)) fork_of(random_page().object);
     after(random_.between(10 * us, 200 * us), [this] { disturb(); });
 }
 

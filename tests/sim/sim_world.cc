@@ -276,7 +276,10 @@ void World::drain(unsigned node) {
 }
 
 void World::perform(unsigned n, Action& action) {
-    const uint64_t delay = random_.between(500, 5 * us);
+    // Now and then a supervisor's helper has other things to do first.
+    const uint64_t delay = random_.percent(shape_.forks ? 40 : 5)
+                               ? random_.between(5 * us, 200 * us)
+                               : random_.between(500, 5 * us);
     if (auto* a = std::get_if<Install>(&action)) {
         after(delay, [this, n, a = std::move(*a)] { install(n, a); });
     } else if (auto* u = std::get_if<Unprotect>(&action)) {

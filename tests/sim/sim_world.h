@@ -156,7 +156,8 @@ private:
     void disturb();
 
     // --- sim_forks.cc ---
-    void fork_something();
+    void fork_of(ObjectId object);
+    void collect_when_all_is_sent(ObjectId object);
     void fork_collected(uint64_t cookie);
     void copy_when_all_is_here(ObjectId object);
     void check_fork(ObjectId object);
