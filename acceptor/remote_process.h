@@ -42,6 +42,7 @@ struct RemoteThread {
     bool waits_at_home = false;
     bool restarts_at_home = false;     // the call it was interrupted in last was home's
     Clock::time_point visits_until{};  // till then it may run home's code here
+    bool leaving_stub = false;         // it is about to run the program
     bool held = false;                 // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
     Address left_at{};                 // the page of code whose absence sent it home last

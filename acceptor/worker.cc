@@ -85,7 +85,7 @@ void Worker::on_wait(pid_t host_tid, WaitStatus status) {
             if (thread) {
                 on_signal_stop(*thread->process, *thread, status.value);
                 // A stop for a signal has cancelled the one that was asked for.
-                if (thread->process->halted) trace::interrupt(host_tid);
+                if (thread->process->halted || thread->process->frozen) trace::interrupt(host_tid);
             } else {
                 trace::resume(host_tid, status.value);
             }

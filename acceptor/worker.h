@@ -55,6 +55,8 @@ private:
     Task<void> arrive(Frame frame);
     Task<Result<RemoteThread*>> make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
                                             uint64_t child_tid);
+    Task<void> set_free(RemoteThread& thread, const ThreadContext& context);
+    void go_on(RemoteThread& thread);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // A fork is a snapshot: no other thread may write while the pages go home.
     Task<void> freeze(RemoteProcess& process, RemoteThread* but);

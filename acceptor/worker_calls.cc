@@ -221,7 +221,7 @@ Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, 
     regs.rdi = mask;
     regs.rsi = 8;
     trace::set_registers(thread.host_tid, regs);
-    trace::resume(thread.host_tid);
+    go_on(thread);
 }
 
 void Worker::deliver_borrowed(RemoteThread& thread) {

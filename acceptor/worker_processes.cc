@@ -315,12 +315,30 @@ Task<void> Worker::arrive(Frame frame) {
     }
     pager_.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
-    thread->here = true;
     thread->masked = false;
     thread->shadow_mask = context.signal_mask;
     thread->in_handler = false;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
-    co_await stub.resume(context);
+    co_await set_free(*thread, context);
+}
+
+// What must stand still while the process is frozen, and was in its stub when that began, is on its
+// way out of it now.
+Task<void> Worker::set_free(RemoteThread& thread, const ThreadContext& context) {
+    pid_t pid = thread.process->pid, tid = thread.tid;
+    thread.here = thread.leaving_stub = true;
+    co_await thread.stub->resume(context);
+    RemoteThread* still = find_thread(pid, tid);
+    if (!still) co_return;
+    still->leaving_stub = false;
+    const RemoteProcess& process = *still->process;
+    if (process.frozen || process.halted) trace::interrupt(still->host_tid);
+}
+
+// The stop that it stands in was the only one, whoever else has asked for one meanwhile.
+void Worker::go_on(RemoteThread& thread) {
+    trace::resume(thread.host_tid);
+    if (thread.process->frozen || thread.process->halted) trace::interrupt(thread.host_tid);
 }
 
 Task<Result<ThreadContext>> Worker::stop_in_call(RemoteThread& thread, uint64_t notification) {
@@ -331,7 +349,7 @@ Task<Result<ThreadContext>> Worker::stop_in_call(RemoteThread& thread, uint64_t 
     WaitStatus status = co_await next_stop(thread);
     if (status.kind == WaitStatus::Kind::signal_stop) {
         // The signal goes first; the call begins again after its handler.
-        on_signal_stop(*thread.process, thread, status.value);
+        on_wait(thread.host_tid, status);
         co_return fail(EINTR, "a signal came first");
     }
     if (status.kind != WaitStatus::Kind::trap_stop) co_return fail(ESRCH, "the caller is gone");
@@ -402,8 +420,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
             if (stack != 0) start.regs.rsp = stack;
             if (flags & CLONE_SETTLS) start.regs.fs_base = tls;
             while (process.frozen) co_await stopped_.wait();
-            (*child)->here = true;
-            co_await (*child)->stub->resume(start);
+            co_await set_free(**child, start);
         } else {
             link_.close(child.error().message());
             co_return;
@@ -426,7 +443,7 @@ Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
         if (runs) trace::interrupt(thread->host_tid);
     }
     auto stands = [&](const RemoteThread& t) {
-        return &t == but || t.held || t.answer || t.stub->in_stub() ||
+        return &t == but || t.held || t.answer || (t.stub->in_stub() && !t.leaving_stub) ||
                std::find(process.stopped.begin(), process.stopped.end(), t.host_tid) !=
                    process.stopped.end();
     };
