@@ -20,6 +20,15 @@ bool is_ignored(pid_t pid, int signal) {
         bit_of(SIGCHLD) | bit_of(SIGCONT) | bit_of(SIGURG) | bit_of(SIGWINCH);
     return (by_default | trace::signal_set(pid, "SigIgn:")) & bit_of(signal);
 }
+
+// A fault that native Linux may not have.
+void tell_where(pid_t tid, pid_t pid) {
+    auto info = trace::signal_info(tid);
+    auto regs = trace::registers(tid);
+    if (!info || !regs) return;
+    spdlog::debug("thread {} of {} faults: rip {:#x} rsp {:#x} fs {:#x} address {:#x}", tid, pid,
+                  regs->rip, regs->rsp, regs->fs_base, reinterpret_cast<uint64_t>(info->si_addr));
+}
 }  // namespace
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
@@ -35,6 +44,7 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
     // stops or ends it, and the parent sees the right status. Of what is ignored it must not hear
     // again: another thread may be about to set a handler.
     if (!thread.remote || !caught) {
+        if (signal == SIGSEGV) tell_where(thread.tid, process.pid);
         bool nothing = thread.remote && is_ignored(process.pid, signal);
         trace::resume(thread.tid, nothing ? 0 : signal);
         if (!thread.remote && caught) note_handled(thread, signal);
