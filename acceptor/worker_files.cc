@@ -61,8 +61,8 @@ Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notif
     if (verdict.owner == PathOwner::whoever) {
         int64_t result = co_await ask_home(process, thread, n, true);
         if (result == thread_gone && thread.stub->dead()) co_return;
-        auto signals = std::exchange(thread.answer_signals, {});
-        for (const siginfo_t& info : signals) deliver(thread, info);
+        deliver_answered(thread);
+        if (trace::is_restart(result)) trace::interrupt(thread.host_tid);  // see forward()
         if (result != -ENOENT) {
             process.notifier->reply_raw(n.id, result);
             co_return;
