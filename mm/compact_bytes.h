@@ -46,15 +46,6 @@ public:
         std::visit([this](const auto& value) { put(value); }, one);
     }
     template <class T>
-    void put(const std::optional<T>& perhaps) {
-        number(perhaps.has_value());
-        if (perhaps) put(*perhaps);
-    }
-    template <class T, size_t Count>
-    void put(const std::array<T, Count>& all) {
-        for (const T& value : all) put(value);
-    }
-    template <class T>
     void put(const std::vector<T>& all) {
         number(all.size());
         uint64_t before = 0;
@@ -67,6 +58,15 @@ public:
                 put(value);
             }
         }
+    }
+    template <class T, size_t N>
+    void put(const std::array<T, N>& all) {
+        for (const T& value : all) put(value);
+    }
+    template <class T>
+    void put(const std::optional<T>& maybe) {
+        number(maybe.has_value());
+        if (maybe) put(*maybe);
     }
     template <class T>
     requires requires(const T& x) { fields(x); }
@@ -116,15 +116,6 @@ public:
         ((at++ == which ? get(one.template emplace<T>()) : void()), ...);
     }
     template <class T>
-    void get(std::optional<T>& perhaps) {
-        perhaps.reset();
-        if (number() != 0) get(perhaps.emplace());
-    }
-    template <class T, size_t Count>
-    void get(std::array<T, Count>& all) {
-        for (T& value : all) get(value);
-    }
-    template <class T>
     void get(std::vector<T>& all) {
         all.clear();
         const uint64_t count = number();
@@ -139,6 +130,15 @@ public:
                 get(all.emplace_back());
             }
         }
+    }
+    template <class T, size_t N>
+    void get(std::array<T, N>& all) {
+        for (T& value : all) get(value);
+    }
+    template <class T>
+    void get(std::optional<T>& maybe) {
+        maybe.reset();
+        if (number() != 0) get(maybe.emplace());
     }
     template <class T>
     requires requires(T& x) { fields(x); }

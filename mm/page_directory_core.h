@@ -60,8 +60,7 @@ struct PageDirectory::Core {
         }
         friend auto fields(Either<Busy> auto& x) {
             return std::tie(x.wishes, x.outstanding, x.data_from, x.round, x.leave, x.optional,
-                            x.only_touched, x.migrating, x.broken_era, x.withdrawn, x.recalled_for,
-                            x.content);
+                            x.migrating, x.broken_era, x.withdrawn, x.recalled_for, x.content);
         }
     };
 
@@ -158,6 +157,7 @@ struct PageDirectory::Core {
     void pump(uint32_t id, Collect& c);
     void ask_census(uint32_t id, const Object& o, Collect& c);
     void learn_touched(Object& o, Collect& c);
+
     // --- page_directory_state.cc: all of it, in an order that does not depend on its history ---
     [[nodiscard]] std::vector<ObjectId> object_ids() const;
     [[nodiscard]] std::vector<PageKey> busy_keys() const;

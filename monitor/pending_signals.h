@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <unordered_map>
