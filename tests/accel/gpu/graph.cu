@@ -20,7 +20,7 @@ int main() {
     for (int i = 0; i < steps; i++) step<<<blocks_for(n), threads, 0, stream>>>(x, n);
     CHECK(GPU(StreamEndCapture)(stream, &graph));
     GPU(GraphExec_t) ready;
-    CHECK(GPU(GraphInstantiate)(&ready, graph, nullptr, nullptr, 0));
+    CHECK(GPU(GraphInstantiateWithFlags)(&ready, graph, 0));
     for (int i = 0; i < launches; i++) CHECK(GPU(GraphLaunch)(ready, stream));
     CHECK(GPU(StreamSynchronize)(stream));
     int ends[2];
