@@ -333,6 +333,19 @@ TEST_CASE("a killed worker leaves nothing, and the daemon goes on") {
     CHECK(daemon.log_lines("killed by signal 9") == 5);
 }
 
+// "gpr-init S, gpr-empty t": who they are and what they do.
+std::string children_of_this_process() {
+    std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
+    std::string text;
+    for (pid_t pid = 0; list >> pid;) {
+        std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+        std::string line;
+        std::getline(stat, line);
+        text += line.substr(0, line.find(' ', line.rfind(')') + 2)) + ", ";
+    }
+    return text;
+}
+
 TEST_CASE("SIGTERM ends all sessions, also stubborn ones; SIGKILL too") {
     const WorkerMain stubborn = [](EstablishedInitiator established, Sandbox& sandbox) {
         signal(SIGTERM, SIG_IGN);
@@ -358,9 +371,13 @@ TEST_CASE("SIGTERM ends all sessions, also stubborn ones; SIGKILL too") {
             for (const pid_t pid : pids) CHECK(eventually([&] { return is_gone(pid); }));
         }
         CHECK(!first.await_close().empty());
-        // The sandboxes' inits. What did not end would be waited for in vain.
-        while (waitpid(-1, nullptr, __WALL) > 0) {
-        }
+        // The sandboxes' inits end, too, and whatever else came to us.
+        INFO("still there: ", children_of_this_process());
+        CHECK(eventually([] {
+            while (waitpid(-1, nullptr, WNOHANG | __WALL) > 0) {
+            }
+            return waitpid(-1, nullptr, WNOHANG | __WALL) == -1;
+        }));
     }
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
