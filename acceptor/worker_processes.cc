@@ -314,7 +314,7 @@ Task<void> Worker::arrive(Frame frame) {
         if (!process || find_thread(crossing.getPid(), crossing.getTid()) != thread) co_return;
     }
     pager_.on_missed(thread->tid, missed_of(crossing));
-    if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
+    if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
     thread->masked = false;
     thread->shadow_mask = context.signal_mask;
     thread->in_handler = false;

@@ -14,6 +14,8 @@ namespace gpr {
 // How long a thread that came for memory of this node runs whatever code here: long enough to be
 // worth the way.
 inline constexpr std::chrono::milliseconds visit_time{1};
+// At the acceptor, where even the code that it runs has to be brought first.
+inline constexpr std::chrono::milliseconds visit_time_away{10};
 
 struct FaultOrigin {
     enum class Kind {

@@ -223,12 +223,12 @@ Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& th
 }
 
 // It makes its call at the acceptor instead.
-Task<void> HomeSession::leave_at_call(HomeProcess& process, HomeThread& thread) {
+Task<void> HomeSession::leave_at_call(HomeProcess& process, HomeThread& thread, bool visit) {
     auto context = co_await capture(thread);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context->regs.rip);
-    co_await cross(process, thread, *context);
+    co_await cross(process, thread, *context, visit);
 }
 
 Task<void> HomeSession::arrive(Frame frame) {

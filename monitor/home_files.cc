@@ -39,7 +39,7 @@ Task<void> HomeSession::path_call(HomeProcess& process, HomeThread& thread, Noti
     auto path = co_await pager_.read_text(*process.fragment, {path_at}, PATH_MAX);
     if (path && is_acceptors(process, *path)) {
         spdlog::debug("tid {}: {} is the acceptor's", thread.tid, *path);
-        co_await leave_at_call(process, thread);
+        co_await leave_at_call(process, thread, true);
         co_return;
     }
     local_call(process, thread, n);

@@ -265,11 +265,11 @@ void HomeSession::on_notification(const Notification& n) {
         } else if (local) {
             pager_.on_progress(n.tid);
             if (is_about_acceptors_fd(n)) {
-                spawn(leave_at_call(process, thread));
+                spawn(leave_at_call(process, thread, true));
                 return;
             }
             if (chaos_ && may_leave_at_call(n.number) && chaos_->leaves_at_call()) {
-                spawn(leave_at_call(process, thread));
+                spawn(leave_at_call(process, thread, false));
                 return;
             }
             const Row* row = paths_.empty() ? nullptr : find_row(n.number);

@@ -151,7 +151,8 @@ private:
     Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
                      bool write);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
-    Task<void> leave_at_call(HomeProcess& process, HomeThread& thread);
+    // visit: because the call can be made there only, whatever code makes it.
+    Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, bool visit);
     // Files of the acceptor (home_files.cc).
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
     [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
