@@ -352,6 +352,7 @@ TEST_CASE("SIGTERM ends all sessions, also stubborn ones; SIGKILL too") {
         return test_worker(std::move(established), sandbox);
     };
     prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what the daemon leaves when it is killed
+    signal(SIGHUP, SIG_DFL);           // whoever runs the tests under nohup has it ignored
     const auto is_gone = [](pid_t pid) {
         while (waitpid(-1, nullptr, WNOHANG | __WALL) > 0) {
         }
