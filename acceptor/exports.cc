@@ -1,7 +1,5 @@
 #include "acceptor/exports.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -14,6 +12,12 @@ namespace fs = std::filesystem;
 
 bool has_wildcard(const std::string& glob) { return literal_part(glob) != glob; }
 
+bool has_detour(const std::string& path) {
+    const fs::path parts(path);
+    return std::any_of(parts.begin(), parts.end(),
+                       [](const fs::path& part) { return part == ".."; });
+}
+
 bool is_exported(const std::string& path, const std::vector<std::string>& exports) {
     return std::any_of(exports.begin(), exports.end(),
                        [&](const std::string& glob) { return covers(glob, path); });
@@ -24,16 +28,6 @@ Failure not_exported(const RemotePath& rule, const std::string& path) {
         fmt::format("path rule '{}': this acceptor does not show {}; its administrator can, "
                     "with 'gpr acceptor --export {}'",
                     rule.glob, path, path));
-}
-
-std::vector<std::string> matches_of(const std::string& pattern) {
-    glob_t found{};
-    std::vector<std::string> paths;
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    }
-    globfree(&found);
-    return paths;
 }
 
 // What a link leads to decides, not what it is called.
@@ -48,15 +42,16 @@ public:
     explicit Plan(const std::vector<std::string>& exports) : exports_(exports) {}
 
     Result<> add(const RemotePath& rule) {
-        if (!rule.glob.starts_with('/') || rule.glob.find("/../") != std::string::npos) {
-            return fail(fmt::format("path rule '{}' is not an absolute path", rule.glob));
+        if (!rule.glob.starts_with('/') || has_detour(rule.glob)) {
+            return fail(
+                fmt::format("path rule '{}' is not an absolute path without detours", rule.glob));
         }
         if (!rule.target.empty()) return add_one(rule, rule.glob, rule.target);
         if (!has_wildcard(rule.glob)) return add_one(rule, rule.glob, rule.glob);
         const std::string directory = literal_part(rule.glob);
         // What matches may come and go, so all of the directory is shown.
         if (is_exported(directory, exports_)) return add_one(rule, directory, directory);
-        for (const std::string& path : matches_of(rule.glob)) {
+        for (const std::string& path : files_matching(rule.glob)) {
             GPR_CHECK(add_one(rule, path, path));
         }
         return {};

@@ -123,6 +123,7 @@ private:
     // --- memory (worker_memory.cc) ---
     Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> unmap_call(RemoteProcess& process, Notification n);
+    Task<int64_t> unmap(RemoteProcess& process, Range range);
     Task<void> protect_call(RemoteProcess& process, Notification n);
     Task<void> advise_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);

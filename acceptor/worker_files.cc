@@ -153,8 +153,12 @@ Task<void> Worker::map_file(RemoteProcess& process, Notification n) {
     }
     if (!m.anchored && (m.prot & PROT_WRITE)) {
         auto copied = co_await copy_of_file(*fragment, m);
-        if (!copied) spdlog::error("{}", copied.error().message());
-        if (!copied) result = -ENOMEM;
+        if (!copied) {
+            spdlog::warn("process {}: {}", process.pid, copied.error().message());
+            co_await unmap(process, m.range);
+            process.notifier->reply_error(n.id, EIO);
+            co_return;
+        }
     }
     pager_.add_object(m.object, self_);
     std::error_code ignored;

@@ -99,14 +99,21 @@ Task<void> Worker::unmap_call(RemoteProcess& process, Notification n) {
         process.notifier->reply_error(n.id, EINVAL);
         co_return;
     }
-    int64_t result = co_await process.fragment->executor().call(SYS_munmap, n.args[0], size);
-    if (result == 0) {
-        auto gone = process.fragment->space.unmap(range);
-        pager_.discard_unmapped(process.fragment->space, gone);
-        for (const Mapping& old : gone) process.fragment->wake(old.range);
-        tell_unmapped(link_, process.pid, range);
-    }
+    int64_t result = co_await unmap(process, range);
     process.notifier->reply_raw(n.id, result);
+}
+
+// Under the lock.
+Task<int64_t> Worker::unmap(RemoteProcess& process, Range range) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    int64_t result =
+        co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
+    if (result != 0) co_return result;
+    auto gone = fragment->space.unmap(range);
+    pager_.discard_unmapped(fragment->space, gone);
+    for (const Mapping& old : gone) fragment->wake(old.range);
+    tell_unmapped(link_, process.pid, range);
+    co_return 0;
 }
 
 Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {

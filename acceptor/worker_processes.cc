@@ -24,6 +24,8 @@ namespace gpr {
 namespace {
 
 constexpr uint64_t robust_head_size = 24;
+// Above our own descriptors in an empty process, with room for what it begins with.
+constexpr unsigned least_fd_base = 64;
 
 // Where [vvar] and [vdso] wait between their old and their new place, which may overlap.
 constexpr uint64_t vdso_hop = 0x4f3800000000;
@@ -113,6 +115,9 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     FilterOptions filter;
     filter.mixed_session = process.mixed;
     process.fd_base = start.getFdBase();
+    if (process.fd_base != 0 && process.fd_base < least_fd_base) {
+        co_return fail("descriptors cannot be shared out at such a low number");
+    }
     if (process.fd_base != 0) filter.fd_base = process.fd_base;
     options.fd_base = process.fd_base;
     options.filter = acceptor_filter(filter);

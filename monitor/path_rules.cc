@@ -1,6 +1,7 @@
 #include "monitor/path_rules.h"
 
 #include <fnmatch.h>
+#include <glob.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -70,6 +71,16 @@ PathVerdict PathRules::owner_of(std::string_view path) const {
         return {rules_[i].when_missing ? PathOwner::whoever : PathOwner::acceptor, i};
     }
     return {};
+}
+
+std::vector<std::string> files_matching(const std::string& pattern) {
+    glob_t found{};
+    std::vector<std::string> paths;
+    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    }
+    globfree(&found);
+    return paths;
 }
 
 std::string literal_part(const std::string& glob) {

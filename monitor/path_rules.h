@@ -53,6 +53,9 @@ std::vector<RootLink> read_root_links();
 // The glob matches the path or a directory above it. A wildcard does not match a slash.
 bool covers(const std::string& glob, std::string path);
 
+// Files of this host that the glob matches, in order.
+std::vector<std::string> files_matching(const std::string& glob);
+
 // The longest directory of a glob that has no wildcard in it; all of it if there is none.
 std::string literal_part(const std::string& glob);
 

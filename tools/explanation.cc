@@ -1,10 +1,9 @@
 #include "tools/explanation.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "monitor/path_rules.h"
 #include "monitor/rule_use.h"
 #include "monitor/split_policy.h"
 #include "tools/table.h"
@@ -18,16 +17,6 @@ constexpr size_t most_shown = 3;
 std::string reason(const SplitRule& rule) {
     return rule.profile.empty() ? rule_text(rule)
                                 : fmt::format("{} (profile {})", rule_text(rule), rule.profile);
-}
-
-std::vector<std::string> files_here(const std::string& pattern) {
-    glob_t found{};
-    std::vector<std::string> paths;
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    }
-    globfree(&found);
-    return paths;
 }
 
 // "a, b, c and 9 more".
@@ -65,7 +54,7 @@ public:
         for (const size_t i : about_files_) {
             // What is here of a `missing` rule stays here.
             if (rules_[i].kind == SplitKind::missing) continue;
-            for (std::string& path : files_here(rules_[i].pattern)) matched(i, std::move(path));
+            for (std::string& path : files_matching(rules_[i].pattern)) matched(i, std::move(path));
         }
         return std::move(result_);
     }
@@ -114,7 +103,7 @@ private:
             equals == std::string::npos ? argument : argument.substr(equals + 1);
         const PathVerdict verdict = paths_.owner_of(path);
         if (verdict.owner == PathOwner::home) return;
-        const bool is_here = !files_here(path).empty();
+        const bool is_here = !files_matching(path).empty();
         if (verdict.owner == PathOwner::whoever && is_here) return;
         const size_t rule = about_files_[verdict.rule];
         result_.arguments.push_back({path, "acceptor", reason(rules_[rule]), "", ""});
