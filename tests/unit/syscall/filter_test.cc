@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -97,6 +98,39 @@ std::vector<uint64_t> sample_values() {
         values.push_back(rule.value + 1);
     }
     return values;
+}
+
+TEST_CASE("home reports what may be about files of the acceptor, only if it has any") {
+    for (bool elsewhere : {false, true}) {
+        auto with = options();
+        with.files_elsewhere = elsewhere;
+        auto filter = home_filter(with);
+        for (const Row* row : all_rows()) {
+            if (row->place == Place::refused || row->home_notify()) continue;
+            bool has_rule = std::ranges::any_of(argument_rules(), [&](const ArgumentRule& rule) {
+                return rule.number == row->number;
+            });
+            bool launches = row->number == SYS_sendmsg || row->number == SYS_recvmsg ||
+                            row->number == SYS_execve;
+            if (has_rule || launches) continue;
+            CAPTURE(row->name);
+            uint32_t fds = row->fd_arguments();
+            for (size_t place = 0; place < 6; ++place) {
+                // Junk in the upper half; -1 and AT_FDCWD are nobody's.
+                for (uint64_t fd :
+                     {uint64_t{base} - 1, uint64_t{base}, uint64_t{0xffffffff00000000} | base,
+                      uint64_t{INT32_MAX}, uint64_t{UINT32_MAX}, uint64_t{0}}) {
+                    std::array<uint64_t, 6> args{};
+                    args[place] = fd;
+                    auto number = static_cast<uint32_t>(fd);
+                    bool theirs = (fds >> place & 1) && number >= base && number <= INT32_MAX;
+                    bool told = elsewhere && (row->path_argument() >= 0 || theirs);
+                    CHECK(run(filter, call(row->number, args)).action ==
+                          action_for(told ? Verdict::notify : Verdict::allow));
+                }
+            }
+        }
+    }
 }
 
 TEST_CASE("the filters decide as the table does, for every number and many arguments") {
