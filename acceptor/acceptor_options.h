@@ -7,14 +7,13 @@
 namespace gpr {
 
 struct AcceptorOptions {
-    std::vector<std::string> listen;  // HOST:PORT, [V6]:PORT or unix:/path; at least one
-    std::string token_file;           // never empty
-    bool plain_allowed = false;       // TCP without TLS, because the user said so
-    std::string log_file;             // empty: stderr
-    std::string log_level = "info";   // trace, debug, info, warning, error, off
-    std::vector<std::string>
-        exports;                 // what of the file tree sessions may see besides the defaults
-    unsigned max_sessions = 64;  // further ones are refused with a reason
+    std::vector<std::string> listen;   // HOST:PORT, [V6]:PORT or unix:/path; at least one
+    std::string token_file;            // never empty
+    bool plain_allowed = false;        // TCP without TLS, because the user said so
+    std::string log_file;              // empty: stderr
+    std::string log_level = "info";    // trace, debug, info, warning, error, off
+    std::vector<std::string> exports;  // of the file tree, besides the defaults: globs
+    unsigned max_sessions = 64;        // further ones are refused with a reason
 };
 
 }  // namespace gpr

@@ -153,6 +153,9 @@ private:
     void resize_shared(wire::Resize::Reader resize);
 
     // --- signals (worker_signals.cc) ---
+    // What home has to know of a signal: its handler begins, it ends the process, or it is home's.
+    enum class SignalNews { handled, fatal, goes_back };
+    void tell_of_signal(pid_t pid, pid_t tid, const siginfo_t& info, SignalNews news);
     void deliver_borrowed(RemoteThread& thread);
     void return_borrowed(RemoteThread& thread);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);

@@ -140,12 +140,7 @@ Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n) {
 // The thread is not here (any more): home knows where it is.
 void Worker::bounce(pid_t pid, pid_t tid, const siginfo_t& info) {
     spdlog::trace("signal {} of tid {} goes back", info.si_signo, tid);
-    FrameBuilder frame;
-    auto delivery = frame.session().initSignal();
-    delivery.setPid(pid);
-    delivery.setTid(tid);
-    delivery.setInfo(signal_bytes(info));
-    link_.send(frame, gpr::Priority::urgent);
+    tell_of_signal(pid, tid, info, SignalNews::goes_back);
 }
 
 // The stub must not run a handler. True: the signal waits, or it came for one who has left.

@@ -136,6 +136,17 @@ void Worker::return_borrowed(RemoteThread& thread) {
     deliver_borrowed(thread);
 }
 
+void Worker::tell_of_signal(pid_t pid, pid_t tid, const siginfo_t& info, SignalNews news) {
+    FrameBuilder frame;
+    auto delivery = frame.session().initSignal();
+    delivery.setPid(pid);
+    delivery.setTid(tid);
+    delivery.setHandled(news == SignalNews::handled);
+    delivery.setFatal(news == SignalNews::fatal);
+    delivery.setInfo(signal_bytes(info));
+    link_.send(frame, gpr::Priority::urgent);
+}
+
 void Worker::begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
                            const std::optional<siginfo_t>& sent) {
     spdlog::trace("signal {} of tid {} is handled", signal, thread.tid);
@@ -148,13 +159,7 @@ void Worker::begin_handler(RemoteProcess& process, RemoteThread& thread, int sig
     }
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
-    FrameBuilder frame;
-    auto delivery = frame.session().initSignal();
-    delivery.setPid(process.pid);
-    delivery.setTid(thread.tid);
-    delivery.setHandled(true);
-    delivery.setInfo(signal_bytes(*info));
-    link_.send(frame, gpr::Priority::urgent);
+    tell_of_signal(process.pid, thread.tid, *info, SignalNews::handled);
     trace::resume(thread.host_tid, signal);
 }
 
@@ -185,13 +190,7 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
                       thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
                       reinterpret_cast<uint64_t>(info->si_addr));
     }
-    FrameBuilder frame;
-    auto delivery = frame.session().initSignal();
-    delivery.setPid(process.pid);
-    delivery.setTid(thread.tid);
-    delivery.setFatal(true);
-    delivery.setInfo(signal_bytes(*info));
-    link_.send(frame, gpr::Priority::urgent);
+    tell_of_signal(process.pid, thread.tid, *info, SignalNews::fatal);
 }
 
 }  // namespace gpr
