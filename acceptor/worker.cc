@@ -25,6 +25,7 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hel
                  encode_pages(frame, message);
                  link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
              }),
+      futex_news_(loop, link),
       paths_(peer.paths, peer.root_links),
       metadata_(loop),
       stopped_(loop),
@@ -209,6 +210,9 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::SHADOW_END: spawn(end_shadow(frame)); return;
         case wire::SessionMessage::FREEZE: spawn(freeze_for_home(frame)); return;
         case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
+        case wire::SessionMessage::FUTEX_WAITERS:
+            futex_news_.heard(session.getFutexWaiters());
+            return;
         case wire::SessionMessage::PAGES: {
             auto message = decode_pages(frame);
             if (!message) {

@@ -11,6 +11,7 @@
 #include "acceptor/sandbox.h"
 #include "acceptor/serve.h"
 #include "monitor/chaos.h"
+#include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
@@ -96,6 +97,7 @@ private:
     Task<void> set_action(Frame frame);
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);
+    void watch_futexes();
     Task<void> on_futex_wake(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
     void bounce(pid_t pid, pid_t tid, const siginfo_t& info);
@@ -176,6 +178,8 @@ private:
     NodeId self_;
     Fd stub_code_;
     Pager pager_;
+    FutexNews futex_news_;
+    bool watch_tried_ = false;
     std::unique_ptr<Chaos> chaos_;
     PathRules paths_;
     std::set<uint32_t> used_paths_;  // that decided anything, by their number

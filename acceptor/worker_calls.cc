@@ -71,7 +71,9 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 co_await leave_at_call(thread, n);
                 co_return;
             }
-            if (auto wake = futex_wake_of(n.number, n.args)) send_futex_wake(process, *wake);
+            if (!futex_news_.tells(n.number, n.args)) {
+                if (auto wake = futex_wake_of(n.number, n.args)) send_futex_wake(process, *wake);
+            }
             calls_native_++;
             process.notifier->let_it_run(n.id);
             co_return;

@@ -210,25 +210,4 @@ Task<void> Worker::clear_tid_of_main(RemoteThread& thread) {
     if (find_process(fragment->pid())) send_futex_wake(process, wake);
 }
 
-void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) {
-    FrameBuilder frame;
-    auto out = frame.session().initFutexWake();
-    out.setPid(process.pid);
-    out.setAddress(wake.address);
-    out.setCount(wake.count);
-    out.setBitset(wake.bitset);
-    out.setShared(wake.shared);
-    link_.send(frame, gpr::Priority::urgent);
-}
-
-Task<void> Worker::on_futex_wake(Frame frame) {
-    { auto guard = co_await metadata_.lock(); }
-    auto wake = frame->session().getFutexWake();
-    RemoteProcess* process = find_process(wake.getPid());
-    if (!process || !process->fragment || process->ending) co_return;
-    std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment,
-                        {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()});
-}
-
 }  // namespace gpr

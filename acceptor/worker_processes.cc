@@ -112,14 +112,15 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         chaos_ = std::make_unique<Chaos>(start.getChaosSeed(), self_);
         pager_.on_any_fault([this] { return chaos_->leaves_at_fault(); });
     }
+    if (process.mixed && start.getBpf()) watch_futexes();
     FilterOptions filter;
-    filter.mixed_session = process.mixed;
+    filter.conditions = {process.mixed, futex_news_.watched()};
     process.fd_base = start.getFdBase();
     if (process.fd_base != 0 && process.fd_base < least_fd_base) {
         co_return fail("descriptors cannot be shared out at such a low number");
     }
-    if (process.fd_base != 0) filter.fd_base = process.fd_base;
     options.fd_base = process.fd_base;
+    if (process.fd_base != 0) filter.fd_base = process.fd_base;
     options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());
     auto empty = sandbox_.spawn(process.pid, options);
@@ -131,6 +132,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     process.fragment = std::make_shared<Fragment>(loop_, process.pid, process.host_pid,
                                                   std::move(*memory), std::move(*mailbox));
     Fragment& fragment = *process.fragment;
+    if (auto joined = futex_news_.join(process.host_pid, process.pid); !joined) co_return joined;
     auto leader = adopt_leader(process);
     if (!leader) co_return tl::make_unexpected(leader.error());
     (*leader)->host_tid = process.host_pid;

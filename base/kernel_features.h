@@ -83,7 +83,7 @@ struct KernelFeatures {
                      "use a CPU and kernel that have it", false};
     Feature cpuid_faulting{"CPUID faulting", "hiding CPU features a peer lacks",
                            "use a CPU (or hypervisor) that has it", false};
-    Feature bpf{"BPF tracing", "cheaper futex wake-ups and crossings",
+    Feature bpf{"BPF tracing", "futex wakes that stop nobody (else by seccomp)",
                 "run as root, or with CAP_BPF and CAP_PERFMON", false};
 
     // Takes some milliseconds: forks short-lived children that try namespaces, ptrace and seccomp.

@@ -344,37 +344,4 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
     notifier_->let_it_run(n.id);
 }
 
-// Who waits on another node for what is waked here. It may wake one too many: futex users must
-// look at their word again in any case (futex(2), "spurious wake-up").
-void HomeSession::tell_futex_wake(HomeProcess& process, const Notification& n) {
-    auto wake = futex_wake_of(n.number, n.args);
-    if (!wake || is_shared_word(*process.fragment, {wake->address})) return;
-    auto is_there = [](const auto& entry) { return entry.second->remote; };
-    if (std::any_of(process.threads.begin(), process.threads.end(), is_there)) {
-        send_futex_wake(process, *wake);
-    }
-}
-
-void HomeSession::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {
-    if (!process.started_remotely) return;
-    FrameBuilder frame;
-    auto out = frame.session().initFutexWake();
-    out.setPid(process.pid);
-    out.setAddress(wake.address);
-    out.setCount(wake.count);
-    out.setBitset(wake.bitset);
-    out.setShared(wake.shared);
-    link_.send(frame, Priority::urgent);
-}
-
-Task<void> HomeSession::on_futex_wake(Frame frame) {
-    { auto guard = co_await metadata_.lock(); }
-    auto wake = frame->session().getFutexWake();
-    HomeProcess* process = find_process(wake.getPid());
-    if (!process || !process->fragment) co_return;
-    std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment,
-                        {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()});
-}
-
 }  // namespace gpr

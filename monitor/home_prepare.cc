@@ -331,6 +331,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setMixed(policy_.mixed());
     start.setChaosSeed(policy_.chaos_seed());
     start.setFdBase(fd_base_);
+    start.setBpf(options_.bpf);
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {
@@ -366,6 +367,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     PendingStart& wait = *pending;
     starting_[process.pid] = std::move(pending);
     process.started_remotely = true;
+    auto joined = futex_news_.join(process.pid, process.pid);
+    if (!joined) co_return joined;
     link_.send(frame, Priority::urgent);
     std::string error = co_await wait.done;
     starting_.erase(process.pid);

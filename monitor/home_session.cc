@@ -26,6 +26,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
                  encode_pages(frame, message);
                  link_.send(frame, bulk ? Priority::bulk : Priority::urgent);
              }),
+      futex_news_(loop, link),
       metadata_(loop),
       remote_changed_(loop) {
     if (policy_.chaos_seed() != 0) {
@@ -338,6 +339,9 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             }
             return;
         case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
+        case wire::SessionMessage::FUTEX_WAITERS:
+            futex_news_.heard(session.getFutexWaiters());
+            return;
         case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: on_remote_signal(frame); return;

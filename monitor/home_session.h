@@ -14,6 +14,7 @@
 #include "monitor/cpu_time.h"
 #include "monitor/directory_record.h"
 #include "monitor/exec_options.h"
+#include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
 #include "monitor/pager.h"
@@ -33,6 +34,7 @@ struct SessionStats {
     uint64_t calls_home = 0;
     CpuTime home_cpu, remote_cpu;
     PagerStats remote_pages;
+    uint64_t futex_wakes = 0;  // that the acceptor was told of
 };
 
 class HomeSession {
@@ -44,6 +46,8 @@ public:
     void record(DirectoryRecord& to) { to.record(directory_); }
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
+    // Before start(): private wakes are not stopped, the watch tells them.
+    void watch_futexes(std::unique_ptr<FutexWatch> watch);
     // The reason the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -259,6 +263,7 @@ private:
     Fd stub_code_;
     PageDirectory directory_;
     Pager pager_;
+    FutexNews futex_news_;
     std::unique_ptr<Notifier> notifier_;
     std::unordered_map<pid_t, std::unique_ptr<HomeProcess>> processes_;
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads_;

@@ -164,6 +164,8 @@ void HomeSession::write_stats(int exit_status) {
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
     report.calls_home = stats_.calls_home;
+    report.futexes_watched = futex_news_.watched();
+    report.futex_wakes = stats_.futex_wakes;
     report.home_cpu = stats_.home_cpu;
     report.remote_cpu = stats_.remote_cpu;
     report.home = pages;

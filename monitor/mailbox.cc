@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "stub/image.h"
+#include "stub_image.h"
 
 namespace gpr {
 

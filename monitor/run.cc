@@ -30,7 +30,7 @@ namespace gpr {
 namespace {
 
 // What the program-to-be and the monitor tell each other before the exec.
-enum class Word : int { ready, failed, go };
+enum class Word : int { watching, ready, failed, go };
 
 void complain(const std::string& what) { std::fprintf(stderr, "gpr: %s\n", what.c_str()); }
 
@@ -118,6 +118,15 @@ void detach_from_program(int keep) {
     close_range(static_cast<unsigned>(keep + 1), ~0U, 0);
 }
 
+// Where threads on two nodes wake each other, and this host allows it.
+std::unique_ptr<FutexWatch> watch_for(const ExecOptions& options) {
+    if (!options.bpf || !SplitPolicy(options.rules).mixed()) return nullptr;
+    auto watch = FutexWatch::load();
+    if (watch) return std::move(*watch);
+    spdlog::info("calls that wake futexes are stopped: {}", watch.error().message());
+    return nullptr;
+}
+
 int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_t program,
                 int channel) {
     if (!options.stats.file.empty()) {
@@ -169,7 +178,12 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
                         std::move(*code));
 
     if (record) session.record(*record);
-    if (!send_word(channel, Word::ready, fd_base)) return exit_gpr_failed;
+    auto watch = watch_for(options);
+    if (!send_word(channel, Word::watching, watch ? 1 : 0) ||
+        !send_word(channel, Word::ready, fd_base)) {
+        return exit_gpr_failed;
+    }
+    if (watch) session.watch_futexes(std::move(watch));
     Word word;
     int listener_number = -1;
     if (!receive_word(channel, word, listener_number)) return exit_gpr_failed;
@@ -185,13 +199,13 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     return session.failure().empty() ? 0 : exit_gpr_failed;
 }
 
-Result<int> install_filter(const SplitPolicy& policy, int fd_base) {
+Result<int> install_filter(const SplitPolicy& policy, int fd_base, bool watched) {
     FilterOptions filter_options;
     if (fd_base != 0) {
         filter_options.files_elsewhere = true;
         filter_options.fd_base = static_cast<uint32_t>(fd_base);
     }
-    filter_options.mixed_session = policy.mixed();
+    filter_options.conditions = {policy.mixed(), watched};
     filter_options.notify_everything = policy.chaos_seed() != 0;
     // Never freed: that might be a call (brk), and nobody listens yet.
     static std::vector<sock_filter> filter;
@@ -247,6 +261,8 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         }
         return word == expected;
     };
+    if (!monitor_says(Word::watching)) return exit_gpr_failed;
+    bool watched = value != 0;
     if (!monitor_says(Word::ready)) return exit_gpr_failed;
     int fd_base = value;
     keep_below(fd_base);
@@ -256,7 +272,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter(SplitPolicy(options.rules), fd_base);
+    auto listener = install_filter(SplitPolicy(options.rules), fd_base, watched);
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

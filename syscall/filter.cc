@@ -126,9 +126,7 @@ private:
         for (size_t i = rules.size(); i-- > 0;) {
             const ArgumentRule& rule = rules[i];
             if (rule.number != row.number) continue;
-            if (rule.condition == Condition::mixed_session && !options_.mixed_session) {
-                continue;
-            }
+            if (!options_.conditions.meet(rule.condition)) continue;
             Label match = label_of(side_ == Side::acceptor ? rule.acceptor : rule.home);
             if (match == otherwise) continue;
             if (rule.mask == 0) {

@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "syscall/park.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
 struct FilterOptions {
     uint32_t stub_word = stub_high_word;  // rip >> 32 of stub code: it does as it likes
     uint32_t fd_base = 1u << 20;          // fds from here on belong to the acceptor
-    // What must be reported as soon as threads of one process live on two nodes: FUTEX_WAKE and
-    // its kin, PI operations, copies of memory, returns from handlers.
-    bool mixed_session = false;
+    Conditions conditions;
     // At home, what would be allowed is reported, but for what the launcher calls before its
     // supervisor listens: sendmsg, recvmsg, execve.
     bool notify_everything = false;

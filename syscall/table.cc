@@ -13,9 +13,14 @@ namespace {
 using enum Verdict;
 
 constexpr uint32_t every_bit = 0xffffffff;
-constexpr uint32_t futex_command = ~(128u | 256u);  // without PRIVATE and CLOCK_REALTIME
+constexpr uint32_t futex_private = 128, futex_clock = 256;
+constexpr uint32_t futex_command = ~(futex_private | futex_clock);
 
 constexpr ArgumentRule rules[] = {
+    {202, 1, ~futex_clock, 1 | futex_private, allow, allow, Condition::watched_futexes,
+     "FUTEX_WAKE_PRIVATE"},
+    {202, 1, ~futex_clock, 10 | futex_private, allow, allow, Condition::watched_futexes,
+     "FUTEX_WAKE_BITSET_PRIVATE"},
     // A wake may concern a waiter on another node. LOCK_PI, TRYLOCK_PI and WAKE_OP fail with
     // EFAULT on a missing page instead of asking for it, so their page is fetched first.
     {202, 1, futex_command, 1, notify, notify, Condition::mixed_session, "FUTEX_WAKE"},
@@ -90,10 +95,9 @@ const Index& index() {
 }
 
 const ArgumentRule* matching_rule(uint32_t number, const std::array<uint64_t, 6>& args,
-                                  bool mixed_session) {
+                                  const Conditions& conditions) {
     for (const ArgumentRule& rule : rules) {
-        if (rule.number != number) continue;
-        if (rule.condition == Condition::mixed_session && !mixed_session) continue;
+        if (rule.number != number || !conditions.meet(rule.condition)) continue;
         if ((static_cast<uint32_t>(args[rule.argument]) & rule.mask) == rule.value) return &rule;
     }
     return nullptr;
@@ -116,6 +120,15 @@ bool is_reserved(uint32_t number) {
 constexpr uint32_t skipped_call = UINT32_MAX;
 
 }  // namespace
+
+bool Conditions::meet(Condition condition) const {
+    switch (condition) {
+        case Condition::always: return true;
+        case Condition::mixed_session: return mixed_session;
+        case Condition::watched_futexes: return watched_futexes;
+    }
+    return false;
+}
 
 const Row* find_row(uint32_t number) {
     return number < syscall_limit ? index().by_number[number] : nullptr;
@@ -147,12 +160,12 @@ const char* name_of(Support support) {
 }
 
 Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
-                         bool mixed_session) {
+                         const Conditions& conditions) {
     if (is_reserved(number)) return notify;
     if (number == skipped_call) return allow;
     const Row* row = find_row(number);
     if (row == nullptr) return refuse;
-    if (const auto* rule = matching_rule(number, args, mixed_session)) return rule->acceptor;
+    if (const auto* rule = matching_rule(number, args, conditions)) return rule->acceptor;
     switch (row->place) {
         case Place::native: return allow;
         case Place::refused: return refuse;
@@ -164,12 +177,13 @@ Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, u
     return notify;
 }
 
-Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args, bool mixed_session) {
+Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
+                     const Conditions& conditions) {
     if (is_reserved(number)) return notify;
     if (number == skipped_call) return allow;
     const Row* row = find_row(number);
     if (row == nullptr || row->place == Place::refused) return refuse;
-    if (const auto* rule = matching_rule(number, args, mixed_session)) return rule->home;
+    if (const auto* rule = matching_rule(number, args, conditions)) return rule->home;
     return row->home_notify() ? notify : allow;
 }
 

@@ -84,7 +84,19 @@ const char* name_of(Support support);
 
 // A call that one argument's value places elsewhere than its row does.
 enum class Verdict : uint8_t { allow, notify, refuse };
-enum class Condition : uint8_t { always, mixed_session };
+enum class Condition : uint8_t { always, mixed_session, watched_futexes };
+
+// What holds in a session.
+struct Conditions {
+    // Threads of one process live on two nodes, so more must be reported: FUTEX_WAKE and its kin,
+    // PI operations, copies of memory, returns from handlers.
+    bool mixed_session = false;
+    // A FutexWatch reports private wakes, without stopping who makes them.
+    bool watched_futexes = false;
+
+    [[nodiscard]] bool meet(Condition condition) const;
+};
+
 struct ArgumentRule {
     uint16_t number;
     uint8_t argument;
@@ -100,7 +112,8 @@ std::span<const ArgumentRule> argument_rules();
 // Where this very call runs for a thread at an acceptor that owns fds from fd_base on:
 // the filter's decision, for code that holds the arguments in its hands.
 Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, uint32_t fd_base,
-                         bool mixed_session);
-Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args, bool mixed_session);
+                         const Conditions& conditions);
+Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
+                     const Conditions& conditions);
 
 }  // namespace gpr

@@ -82,6 +82,7 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     options.log = {settings.text("log"), settings.text("log-level", options.log.level)};
     options.stats = stats_options(settings);
     options.record_file = settings.text("record");
+    options.bpf = !settings.toggle("no-bpf");
     if (!is_log_level(options.log.level)) {
         return fail(
             fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"
@@ -128,6 +129,8 @@ const CommandSpec& exec_spec() {
              "say at the end what crossed: JSON to FILE, or a table on stderr", true},
             {"record", SettingKind::text, "FILE",
              "record to FILE which node asked for which page, and what was decided", true},
+            {"no-bpf", SettingKind::toggle, "",
+             "use no BPF on any node, which costs system calls of everybody some 60 ns"},
             log_setting,
             log_level_setting,
             plain_setting,

@@ -54,6 +54,7 @@ struct SessionMessage {
     shadowEnd @13 :ThreadId;            # home: this thread is gone
     action @14 :ActionChange;           # home: the disposition of a signal changed
     freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
+    futexWaiters @16 :FutexWaiters;     # before a frame that could carry pages away
   }
 }
 
@@ -100,6 +101,7 @@ struct ProcessStart {
   mixed @6 :Bool;        # program code may run on both nodes: futex wakes are told
   chaosSeed @7 :UInt64;  # 0: threads cross only where they must
   fdBase @8 :UInt32;     # descriptors from here on are the acceptor's; 0: it has none
+  bpf @9 :Bool;          # it may be used where the acceptor can
 }
 
 struct SignalAction {
@@ -222,6 +224,11 @@ struct FutexWake {
   count @2 :Int32;
   bitset @3 :UInt32;
   shared @4 :Bool;   # who waits did not say FUTEX_PRIVATE_FLAG
+}
+
+# Where the sender's threads wait: a set of hashed pages, see bpf/futex_layout.h.
+struct FutexWaiters {
+  bits @0 :List(UInt64);
 }
 
 # mm/page_protocol.h says what these mean. Contents are kinds, one byte a page; the bytes of the

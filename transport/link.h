@@ -35,6 +35,9 @@ public:
     // Called once, from the loop and never from inside send(): the peer is gone (the reason names
     // it), broke the protocol, said bye, or our own close() is through.
     void on_closed(ClosedHandler handler) { closed_handler_ = std::move(handler); }
+    // Called at the beginning of every send(), and may send frames of its own, which then go out
+    // before that one.
+    void before_frame(std::function<void()> handler) { before_handler_ = std::move(handler); }
     // Called when nothing is queued any more after something was: produce the next bulk.
     void on_drained(DrainedHandler handler) { drained_handler_ = std::move(handler); }
 
@@ -57,10 +60,22 @@ public:
     [[nodiscard]] const LinkStats& stats() const { return stats_; }
 
 protected:
+    // What every send() begins with.
+    void prepare_to_send() {
+        if (!before_handler_ || preparing_) return;
+        preparing_ = true;
+        before_handler_();
+        preparing_ = false;
+    }
+
     FrameHandler frame_handler_;
     ClosedHandler closed_handler_;
     DrainedHandler drained_handler_;
     LinkStats stats_;
+
+private:
+    std::function<void()> before_handler_;
+    bool preparing_ = false;
 };
 
 class LinkBatch {

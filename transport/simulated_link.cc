@@ -63,6 +63,7 @@ public:
 
     void send(FrameBuilder& frame, Priority priority) override {
         if (ended_ || shared_->dead[side_]) return;
+        prepare_to_send();
         FrameEncoder encoder;
         if (auto started = encoder.start(frame, priority); !started) return end(started.error());
         std::vector<std::byte> bytes;

@@ -44,6 +44,7 @@ StreamLink::~StreamLink() {
 
 void StreamLink::send(FrameBuilder& frame, Priority priority) {
     if (state_ != State::open) return;
+    prepare_to_send();
     if (auto started = encoder_.start(frame, priority); !started) return end(started.error());
     ++stats_.frames_out;
     // Short bulk frames are gathered until the loop has nothing better to do.

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -112,6 +114,18 @@ void remote_locked_add(pthread_mutex_t* mutex, long* counter, long times) {
 
 void remote_atomic_add(long* counter, long times) {
     for (long i = 0; i < times; i++) __atomic_fetch_add(counter, 1, __ATOMIC_SEQ_CST);
+}
+
+// Waits for each turn by FUTEX_WAIT_BITSET with `bitset`, 0: by FUTEX_WAIT, and gives it back.
+void remote_turns(uint32_t* turn, long times, uint32_t bitset) {
+    for (long i = 0; i < times; i++) {
+        while (__atomic_load_n(turn, __ATOMIC_SEQ_CST) == 0) {
+            syscall(SYS_futex, turn, bitset ? FUTEX_WAIT_BITSET_PRIVATE : FUTEX_WAIT_PRIVATE, 0,
+                    NULL, NULL, bitset);
+        }
+        __atomic_store_n(turn, 0, __ATOMIC_SEQ_CST);
+        syscall(SYS_futex, turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    }
 }
 
 long remote_operations(struct remote_shared* shared, int self, long times, int take_turn) {

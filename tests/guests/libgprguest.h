@@ -44,6 +44,7 @@ void remote_longjmp(jmp_buf target, int value);
 int remote_setjmp_around(void (*callback)(jmp_buf));
 int* remote_thread_local(void);
 int remote_errno_of_bad_close(void);
+void remote_turns(uint32_t* turn, long times, uint32_t bitset);
 void remote_locked_add(pthread_mutex_t* mutex, long* counter, long times);
 void remote_atomic_add(long* counter, long times);
 struct remote_shared {

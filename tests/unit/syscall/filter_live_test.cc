@@ -198,7 +198,7 @@ TEST_CASE("the acceptor's filter in the kernel") {
         {"exit_group", SYS_exit_group, {}, Expect::notified},
     };
     check_live(acceptor_filter(options), calls);
-    options.mixed_session = true;
+    options.conditions.mixed_session = true;
     check_live(acceptor_filter(options), {{"futex wake", SYS_futex, wake_args(), Expect::notified},
                                           {"getpid", SYS_getpid, {}, Expect::real}});
 }

@@ -69,10 +69,12 @@ uint32_t action_for(Verdict verdict) {
     return 0;
 }
 
-FilterOptions options(bool wakes = false) {
+constexpr Conditions mixed{true, false}, watched{true, true};
+
+FilterOptions options(const Conditions& conditions = {}) {
     FilterOptions o;
     o.fd_base = base;
-    o.mixed_session = wakes;
+    o.conditions = conditions;
     return o;
 }
 
@@ -135,9 +137,9 @@ TEST_CASE("home reports what may be about files of the acceptor, only if it has 
 
 TEST_CASE("the filters decide as the table does, for every number and many arguments") {
     auto values = sample_values();
-    for (bool wakes : {false, true}) {
-        auto acceptor = acceptor_filter(options(wakes));
-        auto home = home_filter(options(wakes));
+    for (const Conditions& session : {Conditions{}, mixed, watched}) {
+        auto acceptor = acceptor_filter(options(session));
+        auto home = home_filter(options(session));
         for (uint32_t number : sample_numbers()) {
             for (size_t v = 0; v < values.size(); ++v) {
                 // Each value in every place, and mixed with its neighbours.
@@ -146,8 +148,8 @@ TEST_CASE("the filters decide as the table does, for every number and many argum
                     for (size_t i = 0; i < 6; ++i)
                         args[i] = values[(v + i * spread) % values.size()];
                     auto data = call(number, args);
-                    auto at_acceptor = acceptor_verdict(number, args, base, wakes);
-                    auto at_home = home_verdict(number, args, wakes);
+                    auto at_acceptor = acceptor_verdict(number, args, base, session);
+                    auto at_home = home_verdict(number, args, session);
                     if (run(acceptor, data).action != action_for(at_acceptor) ||
                         run(home, data).action != action_for(at_home)) {
                         FAIL_CHECK("number " << number << " arguments " << args[0] << ", "
@@ -199,20 +201,29 @@ TEST_CASE("decisions picked by hand") {
     CHECK(at_home(157, {22}) == notified);  // PR_SET_SECCOMP
     CHECK(at_home(157, {15}) == allowed);   // PR_SET_NAME
     for (uint32_t wake : {1u, 129u, 3u, 4u, 5u, 7u, 10u}) {
-        for (const auto& filter : {acceptor_filter(options(true)), home_filter(options(true))}) {
+        for (const auto& filter : {acceptor_filter(options(mixed)), home_filter(options(mixed))}) {
             CHECK(run(filter, call(202, {0, wake})).action == notified);
             CHECK(run(filter, call(202, {0, 128})).action == allowed);
             CHECK(run(filter, call(202, {0, 128 | 9})).action == allowed);
         }
     }
+    // A watch tells of private wakes at one word; all else is stopped as without it.
+    for (const auto& filter : {acceptor_filter(options(watched)), home_filter(options(watched))}) {
+        for (uint32_t told : {129u, 138u}) {
+            CHECK(run(filter, call(202, {0, told})).action == allowed);
+        }
+        for (uint32_t stopped : {1u, 10u, 131u, 132u, 133u, 135u}) {
+            CHECK(run(filter, call(202, {0, stopped})).action == notified);
+        }
+    }
     // A word in shared memory is waited for at home.
-    CHECK(run(acceptor_filter(options(true)), call(202, {0, 0})).action == notified);
+    CHECK(run(acceptor_filter(options(mixed)), call(202, {0, 0})).action == notified);
     CHECK(run(acceptor_filter(options()), call(202, {0, 0})).action == allowed);
-    CHECK(run(home_filter(options(true)), call(202, {0, 0})).action == allowed);
+    CHECK(run(home_filter(options(mixed)), call(202, {0, 0})).action == allowed);
 }
 
 TEST_CASE("the stub may do anything but park unseen") {
-    for (const auto& filter : {acceptor_filter(options(true)), home_filter(options(true))}) {
+    for (const auto& filter : {acceptor_filter(options(mixed)), home_filter(options(mixed))}) {
         for (uint32_t number : sample_numbers()) {
             uint32_t action = run(filter, call(number, {1, 1, 1}, stub_ip)).action;
             bool reserved = number == gpr_park_number || number == gpr_hypercall_number;
@@ -242,8 +253,9 @@ TEST_CASE("calls of other architectures are refused") {
 }
 
 TEST_CASE("programs and paths are short, and calls allowed by number are cacheable") {
-    for (bool wakes : {false, true}) {
-        for (const auto& filter : {acceptor_filter(options(wakes)), home_filter(options(wakes))}) {
+    for (const Conditions& session : {Conditions{}, mixed, watched}) {
+        for (const auto& filter :
+             {acceptor_filter(options(session)), home_filter(options(session))}) {
             CHECK(filter.size() < BPF_MAXINSNS);
             int longest = 0;
             for (uint32_t n : sample_numbers()) {

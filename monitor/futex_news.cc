@@ -1,0 +1,60 @@
+#include "monitor/futex_news.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+namespace gpr {
+
+void FutexNews::use(std::unique_ptr<FutexWatch> watch, Waked waked) {
+    watch_ = std::move(watch);
+    waked_ = std::move(waked);
+    if (elsewhere_) watch_->set_elsewhere(*elsewhere_);
+    link_.before_frame([this] { tell_waiters(); });
+    wakes_ = loop_.watch(watch_->fd(), POLLIN, [this](uint32_t) {
+        watch_->fetch([this](const WatchedWake& wake) {
+            waked_(wake.pid, wake.tid, {wake.address, wake.count, wake.bitset, false});
+        });
+    });
+}
+
+Result<> FutexNews::join(pid_t pid, pid_t name) {
+    if (!watch_) return {};
+    return watch_->join(pid, name);
+}
+
+bool FutexNews::tells(uint32_t number, const uint64_t (&args)[6]) {
+    if (!watch_ || number != SYS_futex) return false;
+    auto operation = static_cast<uint32_t>(args[1]);
+    switch (operation & static_cast<uint32_t>(FUTEX_CMD_MASK)) {
+        case FUTEX_WAKE:
+        case FUTEX_WAKE_BITSET: return operation & FUTEX_PRIVATE_FLAG;
+        case FUTEX_REQUEUE:
+        case FUTEX_CMP_REQUEUE:
+        case FUTEX_CMP_REQUEUE_PI: watch_->count_for_ever(args[4]); return false;
+        default: return false;
+    }
+}
+
+void FutexNews::tell_waiters() {
+    WaiterSummary waiting = watch_->waiting();
+    if (told_ == waiting) return;
+    told_ = waiting;
+    FrameBuilder frame;
+    auto bits = frame.session().initFutexWaiters().initBits(GPR_WAITER_WORDS);
+    for (unsigned i = 0; i < bits.size(); i++) bits.set(i, waiting.words[i]);
+    link_.send(frame, Priority::urgent);
+}
+
+void FutexNews::heard(wire::FutexWaiters::Reader waiters) {
+    WaiterSummary summary = WaiterSummary::everything();
+    auto bits = waiters.getBits();
+    // Another size would be another hash: then nothing can be left out.
+    if (bits.size() == GPR_WAITER_WORDS) std::copy(bits.begin(), bits.end(), summary.words.begin());
+    elsewhere_ = summary;
+    if (watch_) watch_->set_elsewhere(summary);
+}
+
+}  // namespace gpr

@@ -1,0 +1,52 @@
+// What two nodes tell each other about who waits for futexes (DESIGN 4.4): each says, before any
+// frame that could carry a page away, at which pages its threads wait, so that wakes go only where
+// they may find somebody. Needs no BPF at the other node, and works one way without it here.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "bpf/futex_watch.h"
+#include "monitor/futex_wake.h"
+#include "transport/link.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+class FutexNews {
+public:
+    // The thread is 0 where it is not known any more.
+    using Waked = std::function<void(pid_t pid, pid_t tid, const FutexWakeCall&)>;
+
+    FutexNews(Loop& loop, Link& link) : loop_(loop), link_(link) {}
+
+    // From now on private wakes of processes that join are told to `waked`, some time after they
+    // were made, and need not be stopped.
+    void use(std::unique_ptr<FutexWatch> watch, Waked waked);
+    [[nodiscard]] bool watched() const { return watch_ != nullptr; }
+    // pid: as this node's kernel knows it; name: as the session does.
+    Result<> join(pid_t pid, pid_t name);
+    // The watch tells what this call wakes. Where it does not, and the call is about to move
+    // waiters to another word, this notes it.
+    [[nodiscard]] bool tells(uint32_t number, const uint64_t (&args)[6]);
+
+    // The other node's summary has come.
+    void heard(wire::FutexWaiters::Reader waiters);
+    // True as long as nothing was heard.
+    [[nodiscard]] bool may_wait_elsewhere(uint64_t address) const {
+        return !elsewhere_ || elsewhere_->may_wait(address);
+    }
+
+private:
+    void tell_waiters();
+
+    Loop& loop_;
+    Link& link_;
+    std::optional<WaiterSummary> elsewhere_, told_;
+    std::unique_ptr<FutexWatch> watch_;
+    Waked waked_;
+    Watch wakes_;
+};
+
+}  // namespace gpr
