@@ -264,6 +264,7 @@ private:
         serve.peer = peer;
         serve.allow_plain = plain;
         serve.features = features_;
+        serve.hidden_cpu_features = options_.pretend_without;
         serve.exports = default_exports();
         serve.exports.insert(serve.exports.end(), options_.exports.begin(), options_.exports.end());
         serve.admit = [&] { return ask_admission(channel); };

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "acceptor/exports.h"
+#include "monitor/host_match.h"
 #include "transport/link.h"
 #include "transport/loop.h"
 
@@ -27,6 +28,9 @@ Welcome make_welcome(const ServeOptions& options) {
     welcome.software = "gpr " GPR_VERSION;
     welcome.host = describe_this_host();
     welcome.host.features = options.features;
+    for (const std::string& name : options.hidden_cpu_features) {
+        hide_feature(welcome.host.cpu, name);
+    }
     return welcome;
 }
 

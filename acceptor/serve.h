@@ -20,8 +20,9 @@ struct ServeOptions {
     std::function<Result<TokenFile>()> load_tokens;  // for every connection anew
     std::string peer;
     bool allow_plain = false;
-    std::vector<std::string> features;  // this host's, for the Welcome
-    std::vector<std::string> exports;   // what of the file tree sessions may see, see exports.h
+    std::vector<std::string> features;             // this host's, for the Welcome
+    std::vector<std::string> hidden_cpu_features;  // by the names of monitor/host_match.h
+    std::vector<std::string> exports;  // what of the file tree sessions may see, see exports.h
     // Called once the peer has proven its token. An error is told to the peer.
     std::function<Result<>()> admit = [] { return Result<>{}; };
     // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.

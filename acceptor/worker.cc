@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include "acceptor/vdso.h"
 #include "base/log.h"
 #include "monitor/page_wire.h"
 #include "syscall/park.h"
@@ -12,13 +13,15 @@
 namespace gpr {
 
 Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer,
-               Fd stub_code)
+               Fd stub_code, const WorkerOptions& options)
     : loop_(loop),
       waits_(waits),
       link_(link),
       sandbox_(sandbox),
       self_(static_cast<NodeId>(peer.node_id)),
       stub_code_(std::move(stub_code)),
+      peer_vdso_(peer.vdso),
+      unlike_vdso_(options.unlike_vdso || !same_functions(peer.vdso, own_vdso())),
       pager_(self_, loop, nullptr,
              [this](NodeId, bool bulk, const Message& message) {
                  FrameBuilder frame;
@@ -232,7 +235,7 @@ void Worker::on_frame(ReceivedFrame&& received) {
 
 void Worker::on_link_closed(const Error&) { loop_.stop(); }
 
-int run_worker(EstablishedInitiator established, Sandbox& sandbox) {
+int run_worker(EstablishedInitiator established, Sandbox& sandbox, const WorkerOptions& options) {
     auto loop = Loop::create();
     if (!loop) return 1;
     auto waits = Waits::create(**loop);
@@ -247,7 +250,7 @@ int run_worker(EstablishedInitiator established, Sandbox& sandbox) {
     Fd asked(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
     auto watch = (*loop)->watch(asked.get(), POLLIN,
                                 [&](uint32_t) { link->close("the acceptor is being shut down"); });
-    Worker worker(**loop, **waits, *link, sandbox, peer, std::move(*code));
+    Worker worker(**loop, **waits, *link, sandbox, peer, std::move(*code), options);
     (*loop)->run();
     return 0;
 }

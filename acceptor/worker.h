@@ -20,12 +20,18 @@
 
 namespace gpr {
 
+struct WorkerOptions {
+    bool unlike_vdso = false;  // this kernel's is not used in place of the initiator's, ever
+};
+
 // The WorkerMain of a real session.
-int run_worker(EstablishedInitiator established, Sandbox& sandbox);
+int run_worker(EstablishedInitiator established, Sandbox& sandbox,
+               const WorkerOptions& options = {});
 
 class Worker {
 public:
-    Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer, Fd stub_code);
+    Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer, Fd stub_code,
+           const WorkerOptions& options);
 
 private:
     using Frame = std::shared_ptr<ReceivedFrame>;
@@ -51,6 +57,7 @@ private:
     Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start);
     Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
                                        wire::ProcessStart::Reader start);
+    Task<Result<void>> show_foreign_vdso(RemoteProcess& process, Address end, uint64_t our_pages);
     pid_t next_helper_id(pid_t of_process);
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
     Task<void> arrive(Frame frame);
@@ -177,6 +184,8 @@ private:
     Sandbox& sandbox_;
     NodeId self_;
     Fd stub_code_;
+    std::vector<std::byte> peer_vdso_;
+    bool unlike_vdso_;  // its functions lie elsewhere than in ours
     Pager pager_;
     FutexNews futex_news_;
     bool watch_tried_ = false;

@@ -27,18 +27,6 @@ constexpr uint64_t robust_head_size = 24;
 // Above our own descriptors in an empty process, with room for what it begins with.
 constexpr unsigned least_fd_base = 64;
 
-// Where [vvar] and [vdso] wait between their old and their new place, which may overlap.
-constexpr uint64_t vdso_hop = 0x4f3800000000;
-
-bool is_kernel_page(const InheritedMapping& m) {
-    return m.name == "[vdso]" || m.name.starts_with("[vvar");
-}
-
-bool stays(const InheritedMapping& m) {
-    return m.name == "[vsyscall]" ||
-           (m.range.begin.value >= GPR_RESERVED_BEGIN && m.range.end.value <= GPR_RESERVED_END);
-}
-
 }  // namespace
 
 Task<void> Worker::start_process(Frame frame) {
@@ -216,44 +204,6 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
                            8);
     }
     pager_.add_fragment(fragment);
-    co_return Result<void>{};
-}
-
-Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
-                                           wire::ProcessStart::Reader start) {
-    StubThread& stub = *process.threads.at(process.pid)->stub;
-    std::vector<Call> calls;
-    uint64_t begin = 0, end = 0;
-    for (const InheritedMapping& m : empty.mappings) {
-        if (is_kernel_page(m)) {
-            if (begin == 0) begin = m.range.begin.value;
-            end = m.range.end.value;
-        } else if (!stays(m)) {
-            calls.push_back({SYS_munmap, {m.range.begin.value, m.range.size()}, 0});
-        }
-    }
-    uint64_t wanted = start.getVdsoBegin(), wanted_end = start.getVdsoEnd();
-    bool alike = wanted != 0 && wanted_end - wanted == end - begin;
-    if (wanted != 0 && !alike) {
-        co_return fail("its kernel's vdso has another layout than the initiator's");
-    }
-    for (int hop = 0; hop < 2 && alike; hop++) {
-        for (const InheritedMapping& m : empty.mappings) {
-            if (!is_kernel_page(m)) continue;
-            uint64_t offset = m.range.begin.value - begin;
-            uint64_t from = hop == 0 ? begin : vdso_hop;
-            uint64_t to = hop == 0 ? vdso_hop : wanted;
-            calls.push_back({SYS_mremap,
-                             {from + offset, m.range.size(), m.range.size(),
-                              MREMAP_MAYMOVE | MREMAP_FIXED, to + offset},
-                             0});
-        }
-    }
-    co_await stub.run(calls);
-    for (const Call& c : calls) {
-        auto done = from_kernel(c.result, "cannot empty the new process");
-        if (!done) co_return tl::make_unexpected(done.error());
-    }
     co_return Result<void>{};
 }
 

@@ -27,23 +27,6 @@ constexpr unsigned write_patience_s = 5;
 constexpr int told_within_ms = 50;
 constexpr std::chrono::milliseconds end_patience{500};  // of a process that was killed
 
-// Not written by this thread: the program may hold the pipe's lock while it waits for us.
-void tell_user(const std::string& what) {
-    std::string line = "gpr: " + what + "\n";
-    pid_t writer = fork();
-    if (writer == 0) {
-        signal(SIGALRM, SIG_DFL);
-        alarm(write_patience_s);
-        _exit(::write(STDERR_FILENO, line.data(), line.size()) > 0 ? 0 : 1);
-    }
-    // It should be there before a shell's next prompt; if not, whoever polls the waits reaps it.
-    for (int ms = 0; writer > 0 && ms < told_within_ms; ms++) {
-        if (waitpid(writer, nullptr, WNOHANG) != 0) return;
-        timespec one_ms{0, 1'000'000};
-        nanosleep(&one_ms, nullptr);
-    }
-}
-
 // What a stopped thread stopped for: a PTRACE_EVENT_*, or 0. Nothing for one that runs.
 std::optional<int> event_of(pid_t tid) {
     auto info = trace::signal_info(tid);
@@ -71,6 +54,23 @@ bool is_being_killed(pid_t pid) {
 }
 
 }  // namespace
+
+// Not written by this thread: the program may hold the pipe's lock while it waits for us.
+void HomeSession::tell_user(const std::string& what) {
+    std::string line = "gpr: " + what + "\n";
+    pid_t writer = fork();
+    if (writer == 0) {
+        signal(SIGALRM, SIG_DFL);
+        alarm(write_patience_s);
+        _exit(::write(STDERR_FILENO, line.data(), line.size()) > 0 ? 0 : 1);
+    }
+    // It should be there before a shell's next prompt; if not, whoever polls the waits reaps it.
+    for (int ms = 0; writer > 0 && ms < told_within_ms; ms++) {
+        if (waitpid(writer, nullptr, WNOHANG) != 0) return;
+        timespec one_ms{0, 1'000'000};
+        nanosleep(&one_ms, nullptr);
+    }
+}
 
 void HomeSession::abandon(const std::string& why) {
     if (!failure_.empty()) return;

@@ -46,6 +46,8 @@ public:
     void record(DirectoryRecord& to) { to.record(directory_); }
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
+    // Before start(): the acceptor lacks these CPU features, and the C library does not use them.
+    void note_masked(std::vector<std::string> features) { masked_ = std::move(features); }
     // Before start(): private wakes are not stopped, the watch tells them.
     void watch_futexes(std::unique_ptr<FutexWatch> watch);
     // The reason the session failed; empty if it did not.
@@ -69,6 +71,7 @@ private:
     void on_notification(const Notification& n);
     void on_frame(ReceivedFrame&& frame);
     void on_link_closed(const Error& reason);
+    static void tell_user(const std::string& what);
     void watch(HomeThread& thread);
     HomeThread& add_thread(HomeProcess& process, pid_t tid);
     // soon: it is about to stop.
@@ -259,6 +262,7 @@ private:
     PathRules paths_;
     mutable RuleUse rule_use_;  // looking up is using
     unsigned fd_base_;
+    std::vector<std::string> masked_;  // CPU features that only the C library leaves alone
     std::unique_ptr<Chaos> chaos_;
     Fd stub_code_;
     PageDirectory directory_;

@@ -228,6 +228,12 @@ void HomeSession::on_remote_signal(Frame frame) {
         syscall(SYS_tgkill, thread->process->pid, thread->tid, info->si_signo);
         return;
     }
+    if (info->si_signo == SIGILL && !masked_.empty()) {
+        tell_user(
+            fmt::format("the program used an instruction that the acceptor does not have; "
+                        "it lacks {}, and --mask-cpu hides that from the C library only",
+                        fmt::join(masked_, ", ")));
+    }
     spawn(die_of(*thread, info->si_signo));
 }
 

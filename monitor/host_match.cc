@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
 namespace gpr {
 
 namespace {
@@ -47,6 +51,20 @@ const NamedBit named_bits[] = {
     {"d.1.eax", 1, "xsavec"},     {"80000001.ecx", 5, "abm"},
 };
 
+constexpr const char* feature_prefix = "cpu feature ";
+constexpr const char* state_prefix = "extended state ";
+
+// As glibc.cpu.hwcaps wants them (glibc 2.33 and later); it uses no others.
+constexpr std::pair<std::string_view, std::string_view> names_in_glibc[] = {
+    {"sse3", "SSE3"},         {"ssse3", "SSSE3"},       {"sse4_1", "SSE4_1"},
+    {"sse4_2", "SSE4_2"},     {"popcnt", "POPCNT"},     {"movbe", "MOVBE"},
+    {"abm", "LZCNT"},         {"avx", "AVX"},           {"f16c", "F16C"},
+    {"fma", "FMA"},           {"bmi1", "BMI1"},         {"bmi2", "BMI2"},
+    {"avx2", "AVX2"},         {"rtm", "RTM"},           {"avx512f", "AVX512F"},
+    {"avx512cd", "AVX512CD"}, {"avx512bw", "AVX512BW"}, {"avx512dq", "AVX512DQ"},
+    {"avx512vl", "AVX512VL"}, {"xsavec", "XSAVEC"},
+};
+
 uint32_t word_of(const CpuDescription& cpu, const FeatureWord& w) {
     for (const CpuidLeaf& leaf : cpu.leaves) {
         if (leaf.leaf == w.leaf && leaf.subleaf == w.subleaf) return leaf.*(w.word);
@@ -57,13 +75,53 @@ uint32_t word_of(const CpuDescription& cpu, const FeatureWord& w) {
 std::string name_of(const char* word, int bit) {
     for (const NamedBit& n : named_bits) {
         if (n.bit == bit && std::string_view(n.word) == word) {
-            return fmt::format("cpu feature {}", n.name);
+            return feature_prefix + std::string(n.name);
         }
     }
-    return fmt::format("cpu feature cpuid.{} bit {}", word, bit);
+    return fmt::format("{}cpuid.{} bit {}", feature_prefix, word, bit);
 }
 
 }  // namespace
+
+bool hide_feature(CpuDescription& cpu, const std::string& name) {
+    for (const NamedBit& bit : named_bits) {
+        if (name != bit.name) continue;
+        for (const FeatureWord& word : feature_words) {
+            if (std::string_view(word.name) != bit.word) continue;
+            for (CpuidLeaf& leaf : cpu.leaves) {
+                bool here = leaf.leaf == word.leaf && leaf.subleaf == word.subleaf;
+                if (here) leaf.*(word.word) &= ~(1U << bit.bit);
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
+bool can_be_masked(const std::vector<std::string>& lacking) {
+    return std::all_of(lacking.begin(), lacking.end(), [](const std::string& what) {
+        return what.starts_with(feature_prefix) || what.starts_with(state_prefix);
+    });
+}
+
+std::string with_masked_features(std::string tunables, const std::vector<std::string>& lacking) {
+    std::string masks;
+    for (const std::string& what : lacking) {
+        if (!what.starts_with(feature_prefix)) continue;
+        std::string name = what.substr(std::strlen(feature_prefix));
+        for (const auto& [ours, glibcs] : names_in_glibc) {
+            if (name == ours) masks += fmt::format("{}-{}", masks.empty() ? "" : ",", glibcs);
+        }
+    }
+    if (masks.empty()) return tunables;
+    constexpr std::string_view key = "glibc.cpu.hwcaps=";
+    size_t at = tunables.find(key);
+    if (at == std::string::npos) {
+        return fmt::format("{}{}{}{}", tunables, tunables.empty() ? "" : ":", key, masks);
+    }
+    size_t end = std::min(tunables.find(':', at), tunables.size());
+    return tunables.insert(end, "," + masks);
+}
 
 std::vector<std::string> lacking_at(const HostDescription& acceptor,
                                     const HostDescription& initiator) {
@@ -79,7 +137,7 @@ std::vector<std::string> lacking_at(const HostDescription& acceptor,
     }
     // The kernel saves and restores only what XCR0 enables; the layout goes with it.
     uint64_t states = initiator.cpu.xcr0 & ~acceptor.cpu.xcr0;
-    if (states != 0) lacking.push_back(fmt::format("extended state {:#x} (xcr0)", states));
+    if (states != 0) lacking.push_back(fmt::format("{}{:#x} (xcr0)", state_prefix, states));
     return lacking;
 }
 

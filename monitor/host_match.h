@@ -13,4 +13,13 @@ namespace gpr {
 std::vector<std::string> lacking_at(const HostDescription& acceptor,
                                     const HostDescription& initiator);
 
+// Takes the feature out of the description; false if it has no such name here.
+bool hide_feature(CpuDescription& cpu, const std::string& name);
+
+// Of what lacking_at() says: can a program be kept from it, as far as it asks the C library?
+bool can_be_masked(const std::vector<std::string>& lacking);
+// A value for GLIBC_TUNABLES that hides these features from the C library, besides what `tunables`
+// says already.
+std::string with_masked_features(std::string tunables, const std::vector<std::string>& lacking);
+
 }  // namespace gpr

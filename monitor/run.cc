@@ -30,29 +30,50 @@ namespace gpr {
 namespace {
 
 // What the program-to-be and the monitor tell each other before the exec.
-enum class Word : int { watching, ready, failed, go };
+enum class Word : int { ready, failed, go };
+
+// How the program is to be started, which follows Word::ready.
+struct Launch {
+    int fd_base = 0;  // of the acceptor's descriptors; 0: it has none
+    bool futexes_watched = false;
+    char tunables[4096] = "";  // for GLIBC_TUNABLES; empty: as they are
+};
 
 void complain(const std::string& what) { std::fprintf(stderr, "gpr: %s\n", what.c_str()); }
 
 // By sendmsg and recvmsg, which a filter that reports all else still lets pass.
-bool send_word(int fd, Word word, int value = 0) {
-    int message[2] = {static_cast<int>(word), value};
-    iovec part{message, sizeof message};
+template <class Packet>
+bool send_packet(int fd, const Packet& packet) {
+    iovec part{const_cast<Packet*>(&packet), sizeof packet};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
-    return ::sendmsg(fd, &header, MSG_NOSIGNAL) == sizeof message;
+    return ::sendmsg(fd, &header, MSG_NOSIGNAL) == sizeof packet;
+}
+
+template <class Packet>
+bool receive_packet(int fd, Packet& packet) {
+    iovec part{&packet, sizeof packet};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    return ::recvmsg(fd, &header, 0) == sizeof packet;
+}
+
+struct WordPacket {
+    Word word;
+    int value;
+};
+
+bool send_word(int fd, Word word, int value = 0) {
+    return send_packet(fd, WordPacket{word, value});
 }
 
 bool receive_word(int fd, Word& word, int& value) {
-    int message[2];
-    iovec part{message, sizeof message};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    if (::recvmsg(fd, &header, 0) != sizeof message) return false;
-    word = static_cast<Word>(message[0]);
-    value = message[1];
+    WordPacket packet{};
+    if (!receive_packet(fd, packet)) return false;
+    word = packet.word;
+    value = packet.value;
     return true;
 }
 
@@ -66,6 +87,7 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     const PathRules paths(path_rules_of(options.rules), read_root_links());
     hello.paths = paths.all();
     hello.root_links = read_root_links();
+    hello.vdso = own_vdso();
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     if (acceptor.is_local()) {
         GPR_TRY(auto local, start_local());
@@ -127,6 +149,25 @@ std::unique_ptr<FutexWatch> watch_for(const ExecOptions& options) {
     return nullptr;
 }
 
+// What the acceptor's CPU lacks the program must not use.
+Result<> meet_lacks(const ExecOptions& options, const std::vector<std::string>& lacking,
+                    Launch& launch) {
+    if (lacking.empty()) return {};
+    std::string refusal =
+        fmt::format("cannot run what was begun here: it lacks {}; ", fmt::join(lacking, ", "));
+    if (!can_be_masked(lacking)) return fail(refusal + "choose an acceptor with a like CPU");
+    if (!options.mask_cpu) {
+        return fail(refusal +
+                    "choose an acceptor with a like CPU, or hide them from the "
+                    "program's C library with --mask-cpu");
+    }
+    const char* now = getenv("GLIBC_TUNABLES");
+    std::string tunables = with_masked_features(now ? now : "", lacking);
+    if (tunables.size() >= sizeof launch.tunables) return fail("GLIBC_TUNABLES is too long");
+    tunables.copy(launch.tunables, sizeof launch.tunables - 1);
+    return {};
+}
+
 int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_t program,
                 int channel) {
     if (!options.stats.file.empty()) {
@@ -146,12 +187,10 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     };
     auto connected = connect(options, start_local);
     if (!connected) return give_up(connected.error().message());
+    Launch launch;
     auto lacking = lacking_at(connected->peer.host, describe_this_host());
-    if (!lacking.empty()) {
-        return give_up(
-            fmt::format("acceptor {} cannot run what was begun here: it lacks {}; "
-                        "choose an acceptor with a like CPU",
-                        connected->peer_name, fmt::join(lacking, ", ")));
+    if (auto met = meet_lacks(options, lacking, launch); !met) {
+        return give_up(fmt::format("acceptor {} {}", connected->peer_name, met.error().what));
     }
     // Not before: an acceptor of our own forks from here and sets up a log for itself.
     if (!options.log.file.empty()) {
@@ -178,11 +217,11 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
                         std::move(*code));
 
     if (record) session.record(*record);
+    if (!lacking.empty()) session.note_masked(lacking);
     auto watch = watch_for(options);
-    if (!send_word(channel, Word::watching, watch ? 1 : 0) ||
-        !send_word(channel, Word::ready, fd_base)) {
-        return exit_gpr_failed;
-    }
+    launch.fd_base = fd_base;
+    launch.futexes_watched = watch != nullptr;
+    if (!send_word(channel, Word::ready) || !send_packet(channel, launch)) return exit_gpr_failed;
     if (watch) session.watch_futexes(std::move(watch));
     Word word;
     int listener_number = -1;
@@ -199,13 +238,13 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     return session.failure().empty() ? 0 : exit_gpr_failed;
 }
 
-Result<int> install_filter(const SplitPolicy& policy, int fd_base, bool watched) {
+Result<int> install_filter(const SplitPolicy& policy, const Launch& launch) {
     FilterOptions filter_options;
-    if (fd_base != 0) {
+    if (launch.fd_base != 0) {
         filter_options.files_elsewhere = true;
-        filter_options.fd_base = static_cast<uint32_t>(fd_base);
+        filter_options.fd_base = static_cast<uint32_t>(launch.fd_base);
     }
-    filter_options.conditions = {policy.mixed(), watched};
+    filter_options.conditions = {policy.mixed(), launch.futexes_watched};
     filter_options.notify_everything = policy.chaos_seed() != 0;
     // Never freed: that might be a call (brk), and nobody listens yet.
     static std::vector<sock_filter> filter;
@@ -261,18 +300,17 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         }
         return word == expected;
     };
-    if (!monitor_says(Word::watching)) return exit_gpr_failed;
-    bool watched = value != 0;
-    if (!monitor_says(Word::ready)) return exit_gpr_failed;
-    int fd_base = value;
-    keep_below(fd_base);
+    Launch launch;
+    if (!monitor_says(Word::ready) || !receive_packet(channel[0], launch)) return exit_gpr_failed;
+    keep_below(launch.fd_base);
+    if (launch.tunables[0] != 0) setenv("GLIBC_TUNABLES", launch.tunables, 1);
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 
     std::vector<char*> arguments;
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter(SplitPolicy(options.rules), fd_base, watched);
+    auto listener = install_filter(SplitPolicy(options.rules), launch);
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

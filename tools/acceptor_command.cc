@@ -1,5 +1,6 @@
 #include "tools/acceptor_command.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include "acceptor/daemon.h"
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/host_match.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "transport/endpoint.h"
@@ -20,6 +22,8 @@ constexpr std::string_view acceptor_notes =
     "without a token: make one with 'gpr token new --file FILE'. Ends on SIGTERM or SIGINT; "
     "running\n"
     "sessions end with it.";
+
+constexpr std::string_view pretended_vdso = "vdso";
 
 Result<unsigned> parse_count(const std::string& text, std::string_view what) {
     unsigned count = 0;
@@ -42,6 +46,8 @@ const CommandSpec& acceptor_spec() {
             token_file_setting,
             {"export", SettingKind::list, "PATH",
              "let sessions see PATH (a glob) too; may be repeated"},
+            {"pretend-without", SettingKind::list, "NAME",
+             "for tests: behave as if the CPU lacked this feature; 'vdso': as another kernel"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
             log_setting,
             log_level_setting,
@@ -69,6 +75,13 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     for (const std::string& path : options.exports) {
         if (!path.starts_with('/')) {
             return fail(fmt::format("--export wants an absolute path, not '{}'", path));
+        }
+    }
+    options.pretend_without = settings.list("pretend-without");
+    for (const std::string& name : options.pretend_without) {
+        CpuDescription any;
+        if (name != pretended_vdso && !hide_feature(any, name)) {
+            return fail(fmt::format("--pretend-without knows no CPU feature '{}'", name));
         }
     }
     if (settings.has("max-sessions")) {
@@ -107,7 +120,11 @@ int acceptor_main(const Words& arguments) {
         complain(options.error().message());
         return exit_usage;
     }
-    return run_acceptor_daemon(*options, run_worker);
+    const auto& without = options->pretend_without;
+    const WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end()};
+    return run_acceptor_daemon(*options, [worker](EstablishedInitiator peer, Sandbox& box) {
+        return run_worker(std::move(peer), box, worker);
+    });
 }
 
 }  // namespace gpr

@@ -83,6 +83,7 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     options.stats = stats_options(settings);
     options.record_file = settings.text("record");
     options.bpf = !settings.toggle("no-bpf");
+    options.mask_cpu = settings.toggle("mask-cpu");
     if (!is_log_level(options.log.level)) {
         return fail(
             fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"
@@ -110,7 +111,10 @@ void announce_seed(const ExecOptions& options) {
 // Its kernel is ours, so it need not say what that can do.
 Result<LocalAcceptor> start_local(const LogOptions& log) {
     const EmbeddedAcceptorOptions options{log.file, log.level, {}};
-    GPR_TRY(EmbeddedAcceptor acceptor, start_embedded_acceptor(run_worker, options));
+    GPR_TRY(EmbeddedAcceptor acceptor,
+            start_embedded_acceptor([](EstablishedInitiator peer,
+                                       Sandbox& box) { return run_worker(std::move(peer), box); },
+                                    options));
     return LocalAcceptor{std::move(acceptor.connection), std::move(acceptor.token)};
 }
 
@@ -129,6 +133,8 @@ const CommandSpec& exec_spec() {
              "say at the end what crossed: JSON to FILE, or a table on stderr", true},
             {"record", SettingKind::text, "FILE",
              "record to FILE which node asked for which page, and what was decided", true},
+            {"mask-cpu", SettingKind::toggle, "",
+             "hide CPU features that the acceptor lacks from PROGRAM's C library"},
             {"no-bpf", SettingKind::toggle, "",
              "use no BPF on any node, which costs system calls of everybody some 60 ns"},
             log_setting,

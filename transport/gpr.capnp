@@ -338,6 +338,7 @@ struct Hello {
   host @4 :Host;
   paths @5 :List(RemotePath);  # parts of the file tree that are to be the acceptor's
   rootLinks @6 :List(RootLink);
+  vdso @7 :Data;  # the initiator's image; empty: it has none
 }
 
 # A link in the initiator's root folder, such as /lib to usr/lib: files have two names there.

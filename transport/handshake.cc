@@ -222,6 +222,8 @@ private:
         result.peer = read_greeting<Hello>(hello);
         result.peer.paths = read_paths(hello);
         result.peer.root_links = read_links(hello);
+        auto vdso = std::as_bytes(std::span(hello.getVdso().begin(), hello.getVdso().size()));
+        result.peer.vdso.assign(vdso.begin(), vdso.end());
         FrameBuilder builder;
         Welcome welcome = ours_;
         if (welcome.session_id.empty()) welcome.session_id = result.peer.session_id;
@@ -349,6 +351,7 @@ private:
         set_greeting(ours_, hello);
         write_paths(ours_.paths, hello);
         write_links(ours_.root_links, hello);
+        hello.setVdso({reinterpret_cast<const kj::byte*>(ours_.vdso.data()), ours_.vdso.size()});
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
         GPR_TRY(auto frame, receive());
         if (!frame.message().isWelcome()) return failed("it broke the protocol: no welcome");

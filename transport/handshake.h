@@ -45,6 +45,7 @@ struct Hello {
     HostDescription host;
     std::vector<RemotePath> paths;
     std::vector<RootLink> root_links;
+    std::vector<std::byte> vdso;  // the image that programs see there
 };
 struct Welcome {
     uint32_t version = protocol_version;

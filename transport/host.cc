@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -137,6 +138,18 @@ std::vector<std::string> read_texts(capnp::List<capnp::Text>::Reader from) {
 
 ClockSample sample_clocks() {
     return {read_clock(CLOCK_REALTIME), read_clock(CLOCK_MONOTONIC), read_clock(CLOCK_BOOTTIME)};
+}
+
+std::vector<std::byte> own_vdso() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        uint64_t begin = 0, end = 0;
+        if (!line.ends_with("[vdso]")) continue;
+        if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) break;
+        const auto* image = reinterpret_cast<const std::byte*>(begin);
+        return {image, image + (end - begin)};
+    }
+    return {};
 }
 
 HostDescription describe_this_host() {

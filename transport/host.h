@@ -1,6 +1,7 @@
 // What a node tells about itself when a session begins.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ struct HostDescription {
 
 ClockSample sample_clocks();
 HostDescription describe_this_host();
+// The code that the kernel shows to every process for its clocks; empty: it does not.
+std::vector<std::byte> own_vdso();
 
 void write_host(const HostDescription& host, wire::Host::Builder to);
 HostDescription read_host(wire::Host::Reader from);

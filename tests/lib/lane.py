@@ -142,6 +142,12 @@ class Lane:
         """Processes that belong to the lane and not to a case."""
         return {self._acceptor.pid} if self._acceptor else set()
 
+    def stop_acceptor(self) -> None:
+        if self._acceptor and self._acceptor.poll() is None:
+            self._acceptor.terminate()
+            self._acceptor.wait()
+        self._acceptor = None
+
     def ensure_acceptor(self, *options: str) -> None:
         """Start the daemon on the second host, with these options, unless it runs."""
         if self._is_guest or (self._acceptor and self._acceptor.poll() is None):

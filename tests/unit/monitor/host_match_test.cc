@@ -49,5 +49,30 @@ TEST_CASE("page sizes must agree") {
     CHECK(lacking_at(other, host()) == std::vector<std::string>{"page size 4096"});
 }
 
+TEST_CASE("features are hidden by name, and a host without them is told apart") {
+    auto lesser = host();
+    CHECK(hide_feature(lesser.cpu, "avx512f"));
+    CHECK(lacking_at(lesser, host()) == std::vector<std::string>{"cpu feature avx512f"});
+    CHECK_FALSE(hide_feature(lesser.cpu, "avx1024"));
+}
+
+TEST_CASE("CPU features can be masked, a page size cannot") {
+    CHECK(can_be_masked({}));
+    CHECK(can_be_masked({"cpu feature avx2", "extended state 0xe0 (xcr0)"}));
+    CHECK_FALSE(can_be_masked({"cpu feature avx2", "page size 4096"}));
+}
+
+TEST_CASE("the C library is told in its own words, after those of the user") {
+    CHECK(with_masked_features("", {"cpu feature avx2", "cpu feature abm"}) ==
+          "glibc.cpu.hwcaps=-AVX2,-LZCNT");
+    CHECK(with_masked_features("glibc.malloc.check=3", {"cpu feature avx2"}) ==
+          "glibc.malloc.check=3:glibc.cpu.hwcaps=-AVX2");
+    CHECK(
+        with_masked_features("glibc.cpu.hwcaps=-ERMS:glibc.malloc.check=3", {"cpu feature avx2"}) ==
+        "glibc.cpu.hwcaps=-ERMS,-AVX2:glibc.malloc.check=3");
+    // What the C library does not use it need not be told.
+    CHECK(with_masked_features("a=b", {"cpu feature gfni", "extended state 0xe0 (xcr0)"}) == "a=b");
+}
+
 }  // namespace
 }  // namespace gpr
