@@ -15,13 +15,15 @@ constexpr std::chrono::milliseconds fork_patience{20};
 }  // namespace
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
-// others have at the acceptor, or to have threads, which cannot be moved all at once.
+// others have at the acceptor, to have threads, which cannot be moved all at once, or to install a
+// filter, which would not let our preparation pass.
 bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
     bool can = process.state == HomeProcess::State::native && !process.is_root &&
                !process.shares_memory_with && !process.doomed && link_open_ &&
                process.threads.size() == 1;
     if (!can) return false;
     if (is_about_acceptors_fd(n) || names_acceptors_file(process, n)) return true;
+    if (installs_filter(n.number, n.args)) return true;
     switch (n.number) {
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_shmat: return true;

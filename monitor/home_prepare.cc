@@ -76,6 +76,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         forget_memory(process);
         process.fragment.reset();
     }
+    take_filters_of_caller(process, thread);
     forget_other_threads(process);
     thread.stub.reset();
     thread.remote = thread.in_call = thread.ending = false;
@@ -177,6 +178,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
         uint64_t which, address, size;
         int prot;
     };
+    std::vector<uint64_t> fds;
     for (Part part : {Part{1, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
                       Part{2, GPR_MAILBOX, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE}}) {
         auto fd = co_await inject(thread, gpr_park_number, part.which);
@@ -185,8 +187,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
             thread, SYS_mmap, part.address, part.size, static_cast<uint64_t>(part.prot),
             MAP_SHARED | MAP_FIXED | MAP_NORESERVE, static_cast<uint64_t>(*fd), 0);
         if (!mapped) co_return tl::make_unexpected(mapped.error());
-        auto closed = co_await inject(thread, SYS_close, static_cast<uint64_t>(*fd));
-        if (!closed) co_return tl::make_unexpected(closed.error());
+        fds.push_back(static_cast<uint64_t>(*fd));
     }
     auto slot = fragment.mailbox().allocate();
     if (!slot) co_return tl::make_unexpected(slot.error());
@@ -200,6 +201,8 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
     auto set = trace::set_registers(thread.tid, *regs);
     if (!set) co_return set;
     trace::resume(thread.tid);
+    // From here on only the stub makes calls for us: the program's filters know it.
+    for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
     co_return Result<void>{};
 }
 
@@ -331,6 +334,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setMixed(policy_.mixed());
     start.setChaosSeed(policy_.chaos_seed());
     start.setFdBase(fd_base_);
+    const FilterList& filters = process.threads.at(process.pid)->filters;
+    filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {
@@ -369,6 +374,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     link_.send(frame, Priority::urgent);
     std::string error = co_await wait.done;
     starting_.erase(process.pid);
+    note_common_filters(*process.threads.at(process.pid));
     if (!error.empty()) co_return fail("the acceptor could not make the process: " + error);
     co_return Result<void>{};
 }
@@ -392,6 +398,11 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
+    auto untold = std::span(thread.filters).subspan(thread.filters_there);
+    if (!untold.empty()) {
+        filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));
+        thread.filters_there = thread.filters.size();
+    }
     put_missed(crossing, pager_.take_missed(thread.tid));
     StubThread& stub = *thread.stub;
     int64_t got = -1;

@@ -11,6 +11,7 @@
 
 #include "monitor/fragment.h"
 #include "monitor/pending_signals.h"
+#include "monitor/program_filter.h"
 #include "monitor/waits.h"
 
 namespace gpr {
@@ -33,6 +34,8 @@ struct HomeThread {
     bool ending = false;               // past its last instruction
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
+    FilterList filters;          // of the program, that the kernel thread here is under
+    size_t filters_there = 0;    // how many of them its twin at the acceptor is
     bool in_call = false;        // the shadow runs a forwarded call
     bool may_take_back = false;  // which can be made again, after a handler
     // In a mixed session:
@@ -78,6 +81,7 @@ struct HomeProcess {
     uint64_t to_reset = 0;                // those that the kernel here must be told of
     std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
     bool started_remotely = false;
+    size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now
     bool executing = false;  // an exec is under way: threads that end are its doing

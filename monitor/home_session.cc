@@ -144,6 +144,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         HomeThread& child = add_thread(parents, tid);
         child.helper = helper;
         if (!helper && policy_.mixed()) note_clear_tid(parent, child);
+        if (!helper) inherit_filters(parent, child);
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -156,6 +157,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.one_shot_signals = parents.one_shot_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
+        inherit_filters(parent, first);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
         bool at_once = !parents.doomed && !shares && anyone_writes_shared();
         if (planned && !parents.doomed) {
@@ -260,7 +262,9 @@ void HomeSession::on_notification(const Notification& n) {
         // stays at home is here.
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
-        if (must_split_for(process, n)) {
+        if (asks_for_seccomp_mode(n.number, n.args)) {
+            notifier_->reply(n.id, seccomp_mode(thread));
+        } else if (must_split_for(process, n)) {
             spawn(split_child(process.pid));  // and then calls again
         } else if (local) {
             pager_.on_progress(n.tid);

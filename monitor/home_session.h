@@ -102,9 +102,17 @@ private:
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
     // seccomp (home_filters.cc)
-    static bool installs_filter(uint64_t number, const uint64_t* args);
-    Task<std::vector<std::byte>> filter_for(std::shared_ptr<Fragment> fragment, Address program,
-                                            Address to);
+    Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
+                          FilterCall call);
+    Task<void> install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
+                           std::array<uint64_t, 6> args);
+    static int64_t seccomp_mode(const HomeThread& thread);
+    void tell_common_filters(const HomeThread& thread);
+    static void note_common_filters(const HomeThread& thread);
+    static void inherit_filters(const HomeThread& parent, HomeThread& child);
+    void take_filters_of_caller(HomeProcess& process, HomeThread& thread);
+    static bool is_ended_by_filter(const HomeThread& thread, int signal);
+    Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
     Task<void> note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
@@ -186,7 +194,7 @@ private:
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame);
     void note_clear_tid(HomeThread& parent, HomeThread& child);
-    Task<void> before_exit(HomeThread& thread);
+    Task<void> before_exit(HomeThread& thread, bool filtered);
     void tell_exit(HomeThread& thread);
 
     // --- memory (home_memory.cc) ---

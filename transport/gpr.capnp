@@ -54,12 +54,24 @@ struct SessionMessage {
     shadowEnd @13 :ThreadId;            # home: this thread is gone
     action @14 :ActionChange;           # home: the disposition of a signal changed
     freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
+    filters @16 :FilterChange;          # home: seccomp filters for all threads of the process
   }
 }
 
 struct Freeze {
   pid @0 :Int32;
   on @1 :Bool;  # no: they may go on
+}
+
+# Of the program, not of gpr.
+struct SeccompFilter {
+  flags @0 :UInt32;  # SECCOMP_FILTER_FLAG_*
+  code @1 :Data;     # struct sock_filter, one after the other
+}
+
+struct FilterChange {
+  pid @0 :Int32;
+  filters @1 :List(SeccompFilter);  # the oldest first
 }
 
 struct ProcessEnd {
@@ -100,6 +112,7 @@ struct ProcessStart {
   mixed @6 :Bool;        # program code may run on both nodes: futex wakes are told
   chaosSeed @7 :UInt64;  # 0: threads cross only where they must
   fdBase @8 :UInt32;     # descriptors from here on are the acceptor's; 0: it has none
+  filters @9 :List(SeccompFilter);  # that its thread is under
 }
 
 struct SignalAction {
@@ -142,6 +155,7 @@ struct Crossing {
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
   pending @8 :List(Data);  # to home: siginfo of signals that it has not handled yet
+  filters @9 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
 }
 
 struct CallRequest {
