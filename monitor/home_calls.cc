@@ -128,7 +128,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (stub.dead() || !wants_reply) co_return;
     std::vector<std::byte> out;
     if (marshalled) {
-        co_await note_opened(process, stub, request.getNumber(), call.in_bytes, calls[0].result);
+        std::string_view given_bytes{reinterpret_cast<const char*>(call.in_bytes.data()),
+                                     call.in_bytes.size()};
+        co_await note_opened(process, stub, request.getNumber(), given_bytes, calls[0].result);
         out = collect(call, calls[0].result, bounce);
     }
     co_await after_use(use);

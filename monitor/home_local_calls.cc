@@ -76,7 +76,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             SyscallArguments args;
             std::copy(n.args, n.args + 6, args.begin());
             SharedUse use = shared_use(process, n.number, args);
-            if (use.files.empty()) break;
+            if (use.files.empty() && !memory_files_) break;
             spawn(use_call(thread, n, std::move(use)));
             return;
         }
@@ -84,12 +84,17 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
     notifier_->let_it_run(n.id);
 }
 
-// A call on a file that is mapped: what was written at the acceptor is in the file first, and what
-// the call changes is not hidden by copies there.
+// A call on a file that is mapped, or shows memory: what was written at the acceptor is in the file
+// first, and what the call changes is not hidden by copies there.
 Task<void> HomeSession::use_call(HomeThread& thread, Notification n, SharedUse use) {
     co_await before_use(use);
+    if (memory_files_) {
+        SyscallArguments args;
+        std::copy(n.args, n.args + 6, args.begin());
+        co_await bring_for_memory_file(*thread.process, n.number, args);
+    }
     bool waits = n.number == SYS_fcntl || n.number == SYS_flock || n.number == SYS_ioctl;
-    if (!use.modifies || waits) {
+    if (use.files.empty() || !use.modifies || waits) {
         notifier_->let_it_run(n.id);
         co_return;
     }

@@ -276,8 +276,8 @@ void HomeSession::on_notification(const Notification& n) {
                 spawn(leave_at_call(process, thread, false));
                 return;
             }
-            const Row* row = paths_.empty() ? nullptr : find_row(n.number);
-            if (row && row->path_argument() >= 0) {
+            const Row* row = find_row(n.number);
+            if (row && (paths_.empty() ? row->opens_by_name() : row->path_argument() >= 0)) {
                 spawn(path_call(process, thread, n, n.args[row->path_argument()]));
             } else {
                 local_call(process, thread, n);

@@ -115,13 +115,17 @@ private:
     Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
+    static bool may_show_process(std::string_view path);
     Task<void> note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
-                           std::span<const std::byte> arguments, int64_t result);
+                           std::string_view arguments, int64_t result);
     static pid_t owner_of_file(pid_t pid, int fd, std::string_view name);
     Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
-    // /proc/PID/maps (home_maps.cc)
+    // What /proc shows of a process (home_maps.cc, home_shown.cc)
     void note_copied(HomeProcess& process, const Mapping& mapping);
-    Task<void> show_maps(HomeProcess& process, StubThread& stub, int fd);
+    static std::string shown_maps(HomeProcess& process, const std::string& path, bool details);
+    std::string shown_status(HomeProcess& process, const std::string& path);
+    Task<std::string> shown_arguments(HomeProcess& process, const std::string& path);
+    Task<void> show_process(HomeProcess& process, StubThread& stub, int fd);
 
     // --- processes and threads (home_spawn.cc) ---
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
@@ -164,6 +168,8 @@ private:
     // Files of the acceptor (home_files.cc).
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
     [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
+    Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n,
+                         std::string path);
     Task<void> path_call(HomeProcess& process, HomeThread& thread, Notification n,
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,

@@ -14,7 +14,7 @@ struct FilterOptions {
     uint32_t stub_word = stub_high_word;  // rip >> 32 of stub code: it does as it likes
     uint32_t fd_base = 1u << 20;          // fds from here on belong to the acceptor
     // What must be reported as soon as threads of one process live on two nodes: FUTEX_WAKE and
-    // its kin, PI operations, copies of memory, returns from handlers.
+    // its kin, PI operations, copies of memory, returns from handlers, opens.
     bool mixed_session = false;
     // At home, what would be allowed is reported, but for what the launcher calls before its
     // supervisor listens: sendmsg, recvmsg, execve.

@@ -171,7 +171,8 @@ Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args, bool 
     const Row* row = find_row(number);
     if (row == nullptr || row->place == Place::refused) return refuse;
     if (const auto* rule = matching_rule(number, args, mixed_session)) return rule->home;
-    return row->home_notify() ? notify : allow;
+    bool opens = mixed_session && row->opens_by_name();
+    return row->home_notify() || opens ? notify : allow;
 }
 
 }  // namespace gpr

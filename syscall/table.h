@@ -67,6 +67,10 @@ struct Row {
     [[nodiscard]] constexpr bool blocks() const { return has(Trait::blocks); }
     [[nodiscard]] constexpr bool never_returns() const { return has(Trait::never_returns); }
     [[nodiscard]] constexpr bool changes_fds() const { return has(Trait::changes_fds); }
+    // In a mixed session supervision sees it at home, too: some files show the process itself.
+    [[nodiscard]] constexpr bool opens_by_name() const {
+        return changes_fds() && path_argument() >= 0;
+    }
     [[nodiscard]] constexpr bool home_notify() const { return has(Trait::home_notify); }
 };
 
