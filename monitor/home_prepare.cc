@@ -84,6 +84,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.state = HomeProcess::State::preparing;
     process.caught_signals = process.one_shot_signals = process.to_reset = 0;
     process.executing = false;
+    process.inherited.clear();
     if (process.started_remotely) co_await end_remotely(process, true);
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
@@ -283,15 +284,15 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
                 if (!placed) co_return placed;
             }
         }
-        if (m.backing == Backing::anonymous && !m.registered) {
-            if (fragment.register_range(m.range)) {
-                m.registered = true;
-            } else {
-                m.backing = Backing::native_file;
+        for (Mapping& part : parts_with_files(process, m)) {
+            if (part.backing == Backing::anonymous && !part.registered) {
+                part.registered = static_cast<bool>(fragment.register_range(part.range));
+                if (!part.registered) part.backing = Backing::native_file;
             }
+            fragment.space.map(std::move(part));
         }
-        fragment.space.map(std::move(m));
     }
+    process.inherited.clear();
     int64_t end = co_await thread.stub->call(SYS_brk, 0);
     process.break_begin = process.break_end = static_cast<uint64_t>(end);
     if (Mapping* heap = fragment.space.find({process.break_end - 1})) {
@@ -300,10 +301,11 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
     co_return Result<void>{};
 }
 
-// Private file memory that the program may write cannot be watched; a copy of it can.
+// Private file memory that the program may write cannot be watched; a copy of it can. If we have
+// the file, each page is copied when somebody touches it first.
 Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& mapping) {
     Fragment& fragment = *process.fragment;
-    uint64_t pages = mapping.range.size() / page_size;
+    uint64_t pages = mapping.content ? 0 : mapping.range.size() / page_size;
     Fragment::Taken content = fragment.peek(mapping.range.begin, pages);
     note_copied(process, mapping);
     int64_t mapped = co_await fragment.executor().call(

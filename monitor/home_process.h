@@ -57,6 +57,14 @@ struct CopiedFile {
     uint64_t device = 0, inode = 0;
 };
 
+// One that a process has from its parent.
+struct InheritedCopy {
+    Range range;
+    std::shared_ptr<Fd> content;
+    uint64_t content_offset = 0;
+    CopiedFile file;
+};
+
 struct HomeProcess {
     enum class State {
         native,     // untouched by gpr but for the filter: a child that has not been split (yet)
@@ -73,7 +81,8 @@ struct HomeProcess {
     Address syscall_instruction;  // one to inject calls with before the stub is in
     std::string executable;       // path of the program's own file
     std::map<ObjectId, CopiedFile> copied_files;
-    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    std::vector<InheritedCopy> inherited;  // until it is split
+    uint64_t break_begin = 0;              // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;

@@ -153,6 +153,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         bool shares = planned ? birth->second.shares_memory
                               : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
         if (shares) child.shares_memory_with = &parents;
+        if (!shares) inherit_copies(parents, child);
         child.caught_signals = parents.caught_signals;
         child.one_shot_signals = parents.one_shot_signals;
         processes_[tid] = std::move(process);
@@ -283,6 +284,7 @@ void HomeSession::on_notification(const Notification& n) {
                 local_call(process, thread, n);
             }
         } else {
+            note_native_call(process, n);
             notifier_->let_it_run(n.id);
         }
         return;

@@ -189,7 +189,10 @@ private:
     void note_move(HomeProcess& process, const Notification& n, uint64_t to);
     void note_break(HomeProcess& process, uint64_t end);
     Task<int64_t> discard_here(HomeProcess& process, HomeThread& thread, Notification n);
-    // MADV_DONTNEED on memory that began as private file content (home_discard.cc).
+    // Memory that began as private file content (home_discard.cc).
+    static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
+    static void note_native_call(HomeProcess& process, const Notification& n);
+    std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);
     void announce_discard(HomeProcess& process, Range range, const std::vector<Mapping>& pieces);
     Task<int64_t> discard_content(HomeProcess& process, HomeThread& thread, Range range);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
