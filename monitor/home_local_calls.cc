@@ -33,6 +33,12 @@ Range pages_of(uint64_t begin, uint64_t size) {
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
+// Of its own: growth.h.
+bool grows_down(const Notification& mmap) {
+    constexpr uint64_t anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN;
+    return (mmap.args[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) == anonymous;
+}
+
 bool drops_content(uint64_t advice) {
     return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
            advice == 24 /* MADV_DONTNEED_LOCKED */;
@@ -161,6 +167,7 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
     if (n.number == SYS_madvise) {
         calls[0].result = co_await discard_here(process, thread, n);
     } else {
+        if (n.number == SYS_mmap && grows_down(n)) calls[0].args[3] &= ~uint64_t{MAP_GROWSDOWN};
         Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
         if (!moving.empty()) co_await fragment->keep_apart(*thread.stub, moving, true);
         co_await thread.stub->run(calls);
@@ -207,6 +214,7 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
     m.range = pages_of(begin, n.args[1]);
     m.prot = static_cast<int>(n.args[2]);
     m.file = !(n.args[3] & MAP_ANONYMOUS);
+    m.grows_down = grows_down(n);
     m.object = new_object(directory_node);
     bool native = m.file || (n.args[3] & MAP_HUGETLB);
     if (native) m.backing = Backing::native_file;

@@ -206,7 +206,9 @@ private:
     Task<void> before_exit(HomeThread& thread, bool filtered);
     void tell_exit(HomeThread& thread);
 
-    // --- memory (home_memory.cc) ---
+    // --- memory (home_growth.cc, home_memory.cc) ---
+    bool grows_for(HomeThread& thread);
+    Task<void> grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info);
     Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> apply_mapping(Frame frame);

@@ -48,6 +48,7 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         kill(thread.process->pid, SIGKILL);
         return;
     }
+    if (signal == SIGSEGV && grows_for(thread)) return;
     HomeProcess& process = *thread.process;
     bool caught = process.caught_signals & bit_of(signal);
     // Without a handler the kernel here does the right thing to the whole process: it ignores,
