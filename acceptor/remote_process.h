@@ -12,6 +12,7 @@
 #include "monitor/fragment.h"
 #include "monitor/notifier.h"
 #include "monitor/pending_signals.h"
+#include "monitor/program_filter.h"
 #include "monitor/waits.h"
 #include "syscall/marshal.h"
 
@@ -47,6 +48,7 @@ struct RemoteThread {
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
     Address left_at{};                 // the page of code whose absence sent it home last
     uint64_t clear_tid = 0;            // CLONE_CHILD_CLEARTID: what the kernel clears at its end
+    FilterList filters;                // of the program, that it is under and the executor is not
 };
 
 struct RemoteProcess {

@@ -212,6 +212,7 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::ACTION: spawn(set_action(frame)); return;
         case wire::SessionMessage::SHADOW_END: spawn(end_shadow(frame)); return;
         case wire::SessionMessage::FREEZE: spawn(freeze_for_home(frame)); return;
+        case wire::SessionMessage::FILTERS: spawn(set_filters(frame)); return;
         case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
         case wire::SessionMessage::FUTEX_WAITERS:
             futex_news_.heard(session.getFutexWaiters());

@@ -66,13 +66,14 @@ private:
     Task<void> set_free(RemoteThread& thread, const ThreadContext& context);
     void go_on(RemoteThread& thread);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    // A fork is a snapshot: no other thread may write while the pages go home.
-    Task<void> freeze(RemoteProcess& process, RemoteThread* but);
-    Task<void> freeze_for_home(Frame frame);
-    void thaw(RemoteProcess& process);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
+
+    // --- forks (worker_freeze.cc) ---
+    Task<void> freeze(RemoteProcess& process, RemoteThread* but);
+    Task<void> freeze_for_home(Frame frame);
+    void thaw(RemoteProcess& process);
 
     // --- ends (worker_exit.cc) ---
     Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
@@ -111,6 +112,13 @@ private:
     static bool has_signal_to_handle(const RemoteThread& thread);
     bool postpone_signal(RemoteThread& thread, int signal);
 
+    // --- the program's seccomp filters (worker_filters.cc) ---
+    Task<void> filter_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> set_filters(Frame frame);
+    Task<void> install_for_all(RemoteProcess& process, FilterList filters);
+    Task<void> install_for_one(RemoteThread& thread, FilterList filters);
+    bool dies_by_filter(RemoteThread& thread, const siginfo_t& info);
+
     // --- files of this host (worker_files.cc) ---
     static bool has_fd_here(const RemoteProcess& process, uint64_t fd);
     Task<void> path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
@@ -138,8 +146,8 @@ private:
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
     void lock_call(RemoteProcess& process, const Notification& n);
     // True: the signal was a touch right below a mapping that grows, and is dealt with.
-    bool grows_for(RemoteProcess& process, RemoteThread& thread, int signal);
-    Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, Address to);
+    bool grows_for(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info);
+    Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info);
     Task<void> apply_mapping(Frame frame);
     // --- mremap (worker_remap.cc) ---
     struct Remap {

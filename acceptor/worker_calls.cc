@@ -52,6 +52,10 @@ private:
 }  // namespace
 
 Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (installs_filter(n.number, n.args)) {
+        co_await filter_call(process, thread, n);
+        co_return;
+    }
     switch (n.number) {
         case SYS_clone:
         case SYS_clone3:

@@ -203,6 +203,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         co_await stub.call(SYS_rt_sigaction, action.getSignal(), stub.scratch_address().value, 0,
                            8);
     }
+    co_await install_for_all(process, filters_from_wire(start.getFilters()));
     pager_.add_fragment(fragment);
     co_return Result<void>{};
 }
@@ -245,6 +246,7 @@ Task<void> Worker::arrive(Frame frame) {
         }
         thread = *made;
     }
+    co_await install_for_one(*thread, filters_from_wire(crossing.getFilters()));
     StubThread& stub = *thread->stub;
     if (crossing.getAltStack().size() == sizeof(stack_t)) {
         auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
@@ -364,6 +366,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (result > 0 && (flags & CLONE_THREAD)) {
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
         if (child) {
+            co_await install_for_one(**child, thread.filters);
             // Not by the kernel: the executor, who gives birth, must never wait for a page.
             auto tid = static_cast<pid_t>(result);
             for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, parent_tid},
@@ -389,62 +392,6 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     context->regs.orig_rax = ~0UL;
     trace::set_registers(thread.host_tid, context->regs);
     trace::resume(thread.host_tid);
-}
-
-Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
-    process.frozen = true;
-    process.stopped.clear();
-    for (auto& [tid, thread] : process.threads) {
-        // In its stub it stands already, and may be about to end, which cannot wait.
-        bool runs = thread.get() != but && !thread->held && !thread->stub->in_stub();
-        if (runs) trace::interrupt(thread->host_tid);
-    }
-    auto stands = [&](const RemoteThread& t) {
-        return &t == but || t.held || t.answer || (t.stub->in_stub() && !t.leaving_stub) ||
-               std::find(process.stopped.begin(), process.stopped.end(), t.host_tid) !=
-                   process.stopped.end();
-    };
-    for (;;) {
-        bool all = true;
-        for (auto& [tid, thread] : process.threads) all = all && stands(*thread);
-        if (all) co_return;
-        co_await stopped_.wait();
-    }
-}
-
-// A thread at home forks. Those that arrive meanwhile wait in their stubs.
-Task<void> Worker::freeze_for_home(Frame frame) {
-    pid_t pid = frame->session().getFreeze().getPid();
-    RemoteProcess* process = find_process(pid);
-    if (!process) co_return;
-    if (!frame->session().getFreeze().getOn()) {
-        if (process->home_forks) thaw(*process);
-        process->home_forks.reset();
-        stopped_.notify_all();
-        co_return;
-    }
-    if (!process->forking) process->forking = std::make_unique<AsyncMutex>(loop_);
-    auto guard = std::make_unique<AsyncMutex::Guard>(co_await process->forking->lock());
-    process = find_process(pid);
-    if (!process) co_return;
-    process->home_forks = std::move(guard);
-    co_await freeze(*process, nullptr);
-    FrameBuilder answer;
-    auto frozen = answer.session().initFreeze();
-    frozen.setPid(pid);
-    frozen.setOn(true);
-    link_.send(answer, gpr::Priority::urgent);
-}
-
-void Worker::thaw(RemoteProcess& process) {
-    process.frozen = false;
-    stopped_.notify_all();
-    auto stopped = std::exchange(process.stopped, {});
-    if (process.halted) {
-        process.halted_tids.insert(process.halted_tids.end(), stopped.begin(), stopped.end());
-        return;
-    }
-    for (pid_t host_tid : stopped) trace::resume(host_tid);
 }
 
 }  // namespace gpr

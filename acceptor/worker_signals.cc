@@ -164,17 +164,18 @@ void Worker::begin_handler(RemoteProcess& process, RemoteThread& thread, int sig
 }
 
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
-    if (process.mixed && postpone_signal(thread, signal)) return;
+    if (postpone_signal(thread, signal)) return;
     restart_what_is_never_interrupted(thread.host_tid);
     auto sent = thread.signals.take(signal);
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
+    if (!sent && dies_by_filter(thread, *info)) return;
     // One of deliver()'s that has gone elsewhere since, or has become one with another.
     if (!sent && info->si_code == SI_TKILL) {
         trace::resume(thread.host_tid);
         return;
     }
-    if (!sent && grows_for(process, thread, signal)) return;
+    if (!sent && grows_for(process, thread, *info)) return;
     if (has_handler(process.host_pid, signal)) {
         begin_handler(process, thread, signal, sent);
         return;

@@ -29,12 +29,22 @@ Task<void> HomeSession::serve_call(Frame frame) {
         if (call.getMasked()) mask = call.getSignalMask();
         co_await take_signal_state(*thread, mask, call.getPending());
     }
+    std::array<uint64_t, 6> args{};
+    for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) args[i] = call.getArgs()[i];
+    if (installs_filter(call.getNumber(), args.data())) {
+        co_await install_for(process, *thread, call.getNumber(), args);
+        co_return;
+    }
+    if (asks_for_seccomp_mode(call.getNumber(), args.data())) {
+        reply(*thread, seccomp_mode(*thread));
+        co_return;
+    }
     switch (call.getNumber()) {
         case SYS_clone:
         case SYS_clone3:
         case SYS_fork:
         case SYS_vfork:
-            if (call.getArgs()[0] & CLONE_THREAD) {
+            if (args[0] & CLONE_THREAD) {
                 co_await spawn_thread(process, *thread);
             } else {
                 co_await spawn_process(process, *thread, frame);
@@ -44,7 +54,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
         case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
         case SYS_madvise:
-            if (call.getArgs()[2] == MADV_DONTNEED) {
+            if (args[2] == MADV_DONTNEED) {
                 co_await discard_for(process, *thread, frame);
                 co_return;
             }
@@ -92,11 +102,6 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     SharedUse use = shared_use(process, request.getNumber(), given);
     co_await before_use(use);
     if (memory_files_) co_await bring_for_memory_file(process, request.getNumber(), given);
-    std::vector<std::byte> filter;
-    if (installs_filter(request.getNumber(), calls[0].args)) {
-        Address to = Mailbox::bounce_address(stub.slot());
-        filter = co_await filter_for(fragment, {calls[0].args[2]}, to);
-    }
     auto guard = co_await stub.lock();
     AsyncMutex::Guard changing(nullptr);
     if (action) {
@@ -107,10 +112,6 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (marshalled) {
         auto args = place(call, Mailbox::bounce_address(stub.slot()), bounce);
         std::copy(args.begin(), args.end(), calls[0].args);
-    }
-    if (!filter.empty()) {
-        calls[0].args[2] = Mailbox::bounce_address(stub.slot()).value;
-        std::memcpy(bounce.data(), filter.data(), filter.size());
     }
     calls[0].number |= GPR_CALL_OF_PROGRAM;
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
@@ -127,7 +128,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (stub.dead() || !wants_reply) co_return;
     std::vector<std::byte> out;
     if (marshalled) {
-        co_await note_opened(process, stub, request.getNumber(), call.in_bytes, calls[0].result);
+        std::string_view given_bytes{reinterpret_cast<const char*>(call.in_bytes.data()),
+                                     call.in_bytes.size()};
+        co_await note_opened(process, stub, request.getNumber(), given_bytes, calls[0].result);
         out = collect(call, calls[0].result, bounce);
     }
     co_await after_use(use);

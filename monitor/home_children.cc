@@ -15,14 +15,17 @@ constexpr std::chrono::milliseconds fork_patience{20};
 }  // namespace
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
-// others have at the acceptor, or to have threads, which cannot be moved all at once.
+// others have at the acceptor, to have threads, which cannot be moved all at once, to install a
+// filter, which would not let our preparation pass, or to see a file again behind its copy.
 bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
     bool can = process.state == HomeProcess::State::native && !process.is_root &&
                !process.shares_memory_with && !process.doomed && link_open_ &&
                process.threads.size() == 1;
     if (!can) return false;
     if (is_about_acceptors_fd(n) || names_acceptors_file(process, n)) return true;
+    if (installs_filter(n.number, n.args)) return true;
     switch (n.number) {
+        case SYS_madvise: return n.args[2] == MADV_DONTNEED && !process.inherited.empty();
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_shmat: return true;
         case SYS_clone: return n.args[0] & CLONE_THREAD;

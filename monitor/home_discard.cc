@@ -1,5 +1,5 @@
-// MADV_DONTNEED on private file memory. A copy of the file's content stands for it where the
-// program may write (make_anonymous), so the content is put back from the file.
+// Private file memory. Where the program may write, a copy of the file stands for it
+// (make_anonymous): of what is there after MADV_DONTNEED, too, and in children.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -48,23 +48,8 @@ Task<int64_t> HomeSession::discard_content(HomeProcess& process, HomeThread& thr
     announce_discard(process, range, pieces);
     for (const Mapping& m : pieces) {
         if (m.backing != Backing::anonymous || m.trapped) continue;
-        if (!m.content) {
-            co_await thread.stub->call(SYS_madvise, m.range.begin.value, m.range.size(),
-                                       MADV_DONTNEED);
-            fragment->wake(m.range);
-            continue;
-        }
-        std::vector<std::byte> page(page_size);
-        for (uint64_t done = 0; done < m.range.size(); done += page_size) {
-            std::fill(page.begin(), page.end(), std::byte{0});
-            auto offset = static_cast<off_t>(m.content_offset + done);
-            bool there = pread(m.content->get(), page.data(), page_size, offset) > 0;
-            Address at = m.range.begin + done;
-            fragment->write_enable({at, at + page_size});
-            if (fragment->memory().write(at, page.data(), page_size) < page_size && there) {
-                fragment->install(at, page, true);
-            }
-        }
+        co_await thread.stub->call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);
+        fragment->wake(m.range);
     }
     co_return result;
 }
@@ -76,6 +61,57 @@ Task<void> HomeSession::discard_for(HomeProcess& process, HomeThread& thread, Fr
     int64_t result = co_await discard_content(process, thread, range);
     guard.release();
     reply(thread, result);
+}
+
+void HomeSession::inherit_copies(const HomeProcess& parent, HomeProcess& child) {
+    child.inherited = parent.inherited;
+    if (!parent.fragment) return;
+    for (const auto& [begin, m] : parent.fragment->space.all()) {
+        if (m.shared || m.trapped || !m.content || m.backing != Backing::anonymous) continue;
+        auto file = parent.copied_files.find(m.object);
+        child.inherited.push_back(
+            {m.range, m.content, m.content_offset,
+             file == parent.copied_files.end() ? CopiedFile{} : file->second});
+    }
+}
+
+// A child that is not split replaces mappings as it likes: what lay there is no copy any more.
+void HomeSession::note_native_call(HomeProcess& process, const Notification& n) {
+    if (process.inherited.empty()) return;
+    bool replaces = n.number == SYS_munmap || n.number == SYS_mremap ||
+                    (n.number == SYS_mmap && (n.args[3] & MAP_FIXED));
+    if (!replaces) return;
+    Range gone{{n.args[0]}, {n.args[0] + n.args[1]}};
+    std::erase_if(process.inherited,
+                  [&](const InheritedCopy& copy) { return copy.range.overlaps(gone); });
+}
+
+// What the kernel shows as one mapping of no file may have several copies in it.
+std::vector<Mapping> HomeSession::parts_with_files(HomeProcess& process, const Mapping& whole) {
+    std::vector<Mapping> parts;
+    Mapping rest = whole;
+    auto cut = [&](Address end) {
+        if (rest.range.begin >= end) return;
+        Mapping part = rest;
+        part.range.end = end;
+        if (!parts.empty()) part.object = new_object(directory_node);
+        parts.push_back(std::move(part));
+        rest.range.begin = end;
+    };
+    for (const InheritedCopy& copy : process.inherited) {
+        Range range{std::max(copy.range.begin, rest.range.begin),
+                    std::min(copy.range.end, rest.range.end)};
+        if (whole.file || range.begin >= range.end) continue;
+        cut(range.begin);
+        cut(range.end);
+        Mapping& m = parts.back();
+        m.file = true;
+        m.content = copy.content;
+        m.content_offset = copy.content_offset + (m.range.begin - copy.range.begin);
+        if (!copy.file.path.empty()) process.copied_files[m.object] = copy.file;
+    }
+    cut(rest.range.end);
+    return parts;
 }
 
 }  // namespace gpr

@@ -40,10 +40,11 @@ void HomeSession::note_clear_tid(HomeThread& parent, HomeThread& child) {
 
 // The kernel clears the tid and walks the robust list when the thread is past faulting: what is
 // missing then is skipped in silence (KERNEL-FACTS "Broken, with no uffd message").
-Task<void> HomeSession::before_exit(HomeThread& thread) {
+Task<void> HomeSession::before_exit(HomeThread& thread, bool filtered) {
     HomeProcess& process = *thread.process;
     auto regs = trace::registers(thread.tid);
-    bool alone = regs && regs->orig_rax == SYS_exit;  // not one of many that end together
+    // Not one of many that end together.
+    bool alone = filtered || (regs && regs->orig_rax == SYS_exit);
     if (!alone || process.state != HomeProcess::State::split || !process.started_remotely) {
         co_return;
     }

@@ -42,7 +42,33 @@ Task<void> HomeSession::path_call(HomeProcess& process, HomeThread& thread, Noti
         co_await leave_at_call(process, thread, true);
         co_return;
     }
+    const Row* row = find_row(n.number);
+    if (path && row && row->opens_by_name() && may_show_process(*path)) {
+        co_await open_call(process, thread, n, *path);
+        co_return;
+    }
     local_call(process, thread, n);
+}
+
+// In its stub, and is given what it should see.
+Task<void> HomeSession::open_call(HomeProcess& process, HomeThread& thread, Notification n,
+                                  std::string path) {
+    if (!notifier_->still_valid(n.id)) co_return;
+    auto context = co_await capture(thread);
+    if (!context) co_return;
+    StubThread& stub = *thread.stub;
+    std::vector<Call> calls{Call{n.number, {}, 0}};
+    std::memcpy(calls[0].args, n.args, sizeof n.args);
+    {
+        auto guard = co_await stub.lock();
+        co_await stub.run_locked(calls);
+        if (stub.dead()) co_return;
+        co_await note_opened(process, stub, n.number, path, calls[0].result);
+    }
+    context->regs.rax = static_cast<uint64_t>(calls[0].result);
+    context->regs.orig_rax = ~0UL;
+    thread.masked = false;
+    co_await stub.resume(*context);
 }
 
 // Of a child whose memory is all here.

@@ -1,99 +1,148 @@
-// The program installs a seccomp filter. At home the stub makes the program's calls, and others
-// that only gpr knows of: parking, the fetching of pages. A filter that allows what it lists would
-// end those as well, so it gets a beginning that lets them pass. What the program asks for leaves
-// the stub by an instruction of its own and is judged as ever.
-//
-// Calls that run at the acceptor are not judged.
+// The program installs a seccomp filter, or has been killed by one. Its thread here is put under
+// the filter by the kernel, whose children inherit it; the acceptor hears of it before the thread,
+// or another one that it is for, makes a call there.
 
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include <cstddef>
-#include <cstring>
+#include <algorithm>
+#include <csignal>
 
 #include "monitor/home_session.h"
 
 namespace gpr {
 
-namespace {
-
-constexpr unsigned short jump_if_equal = BPF_JMP | BPF_JEQ | BPF_K;
-constexpr unsigned short load = BPF_LD | BPF_W | BPF_ABS;
-
-// The kernel tells where the thread goes on, behind the instruction.
-constexpr uint64_t syscall_size = 2;
-
-constexpr uint32_t field(size_t offset) { return static_cast<uint32_t>(offset); }
-
-// Little endian: the low half comes first.
-constexpr uint32_t rip_low = field(offsetof(seccomp_data, instruction_pointer));
-constexpr uint32_t rip_high = rip_low + 4;
-
-constexpr sock_filter beginning[] = {
-    {load, 0, 0, field(offsetof(seccomp_data, nr))},
-    {jump_if_equal, 4, 0, GPR_PARK},  // also while a child is being prepared: from anywhere
-    {load, 0, 0, rip_high},
-    {jump_if_equal, 0, 3, static_cast<uint32_t>(GPR_STUB_HIGH_WORD)},
-    {load, 0, 0, rip_low},
-    {jump_if_equal, 1, 0, static_cast<uint32_t>(GPR_STUB_PROGRAM_CALL + syscall_size)},
-    {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
-    {BPF_LD | BPF_IMM, 0, 0, 0},  // the program's filter finds its accumulator as it must be
-};
-
-}  // namespace
-
-bool HomeSession::installs_filter(uint64_t number, const uint64_t* args) {
-    return (number == SYS_seccomp && static_cast<uint32_t>(args[0]) == SECCOMP_SET_MODE_FILTER) ||
-           (number == SYS_prctl && static_cast<uint32_t>(args[0]) == PR_SET_SECCOMP &&
-            args[1] == SECCOMP_MODE_FILTER);
-}
-
-// A sock_fprog and its instructions, as they are to be at this address; nothing if the kernel will
-// refuse what the program gives.
-Task<std::vector<std::byte>> HomeSession::filter_for(std::shared_ptr<Fragment> fragment,
-                                                     Address program, Address to) {
-    sock_fprog given{};
-    if (!co_await pager_.read(*fragment, program, std::as_writable_bytes(std::span(&given, 1)))) {
-        co_return std::vector<std::byte>{};
+// In its stub.
+Task<int64_t> HomeSession::install(HomeThread& thread, uint64_t number,
+                                   std::array<uint64_t, 6> args, FilterCall call) {
+    StubThread& stub = *thread.stub;
+    if (!call.filter) {
+        co_return co_await stub.call(number, args[0], args[1], args[2], args[3], args[4], args[5]);
     }
-    if (given.len == 0 || given.len > BPF_MAXINSNS - std::size(beginning))
-        co_return std::vector<std::byte>{};
-    size_t at = sizeof given + sizeof beginning, size = given.len * sizeof(sock_filter);
-    std::vector<std::byte> made(at + size);
-    Address code{reinterpret_cast<uint64_t>(given.filter)};
-    if (!co_await pager_.read(*fragment, code, std::span(made).subspan(at)))
-        co_return std::vector<std::byte>{};
-    given.len = static_cast<unsigned short>(given.len + std::size(beginning));
-    given.filter = reinterpret_cast<sock_filter*>((to + sizeof given).value);
-    std::memcpy(made.data(), &given, sizeof given);
-    std::memcpy(made.data() + sizeof given, beginning, sizeof beginning);
-    co_return made;
+    // The kernel lets anybody enter the strict mode, which this must be like.
+    if (call.strict) co_await stub.call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
+    int64_t result = co_await install_filter(stub, *call.filter, call.all_threads);
+    if (result != 0) {
+        co_return result > 0 && call.tells_no_thread ? -ESRCH : result;
+    }
+    thread.filters.push_back(call.filter);
+    if (!call.all_threads) co_return 0;
+    for (auto& [tid, other] : thread.process->threads) {
+        if (!other->helper) other->filters = thread.filters;
+    }
+    co_return 0;
 }
 
-// Program code at home installs one.
+// A thread at the acceptor called. It is put under the filter there when this one is.
+Task<void> HomeSession::install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
+                                    std::array<uint64_t, 6> args) {
+    auto call = co_await read_filter_call(pager_, process.fragment, number, args);
+    int64_t result = co_await install(thread, number, args, call);
+    if (thread.stub->dead()) co_return;
+    if (result == 0 && call.filter) {
+        thread.filters_there = thread.filters.size();
+        if (call.all_threads) note_common_filters(thread);
+    }
+    reply(thread, result);
+}
+
+// Program code at home calls.
 Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, Notification n) {
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    auto slot = thread.stub->slot();
-    auto filter = co_await filter_for(fragment, {n.args[2]}, Mailbox::bounce_address(slot));
+    std::array<uint64_t, 6> args;
+    std::copy(n.args, n.args + 6, args.begin());
+    auto call = co_await read_filter_call(pager_, process.fragment, n.number, args);
+    auto guard = co_await metadata_.lock();
     if (!notifier_->still_valid(n.id)) co_return;
-    if (filter.empty()) {
-        notifier_->let_it_run(n.id);
-        co_return;
+    if (call.all_threads) {
+        // The kernel there could not do it: it does not know that they were told the same.
+        for (const auto& [tid, other] : process.threads) {
+            if (other->filters_there <= process.common_filters) continue;
+            notifier_->reply(n.id, call.refusal(tid));
+            co_return;
+        }
     }
     auto context = co_await capture(thread);
     if (!context) co_return;
-    std::vector<Call> calls{Call{n.number, {}, 0}};
-    std::memcpy(calls[0].args, n.args, sizeof n.args);
-    calls[0].args[2] = Mailbox::bounce_address(slot).value;
-    std::memcpy(fragment->mailbox().bounce(slot).data(), filter.data(), filter.size());
-    co_await thread.stub->run(calls);
+    int64_t result = co_await install(thread, n.number, args, call);
     if (thread.stub->dead()) co_return;
-    context->regs.rax = static_cast<uint64_t>(calls[0].result);
+    if (result == 0 && call.all_threads) {
+        tell_common_filters(thread);
+        note_common_filters(thread);
+    }
+    context->regs.rax = static_cast<uint64_t>(result);
     context->regs.orig_rax = ~0UL;
+    guard.release();
     thread.masked = false;
     co_await thread.stub->resume(*context);
+}
+
+void HomeSession::tell_common_filters(const HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    if (!process.started_remotely) return;
+    auto news = std::span(thread.filters).subspan(process.common_filters);
+    FrameBuilder frame;
+    auto change = frame.session().initFilters();
+    change.setPid(process.pid);
+    filters_to_wire(news, change.initFilters(static_cast<unsigned>(news.size())));
+    link_.send(frame, Priority::urgent);
+}
+
+// All threads are under the same ones, at the acceptor too.
+void HomeSession::note_common_filters(const HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    process.common_filters = thread.filters.size();
+    for (auto& [tid, other] : process.threads) other->filters_there = process.common_filters;
+}
+
+int64_t HomeSession::seccomp_mode(const HomeThread& thread) {
+    return thread.filters.empty() ? SECCOMP_MODE_DISABLED : SECCOMP_MODE_FILTER;
+}
+
+void HomeSession::inherit_filters(const HomeThread& parent, HomeThread& child) {
+    child.filters = parent.filters;
+    if (child.process != parent.process) return;
+    // A shadow's twin at the acceptor is put under them when it is made.
+    child.filters_there = parent.remote ? parent.filters.size() : child.process->common_filters;
+}
+
+// After an exec there is one thread, which has the process's id; another one may have called.
+void HomeSession::take_filters_of_caller(HomeProcess& process, HomeThread& thread) {
+    auto former = trace::event_message(thread.tid);
+    if (!former) return;
+    HomeThread* caller = find_thread(process.pid, static_cast<pid_t>(*former));
+    if (caller && caller != &thread) thread.filters = caller->filters;
+}
+
+// By SECCOMP_RET_KILL_THREAD, here: it is at its end, and others are not told to go with it.
+bool HomeSession::is_ended_by_filter(const HomeThread& thread, int signal) {
+    constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
+    if (signal != SIGSYS || thread.filters.empty()) return false;
+    for (const auto& [tid, other] : thread.process->threads) {
+        if (other == &thread || other->helper || other->ending) continue;
+        if (!(trace::signal_set(tid, "SigPnd:") & sigkill)) return true;
+    }
+    return false;
+}
+
+// At the acceptor a filter wants the thread dead. It has left there.
+Task<void> HomeSession::die_by_filter(HomeThread& thread, FilterDeath death) {
+    if (death == FilterDeath::by_strict_mode) {
+        kill(thread.process->pid, SIGKILL);
+        co_return;
+    }
+    auto goes_on = [&](const auto& entry) {
+        const HomeThread& other = *entry.second;
+        return &other != &thread && !other.helper && !other.ending;
+    };
+    const auto& all = thread.process->threads;
+    bool alone = std::none_of(all.begin(), all.end(), goes_on);
+    if (alone || death == FilterDeath::of_process) {
+        co_await die_of(thread, SIGSYS);
+        co_return;
+    }
+    tell_exit(thread);
+    co_await thread.stub->call(SYS_exit, SIGSYS);
 }
 
 }  // namespace gpr

@@ -33,6 +33,12 @@ Range pages_of(uint64_t begin, uint64_t size) {
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
+// Of its own: growth.h.
+bool grows_down(const Notification& mmap) {
+    constexpr uint64_t anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN;
+    return (mmap.args[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) == anonymous;
+}
+
 bool drops_content(uint64_t advice) {
     return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
            advice == 24 /* MADV_DONTNEED_LOCKED */;
@@ -76,7 +82,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             SyscallArguments args;
             std::copy(n.args, n.args + 6, args.begin());
             SharedUse use = shared_use(process, n.number, args);
-            if (use.files.empty()) break;
+            if (use.files.empty() && !memory_files_) break;
             spawn(use_call(thread, n, std::move(use)));
             return;
         }
@@ -84,12 +90,17 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
     notifier_->let_it_run(n.id);
 }
 
-// A call on a file that is mapped: what was written at the acceptor is in the file first, and what
-// the call changes is not hidden by copies there.
+// A call on a file that is mapped, or shows memory: what was written at the acceptor is in the file
+// first, and what the call changes is not hidden by copies there.
 Task<void> HomeSession::use_call(HomeThread& thread, Notification n, SharedUse use) {
     co_await before_use(use);
+    if (memory_files_) {
+        SyscallArguments args;
+        std::copy(n.args, n.args + 6, args.begin());
+        co_await bring_for_memory_file(*thread.process, n.number, args);
+    }
     bool waits = n.number == SYS_fcntl || n.number == SYS_flock || n.number == SYS_ioctl;
-    if (!use.modifies || waits) {
+    if (use.files.empty() || !use.modifies || waits) {
         notifier_->let_it_run(n.id);
         co_return;
     }
@@ -156,6 +167,7 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
     if (n.number == SYS_madvise) {
         calls[0].result = co_await discard_here(process, thread, n);
     } else {
+        if (n.number == SYS_mmap && grows_down(n)) calls[0].args[3] &= ~uint64_t{MAP_GROWSDOWN};
         Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
         if (!moving.empty()) co_await fragment->keep_apart(*thread.stub, moving, true);
         co_await thread.stub->run(calls);
@@ -202,6 +214,7 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
     m.range = pages_of(begin, n.args[1]);
     m.prot = static_cast<int>(n.args[2]);
     m.file = !(n.args[3] & MAP_ANONYMOUS);
+    m.grows_down = grows_down(n);
     m.object = new_object(directory_node);
     bool native = m.file || (n.args[3] & MAP_HUGETLB);
     if (native) m.backing = Backing::native_file;

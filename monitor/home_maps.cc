@@ -1,6 +1,5 @@
 // /proc/PID/maps and smaps as the program would see them without us: not our own ranges, and with
-// the names of the files of which a copy stands in memory. A thread at an acceptor that opens one
-// gets this text, as it is at that moment.
+// the names of the files of which a copy stands in memory.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -76,7 +75,19 @@ std::string lines_of(HomeProcess& process, const Header& h) {
     return named ? lines : "";
 }
 
-std::string shown_maps(HomeProcess& process, const std::string& path, bool details) {
+}  // namespace
+
+void HomeSession::note_copied(HomeProcess& process, const Mapping& m) {
+    std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid, m.range.begin.value,
+                                   m.range.end.value);
+    struct stat st {};
+    std::error_code error;
+    auto path = std::filesystem::read_symlink(link, error);
+    if (error || stat(link.c_str(), &st) != 0) return;
+    process.copied_files[m.object] = {path.string(), st.st_dev, st.st_ino};
+}
+
+std::string HomeSession::shown_maps(HomeProcess& process, const std::string& path, bool details) {
     const Range ours{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
     std::ifstream in(path);
     std::string text, line;
@@ -90,68 +101,6 @@ std::string shown_maps(HomeProcess& process, const std::string& path, bool detai
         if (!hidden) text += lines.empty() ? line + '\n' : lines;
     }
     return text;
-}
-
-bool closes_on_exec(pid_t pid, int fd) {
-    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
-    std::string word;
-    while (in >> word) {
-        if (word != "flags:") continue;
-        unsigned flags = 0;
-        in >> std::oct >> flags;
-        return flags & O_CLOEXEC;
-    }
-    return false;
-}
-
-Task<int64_t> call_locked(StubThread& stub, Call call) {
-    std::vector<Call> calls{call};
-    co_await stub.run_locked(calls);
-    co_return stub.dead() ? -ESRCH : calls[0].result;
-}
-
-}  // namespace
-
-void HomeSession::note_copied(HomeProcess& process, const Mapping& m) {
-    std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid, m.range.begin.value,
-                                   m.range.end.value);
-    struct stat st {};
-    std::error_code error;
-    auto path = std::filesystem::read_symlink(link, error);
-    if (error || stat(link.c_str(), &st) != 0) return;
-    process.copied_files[m.object] = {path.string(), st.st_dev, st.st_ino};
-}
-
-// fd: what the call has just opened. The stub's lock is held.
-Task<void> HomeSession::show_maps(HomeProcess& process, StubThread& stub, int fd) {
-    pid_t owner = owner_of_file(process.pid, fd, "maps");
-    bool details = owner == 0;
-    if (details) owner = owner_of_file(process.pid, fd, "smaps");
-    HomeProcess* shown = owner != 0 ? find_process(owner) : nullptr;
-    if (!shown || !shown->fragment) co_return;
-    pid_t pid = process.pid;
-    std::string text = shown_maps(*shown, fmt::format("/proc/{}/fd/{}", pid, fd), details);
-    if (text.empty()) co_return;
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    auto* scratch = const_cast<uint8_t*>(fragment->mailbox().slot(stub.slot()).scratch);
-    uint64_t at = stub.scratch_address().value;
-    auto put = [&](const std::string& name) {
-        std::memcpy(scratch, name.c_str(), name.size() + 1);
-    };
-    put("maps");
-    int64_t made = co_await call_locked(stub, {SYS_memfd_create, {at, MFD_CLOEXEC}, 0});
-    if (made < 0) co_return;  // then it sees more than it should
-    std::ofstream(fmt::format("/proc/{}/fd/{}", pid, made)) << text << std::flush;
-    put(fmt::format("/proc/self/fd/{}", made));
-    int64_t reader = co_await call_locked(
-        stub, {SYS_openat, {static_cast<uint64_t>(AT_FDCWD), at, O_RDONLY | O_CLOEXEC}, 0});
-    if (reader >= 0) {
-        uint64_t flags = closes_on_exec(pid, fd) ? O_CLOEXEC : 0;
-        uint64_t from = static_cast<uint64_t>(reader);
-        co_await call_locked(stub, {SYS_dup3, {from, static_cast<uint64_t>(fd), flags}, 0});
-        co_await call_locked(stub, {SYS_close, {from}, 0});
-    }
-    co_await call_locked(stub, {SYS_close, {static_cast<uint64_t>(made)}, 0});
 }
 
 }  // namespace gpr

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "monitor/home_session.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -39,10 +40,6 @@ std::optional<Use> use_of(uint32_t number) {
     }
 }
 
-bool opens(uint32_t number) {
-    return number == SYS_open || number == SYS_openat || number == SYS_openat2;
-}
-
 uint64_t offset_of(pid_t pid, int fd) {
     std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
     std::string word;
@@ -51,6 +48,12 @@ uint64_t offset_of(pid_t pid, int fd) {
 }
 
 }  // namespace
+
+bool HomeSession::may_show_process(std::string_view path) {
+    constexpr std::string_view names[] = {"mem", "maps", "cmdline", "environ", "status"};
+    auto in_path = [&](std::string_view name) { return path.find(name) != path.npos; };
+    return std::any_of(std::begin(names), std::end(names), in_path);
+}
 
 // The process that the file in /proc is about, if it has that name; or 0.
 pid_t HomeSession::owner_of_file(pid_t pid, int fd, std::string_view name) {
@@ -65,19 +68,17 @@ pid_t HomeSession::owner_of_file(pid_t pid, int fd, std::string_view name) {
     return of_thread && whole() ? owner : 0;
 }
 
+// arguments: what the call was given, with the name in it.
 Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
-                                    std::span<const std::byte> arguments, int64_t result) {
-    if (result < 0 || !opens(number)) co_return;
-    auto names = [&](std::string_view name) {
-        auto equal = [](std::byte a, char b) { return std::to_integer<char>(a) == b; };
-        return std::search(arguments.begin(), arguments.end(), name.begin(), name.end(), equal) !=
-               arguments.end();
-    };
+                                    std::string_view arguments, int64_t result) {
+    const Row* row = find_row(number);
+    if (result < 0 || !row || !row->opens_by_name() || !may_show_process(arguments)) co_return;
     int fd = static_cast<int>(result);
-    if (!memory_files_ && names("mem")) {
-        memory_files_ = owner_of_file(process.pid, fd, "mem") != 0;
+    if (owner_of_file(process.pid, fd, "mem") != 0) {
+        memory_files_ = true;
+    } else {
+        co_await show_process(process, stub, fd);
     }
-    if (names("maps")) co_await show_maps(process, stub, fd);
 }
 
 Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t number,

@@ -76,6 +76,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         forget_memory(process);
         process.fragment.reset();
     }
+    take_filters_of_caller(process, thread);
     forget_other_threads(process);
     thread.stub.reset();
     thread.remote = thread.in_call = thread.ending = false;
@@ -83,6 +84,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.state = HomeProcess::State::preparing;
     process.caught_signals = process.one_shot_signals = process.to_reset = 0;
     process.executing = false;
+    process.inherited.clear();
     if (process.started_remotely) co_await end_remotely(process, true);
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
@@ -177,6 +179,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
         uint64_t which, address, size;
         int prot;
     };
+    std::vector<uint64_t> fds;
     for (Part part : {Part{1, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
                       Part{2, GPR_MAILBOX, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE}}) {
         auto fd = co_await inject(thread, gpr_park_number, part.which);
@@ -185,8 +188,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
             thread, SYS_mmap, part.address, part.size, static_cast<uint64_t>(part.prot),
             MAP_SHARED | MAP_FIXED | MAP_NORESERVE, static_cast<uint64_t>(*fd), 0);
         if (!mapped) co_return tl::make_unexpected(mapped.error());
-        auto closed = co_await inject(thread, SYS_close, static_cast<uint64_t>(*fd));
-        if (!closed) co_return tl::make_unexpected(closed.error());
+        fds.push_back(static_cast<uint64_t>(*fd));
     }
     auto slot = fragment.mailbox().allocate();
     if (!slot) co_return tl::make_unexpected(slot.error());
@@ -200,6 +202,8 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
     auto set = trace::set_registers(thread.tid, *regs);
     if (!set) co_return set;
     trace::resume(thread.tid);
+    // From here on only the stub makes calls for us: the program's filters know it.
+    for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
     co_return Result<void>{};
 }
 
@@ -280,15 +284,15 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
                 if (!placed) co_return placed;
             }
         }
-        if (m.backing == Backing::anonymous && !m.registered) {
-            if (fragment.register_range(m.range)) {
-                m.registered = true;
-            } else {
-                m.backing = Backing::native_file;
+        for (Mapping& part : parts_with_files(process, m)) {
+            if (part.backing == Backing::anonymous && !part.registered) {
+                part.registered = static_cast<bool>(fragment.register_range(part.range));
+                if (!part.registered) part.backing = Backing::native_file;
             }
+            fragment.space.map(std::move(part));
         }
-        fragment.space.map(std::move(m));
     }
+    process.inherited.clear();
     int64_t end = co_await thread.stub->call(SYS_brk, 0);
     process.break_begin = process.break_end = static_cast<uint64_t>(end);
     if (Mapping* heap = fragment.space.find({process.break_end - 1})) {
@@ -297,10 +301,11 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
     co_return Result<void>{};
 }
 
-// Private file memory that the program may write cannot be watched; a copy of it can.
+// Private file memory that the program may write cannot be watched; a copy of it can. If we have
+// the file, each page is copied when somebody touches it first.
 Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& mapping) {
     Fragment& fragment = *process.fragment;
-    uint64_t pages = mapping.range.size() / page_size;
+    uint64_t pages = mapping.content ? 0 : mapping.range.size() / page_size;
     Fragment::Taken content = fragment.peek(mapping.range.begin, pages);
     note_copied(process, mapping);
     int64_t mapped = co_await fragment.executor().call(
@@ -332,6 +337,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setChaosSeed(policy_.chaos_seed());
     start.setFdBase(fd_base_);
     start.setBpf(options_.bpf);
+    const FilterList& filters = process.threads.at(process.pid)->filters;
+    filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
     for (const auto& [begin, m] : fragment.space.all()) {
@@ -372,6 +379,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     link_.send(frame, Priority::urgent);
     std::string error = co_await wait.done;
     starting_.erase(process.pid);
+    note_common_filters(*process.threads.at(process.pid));
     if (!error.empty()) co_return fail("the acceptor could not make the process: " + error);
     co_return Result<void>{};
 }
@@ -395,6 +403,11 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
+    auto untold = std::span(thread.filters).subspan(thread.filters_there);
+    if (!untold.empty()) {
+        filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));
+        thread.filters_there = thread.filters.size();
+    }
     put_missed(crossing, pager_.take_missed(thread.tid));
     StubThread& stub = *thread.stub;
     int64_t got = -1;

@@ -11,6 +11,7 @@
 
 #include "monitor/fragment.h"
 #include "monitor/pending_signals.h"
+#include "monitor/program_filter.h"
 #include "monitor/waits.h"
 
 namespace gpr {
@@ -33,6 +34,8 @@ struct HomeThread {
     bool ending = false;               // past its last instruction
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
+    FilterList filters;          // of the program, that the kernel thread here is under
+    size_t filters_there = 0;    // how many of them its twin at the acceptor is
     bool in_call = false;        // the shadow runs a forwarded call
     bool may_take_back = false;  // which can be made again, after a handler
     // In a mixed session:
@@ -54,6 +57,14 @@ struct CopiedFile {
     uint64_t device = 0, inode = 0;
 };
 
+// One that a process has from its parent.
+struct InheritedCopy {
+    Range range;
+    std::shared_ptr<Fd> content;
+    uint64_t content_offset = 0;
+    CopiedFile file;
+};
+
 struct HomeProcess {
     enum class State {
         native,     // untouched by gpr but for the filter: a child that has not been split (yet)
@@ -70,7 +81,8 @@ struct HomeProcess {
     Address syscall_instruction;  // one to inject calls with before the stub is in
     std::string executable;       // path of the program's own file
     std::map<ObjectId, CopiedFile> copied_files;
-    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    std::vector<InheritedCopy> inherited;  // until it is split
+    uint64_t break_begin = 0;              // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
@@ -78,6 +90,7 @@ struct HomeProcess {
     uint64_t to_reset = 0;                // those that the kernel here must be told of
     std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
     bool started_remotely = false;
+    size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now
     bool executing = false;  // an exec is under way: threads that end are its doing

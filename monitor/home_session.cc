@@ -145,6 +145,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         HomeThread& child = add_thread(parents, tid);
         child.helper = helper;
         if (!helper && policy_.mixed()) note_clear_tid(parent, child);
+        if (!helper) inherit_filters(parent, child);
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -153,10 +154,12 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         bool shares = planned ? birth->second.shares_memory
                               : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
         if (shares) child.shares_memory_with = &parents;
+        if (!shares) inherit_copies(parents, child);
         child.caught_signals = parents.caught_signals;
         child.one_shot_signals = parents.one_shot_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
+        inherit_filters(parent, first);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
         bool at_once = !parents.doomed && !shares && anyone_writes_shared();
         if (planned && !parents.doomed) {
@@ -261,7 +264,9 @@ void HomeSession::on_notification(const Notification& n) {
         // stays at home is here.
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
-        if (must_split_for(process, n)) {
+        if (asks_for_seccomp_mode(n.number, n.args)) {
+            notifier_->reply(n.id, seccomp_mode(thread));
+        } else if (must_split_for(process, n)) {
             spawn(split_child(process.pid));  // and then calls again
         } else if (local) {
             pager_.on_progress(n.tid);
@@ -273,13 +278,14 @@ void HomeSession::on_notification(const Notification& n) {
                 spawn(leave_at_call(process, thread, false));
                 return;
             }
-            const Row* row = paths_.empty() ? nullptr : find_row(n.number);
-            if (row && row->path_argument() >= 0) {
+            const Row* row = find_row(n.number);
+            if (row && (paths_.empty() ? row->opens_by_name() : row->path_argument() >= 0)) {
                 spawn(path_call(process, thread, n, n.args[row->path_argument()]));
             } else {
                 local_call(process, thread, n);
             }
         } else {
+            note_native_call(process, n);
             notifier_->let_it_run(n.id);
         }
         return;

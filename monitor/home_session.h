@@ -109,18 +109,30 @@ private:
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
     // seccomp (home_filters.cc)
-    static bool installs_filter(uint64_t number, const uint64_t* args);
-    Task<std::vector<std::byte>> filter_for(std::shared_ptr<Fragment> fragment, Address program,
-                                            Address to);
+    Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
+                          FilterCall call);
+    Task<void> install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
+                           std::array<uint64_t, 6> args);
+    static int64_t seccomp_mode(const HomeThread& thread);
+    void tell_common_filters(const HomeThread& thread);
+    static void note_common_filters(const HomeThread& thread);
+    static void inherit_filters(const HomeThread& parent, HomeThread& child);
+    void take_filters_of_caller(HomeProcess& process, HomeThread& thread);
+    static bool is_ended_by_filter(const HomeThread& thread, int signal);
+    Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
+    static bool may_show_process(std::string_view path);
     Task<void> note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
-                           std::span<const std::byte> arguments, int64_t result);
+                           std::string_view arguments, int64_t result);
     static pid_t owner_of_file(pid_t pid, int fd, std::string_view name);
     Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
-    // /proc/PID/maps (home_maps.cc)
+    // What /proc shows of a process (home_maps.cc, home_shown.cc)
     void note_copied(HomeProcess& process, const Mapping& mapping);
-    Task<void> show_maps(HomeProcess& process, StubThread& stub, int fd);
+    static std::string shown_maps(HomeProcess& process, const std::string& path, bool details);
+    std::string shown_status(HomeProcess& process, const std::string& path);
+    Task<std::string> shown_arguments(HomeProcess& process, const std::string& path);
+    Task<void> show_process(HomeProcess& process, StubThread& stub, int fd);
 
     // --- processes and threads (home_spawn.cc) ---
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
@@ -163,6 +175,8 @@ private:
     // Files of the acceptor (home_files.cc).
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
     [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
+    Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n,
+                         std::string path);
     Task<void> path_call(HomeProcess& process, HomeThread& thread, Notification n,
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
@@ -182,7 +196,10 @@ private:
     void note_move(HomeProcess& process, const Notification& n, uint64_t to);
     void note_break(HomeProcess& process, uint64_t end);
     Task<int64_t> discard_here(HomeProcess& process, HomeThread& thread, Notification n);
-    // MADV_DONTNEED on memory that began as private file content (home_discard.cc).
+    // Memory that began as private file content (home_discard.cc).
+    static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
+    static void note_native_call(HomeProcess& process, const Notification& n);
+    std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);
     void announce_discard(HomeProcess& process, Range range, const std::vector<Mapping>& pieces);
     Task<int64_t> discard_content(HomeProcess& process, HomeThread& thread, Range range);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
@@ -193,10 +210,12 @@ private:
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame);
     void note_clear_tid(HomeThread& parent, HomeThread& child);
-    Task<void> before_exit(HomeThread& thread);
+    Task<void> before_exit(HomeThread& thread, bool filtered);
     void tell_exit(HomeThread& thread);
 
-    // --- memory (home_memory.cc) ---
+    // --- memory (home_growth.cc, home_memory.cc) ---
+    bool grows_for(HomeThread& thread);
+    Task<void> grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info);
     Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> apply_mapping(Frame frame);

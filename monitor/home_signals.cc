@@ -21,6 +21,12 @@ bool is_ignored(pid_t pid, int signal) {
     return (by_default | trace::signal_set(pid, "SigIgn:")) & bit_of(signal);
 }
 
+// The other filters kill here by themselves.
+bool is_strict_death(pid_t tid) {
+    auto info = trace::signal_info(tid);
+    return info && filter_death(*info) == FilterDeath::by_strict_mode;
+}
+
 // A fault that native Linux may not have.
 void tell_where(pid_t tid, pid_t pid) {
     auto info = trace::signal_info(tid);
@@ -38,6 +44,11 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
                   : thread.in_call ? "there, in a call"
                                    : "there");
     if (!thread.remote) restart_what_is_never_interrupted(thread.tid);
+    if (signal == SIGSYS && is_strict_death(thread.tid)) {
+        kill(thread.process->pid, SIGKILL);
+        return;
+    }
+    if (signal == SIGSEGV && grows_for(thread)) return;
     HomeProcess& process = *thread.process;
     bool caught = process.caught_signals & bit_of(signal);
     // Without a handler the kernel here does the right thing to the whole process: it ignores,
@@ -234,7 +245,11 @@ void HomeSession::on_remote_signal(Frame frame) {
                         "it lacks {}, and --mask-cpu hides that from the C library only",
                         fmt::join(masked_, ", ")));
     }
-    spawn(die_of(*thread, info->si_signo));
+    if (auto death = filter_death(*info)) {
+        spawn(die_by_filter(*thread, *death));
+    } else {
+        spawn(die_of(*thread, info->si_signo));
+    }
 }
 
 }  // namespace gpr

@@ -126,7 +126,8 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
     thread.ending = true;
     auto status = trace::event_message(tid);
     int raw = status ? static_cast<int>(*status) : 0;
-    bool all_end = process.group_exit || WIFSIGNALED(raw);
+    bool filtered = WIFSIGNALED(raw) && is_ended_by_filter(thread, WTERMSIG(raw));
+    bool all_end = process.group_exit || (WIFSIGNALED(raw) && !filtered);
     bool others = false;
     for (auto& [other, t] : process.threads) others = others || !(t->ending || t->helper);
     auto first = process.threads.find(process.pid);
@@ -149,7 +150,7 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
             tell_idle_rules();
         }
     }
-    if (!last && policy_.mixed()) co_await before_exit(thread);
+    if (!last && policy_.mixed()) co_await before_exit(thread, filtered);
     trace::resume(tid);
 }
 

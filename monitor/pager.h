@@ -147,6 +147,8 @@ private:
     Task<void> collect(Fragment& fragment);
     Task<void> arrived(Fragment& fragment);
     void show_code(Fragment& fragment);
+    static void show_files(Fragment& fragment);
+    static void fill_gap(Fragment& fragment, const Mapping& m, Range gap);
     void show_code_of_others(Fragment& fragment, const Mapping& mapping);
     void forget_forks(Fragment& fragment);
     // A page that is ours but was never touched: gives it what it was born with.

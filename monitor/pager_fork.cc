@@ -32,6 +32,7 @@ Task<void> Pager::begin_fork(std::shared_ptr<Fragment> fragment) {
     auto guard = co_await code_lock_.lock();
     if (!forking_.contains(fragment.get())) co_return;  // its thread has died meanwhile
     show_code(*fragment);
+    show_files(*fragment);
 }
 
 Task<void> Pager::collect(Fragment& fragment) {
@@ -87,6 +88,41 @@ void Pager::show_code(Fragment& fragment) {
                 spdlog::warn("cannot read the program's file at {:#x}", offset);
             }
             fragment.install(m.range.begin + done, bytes, true);
+        }
+    }
+}
+
+// What nobody has touched of the copies of files.
+void Pager::show_files(Fragment& fragment) {
+    constexpr size_t most_at_once = 64;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (m.trapped || !m.content || m.backing != Backing::anonymous || !m.registered) continue;
+        for (Address at = m.range.begin; at < m.range.end;) {
+            auto touched = fragment.touched({at, m.range.end}, most_at_once);
+            for (Range present : touched.ranges) {
+                fill_gap(fragment, m, {at, present.begin});
+                at = present.end;
+            }
+            fill_gap(fragment, m, {at, touched.end});
+            at = touched.end;
+        }
+    }
+}
+
+void Pager::fill_gap(Fragment& fragment, const Mapping& m, Range gap) {
+    std::vector<std::byte> bytes;
+    constexpr uint64_t step = 64 * page_size;
+    for (Address at = gap.begin; at < gap.end; at = at + bytes.size()) {
+        bytes.assign(std::min(step, gap.end - at), std::byte{0});
+        auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
+        if (pread(m.content->get(), bytes.data(), bytes.size(), offset) < 0) {
+            spdlog::warn("cannot read the program's file at {:#x}", offset);
+        }
+        auto present = fragment.peek(at, bytes.size() / page_size);
+        for (size_t i = 0; i < present.results.size(); i++) {
+            if (present.results[i] == 1) continue;  // a page of zeros
+            fragment.install(at + i * page_size, std::span(bytes).subspan(i * page_size, page_size),
+                             true);
         }
     }
 }

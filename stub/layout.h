@@ -15,8 +15,8 @@
 #define GPR_STUB_CODE GPR_UL(0x4f0000000000)
 #define GPR_STUB_HIGH_WORD GPR_UL(0x4f00)
 
-/* Here is the system call instruction for what the program asks for. gpr's own calls are made
- * elsewhere in the stub, so that the program's seccomp filters can be told which is which. */
+/* Here is the system call instruction for what the program asks for: where the thread stands tells
+ * whether such a call has begun. gpr's own calls are made elsewhere in the stub. */
 #define GPR_STUB_PROGRAM_CALL GPR_UL(0x4f0000000400)
 
 /* Slots, then bounce areas: one shared memfd, also mapped by the supervisor. */

@@ -55,6 +55,7 @@ constexpr ArgumentRule rules[] = {
     {157, 0, every_bit, 26, allow, allow, Condition::always, "PR_SET_TSC"},
     {157, 0, every_bit, 29, allow, allow, Condition::always, "PR_SET_TIMERSLACK"},
     {157, 0, every_bit, 30, allow, allow, Condition::always, "PR_GET_TIMERSLACK"},
+    {157, 0, every_bit, 21, notify, notify, Condition::always, "PR_GET_SECCOMP"},
     {157, 0, every_bit, 22, notify, notify, Condition::always, "PR_SET_SECCOMP"},
     {157, 0, every_bit, 35, notify, notify, Condition::always, "PR_SET_MM"},
     {157, 0, every_bit, 59, notify, notify, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
@@ -184,7 +185,8 @@ Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
     const Row* row = find_row(number);
     if (row == nullptr || row->place == Place::refused) return refuse;
     if (const auto* rule = matching_rule(number, args, conditions)) return rule->home;
-    return row->home_notify() ? notify : allow;
+    bool opens = conditions.mixed_session && row->opens_by_name();
+    return row->home_notify() || opens ? notify : allow;
 }
 
 }  // namespace gpr

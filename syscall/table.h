@@ -67,6 +67,10 @@ struct Row {
     [[nodiscard]] constexpr bool blocks() const { return has(Trait::blocks); }
     [[nodiscard]] constexpr bool never_returns() const { return has(Trait::never_returns); }
     [[nodiscard]] constexpr bool changes_fds() const { return has(Trait::changes_fds); }
+    // In a mixed session supervision sees it at home, too: some files show the process itself.
+    [[nodiscard]] constexpr bool opens_by_name() const {
+        return changes_fds() && path_argument() >= 0;
+    }
     [[nodiscard]] constexpr bool home_notify() const { return has(Trait::home_notify); }
 };
 
@@ -89,7 +93,7 @@ enum class Condition : uint8_t { always, mixed_session, watched_futexes };
 // What holds in a session.
 struct Conditions {
     // Threads of one process live on two nodes, so more must be reported: FUTEX_WAKE and its kin,
-    // PI operations, copies of memory, returns from handlers.
+    // PI operations, copies of memory, returns from handlers, opens.
     bool mixed_session = false;
     // A FutexWatch reports private wakes, without stopping who makes them.
     bool watched_futexes = false;

@@ -55,12 +55,24 @@ struct SessionMessage {
     action @14 :ActionChange;           # home: the disposition of a signal changed
     freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
     futexWaiters @16 :FutexWaiters;     # before a frame that could carry pages away
+    filters @17 :FilterChange;          # home: seccomp filters for all threads of the process
   }
 }
 
 struct Freeze {
   pid @0 :Int32;
   on @1 :Bool;  # no: they may go on
+}
+
+# Of the program, not of gpr.
+struct SeccompFilter {
+  flags @0 :UInt32;  # SECCOMP_FILTER_FLAG_*
+  code @1 :Data;     # struct sock_filter, one after the other
+}
+
+struct FilterChange {
+  pid @0 :Int32;
+  filters @1 :List(SeccompFilter);  # the oldest first
 }
 
 struct ProcessEnd {
@@ -102,6 +114,7 @@ struct ProcessStart {
   chaosSeed @7 :UInt64;  # 0: threads cross only where they must
   fdBase @8 :UInt32;     # descriptors from here on are the acceptor's; 0: it has none
   bpf @9 :Bool;          # it may be used where the acceptor can
+  filters @10 :List(SeccompFilter);  # that its thread is under
 }
 
 struct SignalAction {
@@ -144,6 +157,7 @@ struct Crossing {
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
   pending @8 :List(Data);  # to home: siginfo of signals that it has not handled yet
+  filters @9 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
 }
 
 struct CallRequest {

@@ -1,4 +1,4 @@
-// /proc/self: exe, cwd, fd, maps with our own code, stack and heap, cmdline, comm, status.
+// /proc/self: exe, cwd, fd, maps with our own code, stack and heap, cmdline, environ, comm, status.
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/prctl.h>
@@ -21,6 +21,16 @@ static int maps_has(const void* address, const char* permissions, const char* na
             found = strncmp(mode, permissions, 3) == 0 && strstr(line, name) != NULL;
     }
     fclose(maps);
+    return found;
+}
+
+static int status_has(const char* wanted) {
+    FILE* status = fopen("/proc/self/status", "r");
+    CHECK(status != NULL);
+    char line[PATH_MAX];
+    int found = 0;
+    while (fgets(line, sizeof line, status)) found = found || strcmp(line, wanted) == 0;
+    fclose(status);
     return found;
 }
 
@@ -52,5 +62,13 @@ int main(int argc, char** argv) {
     int cmdline = open("/proc/self/cmdline", O_RDONLY);
     size = read(cmdline, text, sizeof text);
     CHECK_EQ(size, strlen(argv[0]) + 1);
+    CHECK(strcmp(text, argv[0]) == 0);
+    CHECK_EQ(setenv("GUEST_WORD", "not shown", 1), 0);
+    int variables = open("/proc/self/environ", O_RDONLY);
+    size = read(variables, text, sizeof text - 1);
+    text[size] = 0;
+    CHECK(size > 0 && strcmp(text, environ[0]) == 0);
+    CHECK(status_has("TracerPid:\t0\n"));
+    CHECK(status_has("Seccomp:\t0\n"));
     return guest_passed();
 }

@@ -1,0 +1,65 @@
+// A fork is a snapshot: while one is made, no thread of the process runs here.
+
+#include <algorithm>
+
+#include "acceptor/worker.h"
+
+namespace gpr {
+
+Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
+    process.frozen = true;
+    process.stopped.clear();
+    for (auto& [tid, thread] : process.threads) {
+        // In its stub it stands already, and may be about to end, which cannot wait.
+        bool runs = thread.get() != but && !thread->held && !thread->stub->in_stub();
+        if (runs) trace::interrupt(thread->host_tid);
+    }
+    auto stands = [&](const RemoteThread& t) {
+        return &t == but || t.held || t.answer || (t.stub->in_stub() && !t.leaving_stub) ||
+               std::find(process.stopped.begin(), process.stopped.end(), t.host_tid) !=
+                   process.stopped.end();
+    };
+    for (;;) {
+        bool all = true;
+        for (auto& [tid, thread] : process.threads) all = all && stands(*thread);
+        if (all) co_return;
+        co_await stopped_.wait();
+    }
+}
+
+// A thread at home forks. Those that arrive meanwhile wait in their stubs.
+Task<void> Worker::freeze_for_home(Frame frame) {
+    pid_t pid = frame->session().getFreeze().getPid();
+    RemoteProcess* process = find_process(pid);
+    if (!process) co_return;
+    if (!frame->session().getFreeze().getOn()) {
+        if (process->home_forks) thaw(*process);
+        process->home_forks.reset();
+        stopped_.notify_all();
+        co_return;
+    }
+    if (!process->forking) process->forking = std::make_unique<AsyncMutex>(loop_);
+    auto guard = std::make_unique<AsyncMutex::Guard>(co_await process->forking->lock());
+    process = find_process(pid);
+    if (!process) co_return;
+    process->home_forks = std::move(guard);
+    co_await freeze(*process, nullptr);
+    FrameBuilder answer;
+    auto frozen = answer.session().initFreeze();
+    frozen.setPid(pid);
+    frozen.setOn(true);
+    link_.send(answer, gpr::Priority::urgent);
+}
+
+void Worker::thaw(RemoteProcess& process) {
+    process.frozen = false;
+    stopped_.notify_all();
+    auto stopped = std::exchange(process.stopped, {});
+    if (process.halted) {
+        process.halted_tids.insert(process.halted_tids.end(), stopped.begin(), stopped.end());
+        return;
+    }
+    for (pid_t host_tid : stopped) trace::resume(host_tid);
+}
+
+}  // namespace gpr

@@ -1,0 +1,126 @@
+// Files of /proc that show the process itself. What the kernel at home would tell is about gpr, or
+// about memory that is elsewhere; so whoever opens one gets a text of ours in its place, as it is
+// at that moment.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "monitor/home_session.h"
+
+namespace gpr {
+
+namespace {
+
+bool closes_on_exec(pid_t pid, int fd) {
+    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
+    std::string word;
+    while (in >> word) {
+        if (word != "flags:") continue;
+        unsigned flags = 0;
+        in >> std::oct >> flags;
+        return flags & O_CLOEXEC;
+    }
+    return false;
+}
+
+Task<int64_t> call_locked(StubThread& stub, Call call) {
+    std::vector<Call> calls{call};
+    co_await stub.run_locked(calls);
+    co_return stub.dead() ? -ESRCH : calls[0].result;
+}
+
+std::string text_of(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// From the first argument to the end of the environment; fields 48 to 51 of proc_pid_stat(5).
+Range arguments_of(pid_t pid) {
+    std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
+    size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) return {};
+    std::istringstream in(stat.substr(name_end + 1));
+    std::string word;
+    constexpr int first = 48, last = 51, after_name = 3;
+    Range range{{~0UL}, {0}};
+    for (int field = after_name; field <= last && in >> word; field++) {
+        if (field < first) continue;
+        Address at{std::stoull(word)};
+        range = {std::min(range.begin, at), std::max(range.end, at)};
+    }
+    return range.begin < range.end ? range : Range{};
+}
+
+}  // namespace
+
+// Where the kernel looks for them is memory like any other.
+Task<std::string> HomeSession::shown_arguments(HomeProcess& process, const std::string& path) {
+    Range range = arguments_of(process.pid);
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (!range.empty()) co_await pager_.make_resident(*fragment, range, Access::read);
+    co_return text_of(path);
+}
+
+std::string HomeSession::shown_status(HomeProcess& process, const std::string& path) {
+    std::ifstream in(path);
+    std::string text, line;
+    HomeThread* first = find_thread(process.pid, process.pid);
+    size_t filters = first ? first->filters.size() : 0;
+    while (std::getline(in, line)) {
+        if (line.starts_with("TracerPid:")) line = "TracerPid:\t0";
+        if (line.starts_with("Seccomp:")) line = filters > 0 ? "Seccomp:\t2" : "Seccomp:\t0";
+        if (line.starts_with("Seccomp_filters:"))
+            line = fmt::format("Seccomp_filters:\t{}", filters);
+        text += line + '\n';
+    }
+    return text;
+}
+
+// fd: what the call has just opened. The stub's lock is held.
+Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int fd) {
+    pid_t pid = process.pid;
+    std::string path = fmt::format("/proc/{}/fd/{}", pid, fd), text;
+    for (std::string_view name : {"maps", "smaps", "cmdline", "environ", "status"}) {
+        pid_t owner = owner_of_file(pid, fd, name);
+        HomeProcess* shown = owner != 0 ? find_process(owner) : nullptr;
+        if (!shown || !shown->fragment) continue;
+        if (name.ends_with("maps")) {
+            text = shown_maps(*shown, path, name == "smaps");
+        } else if (name == "status") {
+            text = shown_status(*shown, path);
+        } else {
+            text = co_await shown_arguments(*shown, path);
+        }
+        break;
+    }
+    if (text.empty()) co_return;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto* scratch = const_cast<uint8_t*>(fragment->mailbox().slot(stub.slot()).scratch);
+    uint64_t at = stub.scratch_address().value;
+    auto put = [&](const std::string& name) {
+        std::memcpy(scratch, name.c_str(), name.size() + 1);
+    };
+    put("shown");
+    int64_t made = co_await call_locked(stub, {SYS_memfd_create, {at, MFD_CLOEXEC}, 0});
+    if (made < 0) co_return;  // then it sees more than it should
+    std::ofstream(fmt::format("/proc/{}/fd/{}", pid, made)) << text << std::flush;
+    put(fmt::format("/proc/self/fd/{}", made));
+    int64_t reader = co_await call_locked(
+        stub, {SYS_openat, {static_cast<uint64_t>(AT_FDCWD), at, O_RDONLY | O_CLOEXEC}, 0});
+    if (reader >= 0) {
+        uint64_t flags = closes_on_exec(pid, fd) ? O_CLOEXEC : 0;
+        uint64_t from = static_cast<uint64_t>(reader);
+        co_await call_locked(stub, {SYS_dup3, {from, static_cast<uint64_t>(fd), flags}, 0});
+        co_await call_locked(stub, {SYS_close, {from}, 0});
+    }
+    co_await call_locked(stub, {SYS_close, {static_cast<uint64_t>(made)}, 0});
+}
+
+}  // namespace gpr
