@@ -74,7 +74,10 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         end_helpers(process);
         pager_.remove_fragment(*process.fragment);
         forget_memory(process);
-        process.fragment.reset();
+        process.fragment->on_exec();
+        std::shared_ptr<StubThread> old = std::move(thread.stub);
+        loop_.after(std::chrono::seconds(1),
+                    [old, fragment = std::exchange(process.fragment, nullptr)] {});
     }
     take_filters_of_caller(process, thread);
     forget_other_threads(process);
