@@ -56,7 +56,7 @@ struct RemoteProcess {
     pid_t host_pid = 0;
     Fd pidfd;
     std::shared_ptr<Fragment> fragment;
-    std::unique_ptr<Notifier> notifier;
+    std::shared_ptr<Notifier> notifier;                                // forks have their parent's
     std::unordered_map<pid_t, std::unique_ptr<RemoteThread>> threads;  // by tid
     // Host tids of what was born last and of the helpers; how many are not dead yet.
     std::vector<pid_t> births;
@@ -65,11 +65,14 @@ struct RemoteProcess {
     pid_t waker_host_tid = 0;
     int alive = 0;
     bool ending = false;
-    std::string end_reason;          // why it ended, if home did not ask for it
-    bool halted = false;             // by job control at home: no thread may run
-    std::vector<pid_t> halted_tids;  // host tids that stand still because of it
-    bool frozen = false;             // for a fork: no thread may run
-    std::vector<pid_t> stopped;      // host tids that stand still because of it
+    std::string end_reason;            // why it ended, if home did not ask for it
+    bool halted = false;               // by job control at home: no thread may run
+    std::vector<pid_t> halted_tids;    // host tids that stand still because of it
+    bool frozen = false;               // for a fork: no thread may run
+    std::vector<pid_t> stopped;        // host tids that stand still because of it
+    bool unfinished = false;           // a copy that is not watched yet
+    RemoteProcess* newborn = nullptr;  // a fork of its memory is about to be born
+    int fork_barriers = 0;             // of the two that begin a fork, see transport/gpr.capnp
     std::unique_ptr<AsyncMutex> forking;
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
     CpuTime cpu;

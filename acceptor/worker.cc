@@ -1,5 +1,6 @@
 #include "acceptor/worker.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,6 +8,7 @@
 
 #include "acceptor/vdso.h"
 #include "base/log.h"
+#include "base/userfaultfd.h"
 #include "monitor/page_wire.h"
 #include "syscall/park.h"
 
@@ -22,6 +24,7 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hel
       stub_code_(std::move(stub_code)),
       peer_vdso_(peer.vdso),
       unlike_vdso_(options.unlike_vdso || !same_functions(peer.vdso, own_vdso())),
+      uffd_device_(open(userfaultfd_device, O_RDWR | O_CLOEXEC)),
       pager_(self_, loop, nullptr,
              [this](NodeId, bool bulk, const Message& message) {
                  FrameBuilder frame;
@@ -43,8 +46,10 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hel
 
 bool Worker::nothing_runs() const {
     size_t waiting = pager_.faulting();
+    std::set<const Notifier*> counted;
     for (const auto& [pid, process] : processes_) {
-        if (process->notifier) waiting += process->notifier->waiting();
+        const Notifier* notifier = process->notifier.get();
+        if (notifier && counted.insert(notifier).second) waiting += notifier->waiting();
     }
     return waiting >= owners_.size() && waiting > 0;
 }
@@ -114,6 +119,11 @@ void Worker::on_birth(pid_t parent) {
     auto owner = owners_.find(parent);
     if (message && owner != owners_.end()) {
         auto child = static_cast<pid_t>(*message);
+        if (owner->second->newborn) {
+            on_newborn(*owner->second, child);
+            trace::resume(parent);
+            return;
+        }
         owners_[child] = owner->second;
         owner->second->births.push_back(child);
         owner->second->alive++;
@@ -158,8 +168,9 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
         stopped_.notify_all();
         auto node = process.threads.extract(thread.tid);
         std::shared_ptr<RemoteThread> dying = std::move(node.mapped());
-        loop_.after(std::chrono::seconds(1),
-                    [dying, fragment = process.fragment] { fragment->retire(*dying->stub); });
+        loop_.after(std::chrono::seconds(1), [dying, fragment = process.fragment] {
+            if (fragment) fragment->retire(*dying->stub);
+        });
     } else if (process.fragment && process.fragment->has_helpers()) {
         if (host_tid == process.puncher_host_tid) process.fragment->puncher().on_death();
         if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();
@@ -168,7 +179,10 @@ void Worker::on_end(pid_t host_tid, WaitStatus status) {
     if (--process.alive == 0) bury(process);
 }
 
-void Worker::on_notification(RemoteProcess& process, const Notification& n) {
+void Worker::on_notification(const Notification& n) {
+    auto owner = owners_.find(n.tid);
+    if (owner == owners_.end()) return;  // it has ended, and nobody sees an answer
+    RemoteProcess& process = *owner->second;
     if (n.number == gpr_park_number) {
         bool in_stub = n.instruction_pointer >> 32 == GPR_STUB_HIGH_WORD;
         auto slot = Mailbox::index_of({n.args[0]});
@@ -213,6 +227,8 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::SHADOW_END: spawn(end_shadow(frame)); return;
         case wire::SessionMessage::FREEZE: spawn(freeze_for_home(frame)); return;
         case wire::SessionMessage::FILTERS: spawn(set_filters(frame)); return;
+        case wire::SessionMessage::FORK_BARRIER: spawn(on_barrier(frame)); return;
+        case wire::SessionMessage::PROCESS_FORK: spawn(fork_process(frame)); return;
         case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
         case wire::SessionMessage::FUTEX_WAITERS:
             futex_news_.heard(session.getFutexWaiters());

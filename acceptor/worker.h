@@ -38,7 +38,7 @@ private:
 
     // --- events (worker.cc) ---
     void on_frame(ReceivedFrame&& frame);
-    void on_notification(RemoteProcess& process, const Notification& n);
+    void on_notification(const Notification& n);
     void on_wait(pid_t host_tid, WaitStatus status);
     void on_link_closed(const Error& reason);
     // All threads here wait for us.
@@ -67,6 +67,15 @@ private:
     void go_on(RemoteThread& thread);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
+    // --- forks whose memory stays where it is (worker_forks.cc) ---
+    [[nodiscard]] uint64_t own_pages(const RemoteProcess& process) const;
+    Task<void> on_barrier(Frame frame);
+    Task<void> fork_process(Frame frame);
+    Task<Result<RemoteProcess*>> clone_memory(RemoteProcess& parent, pid_t pid, bool no_handlers);
+    void on_newborn(RemoteProcess& parent, pid_t host_tid);
+    Task<Result<void>> use_mailbox(RemoteThread& leader, user_regs_struct regs);
+    Task<Result<void>> finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork);
+    Task<Result<void>> open_uffd(RemoteProcess& process);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
 
@@ -194,6 +203,7 @@ private:
     Fd stub_code_;
     std::vector<std::byte> peer_vdso_;
     bool unlike_vdso_;  // its functions lie elsewhere than in ours
+    Fd uffd_device_;  // a process in the box can have a userfaultfd from it
     Pager pager_;
     FutexNews futex_news_;
     bool watch_tried_ = false;

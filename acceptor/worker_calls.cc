@@ -286,6 +286,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
         call.setExtendedState(
             {reinterpret_cast<const uint8_t*>(context->xstate.data()), context->xstate.size()});
         call.setSignalMask(context->signal_mask);
+        if (!(n.args[0] & CLONE_VM)) call.setOwnPages(own_pages(process));
     }
     std::vector<std::byte> bytes;
     std::unique_ptr<MarshalledCall> sent;

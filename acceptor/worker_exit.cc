@@ -89,6 +89,10 @@ Task<void> Worker::end_process(Frame frame) {
     auto end = frame->session().getProcessEnd();
     pid_t pid = end.getPid();
     RemoteProcess* process = find_process(pid);
+    while (process && process->unfinished) {  // its helpers are being born
+        co_await stopped_.wait();
+        process = find_process(pid);
+    }
     if (!process) {
         FrameBuilder answer;
         answer.session().initProcessGone().setPid(pid);

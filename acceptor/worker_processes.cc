@@ -131,9 +131,8 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     waits_.set_handler(host_pid, [this, host_pid](WaitStatus s) { on_wait(host_pid, s); });
     auto seized = trace::seize(host_pid, trace::acceptor_options);
     if (!seized) co_return seized;
-    process.notifier = std::make_unique<Notifier>(
-        loop_, std::move(empty->listener),
-        [this, &process](const Notification& n) { on_notification(process, n); });
+    process.notifier = std::make_shared<Notifier>(
+        loop_, std::move(empty->listener), [this](const Notification& n) { on_notification(n); });
     auto adopted = fragment.adopt_uffd(std::move(empty->uffd));
     if (!adopted) co_return adopted;
 

@@ -3,11 +3,15 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <numeric>
 #include <random>
+#include <vector>
 
 #include "bench/subject.h"
 
@@ -99,13 +103,44 @@ Samples repeat(size_t count, Call call) {
     return samples;
 }
 
+// Of a process that has written so much; a part of it is written again each time. The child ends
+// at once.
+class Forks {
+public:
+    Samples operator()(size_t count, size_t mib) {
+        std::vector<std::byte>& memory = memories_[mib];
+        if (memory.empty()) memory.resize(mib << 20, std::byte{1});
+        Samples samples(count);
+        for (uint64_t& sample : samples) {
+            next_ = ~next_;
+            for (size_t at = 0; at < memory.size(); at += rewritten * page) memory[at] = next_;
+            uint64_t begin = Ticks::now();
+            pid_t child = fork();
+            if (child == 0) _exit(0);
+            sample = Ticks::now() - begin;
+            if (child < 0 || waitpid(child, nullptr, 0) != child) die("cannot fork");
+        }
+        return samples;
+    }
+
+private:
+    static constexpr size_t rewritten = 16;  // one page of so many
+    std::map<size_t, std::vector<std::byte>> memories_;
+    std::byte next_{1};
+};
+
 int run(const char* source_name) {
     int source = open(source_name, O_RDONLY | O_CLOEXEC);
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (source < 0 || null < 0) die(source_name);
     Memory memory(source);
     static char buffer[small_read];
+    Forks forks;
     return obey({
+        {"fork_0", [&](size_t n) { return forks(n, 0); }},
+        {"fork_16", [&](size_t n) { return forks(n, 16); }},
+        {"fork_64", [&](size_t n) { return forks(n, 64); }},
+        {"fork_1024", [&](size_t n) { return forks(n, 1024); }},
         {"fault_read", [&](size_t n) { return touch_pages(memory, n, look); }},
         {"fault_write", [&](size_t n) { return touch_pages(memory, n, change); }},
         {"write",

@@ -45,6 +45,8 @@ struct Mapping {
     // Node-local:
     Backing backing = Backing::anonymous;
     bool registered = false;      // with this node's userfaultfd
+    bool not_forked = false;      // home only: MADV_DONTFORK,
+    bool wiped_on_fork = false;   // MADV_WIPEONFORK
     std::shared_ptr<Fd> content;  // home only: where untouched pages of `file` come from
     uint64_t content_offset = 0;  // bytes, at range.begin
     // Code that must not run here: its pages are missing, so that fetching an instruction faults.

@@ -98,6 +98,17 @@ public:
     [[nodiscard]] bool is_leaving(PageKey key) const;
     [[nodiscard]] std::vector<PageKey> leaving(ObjectId object) const;
 
+    // For a process that is copied: a new object of which this node has what it has of that one.
+    // When the directory holds it for all and is quiet, this is quiet, and all that either said
+    // has been heard. (A page that nobody had may be put in all the same: it is zero, or missing,
+    // in the copy.)
+    void copy_object(ObjectId from, ObjectId to);
+    // No page of the object is being put in or taken out.
+    [[nodiscard]] bool is_quiet(ObjectId object) const;
+    // The pages of the run that are shared with other nodes, as runs.
+    [[nodiscard]] std::vector<PageSpan> shared_pages(ObjectId object, uint64_t first,
+                                                     uint64_t count) const;
+
     // Pages asked ahead may wait here, outside the program's memory (see read_ahead.h). No: those
     // that do are put in, and no more wait, for a time in which a kernel copies the memory.
     void let_pages_wait(bool allowed, uint64_t now_ns);

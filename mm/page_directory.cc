@@ -84,11 +84,17 @@ void PageDirectory::hold(ObjectId object) {
     Core& c = *core_;
     if (c.watcher) c.watcher(directory_event::Hold{object});
     Core::Object* o = c.object_of(object);
-    if (!o || ++o->holds > 1) return;
-    for (const PageKey& key : c.busy_keys()) {
-        if (key.object != object) continue;
-        if (Core::Busy* b = c.find_busy(key)) c.hold_back(*o, *b);
-    }
+    if (o && ++o->holds == 1) c.hold_back(*o, object);
+}
+
+void PageDirectory::hold_all(ObjectId object) {
+    Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::HoldAll{object});
+    Core::Object* o = c.object_of(object);
+    if (!o) return;
+    ++o->holds;
+    o->held_for_all = true;
+    c.hold_back(*o, object);
 }
 
 void PageDirectory::release(ObjectId object, uint64_t now_ns) {
@@ -96,6 +102,7 @@ void PageDirectory::release(ObjectId object, uint64_t now_ns) {
     if (c.watcher) c.watcher(directory_event::Release{object, now_ns});
     Core::Object* o = c.object_of(object);
     if (!o || o->holds == 0 || --o->holds > 0) return;
+    o->held_for_all = false;
     c.begin(now_ns);
     for (const auto& [from, request] : std::exchange(o->held_back, {})) c.handle(from, request);
     c.end();
@@ -172,10 +179,19 @@ void PageDirectory::Core::end() {
     }
 }
 
+void PageDirectory::Core::hold_back(Object& o, ObjectId object) {
+    for (const PageKey& key : busy_keys()) {
+        if (key.object != object) continue;
+        if (Busy* b = find_busy(key)) hold_back(o, *b);
+    }
+}
+
 // Recalls that are out for such a wish will be answered: then the page has nobody, and is node 0's.
+// At once: whoever keeps the page against younger ones may wait for another that is held back.
 void PageDirectory::Core::hold_back(Object& o, Busy& b) {
     std::erase_if(b.wishes, [&](const Wish& w) {
-        if (w.who.node == directory_node || w.collect != 0) return false;
+        const bool of_home = w.who.node == directory_node;
+        if (w.collect != 0 || (of_home && (w.internal || !o.held_for_all))) return false;
         if (w.internal) return true;  // pushed there; if it is wanted there, it is asked for
         Request request{{b.key.object, b.key.index, 1},
                         w.optional ? 0U : 1U,
@@ -187,6 +203,8 @@ void PageDirectory::Core::hold_back(Object& o, Busy& b) {
         o.held_back.emplace_back(w.who.node, std::move(request));
         return true;
     });
+    const Wish eldest{{0, directory_node, 0}, Access::write, Presence::none, 0, false, true, 0};
+    if (b.outstanding != 0) raise_recall(b, load(o, b.key.index), eldest);
     advance(o, b);
 }
 
@@ -198,7 +216,7 @@ void PageDirectory::Core::handle(NodeId from, const Request& r) {
         ++stats.bad_messages;
         return;
     }
-    if (o && o->holds > 0 && from != directory_node) {
+    if (o && o->holds > 0 && (from != directory_node || o->held_for_all)) {
         o->held_back.emplace_back(from, r);
         return;
     }

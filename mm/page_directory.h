@@ -62,6 +62,12 @@ struct Collect {
 struct Hold {
     ObjectId object = 0;
 };
+struct HoldAll {
+    ObjectId object = 0;
+};
+struct CopyObject {
+    ObjectId from = 0, to = 0;
+};
 struct Release {
     ObjectId object = 0;
     uint64_t now_ns = 0;
@@ -79,7 +85,8 @@ struct Decided {
 using DirectoryEvent =
     std::variant<directory_event::AddObject, directory_event::EraseObject, directory_event::Drop,
                  directory_event::Told, directory_event::Collect, directory_event::Hold,
-                 directory_event::Release, directory_event::RemoveNode, directory_event::Decided>;
+                 directory_event::HoldAll, directory_event::CopyObject, directory_event::Release,
+                 directory_event::RemoveNode, directory_event::Decided>;
 
 // A page that somebody wishes for, or that a node was asked to give up.
 struct PageWait {
@@ -123,6 +130,13 @@ public:
     // before and has not sent yet comes back, so the collect must not begin before that is sent.
     void hold(ObjectId object);
     void release(ObjectId object, uint64_t now_ns);
+    // The same, and node 0 is given nothing either, until the object is released by all.
+    void hold_all(ObjectId object);
+    // Nobody wishes for a page of the object, and nobody was asked to give one up.
+    [[nodiscard]] bool is_quiet(ObjectId object) const;
+    // A new object of which every node has what it has of this one, which is held for all and
+    // quiet. The agents copy it as well, before anything about either is said.
+    void copy_object(ObjectId from, ObjectId to);
 
     // The node is gone for good. Returns how many pages had their only copy there; they are zero
     // now. Collect first for an orderly end.

@@ -69,10 +69,11 @@ struct PageDirectory::Core {
         NodeId birth = 0;
         bool orphan = false;  // the birth node is gone: untouched pages are zero
         uint32_t holds = 0;
+        bool held_for_all = false;
         std::vector<std::pair<NodeId, Request>> held_back;
 
         friend auto fields(Either<Object> auto& x) {  // and the table
-            return std::tie(x.birth, x.orphan, x.holds, x.held_back);
+            return std::tie(x.birth, x.orphan, x.holds, x.held_for_all, x.held_back);
         }
     };
 
@@ -148,6 +149,7 @@ struct PageDirectory::Core {
     void surrender_page(Object& o, NodeId from, PageKey key, Presence left, PageContent content);
     void push_page(Object& o, NodeId from, const Push& push, uint32_t i, PageContent content);
     void forget_pages(Object& o, ObjectId object, uint64_t first, uint64_t count);
+    void hold_back(Object& o, ObjectId object);
     void hold_back(Object& o, Busy& b);
     uint64_t remove_holder(Object& o, PageKey key, NodeId node);
 

@@ -74,6 +74,8 @@ void PageDirectory::apply(DirectoryEvent event) {
             collect(e.object, e.first, e.count, e.node, e.access, e.cookie, e.now_ns);
         },
         [&](const Hold& e) { hold(e.object); },
+        [&](const HoldAll& e) { hold_all(e.object); },
+        [&](const CopyObject& e) { copy_object(e.from, e.to); },
         [&](const Release& e) { release(e.object, e.now_ns); },
         [&](const RemoveNode& e) { remove_node(e.node, e.now_ns); },
         [](const Decided&) {},

@@ -44,6 +44,8 @@ auto fields(Either<Collect> auto& x) {
     return std::tie(x.object, x.first, x.count, x.node, x.access, x.cookie, x.now_ns);
 }
 auto fields(Either<Hold> auto& x) { return std::tie(x.object); }
+auto fields(Either<HoldAll> auto& x) { return std::tie(x.object); }
+auto fields(Either<CopyObject> auto& x) { return std::tie(x.from, x.to); }
 auto fields(Either<Release> auto& x) { return std::tie(x.object, x.now_ns); }
 auto fields(Either<RemoveNode> auto& x) { return std::tie(x.node, x.now_ns); }
 auto fields(Either<Decided> auto& x) { return std::tie(x.decisions); }

@@ -92,6 +92,8 @@ public:
         for (uint64_t i = first; i < end;) i = drop_piece(i, end);
     }
 
+    [[nodiscard]] PageTable copy() const;
+
     // All of it as numbers: put(uint64_t) takes one, get() gives the next.
     template <class Put>
     void save(Put put) const;
@@ -117,9 +119,10 @@ private:
     static constexpr uint64_t inner_pages = leaf_pages * inner_slots;  // 1 GiB
     static constexpr uint32_t life_mask = (1U << (64 - era_bits)) - 1;
 
+    using LeafLives = std::array<uint32_t, leaf_pages>;
     struct Leaf {
         std::array<uint64_t, leaf_pages> entries{};
-        std::unique_ptr<std::array<uint32_t, leaf_pages>> lives;
+        std::unique_ptr<LeafLives> lives;
     };
     struct Inner {
         std::array<std::unique_ptr<Leaf>, inner_slots> leaves;
@@ -180,7 +183,7 @@ private:
             return i + leaf_pages;
         }
         Leaf& leaf = make_leaf(i);
-        if (!leaf.lives) leaf.lives = std::make_unique<std::array<uint32_t, leaf_pages>>();
+        if (!leaf.lives) leaf.lives = std::make_unique<LeafLives>();
         const uint64_t stop = std::min(end, (i / leaf_pages + 1) * leaf_pages);
         for (; i < stop; ++i) {
             ++(*leaf.lives)[i % leaf_pages];
@@ -193,6 +196,29 @@ private:
     uint32_t life_ = 0;
     bool dropped_ = false;
 };
+
+inline PageTable PageTable::copy() const {
+    PageTable copy;
+    copy.life_ = life_;
+    copy.dropped_ = dropped_;
+    copy.root_.resize(root_.size());
+    for (size_t slot = 0; slot < root_.size(); ++slot) {
+        copy.root_[slot].life = root_[slot].life;
+        if (!root_[slot].inner) continue;
+        const Inner& from = *root_[slot].inner;
+        copy.root_[slot].inner = std::make_unique<Inner>();
+        Inner& to = *copy.root_[slot].inner;
+        to.lives = from.lives;
+        for (uint64_t i = 0; i < inner_slots; ++i) {
+            if (!from.leaves[i]) continue;
+            to.leaves[i] = std::make_unique<Leaf>();
+            to.leaves[i]->entries = from.leaves[i]->entries;
+            const auto& lives = from.leaves[i]->lives;
+            if (lives) to.leaves[i]->lives = std::make_unique<LeafLives>(*lives);
+        }
+    }
+    return copy;
+}
 
 template <class Put>
 void PageTable::save(Put put) const {
@@ -238,7 +264,7 @@ bool PageTable::load(Get get) {
             leaf = std::make_unique<Leaf>();
             for (uint64_t& entry : leaf->entries) entry = get();
             if (kind == 1) continue;
-            leaf->lives = std::make_unique<std::array<uint32_t, leaf_pages>>();
+            leaf->lives = std::make_unique<LeafLives>();
             for (uint32_t& life : *leaf->lives) life = static_cast<uint32_t>(get());
         }
     }

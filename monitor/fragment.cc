@@ -383,6 +383,12 @@ void Fragment::retire(const StubThread& thread) {
     mailbox_->release(thread.slot());
 }
 
+void Fragment::on_exec() {
+    for (StubThread* thread : by_slot_) {
+        if (thread) thread->on_death();
+    }
+}
+
 StubThread* Fragment::stub_thread(Mailbox::SlotIndex slot) {
     return slot < by_slot_.size() ? by_slot_[slot] : nullptr;
 }

@@ -103,6 +103,8 @@ public:
     // The thread is dead and nobody waits for it any more: its slot may be used again.
     void retire(const StubThread& thread);
     [[nodiscard]] StubThread* stub_thread(Mailbox::SlotIndex slot);
+    // No thread of it is in the stub any more: who waits for one need not wait.
+    void on_exec();
 
     AddressSpace space;
     bool lost = false;  // its memory cannot be had any more: see poison()

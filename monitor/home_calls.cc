@@ -133,6 +133,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         co_await note_opened(process, stub, request.getNumber(), given_bytes, calls[0].result);
         out = collect(call, calls[0].result, bounce);
     }
+    if (request.getNumber() == SYS_madvise && calls[0].result == 0) {
+        co_await note_fork_advice(process, given);
+    }
     co_await after_use(use);
     reply(thread, calls[0].result, out);
 }

@@ -74,7 +74,10 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         end_helpers(process);
         pager_.remove_fragment(*process.fragment);
         forget_memory(process);
-        process.fragment.reset();
+        process.fragment->on_exec();
+        std::shared_ptr<StubThread> old = std::move(thread.stub);
+        loop_.after(std::chrono::seconds(1),
+                    [old, fragment = std::exchange(process.fragment, nullptr)] {});
     }
     take_filters_of_caller(process, thread);
     forget_other_threads(process);
@@ -136,9 +139,30 @@ Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, u
 }
 
 Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread) {
-    uint64_t mask = all_signals;
     auto context = capture_context(thread.tid);
     if (!context) co_return tl::make_unexpected(context.error());
+    auto entered = co_await prepare_stub(process, thread);
+    if (!entered) co_return entered;
+    auto layout = co_await read_layout(process, thread);
+    if (!layout) co_return layout;
+    pager_.add_fragment(*process.fragment);
+    auto started = co_await start_remotely(process);
+    if (!started) co_return started;
+    co_await take_mask(thread, context->signal_mask);
+    process.state = HomeProcess::State::split;
+    co_return Result<void>{};
+}
+
+// The shadow takes the program's mask: the kernel chooses by it who gets a signal.
+Task<void> HomeSession::take_mask(HomeThread& thread, uint64_t mask) {
+    StubThread& stub = *thread.stub;
+    std::memcpy(const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch), &mask, 8);
+    co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, stub.scratch_address().value, 0, 8);
+}
+
+// The thread is in the stub then, and the process has its fragment, of which nothing is known yet.
+Task<Result<void>> HomeSession::prepare_stub(HomeProcess& process, HomeThread& thread) {
+    uint64_t mask = all_signals;
     ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &mask);
 
     auto memory = RemoteMemory::open(process.pid);
@@ -159,17 +183,6 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
         auto opened = co_await open_uffd(process, thread);
         if (!opened) co_return opened;
     }
-    auto layout = co_await read_layout(process, thread);
-    if (!layout) co_return layout;
-    pager_.add_fragment(*process.fragment);
-    auto started = co_await start_remotely(process);
-    if (!started) co_return started;
-    // The shadow takes the program's mask: the kernel chooses by it who gets a signal.
-    StubThread& stub = *thread.stub;
-    volatile gpr_slot& slot = stub.mailbox().slot(stub.slot());
-    std::memcpy(const_cast<uint8_t*>(slot.scratch), &context->signal_mask, 8);
-    co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, stub.scratch_address().value, 0, 8);
-    process.state = HomeProcess::State::split;
     co_return Result<void>{};
 }
 
@@ -440,9 +453,7 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     // At its end the kernel looks at the list where the thread ran, and only there.
     if (robust != 0) co_await stub.call(SYS_set_robust_list, 0, length);
     if (std::exchange(thread.masked, false)) {
-        std::memcpy(const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch),
-                    &context.signal_mask, 8);
-        co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, stub.scratch_address().value, 0, 8);
+        co_await take_mask(thread, context.signal_mask);
     }
 }
 

@@ -65,6 +65,16 @@ struct InheritedCopy {
     CopiedFile file;
 };
 
+// What the child of a fork begins with whose memory stays where it is.
+struct ForkedMemory {
+    AddressSpace space;
+    std::map<ObjectId, CopiedFile> copied_files;
+    std::string executable;
+    uint64_t break_begin = 0, break_end = 0;
+    Address tid_at{}, clear_tid_at{};  // 0: CLONE_CHILD_SETTID, _CLEARTID are not asked for
+    bool ready = false;                // the mappings are the child's own, not its parent's
+};
+
 struct HomeProcess {
     enum class State {
         native,     // untouched by gpr but for the filter: a child that has not been split (yet)
@@ -77,6 +87,7 @@ struct HomeProcess {
     State state = State::native;
     HomeProcess* shares_memory_with = nullptr;  // vfork children, until they exec
     std::shared_ptr<Fragment> fragment;
+    std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
     std::unordered_map<pid_t, HomeThread*> threads;
     Address syscall_instruction;  // one to inject calls with before the stub is in
     std::string executable;       // path of the program's own file

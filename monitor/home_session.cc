@@ -164,13 +164,20 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         bool at_once = !parents.doomed && !shares && anyone_writes_shared();
         if (planned && !parents.doomed) {
             ThreadContext context = std::move(birth->second.context);
+            auto memory = birth->second.memory;
             births_.erase(birth);
-            spawn(start_newborn(first, std::move(context), at_once));
+            if (memory) {
+                child.state = HomeProcess::State::preparing;
+                spawn(start_copy(first, std::move(context), std::move(memory)));
+                at_once = true;
+            } else {
+                spawn(start_newborn(first, std::move(context), at_once));
+                if (!shares) spawn(pager_.end_fork(parents.fragment));
+            }
         } else if (at_once) {
             spawn(start_newborn(first, std::nullopt, true));
         }
         watch(first);
-        if (planned && !shares) spawn(pager_.end_fork(parents.fragment));
         if (parents.doomed) {
             doom(child);
         } else if (!child.shares_memory_with && !at_once) {
@@ -337,6 +344,12 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             }
             return;
         }
+        case wire::SessionMessage::PROCESS_FORKED: {
+            auto it = forking_.find(session.getProcessForked().getPid());
+            if (it != forking_.end()) it->second->done.set(session.getProcessForked().getError());
+            return;
+        }
+        case wire::SessionMessage::FORK_BARRIER: spawn(on_barrier(frame)); return;
         case wire::SessionMessage::CROSSING: spawn(arrive(frame)); return;
         case wire::SessionMessage::FREEZE:
             if (HomeProcess* process = find_process(session.getFreeze().getPid())) {

@@ -82,6 +82,8 @@ private:
     // --- making a process split (home_prepare.cc) ---
     Task<void> begin_image(HomeProcess& process, HomeThread& thread);
     Task<Result<void>> prepare(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> prepare_stub(HomeProcess& process, HomeThread& thread);
+    static Task<void> take_mask(HomeThread& thread, uint64_t mask);
     Task<Result<int64_t>> inject(HomeThread& thread, uint64_t number, uint64_t a = 0,
                                  uint64_t b = 0, uint64_t c = 0, uint64_t d = 0, uint64_t e = 0,
                                  uint64_t f = 0);
@@ -103,6 +105,29 @@ private:
     Task<void> split_child(pid_t pid);
     Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
                              const ThreadContext& context);
+
+    // --- forks whose memory stays where it is (home_forks.cc) ---
+    struct Birth {
+        ThreadContext context;
+        bool shares_memory = false;
+        std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
+    };
+    struct ForkResult {
+        int64_t pid = 0;  // or the kernel's error
+        int32_t pidfd = -1;
+    };
+    [[nodiscard]] bool copies_in_place(const HomeThread& thread,
+                                       wire::CallRequest::Reader call) const;
+    Task<AsyncMutex::Guard> hold_still(std::shared_ptr<Fragment> fragment);
+    Task<void> on_barrier(Frame frame);
+    Task<ForkResult> fork_here(HomeThread& thread, uint64_t flags, Birth birth);
+    void fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMemory& memory);
+    Task<void> fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame, Birth birth);
+    Task<void> start_copy(HomeThread& thread, ThreadContext context,
+                          std::shared_ptr<ForkedMemory> memory);
+    Task<Result<void>> prepare_copy(HomeProcess& process, HomeThread& thread,
+                                    const ThreadContext& context, ForkedMemory& memory);
+    Task<void> note_fork_advice(HomeProcess& process, SyscallArguments args);
 
     // --- forwarded calls (home_calls.cc) ---
     Task<void> serve_call(Frame frame);
@@ -298,11 +323,9 @@ private:
         explicit PendingStart(Scheduler& s) : done(s) {}
     };
     std::map<pid_t, std::unique_ptr<PendingStart>> starting_;
+    std::map<pid_t, std::unique_ptr<PendingStart>> forking_;
+    std::map<pid_t, int> barriers_;  // that came back, while a fork waits for them
     std::map<pid_t, std::unique_ptr<OneShot<bool>>> ending_;
-    struct Birth {
-        ThreadContext context;
-        bool shares_memory = false;
-    };
     std::map<ObjectId, SharedFile> shared_files_;
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs

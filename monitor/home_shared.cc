@@ -233,8 +233,9 @@ void HomeSession::note_protection(const Mapping& m) {
 void HomeSession::forget_unseen(const std::vector<Mapping>& gone) {
     for (const Mapping& m : gone) {
         auto shows = [&](const auto& entry) {
-            const std::shared_ptr<Fragment>& fragment = entry.second->fragment;
-            return fragment && fragment->space.shows(m.object);
+            const HomeProcess& process = *entry.second;
+            return (process.fragment && process.fragment->space.shows(m.object)) ||
+                   (process.inherits && process.inherits->space.shows(m.object));
         };
         if (!m.shared || std::ranges::any_of(processes_, shows)) continue;
         if (shared_files_.erase(m.object) == 0) continue;

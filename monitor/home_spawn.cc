@@ -66,6 +66,10 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     child.regs.orig_rax = ~0UL;
     if (args[1] != 0) child.regs.rsp = args[1];
     if (flags & CLONE_SETTLS) child.regs.fs_base = args[4];
+    if (copies_in_place(thread, call)) {
+        co_await fork_in_place(process, thread, frame, std::move(birth));
+        co_return;
+    }
     std::shared_ptr<Fragment> fragment = process.fragment;
     if (!birth.shares_memory) co_await pager_.begin_fork(fragment);
     // Shared memory is used at home until the child execs or ends: what is there must be right.

@@ -202,6 +202,7 @@ void Pager::settle() {
         }
     }
     settling_ = false;
+    if (!forking_.empty()) moved_.notify_all();
     arm_timer();
 }
 

@@ -53,6 +53,17 @@ public:
     Task<void> begin_fork(std::shared_ptr<Fragment> fragment);
     Task<void> end_fork(std::shared_ptr<Fragment> fragment);
 
+    // On both nodes, around a fork whose memory stays where it is: no page of the process moves.
+    // The first ends when none does as far as this node can tell: ask again when the others have
+    // said the same.
+    Task<void> begin_copy(std::shared_ptr<Fragment> fragment);
+    Task<void> quiet(std::shared_ptr<Fragment> fragment);
+    [[nodiscard]] bool is_quiet(const Fragment& fragment) const;
+    void end_copy(Fragment& fragment);
+    void copy_object(ObjectId from, ObjectId to);
+    // Marks what is shared with other nodes in memory that the kernel has copied.
+    void protect_copies(Fragment& fragment);
+
     // Metadata: the same calls at every node. The caller maps and unmaps; this keeps the pages.
     void add_object(ObjectId object, NodeId birth);
     // Pieces of mappings whose content is gone. Other nodes are told at once, before anything else

@@ -56,6 +56,9 @@ struct SessionMessage {
     freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
     futexWaiters @16 :FutexWaiters;     # before a frame that could carry pages away
     filters @17 :FilterChange;          # home: seccomp filters for all threads of the process
+    forkBarrier @18 :ForkBarrier;       # all said before has been heard; comes twice, see below
+    processFork @19 :ProcessFork;       # home: make a fragment that is a copy of another
+    processForked @20 :ProcessStarted;  # acceptor: its memory is, or why not; it does not run yet
   }
 }
 
@@ -73,6 +76,24 @@ struct SeccompFilter {
 struct FilterChange {
   pid @0 :Int32;
   filters @1 :List(SeccompFilter);  # the oldest first
+}
+
+# Home sends it with and behind everything, once as an urgent frame and once as bulk: it holds all
+# pages of the process for a fork. The acceptor answers both likewise, when no page is on its way
+# into or out of the program's memory.
+struct ForkBarrier {
+  pid @0 :Int32;
+}
+
+# The memory of a process that stands still, page by page as it is. Both nodes copy what they know
+# of its objects.
+struct ProcessFork {
+  parent @0 :Int32;
+  child @1 :Int32;                 # 0: there is none, and nothing to wait for
+  objects @2 :List(UInt32);        # in turn: one of the parent's, and the child's copy of it
+  emptied @3 :List(MappingView);   # MADV_WIPEONFORK
+  absent @4 :List(AddressRange);   # MADV_DONTFORK
+  noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
 }
 
 struct ProcessEnd {
@@ -171,6 +192,8 @@ struct CallRequest {
   signalMask @7 :UInt64;   # with registers or masked: of the thread, now
   masked @8 :Bool;         # home may have another mask: a handler has begun
   pending @9 :List(Data);  # siginfo of signals that came and are blocked: they wait at home
+  ownPages @10 :UInt64;    # with registers: how many the process has at the acceptor, if its memory
+                           # can be copied there; else 0
 }
 
 struct CallReply {

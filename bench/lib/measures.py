@@ -33,6 +33,8 @@ class Sizes:
     compress_bytes: int
     compress_rounds: int
     calls: int
+    fork_mib: tuple[int, ...]
+    forks: int
 
 
 @dataclasses.dataclass
@@ -209,6 +211,27 @@ def remote_compute(bench: Bench) -> RatioRow:
     # The best chunk: on a busy machine the median says how long others ran.
     return RatioRow("CPU-bound, --split all, best chunk", bench.placement, "ms", "<= 1.03",
                     min(samples["ours"]) / 1e6, {"native": min(samples["native"]) / 1e6})
+
+
+def forks(bench: Bench) -> list[RatioRow]:
+    """fork() of a process whose memory is at the acceptor, natively on the same processor and
+    split."""
+    rows = []
+    for mib in bench.sizes.fork_mib:
+        native = Subject(bench.hosts, "native", bench.hosts.command(
+            ACCEPTOR, [bench.program("split_subject"), str(bench.data)]))
+        split = bench.split_subject()
+        try:
+            samples = take_turns([(name, subject, f"fork_{mib}", 1)
+                                  for name, subject in (("native", native), ("ours", split))],
+                                 bench.sizes.forks)
+        finally:
+            native.kill()
+            split.kill()
+        rows.append(RatioRow(f"fork, {mib} MiB written at the acceptor", bench.placement, "ms", "",
+                             median(samples["ours"]) / 1e6,
+                             {"native": median(samples["native"]) / 1e6}))
+    return rows
 
 
 def compress(bench: Bench) -> RatioRow:

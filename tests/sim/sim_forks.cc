@@ -2,6 +2,8 @@
 // memory. All that was ever written must be there from the first to the last moment.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim_world.h"
 
 namespace gpr::sim {
@@ -9,11 +11,13 @@ namespace gpr::sim {
 namespace {
 constexpr uint64_t us = 1000;
 constexpr uint64_t first_fork_cookie = 2'000'000;
+constexpr uint64_t most_copies = 4;
 constexpr uint64_t most_forks = 6;  // who forks for ever keeps all others from what they want
 }  // namespace
 
 void World::fork_of(ObjectId object) {
     if (!shape_.forks || totals_.forks >= most_forks || forks_.contains(object)) return;
+    if (frozen_) return;
     Fork& fork = forks_[object];
     ++totals_.forks;
     ++collects_open_;
@@ -88,6 +92,84 @@ void World::check_copies() {
     for (const auto& [object, fork] : forks_) {
         if (fork.copying) check_fork(object);
     }
+}
+
+// A fork that leaves pages where they are: no thread makes a step, nobody is given a page, and when
+// all has been heard every node copies what it has.
+void World::copy_of(ObjectId object) {
+    if (!shape_.forks || totals_.copies >= most_copies || !forks_.empty() || frozen_) return;
+    ++totals_.copies;
+    frozen_ = true;
+    for (auto& t : threads_) t->frozen_at = now_;
+    log(fmt::format("copy: all threads stand, object {} is held", object));
+    for (unsigned n = 0; n < nodes_.size(); ++n) {
+        nodes_[n].agent->let_pages_wait(false, now_);
+        drain(n);
+    }
+    directory_.hold_all(object);
+    drain_directory();
+    copy_when_quiet(object);
+}
+
+void World::copy_when_quiet(ObjectId object) {
+    if (!all_is_heard(object)) {
+        after(5 * us, [this, object] { copy_when_quiet(object); });
+        return;
+    }
+    copy_object(object);
+    for (Node& node : nodes_) node.agent->let_pages_wait(true, now_);
+    directory_.release(object, now_);
+    drain_directory();
+    frozen_ = false;
+    for (auto& t : threads_) {
+        if (t->started != 0) t->started += now_ - std::max(t->frozen_at, t->started);
+    }
+}
+
+bool World::all_is_heard(ObjectId object) const {
+    const auto open = under_way_.find(object);
+    if (open != under_way_.end() && open->second > 0) return false;
+    for (const Node& node : nodes_) {
+        const bool quiet = node.agent->is_quiet(object) && node.agent->leaving(object).empty();
+        if (!quiet || node.applied != nodes_[0].applied) return false;
+    }
+    return directory_.is_quiet(object);
+}
+
+void World::copy_object(ObjectId from) {
+    const ObjectId to = ++shape_.objects;
+    log(fmt::format("copy: object {} becomes {} as well", from, to));
+    births_[to] = births_[from];
+    directory_.copy_object(from, to);
+    for (Node& node : nodes_) {
+        node.agent->copy_object(from, to);
+        node.registered[to] = node.registered[from];
+        for (uint64_t i = 0; i < shape_.pages; ++i) {
+            const PageKey key{from, i}, copy{to, i};
+            const auto frame = node.memory.find(key);
+            if (frame != node.memory.end()) node.memory[copy] = frame->second;
+            node.life[copy] = node.life[key];
+            truth_[{copy, node.life[copy]}] = truth_[{key, node.life[key]}];
+        }
+    }
+}
+
+void World::go_on_later(Thread& t) {
+    after(5 * us, [this, &t] {
+        if (t.state == Thread::State::running) attempt(t);
+    });
+}
+
+void World::note_message(const Message& message, int change) {
+    std::visit(
+        [&](const auto& body) {
+            if constexpr (requires { body.run.object; }) {
+                if (!std::holds_alternative<Request>(message.body)) {
+                    under_way_[body.run.object] += change;
+                }
+            }
+        },
+        message.body);
 }
 
 }  // namespace gpr::sim

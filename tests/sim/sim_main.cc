@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
             sum.acquires += t.acquires;
             sum.collects += t.collects;
             sum.forks += t.forks;
+            sum.copies += t.copies;
             sum.anchored += t.anchored;
             sum.markers_kept += t.markers_kept;
             sum.markers_reached += t.markers_reached;
@@ -74,20 +75,23 @@ int main(int argc, char** argv) {
     fmt::print(
         "{} seeds, {} failed; {} instructions, {} faults, {} messages, {} pushes ({} of a mere "
         "right), {} drops, "
-        "{} pins, {} anchored, {} acquires, {} collects, {} forks, {} markers kept, {} reached, "
+        "{} pins, {} anchored, {} acquires, {} collects, {} forks, {} copies, {} markers kept, {} "
+        "reached, "
         "{} decisions replayed ({} records overwritten); longest "
         "instruction {} us (seed {}), "
         "beside devices {} us, at most "
         "{} % of the limit\n",
         seeds, failures, sum.instructions, sum.faults, sum.messages, sum.pushes, sum.rights_given,
-        sum.drops, sum.pins, sum.anchored, sum.acquires, sum.collects, sum.forks, sum.markers_kept,
-        sum.markers_reached, sum.replayed, sum.overwritten, sum.longest_us, longest_seed,
-        sum.longest_pinned_us, sum.percent_of_limit);
+        sum.drops, sum.pins, sum.anchored, sum.acquires, sum.collects, sum.forks, sum.copies,
+        sum.markers_kept, sum.markers_reached, sum.replayed, sum.overwritten, sum.longest_us,
+        longest_seed, sum.longest_pinned_us, sum.percent_of_limit);
     // So many worlds, and something not seen in any: it would not be tested.
-    if (seeds >= 100 && (sum.markers_reached == 0 || sum.rights_given == 0 || sum.forks == 0 ||
-                         sum.replayed == 0 || (seeds >= 1000 && sum.overwritten == 0))) {
+    if (seeds >= 100 &&
+        (sum.markers_reached == 0 || sum.rights_given == 0 || sum.forks == 0 || sum.copies == 0 ||
+         sum.replayed == 0 || (seeds >= 1000 && sum.overwritten == 0))) {
         fmt::print(
-            "FAILED: no thread reached a marker, took a mere right along, or forked, or no record "
+            "FAILED: no thread reached a marker, took a mere right along, forked, or was copied, "
+            "or no record "
             "was replayed\n");
         return 1;
     }

@@ -99,6 +99,7 @@ bool World::walk_on(Thread& t) {
 
 // The instruction runs from its start until the first page that is not there.
 void World::attempt(Thread& t) {
+    if (frozen_) return go_on_later(t);
     for (const Need& need : t.needs) {
         if (!usable(t.node, need)) return fault(t, need);
     }
@@ -336,6 +337,7 @@ void World::disturb() {
     if (shape_.collects && random_.percent(10)) collect_something();
     if (shape_.copies && random_.percent(10)) copy_memory();
     if (random_.percent(15)) fork_of(random_page().object);
+    if (random_.percent(15)) copy_of(random_page().object);
     after(random_.between(10 * us, 200 * us), [this] { disturb(); });
 }
 

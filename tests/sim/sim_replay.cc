@@ -48,6 +48,12 @@ struct Describe {
                            e.access == Access::write ? "write" : "read", e.node);
     }
     std::string operator()(const Hold& e) const { return fmt::format("hold {}", e.object); }
+    std::string operator()(const HoldAll& e) const {
+        return fmt::format("hold {} for all", e.object);
+    }
+    std::string operator()(const CopyObject& e) const {
+        return fmt::format("copy {} to {}", e.from, e.to);
+    }
     std::string operator()(const Release& e) const { return fmt::format("release {}", e.object); }
     std::string operator()(const RemoveNode& e) const {
         return fmt::format("node {} is gone", e.node);

@@ -217,6 +217,7 @@ void World::fail(const std::string& why) {
 // Two streams each way, in order within a stream, freely overtaking between them.
 void World::send(unsigned from, unsigned to, bool to_directory, Message message) {
     ++totals_.messages;
+    note_message(message, 1);
     const bool local = from == to;
     const auto stream = static_cast<unsigned>(random_.between(0, 1));
     uint64_t at =
@@ -238,6 +239,7 @@ void World::deliver(unsigned to, Envelope envelope) {
         node.held.push_back(std::move(envelope));
         return;
     }
+    note_message(envelope.message, -1);
     if (settings_.verbose) {
         log(fmt::format("{} {}: {}", envelope.from,
                         envelope.to_directory ? "to directory" : fmt::format("to {}", to),

@@ -66,6 +66,7 @@ struct Thread {
     uint64_t fault_number = 0;
     unsigned left = 0;     // instructions
     uint64_t started = 0;  // of the current instruction
+    uint64_t frozen_at = 0;
 };
 
 struct Drop {
@@ -106,7 +107,7 @@ struct Totals {
     uint64_t events = 0, instructions = 0, messages = 0, pins = 0, drops = 0, pushes = 0;
     uint64_t acquires = 0, collects = 0, anchored = 0, longest_us = 0, longest_pinned_us = 0;
     uint64_t faults = 0, percent_of_limit = 0, markers_kept = 0, markers_reached = 0,
-             rights_given = 0, forks = 0, replayed = 0, overwritten = 0;
+             rights_given = 0, forks = 0, copies = 0, replayed = 0, overwritten = 0;
 };
 
 class World {
@@ -162,6 +163,12 @@ private:
     void copy_when_all_is_here(ObjectId object);
     void check_fork(ObjectId object);
     void check_copies();
+    void copy_of(ObjectId object);
+    void copy_when_quiet(ObjectId object);
+    void copy_object(ObjectId from);
+    [[nodiscard]] bool all_is_heard(ObjectId object) const;
+    void go_on_later(Thread& t);
+    void note_message(const Message& message, int change);
 
     // --- memory ---
     Frame* frame(unsigned node, PageKey key);
@@ -200,6 +207,8 @@ private:
     std::map<std::tuple<unsigned, unsigned, unsigned>, uint64_t> stream_free_;  // FIFO of a stream
     unsigned collects_open_ = 0;
     std::map<ObjectId, Fork> forks_;
+    bool frozen_ = false;                // no thread makes a step
+    std::map<ObjectId, int> under_way_;  // messages about pages, but for requests
     uint64_t next_drop_ = 1;
     std::vector<Action> scratch_;
 };

@@ -53,6 +53,19 @@ public:
         }
     }
 
+    void copy_object(ObjectId from, ObjectId to) {
+        directory.copy_object(from, to);
+        for (auto& m : members) {
+            m.agent->copy_object(from, to);
+            for (const auto& [key, value] : std::map(m.memory)) {
+                if (key.object == from) m.memory[{to, key.index}] = value;
+            }
+            for (PageKey key : std::set(m.writable)) {
+                if (key.object == from) m.writable.insert({to, key.index});
+            }
+        }
+    }
+
     // Carries out actions and delivers messages until nothing moves.
     void run() {
         do {

@@ -32,7 +32,14 @@ struct Recorded {
         cluster.run();
         cluster.directory.release(1, cluster.now);
         cluster.run();
+        cluster.pass_holds();
+        cluster.directory.hold_all(1);
+        cluster.run();
+        cluster.copy_object(1, ++last_object);
+        cluster.directory.release(1, cluster.now);
+        cluster.run();
     }
+    ObjectId last_object = 2;
 };
 
 }  // namespace

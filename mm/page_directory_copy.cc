@@ -1,0 +1,36 @@
+// How PageDirectory copies what it knows of an object: for a fork that leaves pages where they are.
+#include <algorithm>
+
+#include "base/result.h"
+#include "mm/page_directory_core.h"
+
+namespace gpr {
+
+bool PageDirectory::is_quiet(ObjectId object) const {
+    const Core& c = *core_;
+    const auto is_about = [object](const auto& entry) { return entry.second.object == object; };
+    return std::none_of(c.collects.begin(), c.collects.end(), is_about) &&
+           std::none_of(c.busy.begin(), c.busy.end(),
+                        [object](const auto& entry) { return entry.first.object == object; });
+}
+
+void PageDirectory::copy_object(ObjectId from, ObjectId to) {
+    Core& c = *core_;
+    if (c.watcher) c.watcher(directory_event::CopyObject{from, to});
+    const Core::Object* original = c.object_of(from);
+    if (!original) return;
+    GPR_ASSERT(is_quiet(from) && !c.objects.contains(to));
+    Core::Object& copy = c.objects[to];
+    copy.birth = original->birth;
+    copy.orphan = original->orphan;
+    copy.table = original->table.copy();
+    // A device keeps the page of the original only: the kernel has copied it.
+    for (const auto& [key, anchor] : c.anchors) {
+        if (key.object != from) continue;
+        Core::Page p = c.load(copy, key.index);
+        p.anchored = false;
+        c.store(copy, key.index, p);
+    }
+}
+
+}  // namespace gpr
