@@ -69,6 +69,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             if (!drops_content(n.args[2])) break;
             spawn(memory_call(process, thread, n));
             return;
+        case SYS_userfaultfd: spawn(make_faultfd_here(process, thread, n)); return;
         case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
         case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
@@ -79,6 +80,13 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_futex_wake:
         case SYS_futex_requeue: tell_futex_wake(process, n); break;
         default: {
+            bool may_be_faultfd = n.number == SYS_ioctl && is_faultfd_ioctl(n.args[1]);
+            int fd = static_cast<int>(n.args[0]);
+            auto faultfd = may_be_faultfd ? faultfd_of(process.pid, fd) : nullptr;
+            if (faultfd) {
+                spawn(ioctl_here(process, n, std::move(faultfd)));
+                return;
+            }
             SyscallArguments args;
             std::copy(n.args, n.args + 6, args.begin());
             SharedUse use = shared_use(process, n.number, args);

@@ -34,7 +34,7 @@ constexpr Row table[] = {
      "answers for pages that are resident at home"},
     {319, "memfd_create", home, full, opens, {text, num}},
     {323, "userfaultfd", home, partial, opens | notify, {num},
-     "ranges the program registers are anchored at home"},
+     "private anonymous memory, missing pages; see decision 20"},
     {325, "mlock2", coherent, partial, notify, {num, num, num}, "noted, but pages are not locked"},
     {329, "pkey_mprotect", coherent, partial, maps, {num, num, num, num}, "see pkey_alloc"},
     {330, "pkey_alloc", coherent, partial, notify, {num, num},

@@ -56,6 +56,7 @@ struct SessionMessage {
     freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
     futexWaiters @16 :FutexWaiters;     # before a frame that could carry pages away
     filters @17 :FilterChange;          # home: seccomp filters for all threads of the process
+    unfilled @18 :UnfilledPage;         # acceptor: a thread waits for what only the program has
   }
 }
 
@@ -68,6 +69,13 @@ struct Freeze {
 struct SeccompFilter {
   flags @0 :UInt32;  # SECCOMP_FILTER_FLAG_*
   code @1 :Data;     # struct sock_filter, one after the other
+}
+
+struct UnfilledPage {
+  pid @0 :Int32;
+  tid @1 :Int32;     # 0: the kernel, or who acts for it
+  address @2 :UInt64;
+  write @3 :Bool;
 }
 
 struct FilterChange {
@@ -191,6 +199,7 @@ struct MappingChange {
     resize @6 :Resize;        # shared memory was truncated or extended
     forget @7 :UInt32;        # no process maps this shared memory any more
     lock @8 :Lock;            # mlock, munlock
+    fills @9 :ProgramFills;   # a userfaultfd of the program's own
   }
 }
 
@@ -208,6 +217,15 @@ struct Lock {
   begin @0 :UInt64;
   end @1 :UInt64;
   locked @2 :Bool;
+}
+
+struct ProgramFills {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+  union {
+    on @2 :Bool;     # from now on, or not any more
+    wake @3 :Void;   # who waits for pages of it looks again
+  }
 }
 
 struct Protect {
