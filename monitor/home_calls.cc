@@ -61,6 +61,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
             co_await run_call(process, *thread, frame, !call.getNoReply());
             co_return;
         case SYS_shmdt: co_await detach_for(process, *thread, frame); co_return;
+        case SYS_remap_file_pages: co_await remap_pages_for(process, *thread, frame); co_return;
         case SYS_userfaultfd:
             reply(*thread, co_await make_faultfd(process, *thread->stub, args[0]));
             co_return;

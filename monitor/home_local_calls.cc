@@ -57,6 +57,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_mprotect:
         case SYS_pkey_mprotect:
         case SYS_mremap:
+        case SYS_remap_file_pages:
         case SYS_shmat:
         case SYS_shmdt:
         case SYS_brk: spawn(memory_call(process, thread, n)); return;
@@ -145,6 +146,7 @@ Range HomeSession::hidden_by(HomeProcess& process, const Notification& n) const 
         case SYS_munmap:
         case SYS_mprotect:
         case SYS_pkey_mprotect:
+        case SYS_remap_file_pages:
         case SYS_mremap: return pages_of(n.args[0], n.args[1]);
         case SYS_shmdt: {
             Mapping* m = process.fragment->space.find({n.args[0]});
@@ -204,6 +206,7 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await note_protect(process, n); break;
         case SYS_mremap: note_move(process, n, static_cast<uint64_t>(result)); break;
+        case SYS_remap_file_pages: note_remapped(process, pages_of(n.args[0], n.args[1])); break;
         case SYS_brk: note_break(process, static_cast<uint64_t>(result)); break;
         case SYS_shmat: note_attached(process, {static_cast<uint64_t>(result)}); break;
         case SYS_shmdt: note_unmapped(process, hidden_by(process, n)); break;

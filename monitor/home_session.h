@@ -254,6 +254,8 @@ private:
     void map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd);
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    void note_remapped(HomeProcess& process, Range range);
     void bring_back(ObjectId object);
     void note_attached(HomeProcess& process, Address at);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
