@@ -41,6 +41,15 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hel
     pager_.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(code_fault(fragment.shared_from_this(), at, write, static_cast<pid_t>(tid)));
     });
+    pager_.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
+        FrameBuilder frame;
+        auto page = frame.session().initUnfilled();
+        page.setPid(fragment.pid());
+        page.setTid(static_cast<int32_t>(tid));
+        page.setAddress(at.value);
+        page.setWrite(write);
+        link_.send(frame, Priority::urgent);
+    });
     loop_.spin_while([this] { return nothing_runs(); });
 }
 

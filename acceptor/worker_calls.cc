@@ -103,6 +103,13 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 deliver_borrowed(thread);
             }
             co_return;
+        case SYS_ioctl:
+            if (has_fd_here(process, n.args[0])) {
+                process.notifier->let_it_run(n.id);
+            } else {
+                co_await forward(process, thread, n);
+            }
+            co_return;
         case SYS_close_range: co_await close_range_call(process, thread, n); co_return;
         case SYS_poll:
         case SYS_ppoll:

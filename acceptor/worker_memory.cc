@@ -214,6 +214,14 @@ Task<void> Worker::apply_mapping(Frame frame) {
     } else if (change.isLock()) {
         auto lock = change.getLock();
         mark_locked(fragment->space, {{lock.getBegin()}, {lock.getEnd()}}, lock.getLocked());
+    } else if (change.isFills()) {
+        auto fills = change.getFills();
+        Range range{{fills.getBegin()}, {fills.getEnd()}};
+        if (fills.isWake()) {
+            pager_.wake_unfilled(*fragment, range);
+        } else {
+            pager_.let_program_fill(*fragment, range, fills.getOn());
+        }
     } else if (change.isMove()) {
         co_await apply_move(*fragment, change.getMove());
     }

@@ -36,8 +36,9 @@ struct Mapping {
     bool may_write = true;  // a shared one: the program may make it writable
     bool locked = false;    // by mlock
     bool grows_down = false;
-    bool file = false;      // pages start as file content, at the object's birth node
-    bool anchored = false;  // at the acceptor only: a device, or a shared file of its own
+    bool file = false;           // pages start as file content, at the object's birth node
+    bool program_fills = false;  // what is missing, by a userfaultfd of its own
+    bool anchored = false;       // at the acceptor only: a device, or a shared file of its own
     ObjectId object = 0;
     uint64_t object_page = 0;       // page of the object at range.begin
     bool born_at_acceptor = false;  // its object's birth node is not node 0

@@ -61,6 +61,20 @@ Task<void> HomeSession::serve_call(Frame frame) {
             co_await run_call(process, *thread, frame, !call.getNoReply());
             co_return;
         case SYS_shmdt: co_await detach_for(process, *thread, frame); co_return;
+        case SYS_remap_file_pages: co_await remap_pages_for(process, *thread, frame); co_return;
+        case SYS_userfaultfd:
+            reply(*thread, co_await make_faultfd(process, *thread->stub, args[0]));
+            co_return;
+        case SYS_ioctl:
+            if (is_faultfd_ioctl(args[1])) {
+                if (auto faultfd = faultfd_of(process.pid, static_cast<int>(args[0]))) {
+                    auto command = static_cast<uint32_t>(args[1]);
+                    reply(*thread, co_await ioctl_faultfd(process, faultfd, command, {args[2]}));
+                    co_return;
+                }
+            }
+            co_await run_call(process, *thread, frame, !call.getNoReply());
+            co_return;
         default: co_await run_call(process, *thread, frame, !call.getNoReply()); co_return;
     }
 }

@@ -27,6 +27,7 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
     switch (n.number) {
         case SYS_madvise: return n.args[2] == MADV_DONTNEED && !process.inherited.empty();
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+        case SYS_userfaultfd:
         case SYS_shmat: return true;
         case SYS_clone: return n.args[0] & CLONE_THREAD;
         case SYS_clone3: {

@@ -52,7 +52,6 @@ Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, No
     std::array<uint64_t, 6> args;
     std::copy(n.args, n.args + 6, args.begin());
     auto call = co_await read_filter_call(pager_, process.fragment, n.number, args);
-    auto guard = co_await metadata_.lock();
     if (!notifier_->still_valid(n.id)) co_return;
     if (call.all_threads) {
         // The kernel there could not do it: it does not know that they were told the same.
@@ -72,7 +71,6 @@ Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, No
     }
     context->regs.rax = static_cast<uint64_t>(result);
     context->regs.orig_rax = ~0UL;
-    guard.release();
     thread.masked = false;
     co_await thread.stub->resume(*context);
 }

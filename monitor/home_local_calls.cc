@@ -57,6 +57,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_mprotect:
         case SYS_pkey_mprotect:
         case SYS_mremap:
+        case SYS_remap_file_pages:
         case SYS_shmat:
         case SYS_shmdt:
         case SYS_brk: spawn(memory_call(process, thread, n)); return;
@@ -69,6 +70,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             if (!drops_content(n.args[2])) break;
             spawn(memory_call(process, thread, n));
             return;
+        case SYS_userfaultfd: spawn(make_faultfd_here(process, thread, n)); return;
         case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
         case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
@@ -79,6 +81,13 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_futex_wake:
         case SYS_futex_requeue: tell_futex_wake(process, n); break;
         default: {
+            bool may_be_faultfd = n.number == SYS_ioctl && is_faultfd_ioctl(n.args[1]);
+            int fd = static_cast<int>(n.args[0]);
+            auto faultfd = may_be_faultfd ? faultfd_of(process.pid, fd) : nullptr;
+            if (faultfd) {
+                spawn(ioctl_here(process, n, std::move(faultfd)));
+                return;
+            }
             SyscallArguments args;
             std::copy(n.args, n.args + 6, args.begin());
             SharedUse use = shared_use(process, n.number, args);
@@ -137,6 +146,7 @@ Range HomeSession::hidden_by(HomeProcess& process, const Notification& n) const 
         case SYS_munmap:
         case SYS_mprotect:
         case SYS_pkey_mprotect:
+        case SYS_remap_file_pages:
         case SYS_mremap: return pages_of(n.args[0], n.args[1]);
         case SYS_shmdt: {
             Mapping* m = process.fragment->space.find({n.args[0]});
@@ -196,6 +206,7 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await note_protect(process, n); break;
         case SYS_mremap: note_move(process, n, static_cast<uint64_t>(result)); break;
+        case SYS_remap_file_pages: note_remapped(process, pages_of(n.args[0], n.args[1])); break;
         case SYS_brk: note_break(process, static_cast<uint64_t>(result)); break;
         case SYS_shmat: note_attached(process, {static_cast<uint64_t>(result)}); break;
         case SYS_shmdt: note_unmapped(process, hidden_by(process, n)); break;

@@ -33,6 +33,9 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
         chaos_ = std::make_unique<Chaos>(policy_.chaos_seed(), directory_node);
         pager_.on_any_fault([this] { return chaos_->leaves_at_fault(); });
     }
+    pager_.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
+        on_unfilled(fragment.pid(), at, write, static_cast<pid_t>(tid));
+    });
     link_.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link_.on_drained([this] { pager_.on_drained(); });
     pager_.watch_queue([this] { return link_.queued_bytes(); });
@@ -364,6 +367,11 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: on_remote_signal(frame); return;
+        case wire::SessionMessage::UNFILLED: {
+            auto page = session.getUnfilled();
+            on_unfilled(page.getPid(), {page.getAddress()}, page.getWrite(), page.getTid());
+            return;
+        }
         case wire::SessionMessage::PAGES: {
             auto message = decode_pages(frame);
             if (!message) {

@@ -19,6 +19,7 @@
 #include "monitor/home_process.h"
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
+#include "monitor/program_faultfd.h"
 #include "monitor/ptrace.h"
 #include "monitor/rule_use.h"
 #include "monitor/split_policy.h"
@@ -249,6 +250,23 @@ private:
     void announce(HomeProcess& process, const Mapping& mapping);
     ObjectId new_object(NodeId birth);
 
+    // --- userfaultfd of the program's own (home_faultfd.cc) ---
+    Task<int64_t> make_faultfd(HomeProcess& process, StubThread& stub, uint64_t flags);
+    std::shared_ptr<ProgramFaultfd> faultfd_of(pid_t pid, int fd);
+    Task<void> make_faultfd_here(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> ioctl_here(HomeProcess& process, Notification n,
+                          std::shared_ptr<ProgramFaultfd> held);
+    Task<int64_t> ioctl_faultfd(HomeProcess& process, std::shared_ptr<ProgramFaultfd> held,
+                                uint32_t command, Address argument);
+    int64_t agree(ProgramFaultfd& faultfd, uffdio_api& api);
+    Task<int64_t> let_fill(ProgramFaultfd& faultfd, Range range, uint64_t mode);
+    Task<int64_t> stop_filling(ProgramFaultfd& faultfd, Range range);
+    Task<int64_t> copy_pages(HomeProcess& process, ProgramFaultfd& faultfd, uffdio_copy& copy);
+    Task<int64_t> zero_pages(ProgramFaultfd& faultfd, uffdio_zeropage& zero);
+    void wake_filled(const ProgramFaultfd& faultfd, Range range);
+    void on_unfilled(pid_t pid, Address at, bool write, pid_t tid);
+    Task<void> on_faultfd_closed(uint64_t inode);
+
     // --- shared memory (home_shared.cc) ---
     struct SharedFile {
         ObjectId object = 0;
@@ -261,6 +279,8 @@ private:
     void map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd);
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    void note_remapped(HomeProcess& process, Range range);
     void bring_back(ObjectId object);
     void note_attached(HomeProcess& process, Address at);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
@@ -330,6 +350,7 @@ private:
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     std::set<ObjectId> to_bring_back_;
+    std::map<uint64_t, std::shared_ptr<ProgramFaultfd>> faultfds_;  // by the socket's inode
     SessionStats stats_;
     std::string failure_;
     ObjectId next_object_ = 1;

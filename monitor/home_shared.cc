@@ -263,6 +263,26 @@ Task<void> HomeSession::attach_for(HomeProcess& process, HomeThread& thread, Fra
     reply(thread, result);
 }
 
+// The kernel here makes a mapping of each part that is seen at another place of the file.
+Task<void> HomeSession::remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto args = frame->session().getCall().getArgs();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    Range range{{args[0] & page_mask}, Address{args[0] + args[1]}.page_end()};
+    co_await save_shared(fragment->space, range);
+    int64_t result = co_await thread.stub->call(SYS_remap_file_pages, args[0], args[1], args[2],
+                                                args[3], args[4]);
+    if (result == 0) {
+        auto guard = co_await metadata_.lock();
+        note_remapped(process, range);
+    }
+    reply(thread, result);
+}
+
+void HomeSession::note_remapped(HomeProcess& process, Range range) {
+    Mapping* old = process.fragment->space.find(range.begin);
+    if (old) map_shared(process, range.begin, range.size(), old->prot, -1);
+}
+
 // In a mixed session shared memory is used at home, where the kernel's own mapping shows it. The
 // acceptor has a page of it only while a system call there needs it.
 void HomeSession::bring_back(ObjectId object) {

@@ -50,6 +50,22 @@ void tell_discarded(Link& link, pid_t pid, Range range) {
     tell(link, pid, [&](Change change) { put_range(change.initDiscard(), range); });
 }
 
+void tell_program_fills(Link& link, pid_t pid, Range range, bool on) {
+    tell(link, pid, [&](Change change) {
+        auto fills = change.initFills();
+        put_range(fills, range);
+        fills.setOn(on);
+    });
+}
+
+void tell_filled(Link& link, pid_t pid, Range range) {
+    tell(link, pid, [&](Change change) {
+        auto fills = change.initFills();
+        put_range(fills, range);
+        fills.setWake();
+    });
+}
+
 void tell_locked(Link& link, pid_t pid, Range range, bool locked) {
     tell(link, pid, [&](Change change) {
         auto mark = change.initLock();

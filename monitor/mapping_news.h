@@ -17,6 +17,9 @@ void tell_mapped(Link& link, pid_t pid, const Mapping& mapping, uint64_t object_
 void tell_unmapped(Link& link, pid_t pid, Range range);
 void tell_protected(Link& link, pid_t pid, Range range, int prot);
 void tell_discarded(Link& link, pid_t pid, Range range);
+// What is missing there is the program's to provide, or not any more; or who waits looks again.
+void tell_program_fills(Link& link, pid_t pid, Range range, bool on);
+void tell_filled(Link& link, pid_t pid, Range range);
 void tell_locked(Link& link, pid_t pid, Range range, bool locked);
 // kept: the object that is seen at the old place then, 0 if nothing is.
 void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept);

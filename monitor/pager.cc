@@ -23,6 +23,7 @@ Pager::Pager(NodeId self, Loop& loop, PageDirectory* directory, Send send)
       send_(std::move(send)),
       agent_(self),
       moved_(loop),
+      filled_(loop),
       code_lock_(loop) {}
 
 uint64_t Pager::now() const {
@@ -41,6 +42,7 @@ void Pager::add_fragment(Fragment& fragment) {
 
 void Pager::remove_fragment(Fragment& fragment) {
     fragments_.erase(&fragment);
+    std::erase_if(unfilled_, [&](const auto& wish) { return wish.first.first == &fragment; });
     forget_forks(fragment);
 }
 
@@ -68,6 +70,7 @@ void Pager::discard_unmapped(const AddressSpace& space, const std::vector<Mappin
     for (const Mapping& m : pieces) {
         if (!is_shared(m.object) && !space.shows(m.object)) erase(m.object);
     }
+    filled_.notify_all();  // who waits for what is gone looks again
 }
 
 void Pager::erase(ObjectId object) {
@@ -164,9 +167,10 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
     ask_for(fragment, *mapping, at, write, tid);
 }
 
-void Pager::ask_for(Fragment&, Mapping& m, Address at, bool write, Tid tid) {
+void Pager::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid tid) {
     Mapping* mapping = &m;
     faulting_.insert(tid);
+    if (m.program_fills) note_unfilled(fragment, at, write, tid);
     note_missed(m, at, write, tid);
     Fault fault;
     fault.key = mapping->key(at);
@@ -182,6 +186,10 @@ void Pager::ask_for(Fragment&, Mapping& m, Address at, bool write, Tid tid) {
     fault.ahead = mapping->file ? file_ahead : 0;
     // Of shared objects others may look at the memory itself; code that is trapped never is there.
     fault.may_wait = !is_shared(fault.key.object) && !mapping->trapped;
+    if (m.program_fills) {  // page by page
+        fault.pages_before = fault.pages_after = 0;
+        fault.may_wait = false;
+    }
     spdlog::trace("fault: tid {} {:#x} {} object {:#x} page {} presence {}", tid, at.value,
                   write ? "write" : "read", fault.key.object, fault.key.index,
                   static_cast<int>(agent_.presence(fault.key)));
@@ -256,6 +264,10 @@ Result<void> Pager::ensure_registered(Fragment& fragment, Mapping& mapping) {
 
 void Pager::materialise(Fragment& fragment, Mapping& mapping, Address at) {
     if (mapping.backing == Backing::native_file) return;
+    if (is_unfilled(fragment, mapping, at)) {
+        tell_unfilled(fragment, at);
+        return;
+    }
     if (!mapping.content) {
         fragment.install_zero(at, 1, true);
         return;
@@ -309,6 +321,8 @@ void Pager::run(const Install& action) {
                 }
                 p.fragment->install(at, {c.bytes.get(), n * page_size}, writable);
                 i += n - 1;
+            } else if (p.mapping->program_fills) {
+                tell_unfilled(*p.fragment, at);
             } else if (born_here && p.mapping->content) {
                 materialise(*p.fragment, *p.mapping, at);
                 if (!writable) p.fragment->write_protect({at, at + page_size});
@@ -337,104 +351,6 @@ void Pager::run(const Unprotect& action) {
         p.fragment->write_enable({p.address, p.address + p.count * page_size});
     }
     agent_.on_installed(action.id, now());
-}
-
-void Pager::run(const Take& action) {
-    spdlog::trace("take: object {:#x} pages {}+{} had {} leave {}", action.run.object,
-                  action.run.first, action.run.count, static_cast<int>(action.had),
-                  static_cast<int>(action.leave));
-    if (is_shared(action.run.object)) {
-        agent_.on_taken(action.id, take_shared(action), now());
-    } else if (!alone_ || !take_early(action)) {
-        spawn(take(action));
-    }
-}
-
-// Every mapping that shows pages of the object is asked, until there are as many as can be told.
-void Pager::run(const FindTouched& action) {
-    const PageRun& run = action.run;
-    uint64_t end = run.first + run.count;
-    std::vector<PageSpan> touched;
-    for (auto& [fragment, watch] : fragments_) {
-        fragment->space.views(run.object, run.first, end, [&](const Mapping& m) {
-            uint64_t first = std::max(m.object_page, run.first);
-            uint64_t last = std::min(m.object_page + m.range.size() / page_size, end);
-            if (first >= last) return;  // beyond where we stopped
-            Address at = m.range.begin + (first - m.object_page) * page_size;
-            auto page_of = [&](Address a) { return first + (a - at) / page_size; };
-            Range range{at, at + (last - first) * page_size};
-            size_t most = max_touched_spans - touched.size();
-            bool whole = most > 0 && m.backing != Backing::anonymous;  // a file: all has content
-            auto found =
-                whole ? Fragment::Touched{{range}, range.end} : fragment->touched(range, most);
-            for (Range r : found.ranges) {
-                touched.push_back({page_of(r.begin), r.size() / page_size});
-            }
-            if (page_of(found.end) < last) end = page_of(found.end);
-        });
-    }
-    agent_.on_found(action.id, end - run.first, touched, now());
-}
-
-Task<void> Pager::take(Take action) {
-    std::vector<TakeResult> results(action.run.count);
-    for (auto& r : results) r.kind = Taken::zero;
-    std::vector<std::shared_ptr<Fragment>> alive;
-    auto todo = pieces(action.run);
-    for (const Piece& p : todo) alive.push_back(p.fragment->shared_from_this());
-    for (Piece& p : todo) {
-        // The mapping may have changed while we waited for another piece.
-        p.mapping = p.fragment->space.find(p.address);
-        if (!p.mapping) continue;
-        for (uint32_t i = 0; p.mapping->trapped && i < p.count; i++) {
-            results[p.first + i] =
-                take_trapped(*p.mapping, p.address + i * page_size, action.leave != Presence::none);
-        }
-        if (p.mapping->trapped) continue;
-        ensure_registered(*p.fragment, *p.mapping);
-        Range range{p.address, p.address + p.count * page_size};
-        Fragment::Taken got;
-        bool native = p.mapping->backing == Backing::native_file;
-        if (native || action.leave == Presence::shared) {
-            if (!native && action.had == Presence::exclusive) p.fragment->write_protect(range);
-            got = p.fragment->peek(p.address, p.count);
-            // A hole stays one, and counts as never touched; only file content is brought in.
-            for (uint32_t i = 0; !native && p.mapping->content && i < p.count; i++) {
-                if (got.results[i] != 0) continue;
-                Address at = p.address + i * page_size;
-                materialise(*p.fragment, *p.mapping, at);
-                p.fragment->write_protect({at, at + page_size});
-                if (p.fragment->memory().read_exact(at, got.bytes.data() + i * page_size,
-                                                    page_size)) {
-                    got.results[i] = 1;
-                }
-            }
-        } else {
-            auto content = p.mapping->content;
-            uint64_t offset = p.mapping->content_offset + (p.address - p.mapping->range.begin);
-            got = co_await p.fragment->take(p.address, p.count, p.mapping->prot,
-                                            action.had == Presence::shared);
-            for (uint32_t i = 0; content && i < p.count; i++) {
-                if (got.results[i] != 0) continue;
-                ssize_t n = pread(content->get(), got.bytes.data() + i * page_size, page_size,
-                                  static_cast<off_t>(offset + i * page_size));
-                if (n > 0) got.results[i] = 1;
-            }
-        }
-        auto block = std::make_shared<RawBytes>(std::move(got.bytes));
-        for (uint32_t i = 0; i < p.count; i++) {
-            TakeResult& r = results[p.first + i];
-            if (got.results[i] == -EBUSY) {
-                r.kind = Taken::pinned;
-            } else if (got.results[i] == 1) {
-                r.kind = action.want_data ? Taken::data : Taken::none;
-                r.bytes = {block, block->data() + i * page_size};
-            }
-        }
-    }
-    agent_.on_taken(action.id, std::move(results), now());
-    settle();
-    moved_.notify_all();
 }
 
 void Pager::run(SendMessage& action) {
@@ -472,6 +388,7 @@ void Pager::run(const Wake& action) {
         if (agent_.presence(action.key) == Presence::exclusive && p.mapping->registered) {
             p.fragment->write_enable(page);
             materialise(*p.fragment, *p.mapping, p.address);
+            if (is_unfilled(*p.fragment, *p.mapping, p.address)) continue;
         }
         p.fragment->wake(page);
     }

@@ -126,6 +126,13 @@ public:
     Task<bool> read(Fragment& fragment, Address from, std::span<std::byte> bytes);
     // A string that ends with a zero within `most` bytes. Nothing: it does not, or is not mapped.
     Task<std::optional<std::string>> read_text(Fragment& fragment, Address from, size_t most);
+    // Memory whose missing pages the program provides (pager_faultfd.cc). asks: a thread here waits
+    // for one.
+    using AskProgram = std::function<void(Fragment&, Address at, bool write, Tid tid)>;
+    void on_unfilled(AskProgram asks) { ask_program_ = std::move(asks); }
+    void let_program_fill(Fragment& fragment, Range range, bool fills);
+    void wake_unfilled(Fragment& fragment, Range range);
+    Task<int> fill(std::shared_ptr<Fragment> fragment, Address at, std::span<const std::byte> page);
     // The process will be ended, and must not see memory that is not what it was.
     void give_up(Fragment& fragment);
 
@@ -154,6 +161,10 @@ private:
     void install_trapped(const Piece& piece, const Install& action);
     TakeResult take_trapped(Mapping& mapping, Address at, bool keep);
     Task<void> hide_shown();
+    [[nodiscard]] bool is_unfilled(Fragment& fragment, const Mapping& mapping, Address at) const;
+    void note_unfilled(Fragment& fragment, Address at, bool write, Tid tid);
+    void tell_unfilled(Fragment& fragment, Address at);
+    Task<bool> wait_for_program(std::shared_ptr<Fragment> fragment, Address at, bool write);
     // Brings every page of the process that was touched elsewhere here.
     Task<void> collect(Fragment& fragment);
     Task<void> arrived(Fragment& fragment);
@@ -237,6 +248,10 @@ private:
     CodeFault code_fault_;
     AnyFault any_fault_;
     bool shared_is_home_ = false;
+    AskProgram ask_program_;
+    // Who waits for what only the program can provide, and whether to write.
+    std::map<std::pair<Fragment*, Address>, std::pair<Tid, bool>> unfilled_;
+    Signal filled_;
     // Code of the other node that was read here as data; text does not change.
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;

@@ -100,7 +100,14 @@ Task<bool> Pager::make_resident(Fragment& fragment, Range range, Access access) 
     bool ok = co_await acquire(fragment, range, access);
     if (!ok) co_return false;
     for (Address at = range.begin; at < range.end;) {
-        if (make_present(fragment, at)) {
+        bool present = make_present(fragment, at);
+        Mapping* m = fragment.space.find(at);
+        if (present && m && is_unfilled(fragment, *m, at)) {
+            ok = co_await wait_for_program(fragment.shared_from_this(), at, false);
+            if (!ok) co_return false;
+            continue;
+        }
+        if (present) {
             at = at + page_size;
             continue;
         }
@@ -133,6 +140,12 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
                 if (fragment.memory().write(to, bytes.data(), in_page) < in_page) ours = false;
             }
         }
+        if (!ours && is_unfilled(fragment, *m, to.page())) {
+            idle = -1;
+            bool ok = co_await wait_for_program(fragment.shared_from_this(), to.page(), true);
+            if (!ok) co_return false;
+            continue;
+        }
         if (ours) {
             to = to + in_page;
             bytes = bytes.subspan(in_page);
@@ -159,6 +172,12 @@ Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> by
         PageKey key = m->key(from);
         if (agent_.presence(key) == Presence::exclusive && !agent_.in_motion(key)) {
             materialise(fragment, *m, from.page());
+            if (is_unfilled(fragment, *m, from.page())) {
+                idle = -1;
+                bool ok =
+                    co_await wait_for_program(fragment.shared_from_this(), from.page(), false);
+                if (!ok) co_return false;
+            }
             continue;
         }
         Range rest{from, from + bytes.size()};

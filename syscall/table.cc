@@ -46,6 +46,8 @@ constexpr ArgumentRule rules[] = {
     // A child that is not split yet is, before it has threads.
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
     {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
+    // Whoever makes a userfaultfd holds one of ours.
+    {16, 1, 0xff00, 0xaa00, notify, notify, Condition::mixed_session, "of userfaultfd"},
     // Timers of CPU time count the CPU that the thread uses.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},

@@ -59,6 +59,7 @@ struct SessionMessage {
     forkBarrier @18 :ForkBarrier;       # all said before has been heard; comes twice, see below
     processFork @19 :ProcessFork;       # home: make a fragment that is a copy of another
     processForked @20 :ProcessStarted;  # acceptor: its memory is, or why not; it does not run yet
+    unfilled @21 :UnfilledPage;         # acceptor: a thread waits for what only the program has
   }
 }
 
@@ -71,6 +72,13 @@ struct Freeze {
 struct SeccompFilter {
   flags @0 :UInt32;  # SECCOMP_FILTER_FLAG_*
   code @1 :Data;     # struct sock_filter, one after the other
+}
+
+struct UnfilledPage {
+  pid @0 :Int32;
+  tid @1 :Int32;     # 0: the kernel, or who acts for it
+  address @2 :UInt64;
+  write @3 :Bool;
 }
 
 struct FilterChange {
@@ -214,6 +222,7 @@ struct MappingChange {
     resize @6 :Resize;        # shared memory was truncated or extended
     forget @7 :UInt32;        # no process maps this shared memory any more
     lock @8 :Lock;            # mlock, munlock
+    fills @9 :ProgramFills;   # a userfaultfd of the program's own
   }
 }
 
@@ -231,6 +240,15 @@ struct Lock {
   begin @0 :UInt64;
   end @1 :UInt64;
   locked @2 :Bool;
+}
+
+struct ProgramFills {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+  union {
+    on @2 :Bool;     # from now on, or not any more
+    wake @3 :Void;   # who waits for pages of it looks again
+  }
 }
 
 struct Protect {

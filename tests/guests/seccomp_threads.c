@@ -135,6 +135,9 @@ int main(int count, char** arguments) {
     }
     CHECK_ERRNO(syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL), EINVAL);
     CHECK_ERRNO(prctl(PR_SET_SECCOMP, 77), EINVAL);
+    static struct sock_fprog nothing = {0, NULL};
+    nothing.len = (unsigned short)(count - 1);
+    CHECK_ERRNO(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &nothing), EINVAL);
     in_child(threads, 0);
     in_child(one_thread_dies, 0);
     in_child(only_thread_dies, SIGSYS);

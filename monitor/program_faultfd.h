@@ -1,0 +1,34 @@
+// A userfaultfd of the program's own. A mapping can have one only, which is ours, so what the
+// program holds is a socket: what it reads there we wrote, and its ioctls are carried out by us.
+// docs/decisions/0020-userfaultfd-of-the-program.md
+#pragma once
+
+#include <linux/userfaultfd.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/address.h"
+#include "base/fd.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+struct ProgramFaultfd {
+    pid_t pid = 0;  // of whose memory it is
+    Fd socket;      // our end
+    uint64_t features = 0;
+    bool agreed = false;  // UFFDIO_API has been called
+    std::vector<Range> ranges;
+    Watch closed;  // by the program, everywhere
+};
+
+constexpr uint64_t faultfd_features = UFFD_FEATURE_THREAD_ID;
+constexpr uint64_t faultfd_ioctls =
+    1ULL << _UFFDIO_REGISTER | 1ULL << _UFFDIO_UNREGISTER | 1ULL << _UFFDIO_API;
+constexpr uint64_t faultfd_range_ioctls =
+    1ULL << _UFFDIO_WAKE | 1ULL << _UFFDIO_COPY | 1ULL << _UFFDIO_ZEROPAGE;
+
+constexpr bool is_faultfd_ioctl(uint64_t command) { return (command >> 8 & 0xff) == UFFDIO; }
+
+}  // namespace gpr
