@@ -1,7 +1,6 @@
 #include "tools/acceptor_command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,6 +10,7 @@
 #include "monitor/host_match.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
+#include "tools/count.h"
 #include "transport/endpoint.h"
 
 namespace gpr {
@@ -24,15 +24,6 @@ constexpr std::string_view acceptor_notes =
     "sessions end with it.";
 
 constexpr std::string_view pretended_vdso = "vdso";
-
-Result<unsigned> parse_count(const std::string& text, std::string_view what) {
-    unsigned count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc{} || end != text.data() + text.size() || count == 0) {
-        return fail(fmt::format("--{} wants a number above 0, not '{}'", what, text));
-    }
-    return count;
-}
 
 }  // namespace
 

@@ -293,8 +293,9 @@ TEST_CASE("strangers are ended when they take too long") {
 TEST_CASE("sessions beyond the limit are told why") {
     TestDaemon daemon(1);
     auto first = daemon.open_and_await(daemon.unix_endpoint());
-    auto second = daemon.open(daemon.unix_endpoint());
-    CHECK(second.await_close().find("--max-sessions") != std::string::npos);
+    const auto second = daemon.connect(daemon.unix_endpoint(), daemon.token());
+    REQUIRE_FALSE(second);
+    CHECK(second.error().message().find("--max-sessions") != std::string::npos);
     first.link.reset();
     REQUIRE(eventually([&] { return daemon.workers().empty(); }));
     auto third = daemon.open_and_await(daemon.unix_endpoint());
