@@ -16,6 +16,7 @@
 #include <map>
 #include <set>
 
+#include "acceptor/cgroup.h"
 #include "acceptor/daemon_channel.h"
 #include "acceptor/device_desk.h"
 #include "acceptor/exports.h"
@@ -60,6 +61,7 @@ public:
         GPR_CHECK(catch_signals());
         raise_fd_limit();
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
+        GPR_CHECK(make_cgroups());
         look_at_host();
         for (const auto& listener : listeners_) {
             spdlog::info("listening on {}{}", listener.endpoint().text(),
@@ -124,12 +126,18 @@ private:
         if (!has_capability(CAP_SYS_ADMIN)) {
             spdlog::warn("not root: sessions will be refused, their sandboxes cannot be made");
         }
-        auto parent = CgroupParent::create();
+    }
+
+    // Without limits they are only one more way to find what a session leaves.
+    Result<> make_cgroups() {
+        auto parent = CgroupParent::create(options_.limits);
         if (parent) {
             cgroups_.emplace(std::move(*parent));
-        } else {
-            spdlog::info("sessions get no cgroup: {}", parent.error().message());
+            return {};
         }
+        if (options_.limits.any()) return tl::make_unexpected(parent.error());
+        spdlog::info("sessions get no cgroup: {}", parent.error().message());
+        return {};
     }
 
     void wait_for_events() {
@@ -301,6 +309,7 @@ private:
         serve.exports = all_exports(options_);
         serve.admit = [&](const Hello& hello) { return ask_admission(channel, hello); };
         std::optional<SessionCgroup> cgroup;
+        serve.limits = options_.limits;
         serve.cgroup_fd = [&] { return make_cgroup(cgroup, peer); };
         return serve_connection(std::move(connection), serve, worker_);
     }
@@ -310,15 +319,13 @@ private:
         return receive_verdict(channel.get());
     }
 
-    int make_cgroup(std::optional<SessionCgroup>& cgroup, const std::string& peer) const {
+    Result<int> make_cgroup(std::optional<SessionCgroup>& cgroup, const std::string& peer) const {
         if (!cgroups_) return -1;
-        auto made = cgroups_->create_session(limits_.cgroup);
+        auto made = cgroups_->create_session(options_.limits);
+        if (!made && options_.limits.any()) return tl::make_unexpected(made.error());
         if (!made) {
             spdlog::warn("{}: no cgroup: {}", peer, made.error().message());
             return -1;
-        }
-        if (!made->missing_limits().empty()) {
-            spdlog::warn("{}: limits not in force: {}", peer, made->missing_limits());
         }
         cgroup.emplace(std::move(*made));
         return cgroup->fd();

@@ -66,12 +66,15 @@ Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& optio
                           deadline);
 }
 
-SandboxOptions sandbox_options(const Hello& hello, int cgroup_fd) {
+Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOptions& serve,
+                                              std::vector<SandboxView> views) {
     SandboxOptions options;
     options.host_name = hello.host.host_name;
     options.clock_offsets = clock_offsets(hello.host.clock, sample_clocks());
-    options.cgroup_fd = cgroup_fd;
-    return options;
+    GPR_TRY(options.cgroup_fd, serve.cgroup_fd());
+    options.limits = serve.limits;
+    options.views = std::move(views);
+    return Sandbox::create(options);
 }
 
 }  // namespace
@@ -91,9 +94,7 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
     spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,
                  hello.host.host_name, established->token_id,
                  established->encrypted ? "" : ", not encrypted");
-    auto box = sandbox_options(hello, options.cgroup_fd());
-    box.views = std::move(views);
-    const auto sandbox = Sandbox::create(box);
+    const auto sandbox = make_sandbox(hello, options, std::move(views));
     if (!sandbox) {
         spdlog::error("{}: session {}: {}", options.peer, hello.session_id,
                       sandbox.error().message());

@@ -28,8 +28,9 @@ struct ServeOptions {
     std::function<Result<Welcome>(const Hello&)> admit = [](const Hello&) {
         return Result<Welcome>(Welcome{});
     };
+    SessionLimits limits;  // that the cgroup has
     // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.
-    std::function<int()> cgroup_fd = [] { return -1; };
+    std::function<Result<int>()> cgroup_fd = [] { return Result<int>(-1); };
 };
 
 // Exit statuses of workers; the WorkerMain chooses its own beyond these.
