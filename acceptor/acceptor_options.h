@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "acceptor/session_limits.h"
+
 namespace gpr {
 
 struct AcceptorOptions {
@@ -16,6 +18,7 @@ struct AcceptorOptions {
     // For tests: CPU features to keep quiet about; "vdso": its functions are not where they are.
     std::vector<std::string> pretend_without;
     unsigned max_sessions = 64;  // further ones are refused with a reason
+    SessionLimits limits;        // of each session
 };
 
 }  // namespace gpr

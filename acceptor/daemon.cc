@@ -16,6 +16,9 @@
 #include <map>
 #include <set>
 
+#include "acceptor/cgroup.h"
+#include "acceptor/daemon_channel.h"
+#include "acceptor/device_desk.h"
 #include "acceptor/exports.h"
 #include "acceptor/privileges.h"
 #include "acceptor/service_manager.h"
@@ -29,17 +32,24 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr char proven = 'p';
-constexpr char admitted = 'a';
-constexpr char full = 'f';
 // Accepting goes on after this when the host is out of descriptors or processes.
 constexpr auto exhaustion_pause = std::chrono::milliseconds(200);
 constexpr int tick_ms = 100;
 
+std::vector<std::string> all_exports(const AcceptorOptions& options) {
+    auto exports = default_exports();
+    exports.insert(exports.end(), options.exports.begin(), options.exports.end());
+    return exports;
+}
+
 class Daemon {
 public:
     Daemon(const AcceptorOptions& options, const WorkerMain& worker, const DaemonLimits& limits)
-        : options_(options), worker_(worker), limits_(limits), admission_(limits.admission) {}
+        : options_(options),
+          worker_(worker),
+          limits_(limits),
+          admission_(limits.admission),
+          desk_({"", all_exports(options)}) {}
 
     Result<> start() {
         GPR_CHECK(TokenFile::load(options_.token_file));
@@ -51,6 +61,7 @@ public:
         GPR_CHECK(catch_signals());
         raise_fd_limit();
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
+        GPR_CHECK(make_cgroups());
         look_at_host();
         for (const auto& listener : listeners_) {
             spdlog::info("listening on {}{}", listener.endpoint().text(),
@@ -76,7 +87,8 @@ private:
     struct Child {
         std::string peer;
         SteadyClock::time_point since;
-        Fd channel;  // it says `proven`, we answer
+        Fd channel;  // it passes on what its proven peer wants, we answer
+        bool was_asked = false;
         bool is_session = false;
     };
 
@@ -114,12 +126,18 @@ private:
         if (!has_capability(CAP_SYS_ADMIN)) {
             spdlog::warn("not root: sessions will be refused, their sandboxes cannot be made");
         }
-        auto parent = CgroupParent::create();
+    }
+
+    // Without limits they are only one more way to find what a session leaves.
+    Result<> make_cgroups() {
+        auto parent = CgroupParent::create(options_.limits);
         if (parent) {
             cgroups_.emplace(std::move(*parent));
-        } else {
-            spdlog::info("sessions get no cgroup: {}", parent.error().message());
+            return {};
         }
+        if (options_.limits.any()) return tl::make_unexpected(parent.error());
+        spdlog::info("sessions get no cgroup: {}", parent.error().message());
+        return {};
     }
 
     void wait_for_events() {
@@ -130,17 +148,20 @@ private:
         }
         std::vector<pid_t> asking;
         for (const auto& [pid, child] : children_) {
-            if (!child.channel) continue;
+            if (!child.channel || child.was_asked) continue;
             polled.push_back({child.channel.get(), POLLIN, 0});
             asking.push_back(pid);
         }
-        const bool ticking = !accepting || admission_.strangers() > 0 || !dead_.empty();
+        polled.push_back({desk_.fd(), POLLIN, 0});
+        const bool ticking =
+            !accepting || admission_.strangers() > 0 || !dead_.empty() || desk_.is_busy();
         poll(polled.data(), polled.size(), ticking ? tick_ms : -1);
 
         const size_t first_child = 1 + listeners_.size();
         for (size_t i = 0; i < asking.size(); ++i) {
-            if (polled[first_child + i].revents != 0) answer(asking[i]);
+            if (polled[first_child + i].revents != 0) hear(asking[i]);
         }
+        desk_.look();
         if (polled[0].revents != 0) take_signals();
         for (size_t i = 0; i < listeners_.size() && !in_worker_; ++i) {
             if (polled[1 + i].revents != 0) accept_from(i);
@@ -152,17 +173,36 @@ private:
         remove_cgroups();
     }
 
-    void answer(pid_t pid) {
+    void hear(pid_t pid) {
         auto& child = children_.at(pid);
-        char word = 0;
-        if (recv(child.channel.get(), &word, 1, MSG_DONTWAIT) != 1 || word != proven) {
+        const auto hello = receive_hello(child.channel.get());
+        if (!hello) {
             child.channel.reset();
             return;
         }
-        child.is_session = admission_.prove(pid);
-        const char reply = child.is_session ? admitted : full;
-        send(child.channel.get(), &reply, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        child.was_asked = true;
+        // Who only looks is no session, and has to be as quick as a stranger.
+        if (!hello->want_inventory) {
+            child.is_session = admission_.prove(pid);
+            if (!child.is_session) return answer(pid, full());
+        }
+        desk_.ask(pid, *hello,
+                  [this, pid](const Result<Welcome>& verdict) { answer(pid, verdict); });
+    }
+
+    void answer(pid_t pid, const Result<Welcome>& verdict) {
+        auto& child = children_.at(pid);
+        if (const auto sent = send_verdict(child.channel.get(), verdict); !sent) {
+            spdlog::warn("{}: worker {} not answered: {}", child.peer, pid, sent.error().message());
+        }
         child.channel.reset();
+    }
+
+    [[nodiscard]] Failure full() const {
+        return fail(
+            fmt::format("it has {} sessions, as many as it may; try again later or start it with "
+                        "a higher --max-sessions",
+                        limits_.admission.sessions));
     }
 
     void take_signals() {
@@ -184,6 +224,7 @@ private:
             if (found == children_.end()) continue;  // an orphan of a worker
             log_end(pid, found->second, status);
             children_.erase(found);
+            desk_.forget(pid);
             admission_.left(pid);
             if (cgroups_) dead_.insert(pid);
         }
@@ -228,7 +269,7 @@ private:
 
     void fork_worker(Fd connection, const std::string& peer, bool plain) {
         std::array<int, 2> channel{};
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel.data()) == -1) {
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel.data()) == -1) {
             return pause_accepting(peer);
         }
         Fd ours(channel[0]);
@@ -244,7 +285,7 @@ private:
         }
         spdlog::debug("{}: connected, worker {}", peer, pid);
         const auto now = SteadyClock::now();
-        children_[pid] = {peer, now, std::move(ours), false};
+        children_[pid] = {peer, now, std::move(ours)};
         admission_.came(pid, peer, now);
     }
 
@@ -265,36 +306,26 @@ private:
         serve.allow_plain = plain;
         serve.features = features_;
         serve.hidden_cpu_features = options_.pretend_without;
-        serve.exports = default_exports();
-        serve.exports.insert(serve.exports.end(), options_.exports.begin(), options_.exports.end());
-        serve.admit = [&] { return ask_admission(channel); };
+        serve.exports = all_exports(options_);
+        serve.admit = [&](const Hello& hello) { return ask_admission(channel, hello); };
         std::optional<SessionCgroup> cgroup;
+        serve.limits = options_.limits;
         serve.cgroup_fd = [&] { return make_cgroup(cgroup, peer); };
         return serve_connection(std::move(connection), serve, worker_);
     }
 
-    Result<> ask_admission(const Fd& channel) const {
-        char reply = 0;
-        if (send(channel.get(), &proven, 1, MSG_NOSIGNAL) != 1 ||
-            recv(channel.get(), &reply, 1, 0) != 1) {
-            return fail("the acceptor is ending");
-        }
-        if (reply == admitted) return {};
-        return fail(
-            fmt::format("the acceptor has {} sessions, as many as it may; try again later "
-                        "or start it with a higher --max-sessions",
-                        limits_.admission.sessions));
+    static Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
+        GPR_CHECK(send_hello(channel.get(), hello));
+        return receive_verdict(channel.get());
     }
 
-    int make_cgroup(std::optional<SessionCgroup>& cgroup, const std::string& peer) const {
+    Result<int> make_cgroup(std::optional<SessionCgroup>& cgroup, const std::string& peer) const {
         if (!cgroups_) return -1;
-        auto made = cgroups_->create_session(limits_.cgroup);
+        auto made = cgroups_->create_session(options_.limits);
+        if (!made && options_.limits.any()) return tl::make_unexpected(made.error());
         if (!made) {
             spdlog::warn("{}: no cgroup: {}", peer, made.error().message());
             return -1;
-        }
-        if (!made->missing_limits().empty()) {
-            spdlog::warn("{}: limits not in force: {}", peer, made->missing_limits());
         }
         cgroup.emplace(std::move(*made));
         return cgroup->fd();
@@ -338,6 +369,7 @@ private:
     const WorkerMain& worker_;
     const DaemonLimits limits_;
     Admission admission_;
+    DeviceDesk desk_;
     std::vector<std::string> features_;
     std::optional<CgroupParent> cgroups_;
     std::vector<Listener> listeners_;

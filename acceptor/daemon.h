@@ -5,14 +5,12 @@
 
 #include "acceptor/acceptor_options.h"
 #include "acceptor/admission.h"
-#include "acceptor/cgroup.h"
 #include "acceptor/serve.h"
 
 namespace gpr {
 
 struct DaemonLimits {
     AdmissionLimits admission;                   // .sessions is taken from the options
-    CgroupLimits cgroup;                         // of each session
     std::chrono::milliseconds stop_grace{5000};  // between SIGTERM and SIGKILL for workers
 };
 

@@ -9,6 +9,9 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "acceptor/device_choice.h"
+#include "acceptor/exports.h"
+#include "acceptor/inventory.h"
 #include "acceptor/worker_process.h"
 #include "base/log.h"
 
@@ -25,6 +28,15 @@ void keep_only(int connection) {
     close_range(4, ~0U, 0);
 }
 
+// There is nobody to share devices with, as far as it knows.
+Result<Welcome> admit_alone(const Hello& hello) {
+    Welcome welcome;
+    if (hello.devices.empty()) return welcome;
+    welcome.inventory = take_inventory({"", default_exports()});
+    GPR_TRY(welcome.devices, choose_devices(welcome.inventory.devices, hello.devices));
+    return welcome;
+}
+
 int run_embedded(int connection, const Token& token, const WorkerMain& worker,
                  const EmbeddedAcceptorOptions& options) {
     keep_only(connection);
@@ -35,6 +47,7 @@ int run_embedded(int connection, const Token& token, const WorkerMain& worker,
     serve.allow_plain = true;
     serve.features = options.features;
     serve.exports = {"/*"};  // who runs it has these files already
+    serve.admit = admit_alone;
     return serve_connection(Fd(3), serve, worker);
 }
 

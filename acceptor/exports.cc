@@ -39,7 +39,8 @@ std::string real_path(const std::string& path) {
 
 class Plan {
 public:
-    explicit Plan(const std::vector<std::string>& exports) : exports_(exports) {}
+    Plan(const std::vector<std::string>& exports, const std::vector<std::string>& hidden)
+        : exports_(exports), hidden_(hidden) {}
 
     Result<> add(const RemotePath& rule) {
         if (!rule.glob.starts_with('/') || has_detour(rule.glob)) {
@@ -50,7 +51,9 @@ public:
         if (!has_wildcard(rule.glob)) return add_one(rule, rule.glob, rule.glob);
         const std::string directory = literal_part(rule.glob);
         // What matches may come and go, so all of the directory is shown.
-        if (is_exported(directory, exports_)) return add_one(rule, directory, directory);
+        if (is_exported(directory, exports_) && !hides_below(real_path(directory))) {
+            return add_one(rule, directory, directory);
+        }
         for (const std::string& path : files_matching(rule.glob)) {
             GPR_CHECK(add_one(rule, path, path));
         }
@@ -86,15 +89,46 @@ private:
         if (!is_exported(source, exports_) || !is_exported(real, exports_)) {
             return not_exported(rule, real);
         }
-        show(place, source);
+        if (is_hidden(real)) {
+            if (has_wildcard(rule.glob)) return {};
+            return fail(
+                fmt::format("path rule '{}': the session does not get {}: it asked for other "
+                            "devices, or another session has it alone ('gpr devices' says which)",
+                            rule.glob, real));
+        }
+        show(place, source, real, real);
         return {};
     }
 
-    void show(const std::string& place, const std::string& source) {
-        views_.push_back({place, source});
+    // A directory that has something hidden in it is shown piece by piece. Links in it that lead
+    // out of `top` are not.
+    void show(const std::string& place, const std::string& source, const std::string& real,
+              const std::string& top) {
+        if (!hides_below(real)) {
+            views_.push_back({place, source});
+            return;
+        }
+        std::error_code gone;
+        for (const auto& entry : fs::directory_iterator(source, gone)) {
+            const std::string inner = real_path(entry.path());
+            const auto name = entry.path().filename().string();
+            if (!inner.starts_with(top + "/") || is_hidden(inner)) continue;
+            show(place + "/" + name, entry.path(), inner, top);
+        }
+    }
+
+    [[nodiscard]] bool hides_below(const std::string& directory) const {
+        return std::any_of(hidden_.begin(), hidden_.end(), [&](const std::string& node) {
+            return node.starts_with(directory + "/");
+        });
+    }
+
+    [[nodiscard]] bool is_hidden(const std::string& real) const {
+        return std::find(hidden_.begin(), hidden_.end(), real) != hidden_.end();
     }
 
     const std::vector<std::string>& exports_;
+    const std::vector<std::string>& hidden_;
     std::vector<SandboxView> views_;
 };
 
@@ -117,8 +151,9 @@ std::vector<std::string> default_exports() {
 }
 
 Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,
-                                            const std::vector<std::string>& exports) {
-    Plan plan(exports);
+                                            const std::vector<std::string>& exports,
+                                            const std::vector<std::string>& hidden) {
+    Plan plan(exports, hidden);
     for (const RemotePath& rule : wanted) GPR_CHECK(plan.add(rule));
     return plan.finish();
 }

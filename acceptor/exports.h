@@ -14,8 +14,10 @@ namespace gpr {
 std::vector<std::string> default_exports();
 
 // exports: globs; each stands for what it matches and all below it. An error names the rule that
-// asks for more, or for what is not there.
+// asks for more, or for what is not there. hidden: device nodes that this session must not see,
+// which a wildcard passes over.
 Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,
-                                            const std::vector<std::string>& exports);
+                                            const std::vector<std::string>& exports,
+                                            const std::vector<std::string>& hidden = {});
 
 }  // namespace gpr

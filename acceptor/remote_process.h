@@ -51,6 +51,10 @@ struct RemoteThread {
     FilterList filters;                // of the program, that it is under and the executor is not
 };
 
+// Processes and threads that one of the program's processes is here when it begins: its own, the
+// zygote, puncher, executor and waker.
+inline constexpr uint64_t tasks_of_process = 5;
+
 struct RemoteProcess {
     pid_t pid = 0;
     pid_t host_pid = 0;

@@ -18,6 +18,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "acceptor/cgroup.h"
 #include "acceptor/empty_process_bootstrap.h"
 #include "acceptor/privileges.h"
 #include "acceptor/sandbox_init.h"
@@ -164,6 +165,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::create(const SandboxOptions& options) 
     sandbox->own_pid_namespace_ = Fd(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
     if (!sandbox->own_pid_namespace_) return fail(errno, "open /proc/self/ns/pid");
     sandbox->cgroup_fd_ = options.cgroup_fd;
+    sandbox->limits_ = options.limits;
     sandbox->capabilities_ = options.capabilities;
     GPR_CHECK(sandbox->start_init(options));
     return sandbox;
@@ -180,7 +182,7 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
 
     int pidfd = -1;
     long pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
-    if (pid == -1 && cgroup_fd_ >= 0) {
+    if (pid == -1 && cgroup_fd_ >= 0 && !limits_.any()) {
         // Some kernels and some cgroups cannot be born into. A session without one is still boxed.
         cgroup_fd_ = -1;
         pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
@@ -247,6 +249,12 @@ Result<> Sandbox::finish_spawn(const BootstrapReport& report, EmptyProcess& made
     GPR_TRY(made.listener, take_fd(made.pidfd, empty_process_listener, "seccomp listener"));
     GPR_TRY(made.mappings, read_inherited_mappings(made.host_pid));
     return {};
+}
+
+std::string Sandbox::limit_exceeded() const { return gpr::limit_exceeded(cgroup_fd_, limits_); }
+
+bool Sandbox::has_room_for_tasks(uint64_t more) const {
+    return gpr::has_room_for_tasks(cgroup_fd_, limits_, more);
 }
 
 Sandbox::~Sandbox() {

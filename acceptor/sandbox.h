@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "acceptor/empty_process.h"
+#include "acceptor/session_limits.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "transport/host.h"
@@ -42,7 +43,8 @@ struct SandboxOptions {
     std::string host_name;    // empty: "gpr"
     std::string domain_name;  // NIS domain name; empty: the kernel's "(none)"
     std::optional<ClockOffsets> clock_offsets;
-    int cgroup_fd = -1;  // a cgroup v2 directory for all that is in the box
+    int cgroup_fd = -1;    // a cgroup v2 directory for all that is in the box
+    SessionLimits limits;  // that this has; without any it is one only if that can be
     // The only one needed inside: clone3 with chosen ids. Everything else is dropped for good.
     uint64_t capabilities = uint64_t{1} << CAP_CHECKPOINT_RESTORE;
 };
@@ -63,6 +65,11 @@ public:
     // (1 always is). The caller seizes it with ptrace and removes the inherited mappings.
     Result<EmptyProcess> spawn(pid_t wanted_pid, const EmptyProcessOptions& options);
 
+    // Which limit ended what was in the box: "went beyond ...". Empty: none.
+    [[nodiscard]] std::string limit_exceeded() const;
+    // Whether its limits allow so many more processes and threads.
+    [[nodiscard]] bool has_room_for_tasks(uint64_t more) const;
+
     // In the worker's pid namespace. The worker must not wait for it.
     [[nodiscard]] pid_t init_pid() const { return init_pid_; }
     // False: not asked for, or the kernel has no time namespaces; clocks are then this host's.
@@ -81,6 +88,7 @@ private:
     Fd alive_;  // init ends when the last copy of this closes
     pid_t init_pid_ = -1;
     int cgroup_fd_ = -1;
+    SessionLimits limits_;
     uint64_t capabilities_ = 0;
     std::string pid_namespace_link_;  // as /proc/PID/ns/pid reads
 };

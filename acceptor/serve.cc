@@ -2,7 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include "acceptor/device_choice.h"
 #include "acceptor/exports.h"
+#include "acceptor/inventory.h"
 #include "monitor/host_match.h"
 #include "transport/link.h"
 #include "transport/loop.h"
@@ -31,52 +33,68 @@ Welcome make_welcome(const ServeOptions& options) {
     for (const std::string& name : options.hidden_cpu_features) {
         hide_feature(welcome.host.cpu, name);
     }
+    for (const DeviceNode& node : list_device_nodes("", options.exports)) {
+        welcome.host.devices.push_back(node.path);
+    }
     return welcome;
 }
 
-Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& options) {
+// Decides what the peer gets before it is welcomed, so that a refusal is all that it hears.
+Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& welcome,
+                    std::vector<SandboxView>& views) {
+    GPR_TRY(auto verdict, options.admit(hello));
+    if (hello.want_inventory) {
+        welcome.inventory = std::move(verdict.inventory);
+        return {};
+    }
+    GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
+    const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
+    GPR_TRY(views, plan_views(hello.paths, options.exports, hidden));
+    welcome.devices = std::move(verdict.devices);
+    return {};
+}
+
+Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& options,
+                                        std::vector<SandboxView>& views) {
     const auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     GPR_TRY(const auto tokens, options.load_tokens());
-    const AcceptOptions accept_options{options.peer, options.allow_plain};
+    AcceptOptions accept_options{options.peer, options.allow_plain};
+    accept_options.admit = [&](const Hello& hello, Welcome& welcome) {
+        return admit_peer(options, hello, welcome, views);
+    };
     return accept_session(std::move(connection), tokens, make_welcome(options), accept_options,
                           deadline);
 }
 
-SandboxOptions sandbox_options(const Hello& hello, int cgroup_fd) {
+Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOptions& serve,
+                                              std::vector<SandboxView> views) {
     SandboxOptions options;
     options.host_name = hello.host.host_name;
     options.clock_offsets = clock_offsets(hello.host.clock, sample_clocks());
-    options.cgroup_fd = cgroup_fd;
-    return options;
+    GPR_TRY(options.cgroup_fd, serve.cgroup_fd());
+    options.limits = serve.limits;
+    options.views = std::move(views);
+    return Sandbox::create(options);
 }
 
 }  // namespace
 
 int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker) {
-    auto established = prove_peer(std::move(connection), options);
+    std::vector<SandboxView> views;
+    auto established = prove_peer(std::move(connection), options, views);
     if (!established) {
         spdlog::warn("{}: refused: {}", options.peer, established.error().message());
         return worker_refused_peer;
     }
     const auto& hello = established->peer;
-    if (const auto admitted = options.admit(); !admitted) {
-        spdlog::warn("{}: session {} not admitted: {}", options.peer, hello.session_id,
-                     admitted.error().message());
-        say_goodbye(std::move(*established), admitted.error().message());
-        return worker_not_admitted;
+    if (hello.want_inventory) {
+        spdlog::info("{}: {} was told the inventory", options.peer, hello.host.host_name);
+        return 0;
     }
     spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,
                  hello.host.host_name, established->token_id,
                  established->encrypted ? "" : ", not encrypted");
-    auto views = plan_views(hello.paths, options.exports);
-    if (!views) {
-        spdlog::warn("{}: session {}: {}", options.peer, hello.session_id, views.error().message());
-        say_goodbye(std::move(*established), views.error().message());
-        return worker_without_sandbox;
-    }
-    auto box = sandbox_options(hello, options.cgroup_fd());
-    box.views = std::move(*views);
-    const auto sandbox = Sandbox::create(box);
+    const auto sandbox = make_sandbox(hello, options, std::move(views));
     if (!sandbox) {
         spdlog::error("{}: session {}: {}", options.peer, hello.session_id,
                       sandbox.error().message());

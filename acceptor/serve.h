@@ -23,15 +23,18 @@ struct ServeOptions {
     std::vector<std::string> features;             // this host's, for the Welcome
     std::vector<std::string> hidden_cpu_features;  // by the names of monitor/host_match.h
     std::vector<std::string> exports;  // what of the file tree sessions may see, see exports.h
-    // Called once the peer has proven its token. An error is told to the peer.
-    std::function<Result<>()> admit = [] { return Result<>{}; };
+    // Called once the peer has proven its token: the devices it gets, and those there are, as far
+    // as that is known. An error is told to the peer.
+    std::function<Result<Welcome>(const Hello&)> admit = [](const Hello&) {
+        return Result<Welcome>(Welcome{});
+    };
+    SessionLimits limits;  // that the cgroup has
     // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.
-    std::function<int()> cgroup_fd = [] { return -1; };
+    std::function<Result<int>()> cgroup_fd = [] { return Result<int>(-1); };
 };
 
 // Exit statuses of workers; the WorkerMain chooses its own beyond these.
 inline constexpr int worker_refused_peer = 100;
-inline constexpr int worker_not_admitted = 101;
 inline constexpr int worker_without_sandbox = 102;
 
 int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker);

@@ -147,9 +147,13 @@ void Worker::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status)
     bool helper = host_tid == process.puncher_host_tid;
     if (host_tid != process.host_pid && !helper) return;
     if (!helper && status.kind != WaitStatus::Kind::killed) return;
-    process.end_reason = helper ? "lost a helper of gpr"
-                                : fmt::format("was killed by signal {}{}", status.value,
-                                              status.value == SIGKILL ? " (out of memory?)" : "");
+    process.end_reason = sandbox_.limit_exceeded();
+    if (process.end_reason.empty()) {
+        process.end_reason = helper
+                                 ? "lost a helper of gpr"
+                                 : fmt::format("was killed by signal {}{}", status.value,
+                                               status.value == SIGKILL ? " (out of memory?)" : "");
+    }
     spdlog::warn("process {}: {}", process.pid, process.end_reason);
     kill(process.host_pid, SIGKILL);
     if (process.puncher_host_tid > 0) kill(process.puncher_host_tid, SIGKILL);

@@ -339,8 +339,9 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     bool sound = (!(flags & CLONE_THREAD) || (flags & CLONE_SIGHAND)) &&
                  (!(flags & CLONE_SIGHAND) || (flags & CLONE_VM));
-    if (!sound) {
-        process.notifier->reply_error(n.id, EINVAL);
+    bool room = sandbox_.has_room_for_tasks(flags & CLONE_THREAD ? 1 : tasks_of_process);
+    if (!sound || !room) {
+        process.notifier->reply_error(n.id, sound ? EAGAIN : EINVAL);
         co_return;
     }
     auto context = co_await stop_in_call(thread, n.id);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/kernel_probes.h"
+#include "base/own_cgroup.h"
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"
 
@@ -79,6 +80,10 @@ KernelFeatures KernelFeatures::probe() {
     settle(f.fsgsbase, probe_fsgsbase());
     settle(f.cpuid_faulting, probe_cpuid_faulting());
     settle(f.bpf, probe_bpf_tracing());
+    settle(f.cgroup_memory, probe_cgroup_controller("memory"));
+    settle(f.cgroup_cpu, probe_cgroup_controller("cpu"));
+    settle(f.cgroup_pids, probe_cgroup_controller("pids"));
+    settle(f.cgroup_dmem, probe_cgroup_controller("dmem"));
     return f;
 }
 
@@ -117,7 +122,11 @@ std::vector<const Feature*> KernelFeatures::all() const {
             &open_files,
             &fsgsbase,
             &cpuid_faulting,
-            &bpf};
+            &bpf,
+            &cgroup_memory,
+            &cgroup_cpu,
+            &cgroup_pids,
+            &cgroup_dmem};
 }
 
 std::vector<std::string> KernelFeatures::names() const {

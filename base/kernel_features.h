@@ -25,6 +25,11 @@ inline constexpr std::string_view cure_namespaces =
     "allow user namespaces (kernel.unprivileged_userns_clone=1,"
     " kernel.apparmor_restrict_unprivileged_userns=0, user.max_*_namespaces); not in a chroot";
 
+// Limits of a process (setrlimit) are no substitute: they count a process, or a user, who is root.
+inline constexpr std::string_view cure_cgroup =
+    "give the acceptor a cgroup v2 with this controller (not cgroup v1; systemd: Delegate=yes);"
+    " process limits (ulimit) cannot do it";
+
 struct KernelFeatures {
     Feature userfaultfd{"userfaultfd", "catching accesses to pages that are elsewhere", cure_setup};
     Feature uffd_missing{"uffd missing pages", "fetching pages on first touch", cure_newer_kernel};
@@ -85,6 +90,12 @@ struct KernelFeatures {
                            "use a CPU (or hypervisor) that has it", false};
     Feature bpf{"BPF tracing", "futex wakes that stop nobody (else by seccomp)",
                 "run as root, or with CAP_BPF and CAP_PERFMON", false};
+
+    Feature cgroup_memory{"cgroup v2 memory", "gpr acceptor --session-memory", cure_cgroup, false};
+    Feature cgroup_cpu{"cgroup v2 cpu", "gpr acceptor --session-cpus", cure_cgroup, false};
+    Feature cgroup_pids{"cgroup v2 pids", "gpr acceptor --session-pids", cure_cgroup, false};
+    Feature cgroup_dmem{"cgroup v2 dmem", "gpr acceptor --session-device-memory",
+                        "run Linux 6.14 or newer with CONFIG_CGROUP_DMEM", false};
 
     // Takes some milliseconds: forks short-lived children that try namespaces, ptrace and seccomp.
     // Changes nothing in this process. Call it before starting threads.

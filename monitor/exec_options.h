@@ -2,6 +2,7 @@
 // Plain data: addresses and patterns are still the user's text.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,9 +58,18 @@ struct LogOptions {
     std::string level = "warning";  // trace, debug, info, warning, error, off
 };
 
+struct Variable {
+    std::string name;
+    std::optional<std::string> value;  // none: it must not be set
+    bool operator==(const Variable&) const = default;
+};
+
 struct ExecOptions {
     std::vector<AcceptorAddress> acceptors;  // at least one; node number is index + 1
     std::vector<SplitRule> rules;            // in the user's order; at least one
+    std::vector<std::string> devices;        // of the acceptor, as its inventory calls them
+    unsigned device_count = 0;               // so many for the session alone; 0: share those named
+    std::vector<Variable> variables;         // that change the environment for the program
     std::string config_file;                 // the file that was read; empty: none
     std::string token_file;                  // empty: none given (right for `local` only)
     StatsOptions stats;

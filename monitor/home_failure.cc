@@ -196,8 +196,8 @@ void HomeSession::on_remote_end(pid_t pid, const std::string& reason) {
     }
     process->started_remotely = false;
     give_up(*process,
-            fmt::format("process {} ({}) cannot go on: on acceptor {} it {}", pid,
-                        command_name(pid), link_.peer_name(), reason.empty() ? "ended" : reason));
+            fmt::format("process {} ({}) cannot go on: on {} it {}", pid, command_name(pid),
+                        link_.peer_name(), reason.empty() ? "ended" : reason));
 }
 
 void HomeSession::on_helper_end(HomeProcess& process, pid_t tid) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "monitor/device_variables.h"
 #include "monitor/directory_record.h"
 #include "monitor/home_session.h"
 #include "monitor/host_match.h"
@@ -77,6 +78,19 @@ bool receive_word(int fd, Word& word, int& value) {
     return true;
 }
 
+// What the program's environment must have. Before the filter is on: it takes memory.
+constexpr size_t most_text_bytes = 64 << 10;
+
+bool send_text(int fd, const std::string& text) {
+    return ::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+std::string receive_text(int fd) {
+    std::string text(most_text_bytes, '\0');
+    text.resize(static_cast<size_t>(std::max<ssize_t>(0, ::recv(fd, text.data(), text.size(), 0))));
+    return text;
+}
+
 Result<EstablishedAcceptor> connect(const ExecOptions& options,
                                     const StartLocalAcceptor& start_local) {
     const AcceptorAddress& acceptor = options.acceptors.at(0);
@@ -88,7 +102,9 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     hello.paths = paths.all();
     hello.root_links = read_root_links();
     hello.vdso = own_vdso();
+    hello.devices = {options.device_count, options.devices};
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
+    if (!hello.devices.empty()) deadline += inventory_timeout;
     if (acceptor.is_local()) {
         GPR_TRY(auto local, start_local());
         Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
@@ -205,6 +221,8 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     auto code = Mailbox::create_code_memfd();
     if (!code) return give_up(code.error().message());
     int fd_base = choose_fd_base(options, connected->peer.host.limits);
+    auto variables = device_variables(connected->peer.devices);
+    variables.insert(variables.end(), options.variables.begin(), options.variables.end());
     std::unique_ptr<DirectoryRecord> record;
     if (!options.record_file.empty()) {
         const uint64_t seed = SplitPolicy(options.rules).chaos_seed();
@@ -221,7 +239,10 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     auto watch = watch_for(options);
     launch.fd_base = fd_base;
     launch.futexes_watched = watch != nullptr;
-    if (!send_word(channel, Word::ready) || !send_packet(channel, launch)) return exit_gpr_failed;
+    if (!send_word(channel, Word::ready) || !send_packet(channel, launch) ||
+        !send_text(channel, variables_text(variables))) {
+        return exit_gpr_failed;
+    }
     if (watch) session.watch_futexes(std::move(watch));
     Word word;
     int listener_number = -1;
@@ -302,6 +323,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     };
     Launch launch;
     if (!monitor_says(Word::ready) || !receive_packet(channel[0], launch)) return exit_gpr_failed;
+    set_variables(receive_text(channel[0]));
     keep_below(launch.fd_base);
     if (launch.tunables[0] != 0) setenv("GLIBC_TUNABLES", launch.tunables, 1);
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

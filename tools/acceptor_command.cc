@@ -1,7 +1,6 @@
 #include "tools/acceptor_command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,6 +10,7 @@
 #include "monitor/host_match.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
+#include "tools/count.h"
 #include "transport/endpoint.h"
 
 namespace gpr {
@@ -25,13 +25,18 @@ constexpr std::string_view acceptor_notes =
 
 constexpr std::string_view pretended_vdso = "vdso";
 
-Result<unsigned> parse_count(const std::string& text, std::string_view what) {
-    unsigned count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc{} || end != text.data() + text.size() || count == 0) {
-        return fail(fmt::format("--{} wants a number above 0, not '{}'", what, text));
-    }
-    return count;
+Result<SessionLimits> session_limits(const Settings& settings) {
+    SessionLimits limits;
+    const auto read = [&](const char* name, auto parse, auto& limit) -> Result<> {
+        if (!settings.has(name)) return {};
+        GPR_TRY(limit, parse(settings.text(name), name));
+        return {};
+    };
+    GPR_CHECK(read("session-memory", parse_size, limits.memory_bytes));
+    GPR_CHECK(read("session-cpus", parse_thousandths, limits.milli_cpus));
+    GPR_CHECK(read("session-pids", parse_count, limits.tasks));
+    GPR_CHECK(read("session-device-memory", parse_size, limits.device_memory_bytes));
+    return limits;
 }
 
 }  // namespace
@@ -49,6 +54,11 @@ const CommandSpec& acceptor_spec() {
             {"pretend-without", SettingKind::list, "NAME",
              "for tests: behave as if the CPU lacked this feature; 'vdso': as another kernel"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
+            {"session-memory", SettingKind::text, "SIZE", "memory of each session, such as 8G"},
+            {"session-cpus", SettingKind::text, "N", "processors of each session, such as 1.5"},
+            {"session-pids", SettingKind::text, "N", "processes and threads of each session"},
+            {"session-device-memory", SettingKind::text, "SIZE",
+             "memory of each device that a session may use"},
             log_setting,
             log_level_setting,
             plain_setting,
@@ -87,6 +97,7 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     if (settings.has("max-sessions")) {
         GPR_TRY(options.max_sessions, parse_count(settings.text("max-sessions"), "max-sessions"));
     }
+    GPR_TRY(options.limits, session_limits(settings));
     if (!is_log_level(options.log_level)) {
         return fail(fmt::format("no log level is called '{}'", options.log_level));
     }

@@ -17,12 +17,15 @@ bool is_flag(std::string_view word) { return word.size() > 1 && word.front() == 
 
 std::string flag_name(const Setting& setting) { return fmt::format("--{}", setting.name); }
 
+std::string short_flag(const Setting& setting) { return {'-', setting.letter}; }
+
 std::string shown_flag(const Setting& setting) {
+    const std::string name =
+        (setting.letter == 0 ? "" : short_flag(setting) + ", ") + flag_name(setting);
     switch (setting.kind) {
-        case SettingKind::toggle: return flag_name(setting);
-        case SettingKind::toggle_or_text:
-            return fmt::format("{}[={}]", flag_name(setting), setting.value_name);
-        default: return fmt::format("{} {}", flag_name(setting), setting.value_name);
+        case SettingKind::toggle: return name;
+        case SettingKind::toggle_or_text: return fmt::format("{}[={}]", name, setting.value_name);
+        default: return fmt::format("{} {}", name, setting.value_name);
     }
 }
 
@@ -35,7 +38,8 @@ struct FlagValue {
 };
 
 void add_flag(CLI::App& app, FlagValue& value) {
-    const std::string name = flag_name(*value.setting);
+    const std::string letter = value.setting->letter == 0 ? "" : "," + short_flag(*value.setting);
+    const std::string name = flag_name(*value.setting) + letter;
     switch (value.setting->kind) {
         case SettingKind::list:
             // One value a flag: a vector would swallow every word that follows.
@@ -96,7 +100,8 @@ ProgramCut cut_program(std::span<const Setting> settings,
     while (i < arguments.size() && is_flag(arguments[i]) && arguments[i] != "--") {
         const bool has_value_behind =
             std::any_of(settings.begin(), settings.end(), [&](const Setting& setting) {
-                return takes_next_word(setting) && arguments[i] == flag_name(setting);
+                return takes_next_word(setting) &&
+                       (arguments[i] == flag_name(setting) || arguments[i] == short_flag(setting));
             });
         i = std::min(arguments.size(), i + (has_value_behind ? 2 : 1));
     }

@@ -20,6 +20,8 @@ inline constexpr Setting log_setting{"log", SettingKind::text, "FILE",
                                      "write the log to FILE instead of stderr", true};
 inline constexpr Setting log_level_setting{"log-level", SettingKind::text, "LEVEL",
                                            "trace, debug, info, warning, error or off"};
+inline constexpr Setting json_setting{"json", SettingKind::toggle, "",
+                                      "one object instead of tables"};
 inline constexpr Setting config_setting{"config", SettingKind::text, "FILE",
                                         "read this configuration, not the usual one", true};
 

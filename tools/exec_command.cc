@@ -10,6 +10,7 @@
 #include "monitor/run.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
+#include "tools/device_request.h"
 #include "tools/find_program.h"
 #include "tools/split_rules.h"
 
@@ -94,6 +95,7 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     if (options.acceptors.empty()) return no_acceptor();
     GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors,
                                              Profiles(profile_folders(environment))));
+    GPR_CHECK(request_devices(settings, environment, options));
     GPR_CHECK(check_nodes(options));
     GPR_CHECK(check_credentials(options));
     return options;
@@ -128,6 +130,8 @@ const CommandSpec& exec_spec() {
         {
             acceptor_setting,
             split_setting,
+            device_setting,
+            device_count_setting,
             token_file_setting,
             {"stats", SettingKind::toggle_or_text, "FILE",
              "say at the end what crossed: JSON to FILE, or a table on stderr", true},

@@ -12,8 +12,6 @@
 namespace gpr {
 namespace {
 
-constexpr Setting json_setting{"json", SettingKind::toggle, "", "one object instead of tables"};
-
 const CommandSpec& explain_spec() {
     static const CommandSpec spec{
         "explain",

@@ -3,13 +3,12 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "tools/acceptor_greeting.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/health_report.h"
-#include "transport/endpoint.h"
 #include "transport/handshake.h"
-#include "transport/token.h"
 
 namespace gpr {
 namespace {
@@ -28,28 +27,13 @@ const CommandSpec& health_spec() {
     return spec;
 }
 
-Result<EstablishedAcceptor> greet(const std::string& address, const Settings& settings,
-                                  const KernelFeatures& features) {
-    GPR_TRY(const Endpoint endpoint, parse_endpoint(address, settings.toggle("plain")));
-    if (!settings.has("token-file")) {
-        return fail(fmt::format("acceptor {} wants a token; add '--token-file FILE'", address));
-    }
-    GPR_TRY(const TokenFile tokens, TokenFile::load(settings.text("token-file")));
-    GPR_TRY(const Token token, tokens.first_usable(now_seconds()));
-    Hello hello;
-    hello.software = "gpr " GPR_VERSION;
-    hello.session_id = new_session_id();
-    hello.host = describe_this_host();
-    hello.host.features = features.names();
-    return connect_session(endpoint, token, hello,
-                           std::chrono::steady_clock::now() + default_connect_timeout);
-}
-
 int check_acceptor(const std::string& address, const ParsedCommand& parsed,
                    const KernelFeatures& features) {
     const auto gathered =
         gather_settings(health_spec(), parsed.flags, [](const char* name) { return getenv(name); });
-    auto peer = gathered ? greet(address, gathered->settings, features)
+    Hello hello;
+    hello.host.features = features.names();
+    auto peer = gathered ? greet_acceptor_at(address, gathered->settings, std::move(hello))
                          : Result<EstablishedAcceptor>(tl::unexpect, gathered.error());
     if (!peer) {
         complain(peer.error().message());

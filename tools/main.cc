@@ -21,6 +21,7 @@ constexpr std::array commands = {
     Command{"exec", "run a program split over this host and acceptors", gpr::exec_main},
     Command{"explain", "say what would run where, and why", gpr::explain_main},
     Command{"acceptor", "offer this host to initiators", gpr::acceptor_main},
+    Command{"devices", "list the devices of an acceptor", gpr::devices_main},
     Command{"token", "make the token both sides must know", gpr::token_main},
     Command{"health", "say what this host, or an acceptor, has and lacks", gpr::health_main},
     Command{"setup", "grant normal users what gpr needs (run as root)", gpr::setup_main},

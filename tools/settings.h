@@ -27,6 +27,7 @@ struct Setting {
     std::string_view value_name;
     std::string_view help;
     bool is_path = false;  // relative ones in a configuration file start at that file's folder
+    char letter = 0;       // of the short flag: 'n' for -n; 0: it has none
 };
 
 // What one source says, by setting name. A toggle has one value: "true" or "false".

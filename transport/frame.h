@@ -53,6 +53,8 @@ struct FrameLimits {
     uint32_t raw_bytes = max_raw_bytes;
 };
 inline constexpr FrameLimits handshake_limits{64u << 10, 0};
+// Of an acceptor that has proven it, and may tell what it has.
+inline constexpr FrameLimits welcome_limits{256u << 10, 0};
 
 // One frame to send. Reuse one on a hot path, or make one on the stack: small messages need no
 // heap.

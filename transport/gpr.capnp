@@ -394,6 +394,15 @@ struct Hello {
   paths @5 :List(RemotePath);  # parts of the file tree that are to be the acceptor's
   rootLinks @6 :List(RootLink);
   vdso @7 :Data;  # the initiator's image; empty: it has none
+  devices @8 :DeviceRequest;
+  wantInventory @9 :Bool;  # what the acceptor has, and then no session
+}
+
+# No count: those named, also if other sessions have them. Else so many, for this session alone, of
+# those named or, without names, of all.
+struct DeviceRequest {
+  count @0 :UInt32;
+  names @1 :List(Text);  # as the inventory has them: an id, the beginning of a UUID, a node
 }
 
 # A link in the initiator's root folder, such as /lib to usr/lib: files have two names there.
@@ -415,6 +424,8 @@ struct Welcome {
   sessionId @2 :Text;
   nodeId @3 :UInt32;
   host @4 :Host;
+  devices @5 :List(Device);  # that the session has been given, in the order of its request
+  inventory @6 :Inventory;   # where it was wanted
 }
 
 struct Refuse {
@@ -464,4 +475,64 @@ struct Limits {
   threadsMax @2 :UInt64;
   pidMax @3 :UInt64;
   mapCountMax @4 :UInt64;
+}
+
+# --- inventory -------------------------------------------------------------------------------
+
+# transport/inventory.h says what these mean.
+struct Inventory {
+  ageMs @0 :UInt64;
+  cpuModel @1 :Text;
+  cpuCount @2 :UInt32;
+  cpuFeatures @3 :List(Text);
+  memoryBytes @4 :UInt64;
+  memoryFreeBytes @5 :UInt64;
+  devices @6 :List(Device);
+  nodes @7 :List(DeviceNode);
+  opencl @8 :List(OpenclPlatform);
+  sources @9 :List(InventorySource);
+}
+
+struct Device {
+  id @0 :Text;
+  family @1 :Text;
+  name @2 :Text;
+  uuid @3 :Text;
+  pci @4 :Text;
+  driver @5 :Text;
+  memoryBytes @6 :UInt64;
+  nodes @7 :List(Text);
+  commonNodes @8 :List(Text);
+  whole @9 :Bool;
+  sessions @10 :UInt32;
+  exclusive @11 :Bool;
+}
+
+struct DeviceNode {
+  path @0 :Text;
+  major @1 :UInt32;
+  minor @2 :UInt32;
+  sysfs @3 :Text;
+}
+
+struct OpenclPlatform {
+  name @0 :Text;
+  vendor @1 :Text;
+  version @2 :Text;
+  devices @3 :List(OpenclDevice);
+}
+
+struct OpenclDevice {
+  name @0 :Text;
+  kind @1 :Text;
+  version @2 :Text;
+  driver @3 :Text;
+  computeUnits @4 :UInt32;
+  memoryBytes @5 :UInt64;
+}
+
+struct InventorySource {
+  name @0 :Text;
+  state @1 :Text;
+  detail @2 :Text;
 }

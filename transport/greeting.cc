@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "transport/greeting_messages.h"
+
 namespace gpr {
 
 namespace {
@@ -23,14 +25,7 @@ Result<> flush_stream(ByteStream& stream, Deadline deadline) {
 }  // namespace
 
 Result<> Greeting::send(FrameBuilder& frame) {
-    FrameEncoder encoder;
-    GPR_CHECK(encoder.start(frame, Priority::urgent));
-    encoder.next();
-    std::vector<std::byte> bytes;
-    for (const iovec& part : encoder.parts()) {
-        const auto* data = static_cast<const std::byte*>(part.iov_base);
-        bytes.insert(bytes.end(), data, data + part.iov_len);
-    }
+    GPR_TRY(auto bytes, frame_bytes(frame));
     for (size_t sent = 0; sent < bytes.size();) {
         iovec rest{bytes.data() + sent, bytes.size() - sent};
         GPR_TRY(size_t written, stream_->write({&rest, 1}));

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "transport/byte_stream.h"
-#include "transport/frame_encoder.h"
 #include "transport/frame_receiver.h"
 #include "transport/handshake.h"
 
@@ -19,6 +18,8 @@ public:
           deadline_(deadline) {}
 
     Result<> send(FrameBuilder& frame);
+    // The peer is proven, so the next frame may be longer.
+    void trust_peer() { receiver_->set_limits(welcome_limits); }
     // The next frame; the peer's end, garbage and the deadline are errors.
     Result<ReceivedFrame> receive();
 

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include "transport/greeting.h"
+#include "transport/greeting_messages.h"
 #include "transport/stream_link.h"
+#include "transport/texts.h"
 #include "transport/tls_stream.h"
 
 namespace gpr {
@@ -34,59 +36,6 @@ template std::unique_ptr<Link> make_link(Loop&, Established<Welcome>);
 namespace {
 
 constexpr unsigned char tls_handshake_record = 0x16;  // RFC 8446, 5.1
-
-template <class From>
-auto set_greeting(const From& from, auto to) {
-    to.setProtocolVersion(from.version);
-    to.setSoftware(from.software);
-    to.setSessionId(from.session_id);
-    to.setNodeId(from.node_id);
-    write_host(from.host, to.initHost());
-}
-
-template <class To>
-To read_greeting(auto from) {
-    To to;
-    to.version = from.getProtocolVersion();
-    to.software = printable(from.getSoftware().cStr());
-    to.session_id = printable(from.getSessionId().cStr());
-    to.node_id = from.getNodeId();
-    to.host = read_host(from.getHost());
-    return to;
-}
-
-void write_paths(const std::vector<RemotePath>& paths, wire::Hello::Builder to) {
-    auto list = to.initPaths(static_cast<unsigned>(paths.size()));
-    for (unsigned i = 0; i < paths.size(); i++) {
-        list[i].setGlob(paths[i].glob);
-        list[i].setTarget(paths[i].target);
-        list[i].setWhenMissing(paths[i].when_missing);
-    }
-}
-
-void write_links(const std::vector<RootLink>& links, wire::Hello::Builder to) {
-    auto list = to.initRootLinks(static_cast<unsigned>(links.size()));
-    for (unsigned i = 0; i < links.size(); i++) {
-        list[i].setName(links[i].name);
-        list[i].setTarget(links[i].target);
-    }
-}
-
-std::vector<RootLink> read_links(wire::Hello::Reader from) {
-    std::vector<RootLink> links;
-    for (auto link : from.getRootLinks()) {
-        links.push_back({link.getName().cStr(), link.getTarget().cStr()});
-    }
-    return links;
-}
-
-std::vector<RemotePath> read_paths(wire::Hello::Reader from) {
-    std::vector<RemotePath> paths;
-    for (auto path : from.getPaths()) {
-        paths.push_back({path.getGlob().cStr(), path.getTarget().cStr(), path.getWhenMissing()});
-    }
-    return paths;
-}
 
 std::string version_conflict(uint32_t initiator, uint32_t acceptor) {
     return fmt::format(
@@ -219,16 +168,16 @@ private:
                 fmt::format("token {} {}", token_->id, when));
         }
         EstablishedInitiator result;
-        result.peer = read_greeting<Hello>(hello);
-        result.peer.paths = read_paths(hello);
-        result.peer.root_links = read_links(hello);
-        auto vdso = std::as_bytes(std::span(hello.getVdso().begin(), hello.getVdso().size()));
-        result.peer.vdso.assign(vdso.begin(), vdso.end());
-        FrameBuilder builder;
+        result.peer = read_hello(hello);
         Welcome welcome = ours_;
         if (welcome.session_id.empty()) welcome.session_id = result.peer.session_id;
         if (welcome.node_id == 0) welcome.node_id = result.peer.node_id;
-        set_greeting(welcome, builder.message().initWelcome());
+        if (options_.admit) {
+            auto admitted = options_.admit(result.peer, welcome);
+            if (!admitted) return refused(admitted.error().message());
+        }
+        FrameBuilder builder;
+        write_welcome(welcome, builder.message().initWelcome());
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
         result.peer_name = options_.peer_name;
         result.token_id = token_->id;
@@ -347,16 +296,13 @@ private:
 
     Result<EstablishedAcceptor> greet() {
         FrameBuilder builder;
-        auto hello = builder.message().initHello();
-        set_greeting(ours_, hello);
-        write_paths(ours_.paths, hello);
-        write_links(ours_.root_links, hello);
-        hello.setVdso({reinterpret_cast<const kj::byte*>(ours_.vdso.data()), ours_.vdso.size()});
+        write_hello(ours_, builder.message().initHello());
+        greeting_->trust_peer();
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
         GPR_TRY(auto frame, receive());
         if (!frame.message().isWelcome()) return failed("it broke the protocol: no welcome");
         EstablishedAcceptor result;
-        result.peer = read_greeting<Welcome>(frame.message().getWelcome());
+        result.peer = read_welcome(frame.message().getWelcome());
         if (result.peer.version != ours_.version) {
             return failed(version_conflict(ours_.version, result.peer.version));
         }

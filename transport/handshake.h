@@ -3,6 +3,7 @@
 // longer, use more than a few hundred KiB, or do anything but return an error.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "base/result.h"
 #include "transport/endpoint.h"
 #include "transport/host.h"
+#include "transport/inventory.h"
 #include "transport/link.h"
 #include "transport/token.h"
 
@@ -19,8 +21,10 @@ class ByteStream;
 class FrameReceiver;
 class Loop;
 
-inline constexpr uint32_t protocol_version = 2;
+inline constexpr uint32_t protocol_version = 3;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
+// What an acceptor may take longer to look at its devices before it welcomes who asks for them.
+inline constexpr std::chrono::milliseconds inventory_timeout{10000};
 
 // A part of the file tree that is to be the acceptor's: what matches `glob`, and all below it.
 struct RemotePath {
@@ -46,6 +50,8 @@ struct Hello {
     std::vector<RemotePath> paths;
     std::vector<RootLink> root_links;
     std::vector<std::byte> vdso;  // the image that programs see there
+    DeviceRequest devices;
+    bool want_inventory = false;  // and then no session
 };
 struct Welcome {
     uint32_t version = protocol_version;
@@ -53,6 +59,8 @@ struct Welcome {
     std::string session_id;  // empty: the initiator's
     uint32_t node_id = 0;    // 0: what the initiator said
     HostDescription host;
+    std::vector<Device> devices;  // given to the session
+    Inventory inventory;          // where it was wanted
 };
 
 // A proven peer, not yet bound to a loop.
@@ -76,6 +84,9 @@ using EstablishedAcceptor = Established<Welcome>;  // what an initiator gets
 struct AcceptOptions {
     std::string peer_name;     // from Listener::accept
     bool allow_plain = false;  // unix sockets, and TCP where the administrator said so
+    // Called once the peer has proven its token: it may add to the welcome, or take its time. An
+    // error is told to the peer.
+    std::function<Result<>(const Hello&, Welcome&)> admit = {};
 };
 
 // Acceptor side, on an accepted socket. TLS is recognised by its first byte.

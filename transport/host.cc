@@ -10,6 +10,8 @@
 #include <ctime>
 #include <fstream>
 
+#include "transport/texts.h"
+
 namespace gpr {
 
 namespace {
@@ -122,16 +124,6 @@ CpuDescription read_cpu(wire::Cpu::Reader from) {
                               leaf.getEcx(), leaf.getEdx()});
     }
     return cpu;
-}
-
-void write_texts(const std::vector<std::string>& texts, capnp::List<capnp::Text>::Builder to) {
-    for (unsigned i = 0; i < to.size(); ++i) to.set(i, texts[i]);
-}
-
-std::vector<std::string> read_texts(capnp::List<capnp::Text>::Reader from) {
-    std::vector<std::string> texts;
-    for (auto text : from) texts.emplace_back(text.cStr());
-    return texts;
 }
 
 }  // namespace

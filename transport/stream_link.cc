@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "transport/texts.h"
+
 namespace gpr {
 
 namespace {
@@ -12,15 +14,7 @@ constexpr size_t max_bytes_per_event = 2u << 20;
 constexpr std::chrono::milliseconds last_words_time{5000};  // for what is queued at close()
 constexpr std::chrono::milliseconds linger_time{1000};      // for the peer to read it
 constexpr size_t gathered_below_bytes = 32u << 10;
-constexpr size_t max_printable = 400;
 }  // namespace
-
-std::string printable(const std::string& text) {
-    std::string out = text.substr(0, max_printable);
-    std::replace_if(
-        out.begin(), out.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
-    return out;
-}
 
 StreamLink::StreamLink(Loop& loop, std::unique_ptr<ByteStream> stream,
                        std::unique_ptr<FrameReceiver> receiver, std::string peer_name)

@@ -87,7 +87,4 @@ private:
     Watch write_watch_;
 };
 
-// Text of a peer, for our user's terminal: control characters and length cut.
-std::string printable(const std::string& text);
-
 }  // namespace gpr

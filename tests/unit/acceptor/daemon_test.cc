@@ -22,6 +22,7 @@
 #include <sstream>
 #include <thread>
 
+#include "acceptor/cgroup.h"
 #include "acceptor/embedded.h"
 #include "acceptor/privileges.h"
 #include "tests/unit/acceptor/stub_process.h"
@@ -293,8 +294,9 @@ TEST_CASE("strangers are ended when they take too long") {
 TEST_CASE("sessions beyond the limit are told why") {
     TestDaemon daemon(1);
     auto first = daemon.open_and_await(daemon.unix_endpoint());
-    auto second = daemon.open(daemon.unix_endpoint());
-    CHECK(second.await_close().find("--max-sessions") != std::string::npos);
+    const auto second = daemon.connect(daemon.unix_endpoint(), daemon.token());
+    REQUIRE_FALSE(second);
+    CHECK(second.error().message().find("--max-sessions") != std::string::npos);
     first.link.reset();
     REQUIRE(eventually([&] { return daemon.workers().empty(); }));
     auto third = daemon.open_and_await(daemon.unix_endpoint());
@@ -417,29 +419,6 @@ TEST_CASE("sessions live in cgroups of their own, which go with them") {
         client.link.reset();
         CHECK(eventually([&] { return !std::filesystem::exists(path); }));
     }
-}
-
-TEST_CASE("limits of a cgroup hold, or are said to be missing") {
-    const auto parent = CgroupParent::create();
-    if (!parent) {
-        MESSAGE("skipped: " << parent.error().message());
-        return;
-    }
-    std::string path;
-    {
-        const auto session = parent->create_session({1 << 30, 100});
-        REQUIRE(session);
-        path = session->path();
-        for (const auto& [file, value] :
-             {std::pair<std::string, std::string>{"memory.max", "1073741824"},
-              {"pids.max", "100"}}) {
-            std::string found;
-            std::ifstream(path + "/" + file) >> found;
-            const bool missing = session->missing_limits().find(file) != std::string::npos;
-            CHECK((found == value) != missing);
-        }
-    }
-    CHECK(!std::filesystem::exists(path));
 }
 
 TEST_CASE("an embedded acceptor serves one session and keeps none of our descriptors") {

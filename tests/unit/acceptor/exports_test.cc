@@ -29,12 +29,14 @@ struct Tree {
 
     [[nodiscard]] std::string at(const std::string& name) const { return root + name; }
 
+    std::vector<std::string> hidden;  // with the root
+
     [[nodiscard]] Result<std::vector<SandboxView>> plan(std::vector<RemotePath> rules) const {
         for (RemotePath& rule : rules) {
             rule.glob = at(rule.glob);
             if (!rule.target.empty()) rule.target = at(rule.target);
         }
-        return plan_views(rules, {at("/open"), at("/dev/x*")});
+        return plan_views(rules, {at("/open"), at("/dev/x*")}, hidden);
     }
 
     // Places, without the root; sources that differ behind a colon.
@@ -133,6 +135,20 @@ TEST_CASE("what a directory shows is not shown again, but where it differs") {
     CHECK(tree.shown({{"/open/a.so"}, {"/open"}, {"/open/deep"}}) == Names{"/open"});
     CHECK(tree.shown({{"/open/deep", "/open/a.so"}, {"/open"}}) ==
           Names{"/open", "/open/deep:/open/a.so"});
+}
+
+TEST_CASE("what is hidden from a session is not shown, however it is asked for") {
+    Tree tree;
+    tree.hidden = {tree.at("/dev/x0"), tree.at("/open/deep/c")};
+    CHECK(tree.shown({{"/dev/x*"}}) == Names{"/dev/x1"});
+    CHECK(has(tree.refusal({"/dev/x0"}), "the session does not get " + tree.at("/dev/x0")));
+    CHECK(has(tree.refusal({"/open/inner/c"}), "does not get"));
+    CHECK(tree.shown({{"/open/deep"}}).empty());
+    // Of a folder with something hidden only what matches, or piece by piece; no way around.
+    CHECK(tree.shown({{"/open/*.so"}}) == Names{"/open/a.so", "/open/b.so"});
+    CHECK(tree.shown({{"/open"}}) == Names{"/open/a.so", "/open/b.so"});
+    tree.hidden = {tree.at("/dev/x0")};
+    CHECK(tree.shown({{"/open"}}) == Names{"/open"});
 }
 
 TEST_CASE("files of users are not exported by default") {

@@ -99,13 +99,15 @@ struct Attempt {
     Welcome welcome = test_welcome();
     bool allow_plain = true;
     int timeout_ms = 5000;
+    std::function<Result<>(const Hello&, Welcome&)> admit = {};
 };
 
 inline Outcome shake_hands(const Attempt& attempt) {
     Sockets sockets = connected(attempt.wire);
     auto acceptor = std::async(std::launch::async, [&] {
         return accept_session(std::move(sockets.acceptor), attempt.tokens, attempt.welcome,
-                              {"peer", attempt.allow_plain}, in_ms(attempt.timeout_ms));
+                              {"peer", attempt.allow_plain, attempt.admit},
+                              in_ms(attempt.timeout_ms));
     });
     auto initiator = greet_acceptor(std::move(sockets.initiator), sockets.endpoint, attempt.token,
                                     attempt.hello, in_ms(attempt.timeout_ms));

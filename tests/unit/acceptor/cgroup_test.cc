@@ -1,0 +1,80 @@
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "acceptor/cgroup.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace gpr {
+namespace {
+
+TEST_CASE("limits that cannot be had keep the daemon from starting, with the reason") {
+    const SessionLimits limits{1 << 30, 100, 500, 0};
+    const auto parent = CgroupParent::create(limits);
+    if (!parent) {
+        CHECK(parent.error().message().find("--session-") != std::string::npos);
+        CHECK(parent.error().message().find("cannot be had: ") != std::string::npos);
+        return;
+    }
+    std::string path;
+    {
+        const auto session = parent->create_session(limits);
+        REQUIRE(session);
+        path = session->path();
+        for (const auto& [file, value] :
+             {std::pair<std::string, std::string>{"memory.max", "1073741824"},
+              {"pids.max", "100"},
+              {"cpu.max", "50000 100000"}}) {
+            std::string found;
+            std::getline(std::ifstream(path + "/" + file) >> std::ws, found);
+            CHECK(found == value);
+        }
+        CHECK(limit_exceeded(session->fd(), limits).empty());
+    }
+    CHECK(!std::filesystem::exists(path));
+}
+
+TEST_CASE("limits are files of a cgroup") {
+    using Files = std::vector<LimitFile>;
+    CHECK(limit_files({}, {"drm/a/vram0"}).empty());
+    CHECK(limit_files({1 << 20, 0, 0, 0}, {}) == Files{{"memory.max", "1048576"},
+                                                       {"memory.oom.group", "1"},
+                                                       {"memory.swap.max", "0", true}});
+    CHECK(limit_files({0, 7, 1500, 0}, {}) ==
+          Files{{"pids.max", "7"}, {"cpu.max", "150000 100000"}});
+    CHECK(limit_files({0, 0, 0, 4096}, {"drm/a/vram0", "drm/b/vram0"}) ==
+          Files{{"dmem.max", "drm/a/vram0 4096"}, {"dmem.max", "drm/b/vram0 4096"}});
+}
+
+TEST_CASE("room for processes and threads is what the limit leaves") {
+    char name[] = "/tmp/gpr-cgroup-test-XXXXXX";
+    const std::string folder = mkdtemp(name);
+    std::ofstream(folder + "/pids.current") << "8\n";
+    const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    CHECK(has_room_for_tasks(directory.get(), {0, 12, 0, 0}, 4));
+    CHECK_FALSE(has_room_for_tasks(directory.get(), {0, 12, 0, 0}, 5));
+    CHECK(has_room_for_tasks(directory.get(), {}, 1000));
+    CHECK(has_room_for_tasks(-1, {0, 1, 0, 0}, 1000));
+    std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a session that was killed for memory is told apart from others") {
+    char name[] = "/tmp/gpr-cgroup-test-XXXXXX";
+    const std::string folder = mkdtemp(name);
+    const auto events = [&](const std::string& text) {
+        std::ofstream(folder + "/memory.events") << text;
+        const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        return limit_exceeded(directory.get(), {64 << 20, 0, 0, 0});
+    };
+    CHECK(events("low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\n").empty());
+    CHECK(events("low 0\noom 1\noom_kill 3\noom_group_kill 1\n").find("64 MiB") !=
+          std::string::npos);
+    CHECK(limit_exceeded(-1, {64 << 20, 0, 0, 0}).empty());
+    std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace gpr

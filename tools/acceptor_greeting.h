@@ -1,0 +1,15 @@
+// A short visit at an acceptor: it is greeted, and answers with its welcome.
+#pragma once
+
+#include <string>
+
+#include "tools/settings.h"
+#include "transport/handshake.h"
+
+namespace gpr {
+
+// The credential comes from the settings; `hello` says what is wanted, the rest is filled in.
+Result<EstablishedAcceptor> greet_acceptor_at(const std::string& address, const Settings& settings,
+                                              Hello hello);
+
+}  // namespace gpr

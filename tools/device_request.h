@@ -1,0 +1,25 @@
+// Which devices a session asks for: by option, or by the variables that vendors' libraries read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "monitor/exec_options.h"
+#include "tools/settings.h"
+
+namespace gpr {
+
+inline constexpr Setting device_setting{"device", SettingKind::list, "ID",
+                                        "a device to use, with others; may be repeated"};
+inline constexpr Setting device_count_setting{
+    "device-count", SettingKind::text,
+    "COUNT",        "so many devices, for this session alone",
+    false,          'n'};
+
+// Fills in what concerns devices. The variables mean the acceptor's devices only where rules make
+// those nodes the acceptor's; else they are this host's business.
+Result<> request_devices(const Settings& settings, const Environment& environment,
+                         ExecOptions& options);
+
+}  // namespace gpr

@@ -1,0 +1,131 @@
+#include "transport/greeting_messages.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "transport/frame_encoder.h"
+#include "transport/frame_receiver.h"
+#include "transport/texts.h"
+
+namespace gpr {
+namespace {
+
+template <class From>
+auto set_greeting(const From& from, auto to) {
+    to.setProtocolVersion(from.version);
+    to.setSoftware(from.software);
+    to.setSessionId(from.session_id);
+    to.setNodeId(from.node_id);
+    write_host(from.host, to.initHost());
+}
+
+template <class To>
+To read_greeting(auto from) {
+    To to;
+    to.version = from.getProtocolVersion();
+    to.software = printable(from.getSoftware().cStr());
+    to.session_id = printable(from.getSessionId().cStr());
+    to.node_id = from.getNodeId();
+    to.host = read_host(from.getHost());
+    return to;
+}
+
+void write_paths(const std::vector<RemotePath>& paths, wire::Hello::Builder to) {
+    auto list = to.initPaths(static_cast<unsigned>(paths.size()));
+    for (unsigned i = 0; i < paths.size(); i++) {
+        list[i].setGlob(paths[i].glob);
+        list[i].setTarget(paths[i].target);
+        list[i].setWhenMissing(paths[i].when_missing);
+    }
+}
+
+void write_links(const std::vector<RootLink>& links, wire::Hello::Builder to) {
+    auto list = to.initRootLinks(static_cast<unsigned>(links.size()));
+    for (unsigned i = 0; i < links.size(); i++) {
+        list[i].setName(links[i].name);
+        list[i].setTarget(links[i].target);
+    }
+}
+
+std::vector<RootLink> read_links(wire::Hello::Reader from) {
+    std::vector<RootLink> links;
+    for (auto link : from.getRootLinks()) {
+        links.push_back({link.getName().cStr(), link.getTarget().cStr()});
+    }
+    return links;
+}
+
+std::vector<RemotePath> read_paths(wire::Hello::Reader from) {
+    std::vector<RemotePath> paths;
+    for (auto path : from.getPaths()) {
+        paths.push_back({path.getGlob().cStr(), path.getTarget().cStr(), path.getWhenMissing()});
+    }
+    return paths;
+}
+
+}  // namespace
+
+void write_hello(const Hello& hello, wire::Hello::Builder to) {
+    set_greeting(hello, to);
+    write_paths(hello.paths, to);
+    write_links(hello.root_links, to);
+    to.setVdso({reinterpret_cast<const kj::byte*>(hello.vdso.data()), hello.vdso.size()});
+    auto devices = to.initDevices();
+    devices.setCount(hello.devices.count);
+    const auto& names = hello.devices.names;
+    write_texts(names, devices.initNames(static_cast<unsigned>(names.size())));
+    to.setWantInventory(hello.want_inventory);
+}
+
+Hello read_hello(wire::Hello::Reader from) {
+    auto hello = read_greeting<Hello>(from);
+    hello.paths = read_paths(from);
+    hello.root_links = read_links(from);
+    const auto vdso = std::as_bytes(std::span(from.getVdso().begin(), from.getVdso().size()));
+    hello.vdso.assign(vdso.begin(), vdso.end());
+    hello.devices = {from.getDevices().getCount(), read_texts(from.getDevices().getNames())};
+    hello.want_inventory = from.getWantInventory();
+    return hello;
+}
+
+void write_welcome(const Welcome& welcome, wire::Welcome::Builder to) {
+    set_greeting(welcome, to);
+    const auto devices = std::min(welcome.devices.size(), most_devices);
+    write_devices(welcome.devices, to.initDevices(static_cast<unsigned>(devices)));
+    write_inventory(welcome.inventory, to.initInventory());
+}
+
+Welcome read_welcome(wire::Welcome::Reader from) {
+    auto welcome = read_greeting<Welcome>(from);
+    welcome.devices = read_devices(from.getDevices());
+    welcome.inventory = read_inventory(from.getInventory());
+    return welcome;
+}
+
+Result<std::vector<std::byte>> frame_bytes(FrameBuilder& frame) {
+    FrameEncoder encoder;
+    GPR_CHECK(encoder.start(frame, Priority::urgent));
+    encoder.next();
+    std::vector<std::byte> bytes;
+    for (const iovec& part : encoder.parts()) {
+        const auto* data = static_cast<const std::byte*>(part.iov_base);
+        bytes.insert(bytes.end(), data, data + part.iov_len);
+    }
+    return bytes;
+}
+
+Result<ReceivedFrame> frame_of(std::span<const std::byte> bytes) {
+    FrameReceiver receiver(FrameLimits{});
+    while (!bytes.empty()) {
+        const auto space = receiver.space();
+        const size_t part = std::min(space.size(), bytes.size());
+        std::memcpy(space.data(), bytes.data(), part);
+        receiver.received(part);
+        bytes = bytes.subspan(part);
+        GPR_TRY(auto frame, receiver.next());
+        if (frame) return std::move(*frame);
+    }
+    return fail(EBADMSG, "half a message");
+}
+
+}  // namespace gpr
