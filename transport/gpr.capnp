@@ -57,6 +57,7 @@ struct SessionMessage {
     futexWaiters @16 :FutexWaiters;     # before a frame that could carry pages away
     filters @17 :FilterChange;          # home: seccomp filters for all threads of the process
     unfilled @18 :UnfilledPage;         # acceptor: a thread waits for what only the program has
+    membarrier @19 :Membarrier;         # home: the process has registered for it
   }
 }
 
@@ -69,6 +70,12 @@ struct Freeze {
 struct SeccompFilter {
   flags @0 :UInt32;  # SECCOMP_FILTER_FLAG_*
   code @1 :Data;     # struct sock_filter, one after the other
+}
+
+struct Membarrier {
+  pid @0 :Int32;
+  command @1 :UInt32;  # MEMBARRIER_CMD_REGISTER_*
+  flags @2 :UInt32;
 }
 
 struct UnfilledPage {
