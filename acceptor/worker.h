@@ -112,6 +112,7 @@ private:
     Task<void> leave_at_call(RemoteThread& thread, Notification n);
     Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false);
     Task<void> set_action(Frame frame);
+    Task<void> register_membarrier(Frame frame);
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);
     void watch_futexes();

@@ -92,6 +92,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_mlockall:
         case SYS_munlockall: lock_call(process, n); co_return;
         case SYS_mremap: co_await move_call(process, n); co_return;
+        case SYS_membarrier:
         case SYS_rt_sigaction:
         case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;
         case SYS_rt_sigsuspend:

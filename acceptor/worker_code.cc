@@ -177,6 +177,15 @@ Task<void> Worker::set_action(Frame frame) {
     co_await executor.run_locked(calls);
 }
 
+Task<void> Worker::register_membarrier(Frame frame) {
+    auto metadata = co_await metadata_.lock();
+    auto wanted = frame->session().getMembarrier();
+    RemoteProcess* process = find_process(wanted.getPid());
+    if (!process || !process->fragment || !process->fragment->has_helpers()) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    co_await fragment->executor().call(SYS_membarrier, wanted.getCommand(), wanted.getFlags());
+}
+
 // The thread has ended at home. Its shadow ends as a thread does, which clears its tid.
 Task<void> Worker::end_shadow(Frame frame) {
     { auto guard = co_await metadata_.lock(); }

@@ -71,6 +71,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             spawn(memory_call(process, thread, n));
             return;
         case SYS_userfaultfd: spawn(make_faultfd_here(process, thread, n)); return;
+        case SYS_membarrier: tell_membarrier(process, n); break;
         case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
         case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
@@ -366,6 +367,16 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
         if (!co_await begin_fork(fragment, thread.tid)) co_return;
     }
     notifier_->let_it_run(n.id);
+}
+
+void HomeSession::tell_membarrier(HomeProcess& process, const Notification& n) {
+    if (!process.started_remotely) return;
+    FrameBuilder frame;
+    auto wanted = frame.session().initMembarrier();
+    wanted.setPid(process.pid);
+    wanted.setCommand(static_cast<uint32_t>(n.args[0]));
+    wanted.setFlags(static_cast<uint32_t>(n.args[1]));
+    link_.send(frame, Priority::urgent);
 }
 
 }  // namespace gpr

@@ -232,6 +232,7 @@ private:
     std::shared_ptr<Fd> file_of(pid_t pid, int fd);
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> fork_call(HomeProcess& process, HomeThread& thread, Notification n);
+    void tell_membarrier(HomeProcess& process, const Notification& n);
     void tell_futex_wake(HomeProcess& process, const Notification& n);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame);

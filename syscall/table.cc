@@ -48,6 +48,15 @@ constexpr ArgumentRule rules[] = {
     {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
     // Whoever makes a userfaultfd holds one of ours.
     {16, 1, 0xff00, 0xaa00, notify, notify, Condition::mixed_session, "of userfaultfd"},
+    // What a process may have done in its name holds on every node.
+    {324, 0, every_bit, 1 << 2, notify, notify, Condition::mixed_session,
+     "REGISTER_GLOBAL_EXPEDITED"},
+    {324, 0, every_bit, 1 << 4, notify, notify, Condition::mixed_session,
+     "REGISTER_PRIVATE_EXPEDITED"},
+    {324, 0, every_bit, 1 << 6, notify, notify, Condition::mixed_session,
+     "REGISTER_EXPEDITED_SYNC_CORE"},
+    {324, 0, every_bit, 1 << 8, notify, notify, Condition::mixed_session,
+     "REGISTER_EXPEDITED_RSEQ"},
     // Timers of CPU time count the CPU that the thread uses.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},

@@ -60,6 +60,7 @@ struct SessionMessage {
     processFork @19 :ProcessFork;       # home: make a fragment that is a copy of another
     processForked @20 :ProcessStarted;  # acceptor: its memory is, or why not; it does not run yet
     unfilled @21 :UnfilledPage;         # acceptor: a thread waits for what only the program has
+    membarrier @22 :Membarrier;         # home: the process has registered for it
   }
 }
 
@@ -72,6 +73,12 @@ struct Freeze {
 struct SeccompFilter {
   flags @0 :UInt32;  # SECCOMP_FILTER_FLAG_*
   code @1 :Data;     # struct sock_filter, one after the other
+}
+
+struct Membarrier {
+  pid @0 :Int32;
+  command @1 :UInt32;  # MEMBARRIER_CMD_REGISTER_*
+  flags @2 :UInt32;
 }
 
 struct UnfilledPage {
