@@ -57,7 +57,8 @@ private:
     Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start);
     Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
                                        wire::ProcessStart::Reader start);
-    Task<Result<void>> show_foreign_vdso(RemoteProcess& process, Address end, uint64_t our_pages);
+    Task<Result<void>> show_foreign_vdso(RemoteProcess& process, StubThread& stub, Address end,
+                                         uint64_t our_pages);
     pid_t next_helper_id(pid_t of_process);
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
     Task<void> arrive(Frame frame);
