@@ -76,7 +76,7 @@ private:
     void on_newborn(RemoteProcess& parent, pid_t host_tid);
     Task<Result<void>> use_mailbox(RemoteThread& leader, user_regs_struct regs);
     Task<Result<void>> finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork);
-    Task<Result<void>> open_uffd(RemoteProcess& process);
+    Task<Result<void>> open_uffd(RemoteProcess& process, StubThread& stub);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
 
@@ -204,7 +204,7 @@ private:
     Fd stub_code_;
     std::vector<std::byte> peer_vdso_;
     bool unlike_vdso_;  // its functions lie elsewhere than in ours
-    Fd uffd_device_;  // a process in the box can have a userfaultfd from it
+    Fd uffd_device_;    // a process in the box can have a userfaultfd from it
     Pager pager_;
     FutexNews futex_news_;
     bool watch_tried_ = false;
