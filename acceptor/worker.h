@@ -57,7 +57,8 @@ private:
     Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start);
     Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
                                        wire::ProcessStart::Reader start);
-    Task<Result<void>> show_foreign_vdso(RemoteProcess& process, Address end, uint64_t our_pages);
+    Task<Result<void>> show_foreign_vdso(RemoteProcess& process, StubThread& stub, Address end,
+                                         uint64_t our_pages);
     pid_t next_helper_id(pid_t of_process);
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
     Task<void> arrive(Frame frame);
@@ -75,7 +76,7 @@ private:
     void on_newborn(RemoteProcess& parent, pid_t host_tid);
     Task<Result<void>> use_mailbox(RemoteThread& leader, user_regs_struct regs);
     Task<Result<void>> finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork);
-    Task<Result<void>> open_uffd(RemoteProcess& process);
+    Task<Result<void>> open_uffd(RemoteProcess& process, StubThread& stub);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
 
@@ -204,7 +205,7 @@ private:
     Fd stub_code_;
     std::vector<std::byte> peer_vdso_;
     bool unlike_vdso_;  // its functions lie elsewhere than in ours
-    Fd uffd_device_;  // a process in the box can have a userfaultfd from it
+    Fd uffd_device_;    // a process in the box can have a userfaultfd from it
     Pager pager_;
     FutexNews futex_news_;
     bool watch_tried_ = false;

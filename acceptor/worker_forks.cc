@@ -219,9 +219,11 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
     pid_t pid = process.pid;
     std::shared_ptr<Fragment> held = process.fragment;
     Fragment& fragment = *held;
-    StubThread& stub = *process.threads.at(pid)->stub;
+    RemoteThread* leader = find_thread(pid, pid);
+    if (!leader) co_return fail(ESRCH, "it has ended");
+    StubThread& stub = *leader->stub;
     co_await stub.call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    auto opened = co_await open_uffd(process);
+    auto opened = co_await open_uffd(process, stub);
     if (!opened) co_return opened;
     std::vector<Call> calls;
     for (auto range : fork.getAbsent()) {
@@ -263,8 +265,7 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
 }
 
 // In the box there is no device to open: it is given one for a moment.
-Task<Result<void>> Worker::open_uffd(RemoteProcess& process) {
-    StubThread& stub = *process.threads.at(process.pid)->stub;
+Task<Result<void>> Worker::open_uffd(RemoteProcess& process, StubThread& stub) {
     bool passed = co_await stub.take_fd(uffd_device_.get(), passed_fd);
     if (!passed) co_return fail("the copy has ended");
     int64_t number =

@@ -79,11 +79,11 @@ Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyPr
     }
     auto done = co_await run_all(stub, std::move(calls), "cannot empty the new process");
     if (!done || wanted.empty() || alike) co_return done;
-    co_return co_await show_foreign_vdso(process, wanted.end, ours.size());
+    co_return co_await show_foreign_vdso(process, stub, wanted.end, ours.size());
 }
 
 // The initiator's image, with ways into ours.
-Task<Result<void>> Worker::show_foreign_vdso(RemoteProcess& process, Address end,
+Task<Result<void>> Worker::show_foreign_vdso(RemoteProcess& process, StubThread& stub, Address end,
                                              uint64_t our_pages) {
     uint64_t size = (peer_vdso_.size() + page_size - 1) / page_size * page_size;
     uint64_t ours_at = vdso_hop + our_pages - own_vdso().size();
@@ -94,7 +94,6 @@ Task<Result<void>> Worker::show_foreign_vdso(RemoteProcess& process, Address end
                              {at.value, size, PROT_READ | PROT_EXEC,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~0ULL, 0},
                              0}};
-    StubThread& stub = *process.threads.at(process.pid)->stub;
     auto done = co_await run_all(stub, std::move(calls), "cannot map the initiator's vdso");
     if (!done) co_return done;
     if (!process.fragment->memory().write_exact(at, proxy->data(), proxy->size())) {

@@ -134,6 +134,12 @@ void HomeSession::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMe
     link_.send(frame, Priority::urgent);
 }
 
+void HomeSession::fork_nothing(pid_t parent) {
+    FrameBuilder frame;
+    frame.session().initProcessFork().setParent(parent);
+    link_.send(frame, Priority::urgent);
+}
+
 Task<void> HomeSession::fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame,
                                       Birth birth) {
     pid_t pid = process.pid, tid = thread.tid;
@@ -145,6 +151,7 @@ Task<void> HomeSession::fork_in_place(HomeProcess& process, HomeThread& thread, 
     if (flags & CLONE_CHILD_CLEARTID) memory->clear_tid_at = {args[3]};
     auto still = co_await hold_still(fragment);
     if (find_thread(pid, tid) != &thread) {
+        fork_nothing(pid);
         pager_.end_copy(*fragment);
         co_return;
     }
@@ -164,9 +171,7 @@ Task<void> HomeSession::fork_in_place(HomeProcess& process, HomeThread& thread, 
         child->inherits = memory;
     } else {
         memory->space = {};
-        FrameBuilder none;
-        none.session().initProcessFork().setParent(pid);
-        link_.send(none, Priority::urgent);
+        fork_nothing(pid);
     }
     memory->ready = true;
     remote_changed_.notify_all();
@@ -210,6 +215,8 @@ Task<Result<void>> HomeSession::prepare_copy(HomeProcess& process, HomeThread& t
     auto entered = co_await prepare_stub(process, thread);
     if (!entered) co_return entered;
     while (!memory.ready && link_open_) co_await remote_changed_.wait();
+    auto waiting = starting_.find(process.pid);
+    if (!memory.ready || waiting == starting_.end()) co_return fail(ESRCH, "it was not copied");
     Fragment& fragment = *process.fragment;
     fragment.space = std::exchange(memory.space, {});
     process.inherits.reset();
@@ -226,7 +233,7 @@ Task<Result<void>> HomeSession::prepare_copy(HomeProcess& process, HomeThread& t
     }
     pager_.protect_copies(fragment);
     pager_.add_fragment(fragment);
-    OneShot<std::string>& started = starting_.at(process.pid)->done;
+    OneShot<std::string>& started = waiting->second->done;
     std::string error = co_await started;
     starting_.erase(process.pid);
     if (!error.empty()) co_return fail("the acceptor could not copy the process: " + error);

@@ -350,7 +350,9 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setChaosSeed(policy_.chaos_seed());
     start.setFdBase(fd_base_);
     start.setBpf(options_.bpf);
-    const FilterList& filters = process.threads.at(process.pid)->filters;
+    HomeThread* first = find_thread(process.pid, process.pid);
+    if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
+    const FilterList& filters = first->filters;
     filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
     unsigned i = 0;
@@ -392,7 +394,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     link_.send(frame, Priority::urgent);
     std::string error = co_await wait.done;
     starting_.erase(process.pid);
-    note_common_filters(*process.threads.at(process.pid));
+    first = find_thread(process.pid, process.pid);
+    if (first) note_common_filters(*first);
     if (!error.empty()) co_return fail("the acceptor could not make the process: " + error);
     co_return Result<void>{};
 }

@@ -123,6 +123,7 @@ private:
     Task<void> on_barrier(Frame frame);
     Task<ForkResult> fork_here(HomeThread& thread, uint64_t flags, Birth birth);
     void fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMemory& memory);
+    void fork_nothing(pid_t parent);
     Task<void> fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame, Birth birth);
     Task<void> start_copy(HomeThread& thread, ThreadContext context,
                           std::shared_ptr<ForkedMemory> memory);
