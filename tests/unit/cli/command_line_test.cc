@@ -61,6 +61,17 @@ TEST_CASE("lists gather every flag, single values take the last") {
     CHECK(parsed->flags.at("log") == Words{"b"});
 }
 
+TEST_CASE("a short flag is another name of a long one") {
+    for (const Words& words : {Words{"-n", "2", "ls", "-n", "3"}, Words{"-n2", "ls", "-n", "3"},
+                               Words{"--device-count", "2", "ls", "-n", "3"}}) {
+        const auto parsed = parse_command(gpr::exec_spec(), words);
+        REQUIRE(parsed);
+        CHECK(parsed->flags.at("device-count") == Words{"2"});
+        CHECK(parsed->program == Words{"ls", "-n", "3"});
+    }
+    CHECK(gpr::help_text(gpr::exec_spec()).find("-n, --device-count COUNT") != std::string::npos);
+}
+
 TEST_CASE("--stats takes a value only behind an equals sign") {
     const auto parsed = parse_command(gpr::exec_spec(), {"--stats=out.json", "ls"});
     REQUIRE(parsed);

@@ -154,4 +154,14 @@ TEST_CASE("an acceptor needs an address and a token") {
     CHECK_FALSE(make({"--listen", "h:port", "--token-file", "t"}));
     CHECK_FALSE(make({"--listen", "h:1", "--token-file", "t", "--max-sessions", "0"}));
     CHECK_FALSE(make({"--listen", "h:1", "--token-file", "t", "--max-sessions", "2x"}));
+    CHECK_FALSE(made->limits.any());
+    const auto limited =
+        make({"--listen", "h:1", "--token-file", "t", "--session-memory", "8G", "--session-cpus",
+              "1.5", "--session-pids", "100", "--session-device-memory", "512M"});
+    REQUIRE(limited);
+    CHECK(limited->limits.memory_bytes == 8ULL << 30);
+    CHECK(limited->limits.milli_cpus == 1500);
+    CHECK(limited->limits.tasks == 100);
+    CHECK(limited->limits.device_memory_bytes == 512 << 20);
+    CHECK_FALSE(make({"--listen", "h:1", "--token-file", "t", "--session-memory", "much"}));
 }
