@@ -64,10 +64,7 @@ struct SessionMessage {
   }
 }
 
-struct Freeze {
-  pid @0 :Int32;
-  on @1 :Bool;  # no: they may go on
-}
+struct Freeze { pid @0 :Int32; on @1 :Bool; }  # not on: they may go on
 
 # Of the program, not of gpr.
 struct SeccompFilter {
@@ -96,9 +93,7 @@ struct FilterChange {
 # Home sends it with and behind everything, once as an urgent frame and once as bulk: it holds all
 # pages of the process for a fork. The acceptor answers both likewise, when no page is on its way
 # into or out of the program's memory.
-struct ForkBarrier {
-  pid @0 :Int32;
-}
+struct ForkBarrier { pid @0 :Int32; }
 
 # The memory of a process that stands still, page by page as it is. Both nodes copy what they know
 # of its objects.
@@ -116,10 +111,7 @@ struct ProcessEnd {
   memoryGone @1 :Bool;  # home has none of it any more: after an exec
 }
 
-struct ThreadId {
-  pid @0 :Int32;
-  tid @1 :Int32;
-}
+struct ThreadId { pid @0 :Int32; tid @1 :Int32; }
 
 # One mapping: a view of a memory object, whole pages, addresses in bytes.
 struct MappingView {
