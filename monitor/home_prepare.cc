@@ -145,6 +145,10 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
     if (!entered) co_return entered;
     auto layout = co_await read_layout(process, thread);
     if (!layout) co_return layout;
+    // Who has been forgotten meanwhile would never be removed again.
+    if (find_process(process.pid) != &process) {
+        co_return fail(ESRCH, "the program ended while it was being prepared");
+    }
     pager_.add_fragment(*process.fragment);
     auto started = co_await start_remotely(process);
     if (!started) co_return started;
