@@ -22,15 +22,7 @@ void Worker::watch_futexes() {
 }
 
 void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) {
-    if (!futex_news_.may_wait_elsewhere(wake.address)) return;
-    FrameBuilder frame;
-    auto out = frame.session().initFutexWake();
-    out.setPid(process.pid);
-    out.setAddress(wake.address);
-    out.setCount(wake.count);
-    out.setBitset(wake.bitset);
-    out.setShared(wake.shared);
-    link_.send(frame, gpr::Priority::urgent);
+    futex_news_.tell(process.pid, wake);
 }
 
 Task<void> Worker::on_futex_wake(Frame frame) {
@@ -39,8 +31,7 @@ Task<void> Worker::on_futex_wake(Frame frame) {
     RemoteProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment || process->ending) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment,
-                        {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()});
+    co_await wake_futex(*fragment, FutexNews::told(wake));
 }
 
 }  // namespace gpr

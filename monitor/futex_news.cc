@@ -48,6 +48,23 @@ void FutexNews::tell_waiters() {
     link_.send(frame, Priority::urgent);
 }
 
+bool FutexNews::tell(pid_t name, const FutexWakeCall& wake) {
+    if (elsewhere_ && !elsewhere_->may_wait(wake.address)) return false;
+    FrameBuilder frame;
+    auto out = frame.session().initFutexWake();
+    out.setPid(name);
+    out.setAddress(wake.address);
+    out.setCount(wake.count);
+    out.setBitset(wake.bitset);
+    out.setShared(wake.shared);
+    link_.send(frame, Priority::urgent);
+    return true;
+}
+
+FutexWakeCall FutexNews::told(wire::FutexWake::Reader wake) {
+    return {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()};
+}
+
 void FutexNews::heard(wire::FutexWaiters::Reader waiters) {
     WaiterSummary summary = WaiterSummary::everything();
     auto bits = waiters.getBits();

@@ -31,19 +31,20 @@ public:
     // waiters to another word, this notes it.
     [[nodiscard]] bool tells(uint32_t number, const uint64_t (&args)[6]);
 
+    // Tells the other node, unless nobody there can be waiting for it; false if so.
+    bool tell(pid_t name, const FutexWakeCall& wake);
+    static FutexWakeCall told(wire::FutexWake::Reader wake);
+
     // The other node's summary has come.
     void heard(wire::FutexWaiters::Reader waiters);
-    // True as long as nothing was heard.
-    [[nodiscard]] bool may_wait_elsewhere(uint64_t address) const {
-        return !elsewhere_ || elsewhere_->may_wait(address);
-    }
 
 private:
     void tell_waiters();
 
     Loop& loop_;
     Link& link_;
-    std::optional<WaiterSummary> elsewhere_, told_;
+    std::optional<WaiterSummary> elsewhere_;  // nothing heard: they may wait anywhere
+    std::optional<WaiterSummary> told_;
     std::unique_ptr<FutexWatch> watch_;
     Waked waked_;
     Watch wakes_;

@@ -25,16 +25,7 @@ void HomeSession::tell_futex_wake(HomeProcess& process, const Notification& n) {
 }
 
 void HomeSession::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {
-    if (!process.started_remotely || !futex_news_.may_wait_elsewhere(wake.address)) return;
-    stats_.futex_wakes++;
-    FrameBuilder frame;
-    auto out = frame.session().initFutexWake();
-    out.setPid(process.pid);
-    out.setAddress(wake.address);
-    out.setCount(wake.count);
-    out.setBitset(wake.bitset);
-    out.setShared(wake.shared);
-    link_.send(frame, Priority::urgent);
+    if (process.started_remotely && futex_news_.tell(process.pid, wake)) stats_.futex_wakes++;
 }
 
 Task<void> HomeSession::on_futex_wake(Frame frame) {
@@ -43,8 +34,7 @@ Task<void> HomeSession::on_futex_wake(Frame frame) {
     HomeProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment,
-                        {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()});
+    co_await wake_futex(*fragment, FutexNews::told(wake));
 }
 
 }  // namespace gpr

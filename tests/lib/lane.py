@@ -22,6 +22,7 @@ import process_tree
 NAMESPACES = {"net", "mnt", "pid", "user", "uts", "ipc", "time", "cgroup"}
 INITIATOR_IP, ACCEPTOR_IP, PORT = "10.77.0.1", "10.77.0.2", 7711
 START_TIMEOUT_S = 10
+STOP_S = 20.0  # the daemon gives its sessions five seconds to end
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _CLONE_NEWNS = 1, 36, 0x00020000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -145,7 +146,7 @@ class Lane:
     def stop_acceptor(self) -> None:
         if self._acceptor and self._acceptor.poll() is None:
             self._acceptor.terminate()
-            self._acceptor.wait()
+            self._acceptor.wait(STOP_S)
         self._acceptor = None
 
     def ensure_acceptor(self, *options: str) -> None:
