@@ -24,6 +24,7 @@ inline bool AcceptorAddress::is_local() const { return address == local_acceptor
 enum class SplitKind {
     all,      // the whole program runs on the node
     lib,      // text of the libraries whose path or name matches runs there only
+    fn,       // exported functions of these libraries run on the node only
     home,     // text that matches runs on the initiator only
     chaos,    // all threads cross at random, for testing
     path,     // what matches of the file tree is the node's
@@ -39,6 +40,7 @@ struct SplitRule {
     uint64_t seed = 0;    // for `chaos`, of what is random; never 0 there
     std::string target;   // for `path`: what the node shows there; empty: its own of that name
     std::string profile;  // that the rule is part of; empty: none
+    std::string symbols;  // for `fn`: glob of the functions' names
 
     bool operator==(const SplitRule&) const = default;
 };

@@ -88,7 +88,7 @@ const char* name_of(Support support);
 
 // A call that one argument's value places elsewhere than its row does.
 enum class Verdict : uint8_t { allow, notify, refuse };
-enum class Condition : uint8_t { always, mixed_session, watched_futexes };
+enum class Condition : uint8_t { always, mixed_session, watched_futexes, watched_trap };
 
 // What holds in a session.
 struct Conditions {
@@ -97,6 +97,8 @@ struct Conditions {
     bool mixed_session = false;
     // A FutexWatch reports private wakes, without stopping who makes them.
     bool watched_futexes = false;
+    // Breakpoints stand in the program's code: whether SIGTRAP is blocked must be known.
+    bool watched_trap = false;
 
     [[nodiscard]] bool meet(Condition condition) const;
 };
