@@ -1,6 +1,7 @@
 // Functions of a library that run at the acceptor, while the rest of the library runs anywhere. At
 // home they are filled with breakpoints: wherever a thread comes into one, by a call, a return, a
-// jump or an unwinding, it stops there and crosses. docs/decisions/0022-functions-are-breakpoints.md
+// jump or an unwinding, it stops there and crosses.
+// docs/decisions/0022-functions-are-breakpoints.md
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -135,8 +136,8 @@ bool HomeSession::meets_breakpoint(HomeThread& thread) {
         // It may have been taken away since: by mprotect, in another thread.
         std::byte now = breakpoint;
         auto memory = RemoteMemory::open(process.pid);
-        bool gone = info->si_code == by_instruction && memory &&
-                    memory->read(at, &now, 1) == 1 && now != breakpoint && now != std::byte{3};
+        bool gone = info->si_code == by_instruction && memory && memory->read(at, &now, 1) == 1 &&
+                    now != breakpoint && now != std::byte{3};
         if (!gone) return false;
         context->regs.rip = at.value;
         trace::set_registers(thread.tid, context->regs);

@@ -105,15 +105,15 @@ struct HomeProcess {
     std::map<ObjectId, CopiedFile> copied_files;
     std::vector<InheritedCopy> inherited;  // until it is split
     std::vector<InheritedFunctions> inherited_functions;
-    uint64_t break_begin = 0;              // brk: where the heap starts and ends
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
-    uint64_t one_shot_signals = 0;        // whose handler is for once: SA_RESETHAND
+    uint64_t one_shot_signals = 0;          // whose handler is for once: SA_RESETHAND
     std::array<uint64_t, 4> trap_action{};  // of SIGTRAP, which a breakpoint may undo
     uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
-    uint64_t to_reset = 0;                // those that the kernel here must be told of
-    std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
+    uint64_t to_reset = 0;                  // those that the kernel here must be told of
+    std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
     bool started_remotely = false;
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
@@ -15,6 +16,10 @@ namespace gpr {
 namespace {
 // Resolvers look at bits that say what the CPU can do; those that ask it take a few hundred.
 constexpr int most_steps = 200000;
+
+bool is_fault(int signal) {
+    return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
+}
 }  // namespace
 
 Task<void> HomeSession::run_resolver(HomeThread& thread, ThreadContext context, Breakpoint met) {
@@ -39,10 +44,18 @@ Task<void> HomeSession::run_resolver(HomeThread& thread, ThreadContext context, 
     if (returned) {
         choose_resolved(process, met, {context.regs.rax});
     } else {
-        tell_user(fmt::format("{}!{} stays at home: its resolver did not return", met.library,
+        tell_user(fmt::format("{}!{} stays at home: its resolver does not return", met.library,
                               met.function.name));
     }
-    trace::resume(tid);
+    bool disposition_lost = process.trap_action[0] == reinterpret_cast<uint64_t>(SIG_IGN);
+    auto now = capture_context(tid);
+    if (!disposition_lost || !returned || !now) {
+        trace::resume(tid);
+        co_return;
+    }
+    if (!divert(thread, *now)) co_return;
+    co_await repair_trap_action(thread);
+    co_await thread.stub->resume(*now);
 }
 
 // Instruction by instruction. False: it takes too long, or does something else.
@@ -57,13 +70,13 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
         trace::single_step(tid);
         WaitStatus status = co_await next_stop(thread);
         if (status.ended()) co_return false;
-        if (status.kind == WaitStatus::Kind::event) {
+        auto info = trace::signal_info(tid);
+        bool signal = status.kind == WaitStatus::Kind::signal_stop && status.value != SIGTRAP;
+        if ((signal && is_fault(status.value)) || status.kind == WaitStatus::Kind::event) {
             on_wait(tid, status);
             co_return false;
         }
-        if (status.kind == WaitStatus::Kind::signal_stop && status.value != SIGTRAP) {
-            if (auto info = trace::signal_info(tid)) meanwhile.push_back(*info);
-        }
+        if (signal && info) meanwhile.push_back(*info);
         auto regs = trace::registers(tid);
         if (!regs) co_return false;
         context.regs = *regs;
@@ -79,29 +92,31 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
 void HomeSession::choose_resolved(HomeProcess& process, const Breakpoint& resolver,
                                   Address resolved) {
     AddressSpace& space = process.fragment->space;
+    auto keep_at_home = [&](const char* why) {
+        std::string name = fmt::format("{}!{}", resolver.library, resolver.function.name);
+        bool first = stats_.functions.try_emplace(name).second;
+        if (first) tell_user(fmt::format("{} stays at home: {}", name, why));
+    };
     Mapping* m = space.find(resolved);
-    std::optional<Range> code;
-    if (m && m->functions) {
-        uint64_t offset = m->content_offset + (resolved - m->range.begin);
-        if (auto rest = rest_of_function(m->content->get(), offset)) {
-            code = Range{resolved, resolved + *rest};
-        }
+    if (!m || !m->functions) {  // as those of the vdso
+        keep_at_home("its resolver found code that is not the library's");
+        return;
     }
-    if (!code) {
-        tell_user(fmt::format("{}!{} stays at home: its code has no unwind information",
-                              resolver.library, resolver.function.name));
+    uint64_t begin = m->content_offset + (resolved - m->range.begin);
+    auto rest = rest_of_function(m->content->get(), begin);
+    if (!rest) {
+        keep_at_home("nothing tells where its code ends");
         return;
     }
     std::shared_ptr<const ChosenFunctions> before = m->functions;
     auto changed = std::make_shared<ChosenFunctions>(*before);
     std::erase(changed->list, resolver.function);
-    uint64_t begin = m->content_offset + (resolved - m->range.begin);
-    changed->add({begin, begin + code->size(), resolver.function.name, false});
+    changed->add({begin, begin + *rest, resolver.function.name, false});
     space.for_each({{0}, {~0UL & page_mask}}, [&](Mapping& part) {
         if (part.functions == before) part.functions = changed;
     });
     spdlog::debug("{}!{} is at {:#x}", resolver.library, resolver.function.name, resolved.value);
-    set_breakpoints_again(*process.fragment, code->pages());
+    set_breakpoints_again(*process.fragment, Range{resolved, resolved + *rest}.pages());
 }
 
 }  // namespace gpr

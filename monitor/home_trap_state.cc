@@ -31,8 +31,8 @@ bool is_ignored(const std::array<uint64_t, 4>& action) {
 // What an image begins with: only what is ignored outlives an exec.
 void HomeSession::begin_trap_state(HomeProcess& process) {
     process.blocking_trap = 0;
-    bool ignored = is_ignored(process.trap_action) ||
-                   (trace::signal_set(process.pid, "SigIgn:") & trap_bit);
+    bool ignored =
+        is_ignored(process.trap_action) || (trace::signal_set(process.pid, "SigIgn:") & trap_bit);
     process.trap_action = {};
     if (ignored) process.trap_action[0] = reinterpret_cast<uint64_t>(SIG_IGN);
 }

@@ -20,7 +20,7 @@ struct StatsReport {
     uint64_t futex_wakes = 0;      // that home told the other node
     CpuTime home_cpu, remote_cpu;
     PagerStats home, remote;
-    uint64_t bytes_in = 0, bytes_out = 0;  // of node 0's link
+    uint64_t bytes_in = 0, bytes_out = 0;          // of node 0's link
     std::map<std::string, FunctionUse> functions;  // by LIBRARY!NAME; those of `fn` rules
 
     // Empty path: the table. Replaces the file in one step.

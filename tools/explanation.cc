@@ -114,7 +114,8 @@ private:
     void add_library(const Library& library) {
         if (library.place == Library::Place::nowhere) {
             result_.missing.push_back(library.name);
-            result_.code.push_back({library.name, "nowhere", "not found", library.needed_by, "", {}});
+            result_.code.push_back(
+                {library.name, "nowhere", "not found", library.needed_by, "", {}});
             return;
         }
         ExplainedFile& file = add_code(library.path, library.needed_by);

@@ -15,7 +15,8 @@ namespace {
 // Kinds the design names and this version does not have.
 constexpr std::array later_kinds = {"sock", "sys"};
 constexpr std::string_view known_kinds =
-    "all, lib:GLOB, fn:LIB!FUNCTION, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, profile:NAME or "
+    "all, lib:GLOB, fn:LIB!FUNCTION, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, "
+    "profile:NAME or "
     "chaos[:SEED]";
 constexpr std::string_view profile_kind = "profile:";
 

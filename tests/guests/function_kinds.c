@@ -1,13 +1,12 @@
 // Functions of a library, one by one: neighbours on a page, callbacks, jumps, all ways to pass
 // values, tail calls, an IFUNC and two versions of a name; in threads, children and after dlclose.
 // tests/scenarios/functions knows how often each is called.
-#include "libgprfunctions.h"
-
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
 
 #include "guest.h"
+#include "libgprfunctions.h"
 
 static long count(long i, void* argument) {
     *(long*)argument += i;

@@ -1,5 +1,6 @@
 // SIGTRAP is the program's own, whatever else uses it: blocked, ignored, handled, pending, and for
 // its own breakpoints, while it calls functions of a library.
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -82,6 +83,31 @@ static void in_handlers(void) {
     }
 }
 
+static void* with_own_mask(void* argument) {
+    int blocks = (int)(intptr_t)argument % 2;
+    sigset_t all;
+    sigfillset(&all);
+    CHECK_EQ(pthread_sigmask(blocks ? SIG_BLOCK : SIG_UNBLOCK, &all, NULL), 0);
+    for (int i = 0; i < 50; i++) {
+        CHECK_EQ(chosen_add(i, 2), i + 2);
+        sigset_t now;
+        CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &now), 0);
+        CHECK_EQ(sigismember(&now, SIGTRAP), blocks);
+        CHECK_EQ(sigismember(&now, SIGUSR1), blocks);
+    }
+    return NULL;
+}
+
+static void threads(void) {
+    pthread_t list[4];
+    int seen = traps;
+    for (intptr_t i = 0; i < 4; i++) pthread_create(&list[i], NULL, with_own_mask, (void*)i);
+    for (int i = 0; i < 4; i++) CHECK_EQ(pthread_join(list[i], NULL), 0);
+    CHECK_EQ(traps, seen);
+    CHECK(action_now().sa_sigaction == on_trap);
+    CHECK_EQ(is_blocked(SIGTRAP), 0);
+}
+
 static void ignored(void) {
     signal(SIGTRAP, SIG_IGN);
     for (int i = 0; i < 5; i++) {
@@ -112,6 +138,7 @@ int main(void) {
     own_breakpoints();
     blocked();
     in_handlers();
+    threads();
     own_breakpoints();
     ignored();
     by_default();

@@ -100,7 +100,7 @@ TEST_CASE("rules that are not understood say why") {
     }
     for (const char* unknown : {"library:x", "lib", "path", "all:x", ""}) {
         CAPTURE(unknown);
-        CHECK(has(complaint(unknown), "is not understood; use all, lib:GLOB, home:GLOB, path:"));
+        CHECK(has(complaint(unknown), "is not understood; use all, lib:GLOB, fn:"));
     }
     CHECK(complaint("lib:").find("needs a pattern") != std::string::npos);
     CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; there is gpu, 2") !=
