@@ -44,6 +44,22 @@ Result<Fd> copy_of(Fragment& fragment, Range range) {
     }
     return fd;
 }
+
+// Whether the memory is what is in the file: only an administrator may ask which file it is of.
+bool shows(Fragment& fragment, Range range, int file, uint64_t offset) {
+    constexpr uint64_t step = 256 * page_size;
+    std::vector<std::byte> bytes(step);
+    for (uint64_t done = 0; done < range.size(); done += step) {
+        uint64_t size = std::min(step, range.size() - done);
+        ssize_t got = pread(file, bytes.data(), size, static_cast<off_t>(offset + done));
+        if (got <= 0) return done > 0;  // beyond the end
+        auto part = fragment.peek(range.begin + done, size / page_size);
+        if (std::memcmp(part.bytes.data(), bytes.data(), static_cast<size_t>(got)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
 }  // namespace
 
 std::string HomeSession::executable_of(pid_t pid) {
@@ -59,8 +75,9 @@ Result<bool> HomeSession::keep_text(const HomeProcess& process, Mapping& m, cons
     struct stat by_path = {}, mapped = {};
     std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid, m.range.begin.value,
                                    m.range.end.value);
-    bool same = file && fstat(file.get(), &by_path) == 0 && stat(link.c_str(), &mapped) == 0 &&
-                by_path.st_ino == mapped.st_ino && by_path.st_dev == mapped.st_dev;
+    bool known = file && fstat(file.get(), &by_path) == 0 && stat(link.c_str(), &mapped) == 0;
+    bool same = known ? by_path.st_ino == mapped.st_ino && by_path.st_dev == mapped.st_dev
+                      : file && shows(*process.fragment, m.range, file.get(), offset);
     m.content_offset = same ? offset : 0;
     if (!same) {
         GPR_TRY(file, copy_of(*process.fragment, m.range));

@@ -65,17 +65,20 @@ const FoundFunctions& HomeSession::functions_in(int fd, const std::string& path)
 Result<void> HomeSession::place_functions(HomeProcess& process, Mapping& m, const std::string& path,
                                           uint64_t offset) {
     if (policy_.function_rules(path).empty()) return {};
-    GPR_TRY(const bool is_the_file, keep_text(process, m, path, offset));
-    if (is_the_file) {
-        const FoundFunctions& found = functions_in(m.content->get(), path);
-        for (const SplitRule& rule : found.rules) rule_use_.note(rule);
-        m.functions = found.functions;
-    }
     for (const InheritedFunctions& parents : process.inherited_functions) {
         if (parents.range != m.range) continue;
         m.functions = parents.functions;
         m.content = parents.content;
         m.content_offset = parents.content_offset;
+    }
+    if (!m.functions) {
+        GPR_TRY(const bool is_the_file, keep_text(process, m, path, offset));
+        if (!is_the_file) spdlog::warn("{} is gone: no functions of it are found", path);
+        if (is_the_file) {
+            const FoundFunctions& found = functions_in(m.content->get(), path);
+            for (const SplitRule& rule : found.rules) rule_use_.note(rule);
+            m.functions = found.functions;
+        }
     }
     if (!m.functions) {
         m.content.reset();

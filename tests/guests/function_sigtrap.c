@@ -56,6 +56,15 @@ static void blocked(void) {
     CHECK_EQ(last_code, SI_TKILL);
     CHECK_EQ(chosen_add(2, 2), 4);
     CHECK_EQ(is_blocked(SIGTRAP), 0);
+    // The same of one for the whole process.
+    CHECK_EQ(sigprocmask(SIG_BLOCK, &trap, NULL), 0);
+    CHECK_EQ(kill(getpid(), SIGTRAP), 0);
+    CHECK_EQ(chosen_add(3, 2), 5);
+    CHECK_EQ(sigpending(&pending), 0);
+    CHECK_EQ(sigismember(&pending, SIGTRAP), 1);
+    CHECK_EQ(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+    CHECK_EQ(traps, seen + 2);
+    CHECK_EQ(last_code, SI_USER);
 }
 
 static void own_breakpoints(void) {
