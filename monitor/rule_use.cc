@@ -34,7 +34,8 @@ RuleUse::RuleUse(const std::vector<SplitRule>& rules) : rules_(rules), used_(rul
     const bool all = any(SplitKind::all), keeps = any(SplitKind::home);
     for (size_t i = 0; i < rules_.size(); i++) {
         // Beside `all`, libraries are only told from each other if some stay at home.
-        used_[i] = is_for_all(rules_[i]) || (rules_[i].kind == SplitKind::lib && all && !keeps);
+        used_[i] = is_for_all(rules_[i]) || rules_[i].standby ||
+                   (rules_[i].kind == SplitKind::lib && all && !keeps);
         if (is_about_files(rules_[i].kind)) about_files_.push_back(i);
     }
 }
