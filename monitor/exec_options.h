@@ -24,6 +24,7 @@ inline bool AcceptorAddress::is_local() const { return address == local_acceptor
 enum class SplitKind {
     all,      // the whole program runs on the node
     lib,      // text of the libraries whose path or name matches runs there only
+    fn,       // exported functions of these libraries run on the node only
     home,     // text that matches runs on the initiator only
     chaos,    // all threads cross at random, for testing
     path,     // what matches of the file tree is the node's
@@ -40,6 +41,7 @@ struct SplitRule {
     std::string target;    // for `path`: what the node shows there; empty: its own of that name
     std::string profile;   // that the rule is part of; empty: none
     bool standby = false;  // its profile is in force only when the program uses what it is about
+    std::string symbols;   // for `fn`: glob of the functions' names
 
     bool operator==(const SplitRule&) const = default;
 };

@@ -89,6 +89,8 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.executing = false;
     process.new_image = true;
     process.inherited.clear();
+    process.inherited_functions.clear();
+    begin_trap_state(process);
     if (process.started_remotely) co_await end_remotely(process, true, true);
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
@@ -311,6 +313,7 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
         }
     }
     process.inherited.clear();
+    process.inherited_functions.clear();
     int64_t end = co_await thread.stub->call(SYS_brk, 0);
     process.break_begin = process.break_end = static_cast<uint64_t>(end);
     if (Mapping* heap = fragment.space.find({process.break_end - 1})) {
@@ -409,6 +412,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
 Task<void> HomeSession::begin(HomeProcess& process, HomeThread& thread,
                               const ThreadContext& context) {
     thread.alt_stack_changed = true;
+    thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (chaos_ ? chaos_->begins_remotely() : policy_.begins_remotely()) {
         co_await cross(process, thread, context);
     } else {

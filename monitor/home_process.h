@@ -3,8 +3,10 @@
 
 #include <signal.h>
 
+#include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,6 +51,7 @@ struct HomeThread {
     uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
     Address left_at{};                       // the page of code whose absence sent it away last
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
+    bool blocks_trap = false;                // SIGTRAP, as far as it is known
     std::vector<siginfo_t> interruptions;    // signals that came during it
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
 };
@@ -65,6 +68,14 @@ struct InheritedCopy {
     std::shared_ptr<Fd> content;
     uint64_t content_offset = 0;
     CopiedFile file;
+};
+
+// Code with breakpoints in it that a child has from its parent.
+struct InheritedFunctions {
+    Range range;
+    std::shared_ptr<const ChosenFunctions> functions;
+    std::shared_ptr<Fd> content;
+    uint64_t content_offset = 0;
 };
 
 // What the child of a fork begins with whose memory stays where it is.
@@ -95,13 +106,16 @@ struct HomeProcess {
     std::string executable;       // path of the program's own file
     std::map<ObjectId, CopiedFile> copied_files;
     std::vector<InheritedCopy> inherited;  // until it is split
-    uint64_t break_begin = 0;              // brk: where the heap starts and ends
+    std::vector<InheritedFunctions> inherited_functions;
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
-    uint64_t one_shot_signals = 0;        // whose handler is for once: SA_RESETHAND
-    uint64_t to_reset = 0;                // those that the kernel here must be told of
-    std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
+    uint64_t one_shot_signals = 0;          // whose handler is for once: SA_RESETHAND
+    std::array<uint64_t, 4> trap_action{};  // of SIGTRAP, which a breakpoint may undo
+    uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
+    uint64_t to_reset = 0;                  // those that the kernel here must be told of
+    std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
     bool started_remotely = false;
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor

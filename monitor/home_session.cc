@@ -150,6 +150,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.helper = helper;
         if (!helper && policy_.mixed()) note_clear_tid(parent, child);
         if (!helper) inherit_filters(parent, child);
+        child.blocks_trap = parent.blocks_trap;
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -159,11 +160,13 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
                               : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
         if (shares) child.shares_memory_with = &parents;
         if (!shares) inherit_copies(parents, child);
+        if (policy_.has_functions()) inherit_functions(parents, child);
         child.caught_signals = parents.caught_signals;
         child.one_shot_signals = parents.one_shot_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         inherit_filters(parent, first);
+        first.blocks_trap = parent.blocks_trap;
         // Memory shared with others is looked after at the acceptor: no instruction without that.
         bool at_once = !parents.doomed && !shares && anyone_writes_shared();
         if (planned && !parents.doomed) {

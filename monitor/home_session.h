@@ -14,6 +14,7 @@
 #include "monitor/cpu_time.h"
 #include "monitor/directory_record.h"
 #include "monitor/exec_options.h"
+#include "monitor/function_symbols.h"
 #include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
@@ -36,6 +37,7 @@ struct SessionStats {
     CpuTime home_cpu, remote_cpu;
     PagerStats remote_pages;
     uint64_t futex_wakes = 0;  // that the acceptor was told of
+    std::map<std::string, FunctionUse> functions;
 };
 
 class HomeSession {
@@ -62,6 +64,12 @@ private:
     struct SharedUse {
         std::vector<ObjectId> files;
         bool modifies = false;
+    };
+
+    struct Action {
+        int signal = 0;
+        std::array<uint64_t, 4> kernel{};  // struct sigaction: handler, flags, restorer, mask
+        [[nodiscard]] bool catches() const { return kernel[0] > 1; }
     };
 
     // --- events (home_session.cc) ---
@@ -197,13 +205,43 @@ private:
                                   uint64_t file_offset);
     Task<Result<void>> trap_code(HomeProcess& process, Mapping& mapping, std::string path,
                                  uint64_t file_offset);
+    Result<bool> keep_text(const HomeProcess& process, Mapping& mapping, const std::string& path,
+                           uint64_t file_offset);
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
     void refuse_loan(const Fragment& fragment, Address at);
     Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
                      bool write);
+    Task<void> depart(HomeThread& thread, const ThreadContext& context, bool visit);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
+    // Functions that run at the acceptor (home_functions.cc, home_resolvers.cc).
+    struct Breakpoint {
+        ChosenFunction function;
+        std::string library;
+        Range pages;  // that the function has a part in
+        bool from_its_start = false;
+    };
+    Result<void> place_functions(HomeProcess& process, Mapping& mapping, const std::string& path,
+                                 uint64_t file_offset);
+    const FoundFunctions& functions_in(int fd, const std::string& path);
+    static void inherit_functions(const HomeProcess& parent, HomeProcess& child);
+    static std::optional<Breakpoint> breakpoint_at(HomeProcess& process, Address at);
+    bool meets_breakpoint(HomeThread& thread);
+    Task<void> leave_for(HomeThread& thread, ThreadContext context, Breakpoint met);
+    Task<void> run_function_here(HomeThread& thread, ThreadContext context, Breakpoint met);
+    void set_breakpoints_again(Fragment& fragment, Range pages);
+    Task<void> run_resolver(HomeThread& thread, ThreadContext context, Breakpoint met);
+    Task<bool> step_to_return(HomeThread& thread, ThreadContext& context);
+    void choose_resolved(HomeProcess& process, const Breakpoint& resolver, Address resolved);
+    // What a breakpoint does to SIGTRAP (home_trap_state.cc).
+    static void begin_trap_state(HomeProcess& process);
+    static void note_trap_action(HomeProcess& process, const Action& action);
+    static void note_handler(HomeThread& thread, int signal);
+    Task<void> mask_call(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> handler_return(HomeProcess& process, HomeThread& thread, Notification n);
+    void repair_mask(HomeThread& thread, ThreadContext& context, const siginfo_t& info);
+    Task<void> repair_trap_action(HomeThread& thread);
     // visit: because the call can be made there only, whatever code makes it.
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, bool visit);
     // Files of the acceptor (home_files.cc).
@@ -309,11 +347,6 @@ private:
 
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);
-    struct Action {
-        int signal = 0;
-        std::array<uint64_t, 4> kernel{};  // struct sigaction: handler, flags, restorer, mask
-        [[nodiscard]] bool catches() const { return kernel[0] > 1; }
-    };
     static std::optional<Action> action_of(const MarshalledCall& call);
     static void before_action(HomeProcess& process, const Action& action);
     static void after_action(HomeProcess& process, const Action& action);
@@ -347,6 +380,7 @@ private:
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads_;
     AsyncMutex metadata_;  // held while a change of an address space is being applied
     Signal remote_changed_;
+    std::map<FileIdentity, FoundFunctions> found_functions_;
     uint64_t forks_begun_ = 0;
     struct PendingStart {
         OneShot<std::string> done;

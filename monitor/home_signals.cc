@@ -38,6 +38,7 @@ void tell_where(pid_t tid, pid_t pid) {
 }  // namespace
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
+    if (signal == SIGTRAP && meets_breakpoint(thread)) return;
     if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
                   !thread.remote   ? "here"
@@ -62,7 +63,10 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         if (signal == SIGSEGV) tell_where(thread.tid, process.pid);
         bool nothing = thread.remote && is_ignored(process.pid, signal);
         trace::resume(thread.tid, nothing ? 0 : signal);
-        if (!thread.remote && caught) note_handled(thread, signal);
+        if (!thread.remote && caught) {
+            note_handler(thread, signal);
+            note_handled(thread, signal);
+        }
         return;
     }
     auto info = trace::signal_info(thread.tid);
@@ -107,6 +111,7 @@ std::optional<HomeSession::Action> HomeSession::action_of(const MarshalledCall& 
 void HomeSession::before_action(HomeProcess& process, const Action& action) {
     uint64_t bit = bit_of(action.signal);
     process.to_reset &= ~bit;
+    note_trap_action(process, action);
     if (!action.catches()) return;
     process.caught_signals |= bit;
     if (action.kernel[1] & SA_RESETHAND) {

@@ -188,6 +188,7 @@ void HomeSession::write_stats(int exit_status) {
     report.remote = stats_.remote_pages;
     report.bytes_in = link_.stats().bytes_in;
     report.bytes_out = link_.stats().bytes_out;
+    report.functions = stats_.functions;
     report.write(options_.stats.file);
 }
 

@@ -301,7 +301,8 @@ void Pager::run(const Install& action) {
             for (uint32_t i = 0; i < p.count; i++) {
                 const PageContent& c = action.contents[p.first + i];
                 Address at = p.address + i * page_size;
-                if (c.kind == ContentKind::data) {
+                // The file has not changed; and there may be breakpoints in it.
+                if (c.kind == ContentKind::data && !p.mapping->functions) {
                     p.fragment->memory().write(at, c.bytes.get(), page_size);
                 }
             }

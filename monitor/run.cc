@@ -269,7 +269,7 @@ Result<int> install_filter(const SplitPolicy& policy, const Launch& launch) {
         filter_options.files_elsewhere = true;
         filter_options.fd_base = static_cast<uint32_t>(launch.fd_base);
     }
-    filter_options.conditions = {policy.mixed(), launch.calls_watched};
+    filter_options.conditions = {policy.mixed(), launch.calls_watched, policy.has_functions()};
     filter_options.notify_everything = policy.chaos_seed() != 0;
     // Never freed: that might be a call (brk), and nobody listens yet.
     static std::vector<sock_filter> filter;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "monitor/cpu_time.h"
+#include "monitor/function_symbols.h"
 #include "monitor/pager.h"
 
 namespace gpr {
@@ -18,7 +20,8 @@ struct StatsReport {
     uint64_t futex_wakes = 0;    // that home told the other node
     CpuTime home_cpu, remote_cpu;
     PagerStats home, remote;
-    uint64_t bytes_in = 0, bytes_out = 0;  // of node 0's link
+    uint64_t bytes_in = 0, bytes_out = 0;          // of node 0's link
+    std::map<std::string, FunctionUse> functions;  // by LIBRARY!NAME; those of `fn` rules
 
     // Empty path: the table. Replaces the file in one step.
     void write(const std::string& path) const;

@@ -42,6 +42,8 @@ constexpr ArgumentRule rules[] = {
     {56, 0, 0x100, 0, notify, notify, Condition::mixed_session, "without CLONE_VM"},
     {57, 0, 0, 0, notify, notify, Condition::mixed_session, "fork"},
     // The shadow may have the handler's mask.
+    {15, 0, 0, 0, notify, notify, Condition::watched_trap, "rt_sigreturn"},
+    {14, 0, 0, 0, notify, notify, Condition::watched_trap, "rt_sigprocmask"},
     {15, 0, 0, 0, notify, allow, Condition::always, "rt_sigreturn"},
     // A child that is not split yet is, before it has threads.
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
@@ -138,6 +140,7 @@ bool Conditions::meet(Condition condition) const {
         case Condition::always: return true;
         case Condition::mixed_session: return mixed_session;
         case Condition::watched_calls: return watched_calls;
+        case Condition::watched_trap: return watched_trap;
     }
     return false;
 }

@@ -90,7 +90,7 @@ const char* name_of(Support support);
 
 // A call that one argument's value places elsewhere than its row does.
 enum class Verdict : uint8_t { allow, notify, refuse };
-enum class Condition : uint8_t { always, mixed_session, watched_calls };
+enum class Condition : uint8_t { always, mixed_session, watched_calls, watched_trap };
 
 // What holds in a session.
 struct Conditions {
@@ -100,6 +100,8 @@ struct Conditions {
     // A CallWatch reports private wakes, without stopping who makes them, and stops who has opened
     // what shows a process.
     bool watched_calls = false;
+    // Breakpoints stand in the program's code: whether SIGTRAP is blocked must be known.
+    bool watched_trap = false;
 
     [[nodiscard]] bool meet(Condition condition) const;
     // Every open at home is reported.

@@ -21,6 +21,8 @@ constexpr std::string_view exec_notes =
     "split rules (default: all):\n"
     "  all          the whole program runs on the node\n"
     "  lib:GLOB     text of libraries whose path or name matches runs there only\n"
+    "  fn:LIB!FUNCTION\n"
+    "               exported functions run there only; both are globs: fn:libz.so*!deflate*\n"
     "  home:GLOB    text that matches runs here only\n"
     "  path:GLOB[=TARGET]\n"
     "               what matches of the file tree, and all below, is the acceptor's; TARGET is\n"

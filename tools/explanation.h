@@ -17,6 +17,7 @@ struct ExplainedFile {
     std::string why;        // the rule, or what else decided
     std::string needed_by;  // of libraries
     std::string file_why;   // of a library whose file the acceptor has: the rule
+    std::vector<std::string> functions;  // that run at the acceptor, of code that runs on either
 };
 
 struct ExplainedRule {

@@ -423,7 +423,7 @@ struct RemotePath {
   glob @0 :Text;        # as the program sees it, absolute
   target @1 :Text;      # what the acceptor shows there; empty: its own of that name
   whenMissing @2 :Bool; # only what the initiator does not have
-  standby @3 :Text;     # of this profile, which is in force once the program uses it; empty: of none
+  standby @3 :Text;     # of this profile, in force once the program uses it; empty: of none
 }
 
 struct Welcome {

@@ -72,15 +72,35 @@ TEST_CASE("an @ of the library's own name stays") {
     CHECK(rule("lib:a@*") == SplitRule{SplitKind::lib, "a@*", "gpu"});
 }
 
+TEST_CASE("functions") {
+    SplitRule deflate{SplitKind::fn, "libz.so*", "gpu"};
+    deflate.symbols = "deflate*";
+    CHECK(rule("fn:libz.so*!deflate*") == deflate);
+    deflate.node = "2";
+    CHECK(rule("fn:libz.so*!deflate*@2") == deflate);
+    const SplitRule sets = rule("fn:/opt/[!a]/lib[^!]x\\!.so![!_]*");
+    CHECK(sets.pattern == "/opt/[!a]/lib[^!]x\\!.so");
+    CHECK(sets.symbols == "[!_]*");
+    for (const char* part : {"fn:", "fn:libz.so*", "fn:libz.so*!", "fn:!deflate", "fn:!", "fn"}) {
+        CAPTURE(part);
+        CHECK_FALSE(complaint(part).empty());
+    }
+    CHECK(has(complaint("fn:libz.so*"), "needs a library and a function, as in fn:libz.so*!"));
+    CHECK(has(complaint("fn:!deflate"), "needs a library and a function"));
+    CHECK(has(complaint("fn:lib[a!b"), "'lib[a' is not a glob"));
+    CHECK(has(complaint("fn:libz.so!def[l"), "'def[l' is not a glob"));
+    CHECK(has(complaint("fn:libz.so!/deflate"), "no function is called '/deflate'"));
+    CHECK(has(complaint("fn:libc.so.6!memcpy@GLIBC_2.14"), "no acceptor is called 'GLIBC_2.14'"));
+}
+
 TEST_CASE("rules that are not understood say why") {
-    for (const char* later : {"fn:libz.so*!deflate*", "sock:inet", "sys:getrandom"}) {
+    for (const char* later : {"sock:inet", "sys:getrandom"}) {
         CAPTURE(later);
         CHECK(has(complaint(later), "is not supported in this version; use auto, all, lib:GLOB"));
     }
     for (const char* unknown : {"library:x", "lib", "path", "all:x", ""}) {
         CAPTURE(unknown);
-        CHECK(has(complaint(unknown),
-                  "is not understood; use auto, all, lib:GLOB, home:GLOB, path:"));
+        CHECK(has(complaint(unknown), "is not understood; use auto, all, lib:GLOB, fn:"));
     }
     CHECK(complaint("lib:").find("needs a pattern") != std::string::npos);
     CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; there is gpu, 2") !=
