@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/user.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -82,7 +83,12 @@ struct RemoteProcess {
     CpuTime cpu;
     bool has_timers = false;  // on CPU-time clocks, made here
     unsigned fd_base = 0;     // its descriptors here begin with this number; 0: it has none
-    bool mixed = false;       // program code runs at home as well
+    struct Epoll {
+        int fd = -1;                  // of the program, here
+        std::shared_ptr<Fd> watched;  // the same, ours
+    };
+    std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
+    bool mixed = false;           // program code runs at home as well
 };
 
 }  // namespace gpr

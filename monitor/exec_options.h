@@ -36,11 +36,12 @@ struct SplitRule {
     SplitKind kind = SplitKind::all;
     // Glob of a library's path or file name; the seed that the user chose; else empty.
     std::string pattern;
-    std::string node;     // an AcceptorAddress::name; empty for `home`
-    uint64_t seed = 0;    // for `chaos`, of what is random; never 0 there
-    std::string target;   // for `path`: what the node shows there; empty: its own of that name
-    std::string profile;  // that the rule is part of; empty: none
-    std::string symbols;  // for `fn`: glob of the functions' names
+    std::string node;      // an AcceptorAddress::name; empty for `home`
+    uint64_t seed = 0;     // for `chaos`, of what is random; never 0 there
+    std::string target;    // for `path`: what the node shows there; empty: its own of that name
+    std::string profile;   // that the rule is part of; empty: none
+    bool standby = false;  // its profile is in force only when the program uses what it is about
+    std::string symbols;   // for `fn`: glob of the functions' names
 
     bool operator==(const SplitRule&) const = default;
 };

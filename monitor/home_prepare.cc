@@ -87,10 +87,11 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.state = HomeProcess::State::preparing;
     process.caught_signals = process.one_shot_signals = process.to_reset = 0;
     process.executing = false;
+    process.new_image = true;
     process.inherited.clear();
     process.inherited_functions.clear();
     begin_trap_state(process);
-    if (process.started_remotely) co_await end_remotely(process, true);
+    if (process.started_remotely) co_await end_remotely(process, true, true);
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
         trace::single_step(thread.tid, signal);
@@ -357,6 +358,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setChaosSeed(policy_.chaos_seed());
     start.setFdBase(fd_base_);
     start.setBpf(options_.bpf);
+    start.setNewImage(process.new_image);
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
     const FilterList& filters = first->filters;
@@ -396,7 +398,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     PendingStart& wait = *pending;
     starting_[process.pid] = std::move(pending);
     process.started_remotely = true;
-    auto joined = futex_news_.join(process.pid, process.pid);
+    auto joined = futex_news_.join(process.pid, process.pid, Openers::stop);
     if (!joined) co_return joined;
     link_.send(frame, Priority::urgent);
     std::string error = co_await wait.done;

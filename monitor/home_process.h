@@ -39,6 +39,8 @@ struct HomeThread {
     FilterList filters;          // of the program, that the kernel thread here is under
     size_t filters_there = 0;    // how many of them its twin at the acceptor is
     bool in_call = false;        // the shadow runs a forwarded call
+    uint32_t wait = 0;           // the name of that call for the acceptor that may interrupt it
+    bool interrupted = false;    // it has
     bool may_take_back = false;  // which can be made again, after a handler
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
@@ -118,6 +120,7 @@ struct HomeProcess {
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now
+    bool new_image = false;  // it has called exec, not only been born
     bool executing = false;  // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end
     bool finished = false;    // its last moment has passed, see HomeSession::finish

@@ -52,7 +52,9 @@ public:
     // Before start(): the acceptor lacks these CPU features, and the C library does not use them.
     void note_masked(std::vector<std::string> features) { masked_ = std::move(features); }
     // Before start(): private wakes are not stopped, the watch tells them.
-    void watch_futexes(std::unique_ptr<FutexWatch> watch);
+    // Of the profiles that stand by the acceptor has something for these.
+    void keep_standby(const std::vector<std::string>& profiles) { paths_.keep_standby(profiles); }
+    void watch_futexes(std::unique_ptr<CallWatch> watch);
     // The reason the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -142,6 +144,8 @@ private:
     // --- forwarded calls (home_calls.cc) ---
     Task<void> serve_call(Frame frame);
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
+    Task<void> interrupt_call(Frame frame);
+    static void end_interrupted_call(const HomeThread& thread);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
     // seccomp (home_filters.cc)
     Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
@@ -158,11 +162,13 @@ private:
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
     static bool may_show_process(std::string_view path);
-    Task<void> note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
-                           std::string_view arguments, int64_t result);
+    Task<void> note_opened(HomeProcess& process, StubThread& stub, int fd);
     static pid_t owner_of_file(pid_t pid, int fd, std::string_view name);
     Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
     // What /proc shows of a process (home_maps.cc, home_shown.cc)
+    Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n);
+    static bool has_opened(const HomeThread& thread);
+    Task<void> show_opened(HomeThread& thread);
     void note_copied(HomeProcess& process, const Mapping& mapping);
     static std::string shown_maps(HomeProcess& process, const std::string& path, bool details);
     std::string shown_status(HomeProcess& process, const std::string& path);
@@ -173,7 +179,8 @@ private:
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> finish(HomeProcess& process, HomeThread& thread);
-    Task<void> end_remotely(HomeProcess& process, bool memory_gone);
+    Task<void> end_remotely(HomeProcess& process, bool memory_gone, bool new_image = false);
+    void forget_remotely(pid_t pid);
     void end_helpers(HomeProcess& process);
     void write_stats(int exit_status);
     void tell_idle_rules() const;
@@ -240,8 +247,8 @@ private:
     // Files of the acceptor (home_files.cc).
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
     [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
-    Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n,
-                         std::string path);
+    Task<void> poll_call(HomeProcess& process, HomeThread& thread, Notification n);
+    void use_profile(wire::ProfileUse::Reader use);
     Task<void> path_call(HomeProcess& process, HomeThread& thread, Notification n,
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
@@ -305,6 +312,7 @@ private:
     Task<int64_t> zero_pages(ProgramFaultfd& faultfd, uffdio_zeropage& zero);
     void wake_filled(const ProgramFaultfd& faultfd, Range range);
     void on_unfilled(pid_t pid, Address at, bool write, pid_t tid);
+    void tell_faults(const std::shared_ptr<ProgramFaultfd>& faultfd);
     Task<void> on_faultfd_closed(uint64_t inode);
 
     // --- shared memory (home_shared.cc) ---

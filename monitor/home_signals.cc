@@ -44,6 +44,10 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
                   !thread.remote   ? "here"
                   : thread.in_call ? "there, in a call"
                                    : "there");
+    if (signal == SIGSTOP && has_opened(thread)) {
+        spawn(show_opened(thread));
+        return;
+    }
     if (!thread.remote) restart_what_is_never_interrupted(thread.tid);
     if (signal == SIGSYS && is_strict_death(thread.tid)) {
         kill(thread.process->pid, SIGKILL);

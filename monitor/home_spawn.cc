@@ -105,7 +105,17 @@ void HomeSession::end_helpers(HomeProcess& process) {
     }
 }
 
-Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone) {
+// A process that has ended may never have been at the acceptor, which has its descriptors there.
+void HomeSession::forget_remotely(pid_t pid) {
+    if (fd_base_ == 0 || !link_open_) return;
+    FrameBuilder frame;
+    auto end = frame.session().initProcessEnd();
+    end.setPid(pid);
+    end.setNeverStarted(true);
+    link_.send(frame, Priority::urgent);
+}
+
+Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone, bool new_image) {
     process.started_remotely = false;
     if (!link_open_) co_return;
     pid_t pid = process.pid;
@@ -115,6 +125,7 @@ Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone) {
     auto end = frame.session().initProcessEnd();
     end.setPid(pid);
     end.setMemoryGone(memory_gone);
+    end.setNewImage(new_image);
     link_.send(frame, Priority::urgent);
     auto timer = loop_.after(acceptor_patience, [&gone] { gone.set(false); });
     bool in_time = co_await gone;
@@ -169,7 +180,7 @@ void HomeSession::write_stats(int exit_status) {
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
     report.calls_home = stats_.calls_home;
-    report.futexes_watched = futex_news_.watched();
+    report.calls_watched = futex_news_.watched();
     report.futex_wakes = stats_.futex_wakes;
     report.home_cpu = stats_.home_cpu;
     report.remote_cpu = stats_.remote_cpu;

@@ -387,9 +387,13 @@ void Pager::run(const Wake& action) {
             continue;
         }
         if (agent_.presence(action.key) == Presence::exclusive && p.mapping->registered) {
+            // Who waits for the program goes on waiting; to lift the write protection wakes, too.
+            if (is_unfilled(*p.fragment, *p.mapping, p.address)) {
+                tell_unfilled(*p.fragment, p.address);
+                continue;
+            }
             p.fragment->write_enable(page);
             materialise(*p.fragment, *p.mapping, p.address);
-            if (is_unfilled(*p.fragment, *p.mapping, p.address)) continue;
         }
         p.fragment->wake(page);
     }

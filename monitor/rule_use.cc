@@ -36,7 +36,7 @@ RuleUse::RuleUse(const std::vector<SplitRule>& rules) : rules_(rules), used_(rul
     for (size_t i = 0; i < rules_.size(); i++) {
         // Beside `all`, libraries and functions are only told from each other if some stay at home.
         const bool about_code = rules_[i].kind == SplitKind::lib || rules_[i].kind == SplitKind::fn;
-        used_[i] = is_for_all(rules_[i]) || (about_code && all && !keeps);
+        used_[i] = is_for_all(rules_[i]) || rules_[i].standby || (about_code && all && !keeps);
         if (is_about_files(rules_[i].kind)) about_files_.push_back(i);
     }
 }

@@ -45,7 +45,7 @@ void StatsReport::write(const std::string& path) const {
         {"crossings", crossings},
         {"syscalls",
          {{"native", calls_native}, {"fd_owner", calls_fd_owner}, {"home", calls_home}}},
-        {"futexes", {{"watched", futexes_watched}, {"wakes_told", futex_wakes}}},
+        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
         {"nodes", nlohmann::json::array({node(0, home_cpu, home, bytes_in, bytes_out),
                                          node(1, remote_cpu, remote, bytes_out, bytes_in)})}};
     out["functions"] = nlohmann::json::object();

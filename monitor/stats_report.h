@@ -16,8 +16,8 @@ struct StatsReport {
     double wall_s = 0;
     uint64_t crossings = 0;
     uint64_t calls_native = 0, calls_fd_owner = 0, calls_home = 0;
-    bool futexes_watched = false;  // home's; else FUTEX_WAKE is stopped
-    uint64_t futex_wakes = 0;      // that home told the other node
+    bool calls_watched = false;  // home's; else FUTEX_WAKE is stopped
+    uint64_t futex_wakes = 0;    // that home told the other node
     CpuTime home_cpu, remote_cpu;
     PagerStats home, remote;
     uint64_t bytes_in = 0, bytes_out = 0;          // of node 0's link

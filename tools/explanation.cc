@@ -42,7 +42,7 @@ public:
           paths_(path_rules_of(rules), read_root_links()),
           program_(program) {
         for (const SplitRule& rule : rules_) {
-            result_.rules.push_back({rule_text(rule), rule.profile, rule.node, {}});
+            result_.rules.push_back({rule_text(rule), rule.profile, rule.node, rule.standby, {}});
         }
         for (size_t i = 0; i < rules_.size(); i++) {
             if (is_about_files(rules_[i].kind)) about_files_.push_back(i);
@@ -200,11 +200,22 @@ std::string Explanation::table() const {
         text += '\n' + format_table(rows);
     }
     rows = {{"RULE", "MATCHES"}};
+    std::vector<std::string> standby;
     for (const ExplainedRule& rule : rules) {
+        if (rule.standby && (standby.empty() || standby.back() != rule.profile)) {
+            standby.push_back(rule.profile);
+        }
+        if (rule.standby && rule.matches.empty()) continue;
         const std::string from = rule.profile.empty() ? "" : fmt::format(" ({})", rule.profile);
         rows.push_back({rule.rule + from, shortened(rule.matches)});
     }
     text += '\n' + format_table(rows);
+    if (!standby.empty()) {
+        text += fmt::format(
+            "\nstanding by, where the acceptor has something for them: {}. The first one whose "
+            "files the\nprogram opens is in force from then on.\n",
+            fmt::join(standby, ", "));
+    }
     return text +
            "\nacceptor, home: runs there only; either: where its caller is. Libraries that are "
            "loaded by\ndlopen and files that are opened are known only when it runs.\n";
@@ -218,6 +229,7 @@ std::string Explanation::json() const {
         nlohmann::json entry{{"rule", rule.rule}, {"matches", rule.matches}};
         if (!rule.profile.empty()) entry["profile"] = rule.profile;
         if (!rule.node.empty()) entry["acceptor"] = rule.node;
+        if (rule.standby) entry["standby"] = true;
         out["rules"].push_back(std::move(entry));
     }
     return out.dump(2) + "\n";

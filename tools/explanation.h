@@ -24,6 +24,7 @@ struct ExplainedRule {
     std::string rule;
     std::string profile;
     std::string node;
+    bool standby = false;              // in force only once the program uses its profile
     std::vector<std::string> matches;  // what is known now
 };
 

@@ -15,7 +15,7 @@ namespace {
 // Kinds the design names and this version does not have.
 constexpr std::array later_kinds = {"sock", "sys"};
 constexpr std::string_view known_kinds =
-    "all, lib:GLOB, fn:LIB!FUNCTION, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, "
+    "auto, all, lib:GLOB, fn:LIB!FUNCTION, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, "
     "profile:NAME or "
     "chaos[:SEED]";
 constexpr std::string_view profile_kind = "profile:";
@@ -179,6 +179,8 @@ public:
 
     Result<> read(std::string_view text) {
         if (text.starts_with(profile_kind)) return read_profile(text);
+        GPR_TRY(const RuleText cut, cut_node(text, acceptors_));
+        if (cut.rule == "auto") return read_auto(text);
         GPR_TRY(SplitRule rule, parse_split_rule(text, acceptors_));
         if (!open_.empty()) rule.profile = open_.front();
         rules.push_back(std::move(rule));
@@ -188,6 +190,24 @@ public:
     std::vector<SplitRule> rules;
 
 private:
+    // The whole program, and any profile once the program uses what it is about.
+    Result<> read_auto(std::string_view text) {
+        if (!open_.empty()) return fail(fmt::format("split rule '{}' is for no profile", text));
+        const std::string node(text.substr(std::string_view("auto").size()));  // with its @
+        GPR_CHECK(read("all" + node));
+        const size_t first = rules.size();
+        for (const std::string& name : profiles_.names()) {
+            GPR_CHECK(read_profile(std::string(profile_kind) + name + node));
+        }
+        const auto is_of_code = [](const SplitRule& rule) { return !is_about_files(rule.kind); };
+        // Those of code would be for what runs already.
+        rules.erase(
+            std::remove_if(rules.begin() + static_cast<ptrdiff_t>(first), rules.end(), is_of_code),
+            rules.end());
+        for (size_t i = first; i < rules.size(); ++i) rules[i].standby = true;
+        return {};
+    }
+
     Result<> read_profile(std::string_view text) {
         GPR_TRY(const RuleText cut, cut_node(text, acceptors_));
         const std::string name(cut.rule.substr(profile_kind.size()));
@@ -273,6 +293,7 @@ Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>&
                                                  const Profiles& profiles) {
     RuleReader reader(acceptors, profiles);
     for (const std::string& text : texts) GPR_CHECK(reader.read(text));
+    if (texts.empty()) GPR_CHECK(reader.read("auto"));
     std::vector<SplitRule>& rules = reader.rules;
     const auto about_code = std::count_if(rules.begin(), rules.end(), [](const SplitRule& rule) {
         return !is_about_files(rule.kind);

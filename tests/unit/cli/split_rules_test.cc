@@ -96,11 +96,11 @@ TEST_CASE("functions") {
 TEST_CASE("rules that are not understood say why") {
     for (const char* later : {"sock:inet", "sys:getrandom"}) {
         CAPTURE(later);
-        CHECK(has(complaint(later), "is not supported in this version; use all, lib:GLOB"));
+        CHECK(has(complaint(later), "is not supported in this version; use auto, all, lib:GLOB"));
     }
     for (const char* unknown : {"library:x", "lib", "path", "all:x", ""}) {
         CAPTURE(unknown);
-        CHECK(has(complaint(unknown), "is not understood; use all, lib:GLOB, fn:"));
+        CHECK(has(complaint(unknown), "is not understood; use auto, all, lib:GLOB, fn:"));
     }
     CHECK(complaint("lib:").find("needs a pattern") != std::string::npos);
     CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; there is gpu, 2") !=
@@ -122,9 +122,29 @@ TEST_CASE("chaos") {
     CHECK(rules({"chaos:7", "path:/opt"}));
 }
 
+TEST_CASE("no rule means all, and that every profile stands by") {
+    const auto none = rules({});
+    REQUIRE(none);
+    CHECK(none->front() == SplitRule{SplitKind::all, "", "gpu"});
+    CHECK(*none == rules({"auto"}).value());
+    std::vector<std::string> standing_by;
+    for (size_t i = 1; i < none->size(); i++) {
+        const SplitRule& rule = none->at(i);
+        CAPTURE(rule.pattern);
+        CHECK(rule.standby);
+        CHECK(gpr::is_about_files(rule.kind));
+        if (standing_by.empty() || standing_by.back() != rule.profile) {
+            standing_by.push_back(rule.profile);
+        }
+    }
+    CHECK(standing_by == gpr::Profiles({}).names());
+    const auto second = rules({"auto@2"});
+    REQUIRE(second);
+    for (const SplitRule& rule : *second) CHECK(rule.node == "2");
+}
+
 TEST_CASE("no rule about code means all") {
     const SplitRule all{SplitKind::all, "", "gpu"};
-    CHECK(rules({}).value() == std::vector{all});
     CHECK(rules({"dev:/dev/kvm@2"}).value() ==
           std::vector{SplitRule{SplitKind::dev, "/dev/kvm", "2"}, all});
 }
