@@ -20,8 +20,8 @@ namespace {
 constexpr std::byte breakpoint{0xcc};
 // The kernel's word for a breakpoint instruction, and for none that a program can send.
 constexpr int by_instruction = SI_KERNEL;
-// As code that is shown as data: pager_trapped.cc.
-constexpr std::chrono::microseconds lifted_for{500};
+// Long enough for a thread that must wait for its CPU.
+constexpr std::chrono::milliseconds lifted_for{2};
 
 uint64_t offset_in_file(const Mapping& m, Address at) {
     return m.content_offset + (at - m.range.begin);
