@@ -5,13 +5,13 @@
 #include <sys/user.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/notifier.h"
-#include "monitor/pending_signals.h"
 #include "monitor/program_filter.h"
 #include "monitor/waits.h"
 #include "syscall/marshal.h"
@@ -20,24 +20,29 @@ namespace gpr {
 
 struct RemoteProcess;
 
+// One that home passed on, or (serial 0) that was caused here.
+struct HandledSignal {
+    siginfo_t info{};
+    uint32_t serial = 0;
+};
+
 struct RemoteThread {
     pid_t tid = 0;       // what the program knows
     pid_t host_tid = 0;  // for this supervisor
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
     bool here = false;  // it runs here; else the kernel thread is a shadow, parked in its stub
-    std::optional<uint64_t> shadow_mask;  // the signal mask of its kernel thread at home, if known
-    bool in_handler = false;              // which home has not been told the mask of
-    bool masked = false;        // signals are postponed until the program's own mask is back
+    std::optional<uint64_t> mask;  // its signal mask, if known
+    std::optional<HandledSignal> passed;     // by home; the kernel here is to deliver it
+    std::optional<HandledSignal> beginning;  // its handler: the thread is about to stand there
     uint64_t notification = 0;  // of the forwarded call it waits in; 0: none
     std::unique_ptr<MarshalledCall> call;      // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
     std::vector<std::byte> answer_bytes;
-    std::vector<siginfo_t> answer_signals;  // what interrupted the call at home
+    std::optional<HandledSignal> answer_signal;  // that comes once home has answered
     // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
     std::unique_ptr<user_regs_struct> borrowed;
-    std::vector<siginfo_t> borrowed_for;  // delivered once it waits
-    PendingSignals signals;               // sent, not delivered yet
+    std::optional<HandledSignal> borrowed_for;  // delivered once it waits
     OneShot<WaitStatus>* awaited = nullptr;
     // Signals are to interrupt its shadow's call: here nothing but its end wakes it.
     bool waits_at_home = false;

@@ -102,7 +102,7 @@ private:
                            bool* met_shared = nullptr);
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
-                              uint64_t mask, std::vector<siginfo_t> signals);
+                              uint64_t mask, HandledSignal signal);
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> call_done(Frame frame);
 
@@ -119,8 +119,7 @@ private:
     void watch_futexes();
     Task<void> on_futex_wake(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
-    void bounce(pid_t pid, pid_t tid, const siginfo_t& info);
-    static bool has_signal_to_handle(const RemoteThread& thread);
+    void bounce(pid_t pid, pid_t tid, const HandledSignal& signal);
     bool postpone_signal(RemoteThread& thread, int signal);
 
     // --- the program's seccomp filters (worker_filters.cc) ---
@@ -183,17 +182,22 @@ private:
     // --- signals (worker_signals.cc) ---
     // What home has to know of a signal: its handler begins, it ends the process, or it is home's.
     enum class SignalNews { handled, fatal, goes_back };
-    void tell_of_signal(pid_t pid, pid_t tid, const siginfo_t& info, SignalNews news);
-    void deliver_borrowed(RemoteThread& thread);
+    void tell_of_signal(pid_t pid, pid_t tid, const HandledSignal& signal, SignalNews news,
+                        uint64_t mask = 0);
+    static void deliver_borrowed(RemoteThread& thread);
     void return_borrowed(RemoteThread& thread);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
     void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
-                       const std::optional<siginfo_t>& sent);
+                       const std::optional<HandledSignal>& sent);
+    bool handler_begun(RemoteProcess& process, RemoteThread& thread);
     void halt(RemoteProcess& process);
     void let_go_on(RemoteProcess& process);
-    void deliver(RemoteThread& thread, const siginfo_t& info);
-    void deliver_answered(RemoteThread& thread);
-    static void put_signal_state(RemoteThread& thread, wire::CallRequest::Builder call);
+    static void deliver(RemoteThread& thread, const HandledSignal& signal);
+    void hand_over(RemoteThread& thread, const HandledSignal& signal);
+    void hand_over_answered(RemoteThread& thread);
+    Task<void> mask_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<bool> change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                           Notification change);
     Task<void> signal_from_home(Frame frame);
     Task<void> handler_return(RemoteProcess& process, RemoteThread& thread, Notification n);
 

@@ -26,7 +26,7 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
     stopped_.notify_all();
     int64_t result = co_await ask_home(process, thread, n, true);
     if (result == thread_gone) co_return;
-    deliver_answered(thread);
+    hand_over_answered(thread);
     context->regs.rax = static_cast<uint64_t>(result);
     context->regs.orig_rax = ~0UL;
     bool alone = !process.mixed && process.threads.size() == 1;

@@ -273,9 +273,7 @@ Task<void> Worker::arrive(Frame frame) {
     }
     pager_.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
-    thread->masked = false;
-    thread->shadow_mask = context.signal_mask;
-    thread->in_handler = false;
+    thread->mask = context.signal_mask;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await set_free(*thread, context);
 }
@@ -362,7 +360,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     int64_t result = co_await ask_home(process, thread, call, true, &*context);
     if (copies) thaw(process);
     if (result == thread_gone) co_return;
-    deliver_answered(thread);
+    hand_over_answered(thread);
     if (result > 0 && (flags & CLONE_THREAD)) {
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
         if (child) {

@@ -5,13 +5,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "monitor/fragment.h"
-#include "monitor/pending_signals.h"
 #include "monitor/program_filter.h"
+#include "monitor/requeued_signals.h"
 #include "monitor/waits.h"
 
 namespace gpr {
@@ -23,6 +24,14 @@ struct ForkAtHome {
     uint64_t number = 0;  // 0: it is in none
     bool begun = false;   // Pager::begin_fork() has been called,
     bool ready = false;   // and is done
+};
+
+// A signal that was taken from the kernel here for a thread at the acceptor.
+struct PassedSignal {
+    siginfo_t info{};
+    uint32_t serial = 0;
+    uint64_t mask = 0;         // the thread's own; its shadow takes nothing else meanwhile
+    bool with_answer = false;  // it goes to the acceptor with the answer of the thread's call
 };
 
 struct HomeThread {
@@ -37,17 +46,19 @@ struct HomeThread {
     FilterList filters;          // of the program, that the kernel thread here is under
     size_t filters_there = 0;    // how many of them its twin at the acceptor is
     bool in_call = false;        // the shadow runs a forwarded call
-    bool may_take_back = false;  // which can be made again, after a handler
+    bool repeatable = false;     // which can be made again, after a handler
+    bool leaving = false;        // it is at the acceptor as soon as its crossing has been sent
+    std::optional<PassedSignal> passed;  // till the acceptor says what became of it
+    uint32_t signals_passed = 0;
+    RequeuedSignals requeued;
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed
-    PendingSignals postponed;
     Clock::time_point visits_until{};        // till then it may run the acceptor's code here
     uint64_t clears_childs_tid = 0;          // the same for the child of the clone it is in
     uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
     Address left_at{};                       // the page of code whose absence sent it away last
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
-    std::vector<siginfo_t> interruptions;    // signals that came during it
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
 };
 

@@ -43,6 +43,8 @@ Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread) {
     }
     born->stub = std::move(stub);
     born->remote = true;
+    // It has that of its parent's shadow.
+    if (thread.passed) co_await take_mask(*born, thread.passed->mask);
     reply(thread, tid);
 }
 
