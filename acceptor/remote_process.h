@@ -32,10 +32,11 @@ struct RemoteThread {
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
     bool here = false;  // it runs here; else the kernel thread is a shadow, parked in its stub
-    std::optional<uint64_t> mask;  // its signal mask, if known
+    std::optional<uint64_t> mask;            // its signal mask, if known
     std::optional<HandledSignal> passed;     // by home; the kernel here is to deliver it
     std::optional<HandledSignal> beginning;  // its handler: the thread is about to stand there
-    uint64_t notification = 0;  // of the forwarded call it waits in; 0: none
+    bool awaits_others = false;  // it stands there until home has sent what comes before it
+    uint64_t notification = 0;   // of the forwarded call it waits in; 0: none
     std::unique_ptr<MarshalledCall> call;      // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
     std::vector<std::byte> answer_bytes;

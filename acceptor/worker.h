@@ -190,6 +190,8 @@ private:
     void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
                        const std::optional<HandledSignal>& sent);
     bool handler_begun(RemoteProcess& process, RemoteThread& thread);
+    bool has_signal_to_handle(RemoteThread& thread);
+    void look_for_discarded(pid_t pid);
     void halt(RemoteProcess& process);
     void let_go_on(RemoteProcess& process);
     static void deliver(RemoteThread& thread, const HandledSignal& signal);

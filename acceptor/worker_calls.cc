@@ -15,6 +15,9 @@ namespace gpr {
 
 namespace {
 
+// A call that only has to be made.
+constexpr std::chrono::milliseconds done_in{2};
+
 class FragmentReader : public MemoryReader {
 public:
     explicit FragmentReader(Fragment& fragment) : fragment_(fragment) {}
@@ -154,7 +157,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
 }
 
 Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    if (thread.passed) {
+    if (has_signal_to_handle(thread)) {
         // It came before the call, and is handled before it: waiting, the thread would not see it.
         process.notifier->reply_raw(n.id, -trace::restart_nointr);
         co_return;
@@ -171,7 +174,8 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
     if (result == thread_gone && thread.stub->dead()) co_return;
     auto& signal = thread.answer_signal;
     uint64_t mask = 0;
-    bool begun = result == -EINTR || (trace::is_restart(result) && result != -trace::restart_nointr);
+    bool begun =
+        result == -EINTR || (trace::is_restart(result) && result != -trace::restart_nointr);
     if (signal && begun) mask = co_await mask_of_call(process, n);
     if (mask == 0) {
         hand_over_answered(thread);
@@ -242,6 +246,8 @@ Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notifica
     calls_native_++;
     co_await ask_home(process, thread, n, false);
     process.notifier->let_it_run(n.id);
+    if (n.number != SYS_rt_sigaction) co_return;
+    loop_.after(done_in, [this, pid = process.pid] { look_for_discarded(pid); });
 }
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,

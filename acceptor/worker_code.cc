@@ -148,8 +148,8 @@ void Worker::bounce(pid_t pid, pid_t tid, const HandledSignal& signal) {
     tell_of_signal(pid, tid, signal, SignalNews::goes_back);
 }
 
-// The stub must not run a handler. True: the signal waits in the kernel until the program's own mask
-// is back, or it came for one who has left.
+// The stub must not run a handler. True: the signal waits in the kernel until the program's own
+// mask is back, or it came for one who has left.
 bool Worker::postpone_signal(RemoteThread& thread, int signal) {
     auto regs = trace::registers(thread.host_tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
@@ -178,6 +178,7 @@ Task<void> Worker::set_action(Frame frame) {
              {change.getAction().getSignal(), executor.scratch_address().value, 0, 8},
              0}};
     co_await executor.run_locked(calls);
+    look_for_discarded(change.getPid());
 }
 
 Task<void> Worker::register_membarrier(Frame frame) {

@@ -87,7 +87,7 @@ bool Worker::dies_by_filter(RemoteThread& thread, const siginfo_t& info) {
     thread.stub->capture(thread.host_tid, *regs);
     pager_.on_thread_gone(thread.tid);
     stopped_.notify_all();
-    tell_of_signal(thread.process->pid, thread.tid, info, SignalNews::fatal);
+    tell_of_signal(thread.process->pid, thread.tid, {info, 0}, SignalNews::fatal);
     return true;
 }
 

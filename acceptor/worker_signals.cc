@@ -45,6 +45,24 @@ void Worker::hand_over(RemoteThread& thread, const HandledSignal& signal) {
     }
 }
 
+// One that was passed on is pending for the thread. If it is not, SIG_IGN, or a default that is to
+// ignore it, has been set meanwhile, which discards what is pending.
+bool Worker::has_signal_to_handle(RemoteThread& thread) {
+    if (!thread.passed) return false;
+    uint64_t pending = trace::signal_set(thread.host_tid, "SigPnd:");
+    if (pending >> (thread.passed->info.si_signo - 1) & 1) return true;
+    bounce(thread.process->pid, thread.tid, *std::exchange(thread.passed, std::nullopt));
+    return false;
+}
+
+// If one has been dequeued, and its stop not been seen yet, it goes home, and nothing comes of it
+// here.
+void Worker::look_for_discarded(pid_t pid) {
+    RemoteProcess* process = find_process(pid);
+    if (!process) return;
+    for (auto& [tid, thread] : process->threads) has_signal_to_handle(*thread);
+}
+
 // What interrupted the call at home comes before the call returns.
 void Worker::hand_over_answered(RemoteThread& thread) {
     if (auto signal = std::exchange(thread.answer_signal, std::nullopt)) hand_over(thread, *signal);
@@ -78,21 +96,24 @@ Task<void> Worker::signal_from_home(Frame frame) {
     if (!process) co_return;
     RemoteThread* thread = find_thread(delivery.getPid(), delivery.getTid());
     HandledSignal signal{*info, delivery.getSerial()};
-    if (!thread || !thread->here) {
+    bool none = delivery.getHandled();  // see others_wait
+    if (!none && (!thread || !thread->here)) {
         bounce(delivery.getPid(), delivery.getTid(), signal);
-    } else if (thread->answer) {
+    } else if (!none && thread->answer) {
         thread->answer_signal = signal;
-    } else {
+    } else if (!none) {
         hand_over(*thread, signal);
     }
+    if (thread && std::exchange(thread->awaits_others, false)) go_on(*thread);
 }
 
 // Home makes the change first: what is pending there and blocked no more comes with the answer, and
 // before the thread goes on. False: a signal is handled first, and then the thread calls again.
 Task<bool> Worker::change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                                Notification change) {
-    bool first = thread.passed.has_value();
-    int64_t result = first ? -trace::restart_nointr : co_await ask_home(process, thread, change, true);
+    bool first = has_signal_to_handle(thread);
+    int64_t result =
+        first ? -trace::restart_nointr : co_await ask_home(process, thread, change, true);
     if (result == thread_gone && thread.stub->dead()) co_return false;
     if (trace::is_restart(result)) {
         hand_over_answered(thread);
@@ -189,8 +210,10 @@ bool Worker::handler_begun(RemoteProcess& process, RemoteThread& thread) {
     if (other && mask >> (other->info.si_signo - 1) & 1) {
         bounce(process.pid, thread.tid, *std::exchange(other, std::nullopt));
     }
-    return stopped_by && stopped_by->si_signo == SIGTRAP &&
-           (stopped_by->si_code == SIGTRAP || stopped_by->si_code == TRAP_TRACE);
+    bool stands_there = stopped_by && stopped_by->si_signo == SIGTRAP &&
+                        (stopped_by->si_code == SIGTRAP || stopped_by->si_code == TRAP_TRACE);
+    thread.awaits_others = stands_there && begun.serial & others_wait;
+    return stands_there;
 }
 
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {

@@ -33,6 +33,10 @@ void set_mask_of(pid_t tid, uint64_t mask) {
     ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), tid, sizeof mask, &mask);
 }
 
+uint64_t pending_of(pid_t tid) {
+    return trace::signal_set(tid, "SigPnd:") | trace::signal_set(tid, "ShdPnd:");
+}
+
 uint8_t* scratch_of(StubThread& stub) {
     return const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
 }
@@ -74,9 +78,7 @@ void HomeSession::keep_order(HomeThread& thread, int signal) {
     if (!thread.requeued.has(signal)) return;
     auto info = trace::signal_info(thread.tid);
     if (!info) return;
-    uint64_t pending = trace::signal_set(thread.tid, "SigPnd:");
-    pending |= trace::signal_set(thread.tid, "ShdPnd:");
-    bool last = !(pending >> (signal - 1) & 1);
+    bool last = !(pending_of(thread.tid) >> (signal - 1) & 1);
     trace::set_signal_info(thread.tid, thread.requeued.next(*info, last));
 }
 
@@ -86,7 +88,10 @@ void HomeSession::keep_order(HomeThread& thread, int signal) {
 void HomeSession::pass_on(HomeThread& thread, const siginfo_t& info) {
     HomeProcess& process = *thread.process;
     uint64_t mask = mask_of(thread.tid);
-    thread.passed = PassedSignal{info, ++thread.signals_passed, mask, thread.in_call};
+    uint32_t serial = ++thread.signals_passed & ~others_wait;
+    uint64_t ready = pending_of(thread.tid) & process.caught_signals & ~mask;
+    if (ready != 0) serial |= others_wait;
+    thread.passed = PassedSignal{info, serial, mask, thread.in_call};
     set_mask_of(thread.tid, mask | process.caught_signals);
     if (thread.in_call) return;
     FrameBuilder frame;
@@ -105,8 +110,25 @@ void HomeSession::handler_begun(HomeThread& thread, uint32_t serial, uint64_t ma
         thread.passed->mask = mask;
         return;
     }
-    thread.passed.reset();
-    spawn(take_own_mask(thread, mask));
+    auto begun = std::exchange(thread.passed, std::nullopt);
+    if (begun && (serial & others_wait)) {
+        spawn(let_others_come(thread, *begun, mask));
+    } else {
+        spawn(take_own_mask(thread, mask));
+    }
+}
+
+// The handler waits for them, or for the word that there is none that it does not block.
+Task<void> HomeSession::let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask) {
+    co_await take_own_mask(thread, mask);
+    if (thread.passed || thread.stub->dead()) co_return;
+    FrameBuilder frame;
+    auto word = frame.session().initSignal();
+    word.setPid(thread.process->pid);
+    word.setTid(thread.tid);
+    word.setInfo(signal_bytes(begun.info));
+    word.setHandled(true);
+    link_.send(frame, Priority::urgent);
 }
 
 // It came there too late: the thread was leaving, the program has no handler any more, or another
@@ -120,8 +142,8 @@ void HomeSession::came_back(HomeThread& thread, uint32_t serial) {
     spawn(take_back(thread, true));
 }
 
-// The kernel here has it again, before those that came later. to_shadow: which takes it, and others,
-// if the thread does not block them; else it takes none.
+// The kernel here has it again, before those that came later. to_shadow: which takes it, and
+// others, if the thread does not block them; else it takes none.
 Task<void> HomeSession::take_back(HomeThread& thread, bool to_shadow) {
     PassedSignal back = *std::exchange(thread.passed, std::nullopt);
     int number = back.info.si_signo;

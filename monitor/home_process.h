@@ -43,11 +43,11 @@ struct HomeThread {
     bool ending = false;               // past its last instruction
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
-    FilterList filters;          // of the program, that the kernel thread here is under
-    size_t filters_there = 0;    // how many of them its twin at the acceptor is
-    bool in_call = false;        // the shadow runs a forwarded call
-    bool repeatable = false;     // which can be made again, after a handler
-    bool leaving = false;        // it is at the acceptor as soon as its crossing has been sent
+    FilterList filters;        // of the program, that the kernel thread here is under
+    size_t filters_there = 0;  // how many of them its twin at the acceptor is
+    bool in_call = false;      // the shadow runs a forwarded call
+    bool repeatable = false;   // which can be made again, after a handler
+    bool leaving = false;      // it is at the acceptor as soon as its crossing has been sent
     std::optional<PassedSignal> passed;  // till the acceptor says what became of it
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;

@@ -326,6 +326,7 @@ private:
     Task<void> take_back(HomeThread& thread, bool to_shadow);
     Task<void> give_to_others(HomeThread& thread);
     Task<void> take_own_mask(HomeThread& thread, uint64_t mask);
+    Task<void> let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask);
     static void wake_others(const HomeThread& thread, uint64_t mask);
 
     Loop& loop_;

@@ -14,7 +14,8 @@ namespace gpr {
 
 class RequeuedSignals {
 public:
-    // It is in the queue again, as the last one of its number. Of others the kernel has one at most.
+    // It is in the queue again, as the last one of its number. Of others the kernel has one at
+    // most.
     void add(const siginfo_t& info) {
         if (info.si_signo < first_queued) return;
         Turns& turns = by_number_[info.si_signo];

@@ -8,9 +8,7 @@
 
 enum { ROUNDS = 8, EACH = 5, MANY = 60 };
 
-static struct {
-    int number, value, code, pid;
-} seen[64];
+static struct { int number, value, code, pid; } seen[64];
 static volatile int count;
 
 static void note(int number, siginfo_t* info, void* unused) {

@@ -81,8 +81,8 @@ static void bear_children(void) {
 }
 
 static void start_timers(void) {
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 2,
-                             .sigev_value.sival_int = 4711};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 2, .sigev_value.sival_int = 4711};
     CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
     struct itimerspec fast = {{0, 40000}, {0, 40000}};
     CHECK_EQ(timer_settime(timer, 0, &fast, NULL), 0);
