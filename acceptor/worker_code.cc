@@ -14,6 +14,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
+#include "monitor/pending_fault.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b
@@ -86,7 +87,9 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
     if (!context) co_return;
     Mapping* missing = fragment->space.find(at);
     bool code = missing && missing->trapped;
-    if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
+    bool at_fetch = code ? stands_at_fetch(context->regs, fragment->space, at)
+                         : in_program(context->regs);
+    if (!at_fetch || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
         pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
         on_wait(thread.host_tid, status);

@@ -17,6 +17,8 @@ namespace gpr {
 namespace {
 // flags, link, stack and sigcontext come first (asm-generic/ucontext.h).
 constexpr uint64_t mask_in_ucontext = 8 + 8 + 24 + 256;
+// From dequeueing a signal to the stop before its delivery, if the CPU is busy.
+constexpr std::chrono::milliseconds stands_in{10};
 
 bool has_handler(pid_t host_pid, int signal) {
     std::ifstream in(fmt::format("/proc/{}/status", host_pid));
@@ -25,6 +27,23 @@ bool has_handler(pid_t host_pid, int signal) {
         return std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1;
     }
     return false;
+}
+
+bool is_pending(const RemoteThread& thread) {
+    uint64_t pending = trace::signal_set(thread.host_tid, "SigPnd:");
+    return pending >> (thread.passed->info.si_signo - 1) & 1;
+}
+
+bool is_in_stop(pid_t host_tid) {
+    std::ifstream in(fmt::format("/proc/{}/status", host_tid));
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("State:")) return line.find("t (") != std::string::npos;
+    }
+    return false;
+}
+
+bool seems_discarded(const RemoteThread& thread) {
+    return thread.passed && !is_pending(thread) && !is_in_stop(thread.host_tid);
 }
 }  // namespace
 
@@ -49,18 +68,27 @@ void Worker::hand_over(RemoteThread& thread, const HandledSignal& signal) {
 // ignore it, has been set meanwhile, which discards what is pending.
 bool Worker::has_signal_to_handle(RemoteThread& thread) {
     if (!thread.passed) return false;
-    uint64_t pending = trace::signal_set(thread.host_tid, "SigPnd:");
-    if (pending >> (thread.passed->info.si_signo - 1) & 1) return true;
+    if (is_pending(thread)) return true;
     bounce(thread.process->pid, thread.tid, *std::exchange(thread.passed, std::nullopt));
     return false;
 }
 
-// If one has been dequeued, and its stop not been seen yet, it goes home, and nothing comes of it
-// here.
+// A thread that has just dequeued it is in its stop, or soon will be: that is no discarded signal.
 void Worker::look_for_discarded(pid_t pid) {
     RemoteProcess* process = find_process(pid);
     if (!process) return;
-    for (auto& [tid, thread] : process->threads) has_signal_to_handle(*thread);
+    std::map<pid_t, uint32_t> suspects;
+    for (auto& [tid, thread] : process->threads) {
+        if (seems_discarded(*thread)) suspects[tid] = thread->passed->serial;
+    }
+    if (suspects.empty()) return;
+    loop_.after(stands_in, [this, pid, suspects] {
+        for (auto [tid, serial] : suspects) {
+            RemoteThread* thread = find_thread(pid, tid);
+            if (!thread || !seems_discarded(*thread) || thread->passed->serial != serial) continue;
+            bounce(pid, tid, *std::exchange(thread->passed, std::nullopt));
+        }
+    });
 }
 
 // What interrupted the call at home comes before the call returns.
@@ -199,7 +227,7 @@ void Worker::begin_handler(RemoteProcess& process, RemoteThread& thread, int sig
 }
 
 // Its first stop after that. False: it is for another signal, the kernel could not build the frame.
-// If the handler was taken away meanwhile, the thread has made a step.
+// If the handler was taken away meanwhile, the thread has made a step, perhaps a call (TRAP_BRKPT).
 bool Worker::handler_begun(RemoteProcess& process, RemoteThread& thread) {
     HandledSignal begun = *std::exchange(thread.beginning, std::nullopt);
     auto stopped_by = trace::signal_info(thread.host_tid);
@@ -211,7 +239,8 @@ bool Worker::handler_begun(RemoteProcess& process, RemoteThread& thread) {
         bounce(process.pid, thread.tid, *std::exchange(other, std::nullopt));
     }
     bool stands_there = stopped_by && stopped_by->si_signo == SIGTRAP &&
-                        (stopped_by->si_code == SIGTRAP || stopped_by->si_code == TRAP_TRACE);
+                        (stopped_by->si_code == SIGTRAP || stopped_by->si_code == TRAP_TRACE ||
+                         stopped_by->si_code == TRAP_BRKPT);
     thread.awaits_others = stands_there && begun.serial & others_wait;
     return stands_there;
 }

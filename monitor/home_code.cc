@@ -14,6 +14,7 @@
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
+#include "monitor/pending_fault.h"
 
 namespace gpr {
 
@@ -107,7 +108,8 @@ Task<std::optional<ThreadContext>> HomeSession::stop(HomeThread& thread) {
     }
     auto context = capture_context(thread.tid);
     if (!context) co_return std::nullopt;
-    if (context->regs.rip >> 32 == GPR_STUB_HIGH_WORD) {  // still on its way back
+    bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;  // still on its way back
+    if (in_stub || has_fault_pending(thread.tid)) {
         trace::resume(thread.tid);
         co_return std::nullopt;
     }

@@ -38,8 +38,8 @@ void tell_where(pid_t tid, pid_t pid) {
 }  // namespace
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
-    if (postpone_signal(thread, signal)) return;
     keep_order(thread, signal);
+    if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
                   !thread.remote   ? "here"
                   : thread.in_call ? "there, in a call"

@@ -14,13 +14,12 @@ namespace gpr {
 
 class RequeuedSignals {
 public:
-    // It is in the queue again, as the last one of its number. Of others the kernel has one at
-    // most.
+    // It was its turn, and it is in the queue again, as the last one of its number. Of others than
+    // realtime signals the kernel has one at most.
     void add(const siginfo_t& info) {
         if (info.si_signo < first_queued) return;
         Turns& turns = by_number_[info.si_signo];
-        if (contains(turns.moved, info)) return;  // once more
-        turns.order.push_back(info);
+        turns.order.push_front(info);
         turns.moved.push_back(info);
     }
 
@@ -50,16 +49,12 @@ public:
 private:
     static constexpr int first_queued = 32;  // the kernel's SIGRTMIN
     struct Turns {
-        std::deque<siginfo_t> order;   // whose turn it is
+        std::deque<siginfo_t> order;   // whose turn it is; as many as were moved
         std::vector<siginfo_t> moved;  // that are not where they were
     };
 
     static bool same(const siginfo_t& a, const siginfo_t& b) {
         return std::memcmp(&a, &b, sizeof a) == 0;
-    }
-    static bool contains(const std::vector<siginfo_t>& all, const siginfo_t& info) {
-        return std::any_of(all.begin(), all.end(),
-                           [&](const siginfo_t& other) { return same(other, info); });
     }
 
     std::map<int, Turns> by_number_;

@@ -20,15 +20,17 @@ struct Queue {
     std::deque<siginfo_t> kernel;
 
     void requeue_first() {
-        siginfo_t first = kernel.front();
-        kernel.pop_front();
+        siginfo_t first = take();
         kernel.push_back(first);
         requeued.add(first);
     }
-    int deliver() {
+    int deliver() { return take().si_value.sival_int; }
+
+private:
+    siginfo_t take() {
         siginfo_t first = kernel.front();
         kernel.pop_front();
-        return requeued.next(first, kernel.empty()).si_value.sival_int;
+        return requeued.next(first, kernel.empty());
     }
 };
 
@@ -55,6 +57,10 @@ TEST_CASE("signals that come and are requeued between deliveries keep their orde
     CHECK(queue.deliver() == 1);
     send(), send();
     CHECK(queue.deliver() == 2);
+    queue.requeue_first();
+    send();
+    queue.requeue_first();
+    queue.requeue_first();
     for (int i = 3; i < sent; i++) CHECK(queue.deliver() == i);
     CHECK(!queue.requeued.has(34));
 }
