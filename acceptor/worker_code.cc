@@ -87,8 +87,8 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
     if (!context) co_return;
     Mapping* missing = fragment->space.find(at);
     bool code = missing && missing->trapped;
-    bool at_fetch = code ? stands_at_fetch(context->regs, fragment->space, at)
-                         : in_program(context->regs);
+    bool at_fetch =
+        code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
     if (!at_fetch || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
         pager_.serve(*fragment, at, write, static_cast<Tid>(tid));

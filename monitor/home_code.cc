@@ -113,6 +113,7 @@ Task<std::optional<ThreadContext>> HomeSession::stop(HomeThread& thread) {
         trace::resume(thread.tid);
         co_return std::nullopt;
     }
+    thread.masked = false;  // it has left its stub since, with its own mask
     co_return std::move(*context);
 }
 

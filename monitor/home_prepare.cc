@@ -465,7 +465,8 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     }
     // At its end the kernel looks at the list where the thread ran, and only there.
     if (robust != 0) co_await stub.call(SYS_set_robust_list, 0, length);
-    if (std::exchange(thread.masked, false)) {
+    // Nothing has been passed on before: it was blocked.
+    if (std::exchange(thread.masked, false) && !thread.passed) {
         co_await take_mask(thread, context.signal_mask);
     }
 }
