@@ -6,13 +6,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "acceptor/gravity.h"
 #include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/notifier.h"
-#include "monitor/pending_signals.h"
 #include "monitor/program_filter.h"
 #include "monitor/waits.h"
 #include "syscall/marshal.h"
@@ -21,35 +22,40 @@ namespace gpr {
 
 struct RemoteProcess;
 
+// One that home passed on, or (serial 0) that was caused here.
+struct HandledSignal {
+    siginfo_t info{};
+    uint32_t serial = 0;
+};
+
 struct RemoteThread {
     pid_t tid = 0;       // what the program knows
     pid_t host_tid = 0;  // for this supervisor
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
     bool here = false;  // it runs here; else the kernel thread is a shadow, parked in its stub
-    std::optional<uint64_t> shadow_mask;  // the signal mask of its kernel thread at home, if known
-    bool in_handler = false;              // which home has not been told the mask of
-    bool masked = false;        // signals are postponed until the program's own mask is back
-    uint64_t notification = 0;  // of the forwarded call it waits in; 0: none
+    std::optional<uint64_t> mask;            // its signal mask, if known
+    std::optional<HandledSignal> passed;     // by home; the kernel here is to deliver it
+    std::optional<HandledSignal> beginning;  // its handler: the thread is about to stand there
+    bool awaits_others = false;  // it stands there until home has sent what comes before it
+    uint64_t notification = 0;   // of the forwarded call it waits in; 0: none
     std::unique_ptr<MarshalledCall> call;      // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
     std::vector<std::byte> answer_bytes;
-    std::vector<siginfo_t> answer_signals;  // what interrupted the call at home
+    std::optional<HandledSignal> answer_signal;  // that comes once home has answered
     // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
     std::unique_ptr<user_regs_struct> borrowed;
-    std::vector<siginfo_t> borrowed_for;  // delivered once it waits
-    PendingSignals signals;               // sent, not delivered yet
+    std::optional<HandledSignal> borrowed_for;  // delivered once it waits
     OneShot<WaitStatus>* awaited = nullptr;
-    // Signals are to interrupt its shadow's call: here nothing but its end wakes it.
-    bool waits_at_home = false;
     bool restarts_at_home = false;     // the call it was interrupted in last was home's
     Clock::time_point visits_until{};  // till then it may run home's code here
     bool leaving_stub = false;         // it is about to run the program
     bool held = false;                 // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
-    Address left_at{};                 // the page of code whose absence sent it home last
-    uint64_t clear_tid = 0;            // CLONE_CHILD_CLEARTID: what the kernel clears at its end
-    FilterList filters;                // of the program, that it is under and the executor is not
+    Gravity gravity;
+    Address left_at{};       // the page of code whose absence sent it home last
+    uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
+    FilterList filters;      // of the program, that it is under and the executor is not
 };
 
 // Processes and threads that one of the program's processes is here when it begins: its own, the
@@ -89,6 +95,7 @@ struct RemoteProcess {
     };
     std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
     bool mixed = false;           // program code runs at home as well
+    bool gravity = false;         // and threads go there for the calls they make
 };
 
 }  // namespace gpr

@@ -100,7 +100,9 @@ void Worker::on_wait(pid_t host_tid, WaitStatus status) {
         case WaitStatus::Kind::exited:
         case WaitStatus::Kind::killed: on_end(host_tid, status); return;
         case WaitStatus::Kind::signal_stop:
-            if (thread) {
+            if (thread && thread->beginning && handler_begun(*thread->process, *thread)) {
+                if (!thread->awaits_others) go_on(*thread);
+            } else if (thread) {
                 on_signal_stop(*thread->process, *thread, status.value);
                 // A stop for a signal has cancelled the one that was asked for.
                 if (thread->process->halted || thread->process->frozen) trace::interrupt(host_tid);

@@ -104,7 +104,7 @@ private:
                            bool* met_shared = nullptr, uint32_t wait = 0);
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
-                              uint64_t mask, std::vector<siginfo_t> signals);
+                              uint64_t mask, HandledSignal signal);
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> call_done(Frame frame);
 
@@ -112,8 +112,11 @@ private:
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
     Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
                       bool write);
-    Task<void> leave_at_call(RemoteThread& thread, Notification n);
-    Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false);
+    static bool is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
+                              const Notification& n);
+    Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
+    Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false,
+                         bool by_gravity = false);
     Task<void> set_action(Frame frame);
     Task<void> register_membarrier(Frame frame);
     Task<void> end_shadow(Frame frame);
@@ -121,8 +124,7 @@ private:
     void watch_futexes();
     Task<void> on_futex_wake(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
-    void bounce(pid_t pid, pid_t tid, const siginfo_t& info);
-    static bool has_signal_to_handle(const RemoteThread& thread);
+    void bounce(pid_t pid, pid_t tid, const HandledSignal& signal);
     bool postpone_signal(RemoteThread& thread, int signal);
 
     // --- the program's seccomp filters (worker_filters.cc) ---
@@ -209,17 +211,24 @@ private:
     // --- signals (worker_signals.cc) ---
     // What home has to know of a signal: its handler begins, it ends the process, or it is home's.
     enum class SignalNews { handled, fatal, goes_back };
-    void tell_of_signal(pid_t pid, pid_t tid, const siginfo_t& info, SignalNews news);
-    void deliver_borrowed(RemoteThread& thread);
+    void tell_of_signal(pid_t pid, pid_t tid, const HandledSignal& signal, SignalNews news,
+                        uint64_t mask = 0);
+    static void deliver_borrowed(RemoteThread& thread);
     void return_borrowed(RemoteThread& thread);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
     void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
-                       const std::optional<siginfo_t>& sent);
+                       const std::optional<HandledSignal>& sent);
+    bool handler_begun(RemoteProcess& process, RemoteThread& thread);
+    bool has_signal_to_handle(RemoteThread& thread);
+    void look_for_discarded(pid_t pid);
     void halt(RemoteProcess& process);
     void let_go_on(RemoteProcess& process);
-    void deliver(RemoteThread& thread, const siginfo_t& info);
-    void deliver_answered(RemoteThread& thread);
-    static void put_signal_state(RemoteThread& thread, wire::CallRequest::Builder call);
+    static void deliver(RemoteThread& thread, const HandledSignal& signal);
+    void hand_over(RemoteThread& thread, const HandledSignal& signal);
+    void hand_over_answered(RemoteThread& thread);
+    Task<void> mask_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<bool> change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                           Notification change);
     Task<void> signal_from_home(Frame frame);
     Task<void> handler_return(RemoteProcess& process, RemoteThread& thread, Notification n);
 

@@ -15,6 +15,9 @@ namespace gpr {
 
 namespace {
 
+// A call that only has to be made.
+constexpr std::chrono::milliseconds done_in{2};
+
 class FragmentReader : public MemoryReader {
 public:
     explicit FragmentReader(Fragment& fragment) : fragment_(fragment) {}
@@ -96,9 +99,8 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_rt_sigaction:
         case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;
         case SYS_rt_sigsuspend:
-            // Waits here; the shadow waits too, so that home gives the signal to this thread.
             if (!thread.borrowed) {
-                co_await mirror(process, thread, n);
+                co_await forward(process, thread, n);
             } else {
                 process.notifier->let_it_run(n.id);
                 deliver_borrowed(thread);
@@ -128,17 +130,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
             co_await forward(process, thread, n);
             co_return;
         case SYS_rt_sigreturn: co_await handler_return(process, thread, n); co_return;
-        case SYS_rt_sigprocmask:
-            thread.shadow_mask.reset();
-            // Unblocking at home may set a pending signal free: it has to be here before we return.
-            if (n.args[1] == 0 || n.args[0] == SIG_BLOCK) {
-                co_await mirror(process, thread, n);
-            } else {
-                co_await ask_home(process, thread, n, true);
-                deliver_answered(thread);
-                process.notifier->let_it_run(n.id);
-            }
-            co_return;
+        case SYS_rt_sigprocmask: co_await mask_call(process, thread, n); co_return;
         case SYS_setitimer:
         case SYS_getitimer:
             // CPU time is used here, so the timers that count it run here.
@@ -180,24 +172,28 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
     }
     bool may_leave =
         process.mixed && thread.here && !thread.borrowed && may_leave_at_call(n.number);
+    if (may_leave && !here && is_drawn_home(process, thread, n)) {
+        co_await leave_at_call(thread, n, true);
+        co_return;
+    }
     bool met_shared = false;
-    thread.waits_at_home = true;
+    auto begin = Clock::now();
     int64_t result = here ? co_await ask_both(process, thread, n, *here)
                           : co_await ask_home(process, thread, n, true, nullptr,
                                               may_leave ? &met_shared : nullptr);
-    thread.waits_at_home = false;
     if (met_shared) {
         co_await leave_at_call(thread, n);
         co_return;
     }
     if (result == thread_gone && thread.stub->dead()) co_return;
-    auto signals = std::exchange(thread.answer_signals, {});
+    thread.gravity.forwarded(Clock::now() - begin);
+    auto& signal = thread.answer_signal;
     uint64_t mask = 0;
-    if (!signals.empty() && (result == -EINTR || trace::is_restart(result))) {
-        mask = co_await mask_of_call(process, n);
-    }
+    bool begun =
+        result == -EINTR || (trace::is_restart(result) && result != -trace::restart_nointr);
+    if (signal && begun) mask = co_await mask_of_call(process, n);
     if (mask == 0) {
-        for (const siginfo_t& info : signals) deliver(thread, info);
+        hand_over_answered(thread);
         thread.restarts_at_home = result == -trace::restart_block;
         // Interrupted by what only home saw or what is blocked here: the kernel here must look, or
         // the program sees the code.
@@ -205,12 +201,19 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         process.notifier->reply_raw(n.id, result);
         co_return;
     }
-    co_await end_under_mask(process, thread, n, mask, signals);
+    HandledSignal under_mask = *std::exchange(signal, std::nullopt);
+    if (n.number == SYS_rt_sigsuspend) {
+        process.notifier->let_it_run(n.id);
+        deliver(thread, under_mask);
+        co_return;
+    }
+    co_await end_under_mask(process, thread, n, mask, under_mask);
 }
 
 // The address of the signal mask that the call puts in force while it waits; 0: none.
 Task<uint64_t> Worker::mask_of_call(RemoteProcess& process, Notification n) {
     switch (n.number) {
+        case SYS_rt_sigsuspend: co_return n.args[0];
         case SYS_ppoll: co_return n.args[3];
         case SYS_epoll_pwait:
         case SYS_epoll_pwait2: co_return n.args[4];
@@ -228,13 +231,15 @@ Task<uint64_t> Worker::mask_of_call(RemoteProcess& process, Notification n) {
 
 // A signal that only the call's own mask let through: its handler must run under that mask and
 // return to the old one. rt_sigsuspend does just that, so the thread is made to call it instead.
-// The signals wait until it does: one that the old mask lets through, too, would come before it.
+// The signal waits until it does: one that the old mask lets through, too, would come before it.
 Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
-                                  uint64_t mask, std::vector<siginfo_t> signals) {
-    (void)process;
+                                  uint64_t mask, HandledSignal signal) {
     auto context = co_await stop_in_call(thread, n.id);
-    if (!context) co_return;
-    thread.borrowed_for = std::move(signals);
+    if (!context) {
+        bounce(process.pid, thread.tid, signal);
+        co_return;
+    }
+    thread.borrowed_for = signal;
     context->regs.orig_rax = ~0UL;
     context->regs.rax = static_cast<uint64_t>(-EINTR);
     thread.borrowed = std::make_unique<user_regs_struct>(context->regs);
@@ -248,17 +253,16 @@ Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, 
 }
 
 void Worker::deliver_borrowed(RemoteThread& thread) {
-    for (const siginfo_t& info : std::exchange(thread.borrowed_for, {})) deliver(thread, info);
+    if (auto signal = std::exchange(thread.borrowed_for, std::nullopt)) deliver(thread, *signal);
 }
 
-// Done here by the kernel, and at home by the shadow, for the children to come. Home is told the
-// thread's mask with calls that are answered, so that nothing overtakes the change.
+// Done here by the kernel, and at home by the shadow, for the children to come.
 Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notification n) {
     calls_native_++;
-    bool answered = thread.in_handler && n.number != SYS_rt_sigsuspend;
-    co_await ask_home(process, thread, n, answered);
-    deliver_answered(thread);
+    co_await ask_home(process, thread, n, false);
     process.notifier->let_it_run(n.id);
+    if (n.number != SYS_rt_sigaction) co_return;
+    loop_.after(done_in, [this, pid = process.pid] { look_for_discarded(pid); });
 }
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
@@ -299,7 +303,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
     call.setNoReply(!wants_reply);
     call.setWait(wait);
-    if (wants_reply) put_signal_state(thread, call);
+    call.setRepeatable(wants_reply && !context && !thread.held);
     if (context) {
         call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
         call.setExtendedState(
@@ -345,9 +349,8 @@ Task<void> Worker::call_done(Frame frame) {
     auto done = frame->session().getCallDone();
     RemoteThread* thread = find_thread(done.getPid(), done.getTid());
     if (!thread || !thread->answer) co_return;
-    for (auto signal : done.getSignals()) {
-        if (auto info = signal_of(signal)) thread->answer_signals.push_back(*info);
-    }
+    auto info = signal_of(done.getSignal());
+    if (info) thread->answer_signal = HandledSignal{*info, done.getSerial()};
     thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
     thread->answer->set(done.getResult());
 }

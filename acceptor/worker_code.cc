@@ -14,7 +14,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
-#include "monitor/signal_wire.h"
+#include "monitor/pending_fault.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b
@@ -27,6 +27,12 @@ namespace {
 constexpr std::chrono::microseconds falls_asleep_in{20};
 constexpr int most_looks = 50;
 constexpr std::chrono::milliseconds stops_in{10};
+
+// Until the thread, which is in a ptrace stop, has the program's mask again.
+void block_all_signals(pid_t host_tid) {
+    uint64_t all = ~0ULL;
+    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), host_tid, sizeof all, &all);
+}
 }  // namespace
 
 Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
@@ -81,7 +87,9 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
     if (!context) co_return;
     Mapping* missing = fragment->space.find(at);
     bool code = missing && missing->trapped;
-    if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
+    bool at_fetch =
+        code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
+    if (!at_fetch || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
         pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
         on_wait(thread.host_tid, status);
@@ -93,7 +101,8 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
 
 // It stands in a ptrace stop with these registers, which will go on at home.
 // visit: for memory that only home may use.
-Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool visit) {
+Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool visit,
+                             bool by_gravity) {
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
@@ -101,11 +110,13 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
+    crossing.setByGravity(by_gravity);
+    if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, pager_.take_missed(thread.tid));
-    // Signals that were on their way to it go along.
-    auto pending = thread.signals.take_all();
-    auto list = crossing.initPending(static_cast<unsigned>(pending.size()));
-    for (unsigned i = 0; i < pending.size(); i++) list.set(i, signal_bytes(pending[i]));
+    // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it
+    // still: without a record it is void. No other signal of the process here is this thread's.
+    thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
+    block_all_signals(thread.host_tid);
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
     frame.add_raw(state);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
@@ -129,21 +140,30 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     link_.send(frame, gpr::Priority::urgent);
 }
 
+// It runs code that is on both nodes, and its calls have cost more than going home does.
+bool Worker::is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
+                           const Notification& n) {
+    if (!process.gravity || !thread.gravity.pulls_home()) return false;
+    const Mapping* code = process.fragment->space.find({n.instruction_pointer});
+    return code && code->code == CodeClass::neutral;
+}
+
 // It makes its call at home instead.
-Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n) {
+Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n, bool by_gravity) {
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
-    co_await send_home(thread, *context);
+    co_await send_home(thread, *context, false, by_gravity);
 }
 
 // The thread is not here (any more): home knows where it is.
-void Worker::bounce(pid_t pid, pid_t tid, const siginfo_t& info) {
-    spdlog::trace("signal {} of tid {} goes back", info.si_signo, tid);
-    tell_of_signal(pid, tid, info, SignalNews::goes_back);
+void Worker::bounce(pid_t pid, pid_t tid, const HandledSignal& signal) {
+    spdlog::trace("signal {} of tid {} goes back", signal.info.si_signo, tid);
+    tell_of_signal(pid, tid, signal, SignalNews::goes_back);
 }
 
-// The stub must not run a handler. True: the signal waits, or it came for one who has left.
+// The stub must not run a handler. True: the signal waits in the kernel until the program's own
+// mask is back, or it came for one who has left.
 bool Worker::postpone_signal(RemoteThread& thread, int signal) {
     auto regs = trace::registers(thread.host_tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
@@ -151,11 +171,8 @@ bool Worker::postpone_signal(RemoteThread& thread, int signal) {
         trace::resume(thread.host_tid);
         return true;
     }
-    uint64_t all = ~0ULL;
-    thread.masked = true;
-    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.host_tid, 8, &all);
-    syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, signal);
-    trace::resume(thread.host_tid);
+    block_all_signals(thread.host_tid);
+    trace::resume(thread.host_tid, signal);
     return true;
 }
 
@@ -175,6 +192,7 @@ Task<void> Worker::set_action(Frame frame) {
              {change.getAction().getSignal(), executor.scratch_address().value, 0, 8},
              0}};
     co_await executor.run_locked(calls);
+    look_for_discarded(change.getPid());
 }
 
 Task<void> Worker::register_membarrier(Frame frame) {

@@ -65,7 +65,7 @@ Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notif
     if (verdict.owner == PathOwner::whoever) {
         int64_t result = co_await ask_home(process, thread, n, true);
         if (result == thread_gone && thread.stub->dead()) co_return;
-        deliver_answered(thread);
+        hand_over_answered(thread);
         if (trace::is_restart(result)) trace::interrupt(thread.host_tid);  // see forward()
         bool elsewhere =
             result == -ENOENT && (!verdict.standby || use_profile(verdict, *path, opens));

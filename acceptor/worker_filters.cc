@@ -26,7 +26,7 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
     stopped_.notify_all();
     int64_t result = co_await ask_home(process, thread, n, true);
     if (result == thread_gone) co_return;
-    deliver_answered(thread);
+    hand_over_answered(thread);
     context->regs.rax = static_cast<uint64_t>(result);
     context->regs.orig_rax = ~0UL;
     bool alone = !process.mixed && process.threads.size() == 1;
@@ -87,7 +87,7 @@ bool Worker::dies_by_filter(RemoteThread& thread, const siginfo_t& info) {
     thread.stub->capture(thread.host_tid, *regs);
     pager_.on_thread_gone(thread.tid);
     stopped_.notify_all();
-    tell_of_signal(thread.process->pid, thread.tid, info, SignalNews::fatal);
+    tell_of_signal(thread.process->pid, thread.tid, {info, 0}, SignalNews::fatal);
     return true;
 }
 

@@ -198,8 +198,7 @@ Task<int64_t> Worker::ask_both(RemoteProcess& process, RemoteThread& thread, Not
         int64_t result = co_await ask_home(process, thread, n, true, nullptr, nullptr, wait);
         watches.clear();
         if (result == thread_gone) co_return result;
-        bool in_vain = ended && thread.answer_signals.empty() &&
-                       (result == -EINTR || trace::is_restart(result));
+        bool in_vain = ended && !thread.answer_signal && result == -EINTR;
         if (result < 0 && !in_vain) co_return result;
         ours = co_await here.collect(std::max<int64_t>(result, 0));
         if (ours < 0) co_return ours;

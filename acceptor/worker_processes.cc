@@ -96,6 +96,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     options.entry_argument = Mailbox::slot_address(0).value;
     options.stack_top = Mailbox::stack_top(0).value;
     process.mixed = start.getMixed();
+    process.gravity = start.getGravity();
     if (process.mixed) pager_.keep_shared_home();
     if (start.getChaosSeed() != 0 && !chaos_) {
         chaos_ = std::make_unique<Chaos>(start.getChaosSeed(), self_);
@@ -275,9 +276,7 @@ Task<void> Worker::arrive(Frame frame) {
     }
     pager_.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
-    thread->masked = false;
-    thread->shadow_mask = context.signal_mask;
-    thread->in_handler = false;
+    thread->mask = context.signal_mask;
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await set_free(*thread, context);
 }
@@ -287,6 +286,7 @@ Task<void> Worker::arrive(Frame frame) {
 Task<void> Worker::set_free(RemoteThread& thread, const ThreadContext& context) {
     pid_t pid = thread.process->pid, tid = thread.tid;
     thread.here = thread.leaving_stub = true;
+    thread.gravity.arrived(Clock::now());
     co_await thread.stub->resume(context);
     RemoteThread* still = find_thread(pid, tid);
     if (!still) co_return;
@@ -369,7 +369,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (result > 0 && !made_here) {
         keep_descriptors(static_cast<pid_t>(result), std::move(kept));
     }
-    deliver_answered(thread);
+    hand_over_answered(thread);
     if (result > 0 && (flags & CLONE_THREAD)) {
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
         if (child) {

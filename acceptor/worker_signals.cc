@@ -17,6 +17,8 @@ namespace gpr {
 namespace {
 // flags, link, stack and sigcontext come first (asm-generic/ucontext.h).
 constexpr uint64_t mask_in_ucontext = 8 + 8 + 24 + 256;
+// From dequeueing a signal to the stop before its delivery, if the CPU is busy.
+constexpr std::chrono::milliseconds stands_in{10};
 
 bool has_handler(pid_t host_pid, int signal) {
     std::ifstream in(fmt::format("/proc/{}/status", host_pid));
@@ -26,38 +28,72 @@ bool has_handler(pid_t host_pid, int signal) {
     }
     return false;
 }
+
+bool is_pending(const RemoteThread& thread) {
+    uint64_t pending = trace::signal_set(thread.host_tid, "SigPnd:");
+    return pending >> (thread.passed->info.si_signo - 1) & 1;
+}
+
+bool is_in_stop(pid_t host_tid) {
+    std::ifstream in(fmt::format("/proc/{}/status", host_tid));
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("State:")) return line.find("t (") != std::string::npos;
+    }
+    return false;
+}
+
+bool seems_discarded(const RemoteThread& thread) {
+    return thread.passed && !is_pending(thread) && !is_in_stop(thread.host_tid);
+}
 }  // namespace
 
-void Worker::deliver(RemoteThread& thread, const siginfo_t& info) {
-    thread.signals.add(info);
-    syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, info.si_signo);
+// One at a time: home passes no other on before it has heard of this one.
+void Worker::deliver(RemoteThread& thread, const HandledSignal& signal) {
+    thread.passed = signal;
+    syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, signal.info.si_signo);
+}
+
+// A handler may have begun here that blocks it, when home did not know. Then it waits at home, as
+// all that are blocked do: calls look for them there.
+void Worker::hand_over(RemoteThread& thread, const HandledSignal& signal) {
+    uint64_t blocked = trace::signal_set(thread.host_tid, "SigBlk:");
+    if (blocked >> (signal.info.si_signo - 1) & 1) {
+        bounce(thread.process->pid, thread.tid, signal);
+    } else {
+        deliver(thread, signal);
+    }
+}
+
+// One that was passed on is pending for the thread. If it is not, SIG_IGN, or a default that is to
+// ignore it, has been set meanwhile, which discards what is pending.
+bool Worker::has_signal_to_handle(RemoteThread& thread) {
+    if (!thread.passed) return false;
+    if (is_pending(thread)) return true;
+    bounce(thread.process->pid, thread.tid, *std::exchange(thread.passed, std::nullopt));
+    return false;
+}
+
+// A thread that has just dequeued it is in its stop, or soon will be: that is no discarded signal.
+void Worker::look_for_discarded(pid_t pid) {
+    RemoteProcess* process = find_process(pid);
+    if (!process) return;
+    std::map<pid_t, uint32_t> suspects;
+    for (auto& [tid, thread] : process->threads) {
+        if (seems_discarded(*thread)) suspects[tid] = thread->passed->serial;
+    }
+    if (suspects.empty()) return;
+    loop_.after(stands_in, [this, pid, suspects] {
+        for (auto [tid, serial] : suspects) {
+            RemoteThread* thread = find_thread(pid, tid);
+            if (!thread || !seems_discarded(*thread) || thread->passed->serial != serial) continue;
+            bounce(pid, tid, *std::exchange(thread->passed, std::nullopt));
+        }
+    });
 }
 
 // What interrupted the call at home comes before the call returns.
-void Worker::deliver_answered(RemoteThread& thread) {
-    for (const siginfo_t& info : std::exchange(thread.answer_signals, {})) deliver(thread, info);
-}
-
-// A handler has begun here, with a mask that home does not know. What is blocked must not interrupt
-// the thread's calls at home, and is found pending there alone.
-void Worker::put_signal_state(RemoteThread& thread, wire::CallRequest::Builder call) {
-    bool blocked_ones = !thread.signals.empty();
-    if (!thread.in_handler && !blocked_ones) return;
-    uint64_t mask = trace::signal_set(thread.host_tid, "SigBlk:");
-    call.setSignalMask(mask);
-    call.setMasked(std::exchange(thread.in_handler, false));
-    if (call.getMasked()) thread.shadow_mask = mask;
-    if (!blocked_ones) return;
-    auto signals = thread.signals.take_all(mask);
-    auto list = call.initPending(static_cast<unsigned>(signals.size()));
-    for (unsigned i = 0; i < signals.size(); i++) list.set(i, signal_bytes(signals[i]));
-}
-
-// One that home has sent, that is not blocked and only not delivered yet.
-bool Worker::has_signal_to_handle(const RemoteThread& thread) {
-    if (thread.signals.empty()) return false;
-    uint64_t pending = trace::signal_set(thread.host_tid, "SigPnd:");
-    return pending & ~trace::signal_set(thread.host_tid, "SigBlk:");
+void Worker::hand_over_answered(RemoteThread& thread) {
+    if (auto signal = std::exchange(thread.answer_signal, std::nullopt)) hand_over(thread, *signal);
 }
 
 // Not by SIGSTOP: that would stop the executor, which is a thread of the process, and home may
@@ -85,36 +121,59 @@ Task<void> Worker::signal_from_home(Frame frame) {
         if (info->si_signo == SIGCONT) let_go_on(*process);
         co_return;
     }
+    if (!process) co_return;
     RemoteThread* thread = find_thread(delivery.getPid(), delivery.getTid());
-    bool away = process && process->mixed && (!thread || !thread->here);
-    // It left home before the call that the thread has begun meanwhile came there.
-    if (away || (thread && thread->waits_at_home)) {
-        bounce(delivery.getPid(), delivery.getTid(), *info);
-        co_return;
+    HandledSignal signal{*info, delivery.getSerial()};
+    bool none = delivery.getHandled();  // see others_wait
+    if (!none && (!thread || !thread->here)) {
+        bounce(delivery.getPid(), delivery.getTid(), signal);
+    } else if (!none && thread->answer) {
+        thread->answer_signal = signal;
+    } else if (!none) {
+        hand_over(*thread, signal);
     }
-    if (!thread) co_return;
-    deliver(*thread, *info);
+    if (thread && std::exchange(thread->awaits_others, false)) go_on(*thread);
 }
 
-// The mask that the return brings back must be the shadow's, too, which may have that of the
-// handler. What it blocks no more comes before the thread goes on.
+// Home makes the change first: what is pending there and blocked no more comes with the answer, and
+// before the thread goes on. False: a signal is handled first, and then the thread calls again.
+Task<bool> Worker::change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                               Notification change) {
+    bool first = has_signal_to_handle(thread);
+    int64_t result =
+        first ? -trace::restart_nointr : co_await ask_home(process, thread, change, true);
+    if (result == thread_gone && thread.stub->dead()) co_return false;
+    if (trace::is_restart(result)) {
+        hand_over_answered(thread);
+        if (!first) trace::interrupt(thread.host_tid);  // see forward()
+        process.notifier->reply_raw(n.id, -trace::restart_nointr);
+        co_return false;
+    }
+    thread.mask.reset();
+    if (auto signal = std::exchange(thread.answer_signal, std::nullopt)) deliver(thread, *signal);
+    co_return true;
+}
+
+Task<void> Worker::mask_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    calls_native_++;
+    bool changes = n.args[1] != 0;
+    if (changes && !co_await change_mask(process, thread, n, n)) co_return;
+    process.notifier->let_it_run(n.id);
+}
+
+// The mask that the return brings back must be the shadow's, too, which has that of the handler.
 Task<void> Worker::handler_return(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t frame = fault_origin(thread.host_tid).stack;  // the kernel's struct ucontext
     uint64_t mask = 0;
     auto bytes = std::as_writable_bytes(std::span(&mask, 1));
     bool readable = co_await pager_.read(*process.fragment, {frame + mask_in_ucontext}, bytes);
-    bool held_back = !thread.shadow_mask || (*thread.shadow_mask & ~mask) != 0;
-    thread.in_handler = thread.shadow_mask != mask;  // an outer one, if it is one
-    if (readable && held_back) {
-        thread.in_handler = false;
+    if (readable && thread.mask != mask) {
         Notification change = n;
         change.number = SYS_rt_sigprocmask;
         const uint64_t args[6] = {SIG_SETMASK, frame + mask_in_ucontext, 0, sizeof mask, 0, 0};
         std::memcpy(change.args, args, sizeof args);
-        int64_t result = co_await ask_home(process, thread, change, true);
-        if (result == thread_gone) co_return;
-        thread.shadow_mask = mask;
-        deliver_answered(thread);
+        if (!co_await change_mask(process, thread, n, change)) co_return;
+        thread.mask = mask;
     }
     process.notifier->let_it_run(n.id);
 }
@@ -136,41 +195,65 @@ void Worker::return_borrowed(RemoteThread& thread) {
     deliver_borrowed(thread);
 }
 
-void Worker::tell_of_signal(pid_t pid, pid_t tid, const siginfo_t& info, SignalNews news) {
+void Worker::tell_of_signal(pid_t pid, pid_t tid, const HandledSignal& signal, SignalNews news,
+                            uint64_t mask) {
     FrameBuilder frame;
     auto delivery = frame.session().initSignal();
     delivery.setPid(pid);
     delivery.setTid(tid);
     delivery.setHandled(news == SignalNews::handled);
     delivery.setFatal(news == SignalNews::fatal);
-    delivery.setInfo(signal_bytes(info));
+    delivery.setInfo(signal_bytes(signal.info));
+    delivery.setMask(mask);
+    delivery.setSerial(signal.serial);
     link_.send(frame, gpr::Priority::urgent);
 }
 
+// The kernel builds the frame and stops the thread at the handler's first instruction: then the
+// mask is what it is in the handler.
 void Worker::begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
-                           const std::optional<siginfo_t>& sent) {
+                           const std::optional<HandledSignal>& sent) {
     spdlog::trace("signal {} of tid {} is handled", signal, thread.tid);
     if (thread.borrowed) return_borrowed(thread);
-    thread.in_handler = true;
     if (sent) {  // the kernel would not let us send it as it was; here it gets its true origin
-        trace::set_signal_info(thread.host_tid, *sent);
+        trace::set_signal_info(thread.host_tid, sent->info);
     } else {
         name_timer(process, thread);
     }
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
-    tell_of_signal(process.pid, thread.tid, *info, SignalNews::handled);
-    trace::resume(thread.host_tid, signal);
+    thread.beginning = HandledSignal{*info, sent ? sent->serial : 0};
+    trace::single_step(thread.host_tid, signal);
+}
+
+// Its first stop after that. False: it is for another signal, the kernel could not build the frame.
+// If the handler was taken away meanwhile, the thread has made a step, perhaps a call (TRAP_BRKPT).
+bool Worker::handler_begun(RemoteProcess& process, RemoteThread& thread) {
+    HandledSignal begun = *std::exchange(thread.beginning, std::nullopt);
+    auto stopped_by = trace::signal_info(thread.host_tid);
+    uint64_t mask = trace::signal_set(thread.host_tid, "SigBlk:");
+    thread.mask = mask;
+    tell_of_signal(process.pid, thread.tid, begun, SignalNews::handled, mask);
+    auto& other = thread.passed;
+    if (other && mask >> (other->info.si_signo - 1) & 1) {
+        bounce(process.pid, thread.tid, *std::exchange(other, std::nullopt));
+    }
+    bool stands_there = stopped_by && stopped_by->si_signo == SIGTRAP &&
+                        (stopped_by->si_code == SIGTRAP || stopped_by->si_code == TRAP_TRACE ||
+                         stopped_by->si_code == TRAP_BRKPT);
+    thread.awaits_others = stands_there && begun.serial & others_wait;
+    return stands_there;
 }
 
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     if (postpone_signal(thread, signal)) return;
     restart_what_is_never_interrupted(thread.host_tid);
-    auto sent = thread.signals.take(signal);
+    std::optional<HandledSignal> sent;
+    if (thread.passed && thread.passed->info.si_signo == signal) sent.swap(thread.passed);
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
     if (!sent && dies_by_filter(thread, *info)) return;
-    // One of deliver()'s that has gone elsewhere since, or has become one with another.
+    // One of deliver()'s that has gone elsewhere since.
     if (!sent && info->si_code == SI_TKILL) {
         trace::resume(thread.host_tid);
         return;
@@ -191,7 +274,7 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
                       thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
                       reinterpret_cast<uint64_t>(info->si_addr));
     }
-    tell_of_signal(process.pid, thread.tid, *info, SignalNews::fatal);
+    tell_of_signal(process.pid, thread.tid, {*info, 0}, SignalNews::fatal);
 }
 
 }  // namespace gpr

@@ -28,11 +28,12 @@ Task<void> HomeSession::serve_call(Frame frame) {
     HomeProcess& process = *thread->process;
     thread->wait = call.getWait();
     thread->interrupted = false;
-    if (call.getMasked() || call.getPending().size() > 0) {
-        std::optional<uint64_t> mask;
-        if (call.getMasked()) mask = call.getSignalMask();
-        co_await take_signal_state(*thread, mask, call.getPending());
+    // The signal that was passed on before came first.
+    if (call.getRepeatable() && thread->passed) {
+        reply(*thread, -trace::restart_nointr);
+        co_return;
     }
+    if (call.getNumber() == SYS_exit) co_await give_to_others(*thread);
     std::array<uint64_t, 6> args{};
     for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) args[i] = call.getArgs()[i];
     if (installs_filter(call.getNumber(), args.data())) {
@@ -135,10 +136,12 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;
     if (request.getNumber() == SYS_exit_group) process.group_exit = true;
+    thread.repeatable = request.getRepeatable();
+    if (thread.repeatable && thread.passed) {  // since we began
+        reply(thread, -trace::restart_nointr);
+        co_return;
+    }
     thread.in_call = wants_reply;
-    // The caller changes the mask there when it is changed here.
-    thread.may_take_back = request.getNumber() != SYS_rt_sigprocmask;
-    thread.interruptions.clear();
     co_await stub.run_locked(calls);
     if (executes && !stub.dead()) process.executing = false;
     if (action && calls[0].result == 0) after_action(process, *action);
@@ -198,11 +201,10 @@ void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std:
     done.setPid(thread.process->pid);
     done.setTid(thread.tid);
     done.setResult(result);
-    auto signals = done.initSignals(static_cast<unsigned>(thread.interruptions.size()));
-    for (unsigned i = 0; i < thread.interruptions.size(); i++) {
-        signals.set(i, signal_bytes(thread.interruptions[i]));
+    if (thread.passed && std::exchange(thread.passed->with_answer, false)) {
+        done.setSignal(signal_bytes(thread.passed->info));
+        done.setSerial(thread.passed->serial);
     }
-    thread.interruptions.clear();
     if (!out.empty()) frame.add_raw(out);
     link_.send(frame, Priority::urgent);
 }

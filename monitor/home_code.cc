@@ -14,10 +14,7 @@
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
-
-#ifndef PTRACE_SETSIGMASK
-#define PTRACE_SETSIGMASK 0x420b
-#endif
+#include "monitor/pending_fault.h"
 
 namespace gpr {
 
@@ -136,10 +133,12 @@ Task<std::optional<ThreadContext>> HomeSession::stop(HomeThread& thread) {
     }
     auto context = capture_context(thread.tid);
     if (!context) co_return std::nullopt;
-    if (context->regs.rip >> 32 == GPR_STUB_HIGH_WORD) {  // still on its way back
+    bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;  // still on its way back
+    if (in_stub || has_fault_pending(thread.tid)) {
         trace::resume(thread.tid);
         co_return std::nullopt;
     }
+    thread.masked = false;  // it has left its stub since, with its own mask
     co_return std::move(*context);
 }
 
@@ -282,35 +281,27 @@ Task<void> HomeSession::arrive(Frame frame) {
     context.signal_mask = crossing.getSignalMask();
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     stats_.crossings++;
+    stats_.drawn_home += crossing.getByGravity();
     pager_.on_missed(thread->tid, missed_of(crossing));
     thread->remote = thread->masked = false;
     thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
-    if (crossing.getPending().size() > 0) {
-        co_await take_signal_state(*thread, context.signal_mask, crossing.getPending());
-    }
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
+    bool missed_one = thread->passed.has_value();  // it left before that came there
+    if (missed_one) co_await take_back(*thread, false);
     co_await thread->stub->resume(context);
+    if (missed_one) wake_others(*thread, context.signal_mask);
 }
 
 // A signal for a thread that is in its stub on the way into the program: the stub must not run a
 // handler. It is blocked until the program's own mask is back. True: that was the case.
 bool HomeSession::postpone_signal(HomeThread& thread, int signal) {
-    if (thread.stub && !thread.remote && signal != SIGSTOP) {
-        auto regs = trace::registers(thread.tid);
-        if (regs && regs->rip >> 32 == GPR_STUB_HIGH_WORD) {
-            auto info = trace::signal_info(thread.tid);
-            if (!info) return true;
-            uint64_t all = ~0ULL;
-            thread.postponed.add(*info);
-            thread.masked = true;
-            ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &all);
-            syscall(SYS_tgkill, thread.process->pid, thread.tid, signal);
-            trace::resume(thread.tid);
-            return true;
-        }
-    }
-    if (auto info = thread.postponed.take(signal)) trace::set_signal_info(thread.tid, *info);
-    return false;
+    bool on_its_way = thread.stub && (!thread.remote || thread.leaving);
+    if (!on_its_way || signal == SIGSTOP) return false;
+    auto regs = trace::registers(thread.tid);
+    if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
+    thread.masked = true;
+    leave_in_kernel(thread, signal);
+    return true;
 }
 
 }  // namespace gpr

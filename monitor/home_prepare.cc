@@ -82,7 +82,8 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     take_filters_of_caller(process, thread);
     forget_other_threads(process);
     thread.stub.reset();
-    thread.remote = thread.in_call = thread.ending = false;
+    thread.remote = thread.in_call = thread.ending = thread.leaving = false;
+    thread.passed.reset();
     process.shares_memory_with = nullptr;
     process.state = HomeProcess::State::preparing;
     process.caught_signals = process.one_shot_signals = process.to_reset = 0;
@@ -163,8 +164,11 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
 // The shadow takes the program's mask: the kernel chooses by it who gets a signal.
 Task<void> HomeSession::take_mask(HomeThread& thread, uint64_t mask) {
     StubThread& stub = *thread.stub;
-    std::memcpy(const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch), &mask, 8);
-    co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, stub.scratch_address().value, 0, 8);
+    auto guard = co_await stub.lock();
+    std::memcpy(const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch), &mask, sizeof mask);
+    uint64_t at = stub.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof mask}, 0}};
+    co_await stub.run_locked(calls);
 }
 
 // The thread is in the stub then, and the process has its fragment, of which nothing is known yet.
@@ -359,6 +363,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setFdBase(fd_base_);
     start.setBpf(options_.bpf);
     start.setNewImage(process.new_image);
+    start.setGravity(options_.gravity && policy_.mixed() && !chaos_);
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
     const FilterList& filters = first->filters;
@@ -459,13 +464,16 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
         if (leaving.empty()) link_.send(frame, Priority::urgent);
     }
     if (!leaving.empty()) {
+        thread.leaving = true;
         co_await pager_.sent(std::move(leaving));
         if (find_thread(process.pid, thread.tid) != &thread) co_return;
+        thread.leaving = false;
         link_.send(frame, Priority::urgent);
     }
     // At its end the kernel looks at the list where the thread ran, and only there.
     if (robust != 0) co_await stub.call(SYS_set_robust_list, 0, length);
-    if (std::exchange(thread.masked, false)) {
+    // Nothing has been passed on before: it was blocked.
+    if (std::exchange(thread.masked, false) && !thread.passed) {
         co_await take_mask(thread, context.signal_mask);
     }
 }

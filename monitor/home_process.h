@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "monitor/fragment.h"
-#include "monitor/pending_signals.h"
 #include "monitor/program_filter.h"
+#include "monitor/requeued_signals.h"
 #include "monitor/waits.h"
 
 namespace gpr {
@@ -27,6 +27,14 @@ struct ForkAtHome {
     bool ready = false;   // and is done
 };
 
+// A signal that was taken from the kernel here for a thread at the acceptor.
+struct PassedSignal {
+    siginfo_t info{};
+    uint32_t serial = 0;
+    uint64_t mask = 0;         // the thread's own; its shadow takes nothing else meanwhile
+    bool with_answer = false;  // it goes to the acceptor with the answer of the thread's call
+};
+
 struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
@@ -36,23 +44,25 @@ struct HomeThread {
     bool ending = false;               // past its last instruction
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
-    FilterList filters;          // of the program, that the kernel thread here is under
-    size_t filters_there = 0;    // how many of them its twin at the acceptor is
-    bool in_call = false;        // the shadow runs a forwarded call
-    uint32_t wait = 0;           // the name of that call for the acceptor that may interrupt it
-    bool interrupted = false;    // it has
-    bool may_take_back = false;  // which can be made again, after a handler
+    FilterList filters;        // of the program, that the kernel thread here is under
+    size_t filters_there = 0;  // how many of them its twin at the acceptor is
+    bool in_call = false;      // the shadow runs a forwarded call
+    uint32_t wait = 0;         // the name of that call for the acceptor that may interrupt it
+    bool interrupted = false;  // it has
+    bool repeatable = false;   // which can be made again, after a handler
+    bool leaving = false;      // it is at the acceptor as soon as its crossing has been sent
+    std::optional<PassedSignal> passed;  // till the acceptor says what became of it
+    uint32_t signals_passed = 0;
+    RequeuedSignals requeued;
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed
-    PendingSignals postponed;
     Clock::time_point visits_until{};        // till then it may run the acceptor's code here
     uint64_t clears_childs_tid = 0;          // the same for the child of the clone it is in
     uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
     Address left_at{};                       // the page of code whose absence sent it away last
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
     bool blocks_trap = false;                // SIGTRAP, as far as it is known
-    std::vector<siginfo_t> interruptions;    // signals that came during it
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
 };
 

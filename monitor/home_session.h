@@ -31,6 +31,7 @@ namespace gpr {
 
 struct SessionStats {
     uint64_t crossings = 0;
+    uint64_t drawn_home = 0;    // of those: by gravity
     uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
     uint64_t calls_fd_owner = 0;
     uint64_t calls_home = 0;
@@ -357,9 +358,18 @@ private:
     void on_remote_signal(Frame frame);
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
-    // The list is of a frame that the caller keeps.
-    Task<void> take_signal_state(HomeThread& thread, std::optional<uint64_t> mask,
-                                 capnp::List<capnp::Data>::Reader pending);
+
+    // --- signals of threads at the acceptor wait here (home_passed_signals.cc) ---
+    static void leave_in_kernel(HomeThread& thread, int signal);
+    static void keep_order(HomeThread& thread, int signal);
+    void pass_on(HomeThread& thread, const siginfo_t& info);
+    void handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask);
+    void came_back(HomeThread& thread, uint32_t serial);
+    Task<void> take_back(HomeThread& thread, bool to_shadow);
+    Task<void> give_to_others(HomeThread& thread);
+    Task<void> take_own_mask(HomeThread& thread, uint64_t mask);
+    Task<void> let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask);
+    static void wake_others(const HomeThread& thread, uint64_t mask);
 
     Loop& loop_;
     Waits& waits_;

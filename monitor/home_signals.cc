@@ -39,6 +39,7 @@ void tell_where(pid_t tid, pid_t pid) {
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGTRAP && meets_breakpoint(thread)) return;
+    keep_order(thread, signal);
     if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
                   !thread.remote   ? "here"
@@ -69,6 +70,10 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         }
         return;
     }
+    if (thread.passed) {  // it has a handler only since the last one was passed on
+        leave_in_kernel(thread, signal);
+        return;
+    }
     auto info = trace::signal_info(thread.tid);
     if (!info) return;
     // The call's own restart code travels with the signal; the kernel there decides.
@@ -80,20 +85,10 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         regs->orig_rax = ~0UL;
         trace::set_registers(thread.tid, *regs);
     }
-    if (thread.in_call) {
-        // The stub is about to make the call, which would not know of the signal.
-        if (regs && thread.may_take_back && !thread.stub->has_begun(regs->rip)) {
-            thread.stub->take_back();
-        }
-        thread.interruptions.push_back(*info);
-    } else {
-        FrameBuilder frame;
-        auto delivery = frame.session().initSignal();
-        delivery.setPid(process.pid);
-        delivery.setTid(thread.tid);
-        delivery.setInfo(signal_bytes(*info));
-        link_.send(frame, Priority::urgent);
-    }
+    // The stub is about to make the call, which would not know of the signal.
+    bool too_early = thread.in_call && thread.repeatable && regs;
+    if (too_early && !thread.stub->has_begun(regs->rip)) thread.stub->take_back(thread.tid, *regs);
+    pass_on(thread, *info);
     trace::resume(thread.tid);
 }
 
@@ -191,6 +186,8 @@ void HomeSession::stop_remotely(HomeProcess& process, bool stopped) {
 
 // The program dies of it at the acceptor; here it must be seen to die of the same.
 Task<void> HomeSession::die_of(HomeThread& thread, int signal) {
+    thread.process->caught_signals &= ~bit_of(signal);
+    thread.passed.reset();
     StubThread& stub = *thread.stub;
     uint64_t at = stub.scratch_address().value;
     auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
@@ -198,34 +195,7 @@ Task<void> HomeSession::die_of(HomeThread& thread, int signal) {
     auto number = static_cast<uint64_t>(signal);
     co_await stub.call(SYS_rt_sigaction, number, at, 0, 8);
     co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, at, 0, 8);
-    thread.process->caught_signals &= ~bit_of(signal);
     syscall(SYS_tgkill, thread.process->pid, thread.tid, signal);
-}
-
-// The mask that the thread has there, and what it has pending under it. Only the thread itself may
-// send itself a signal that says anything of its origin.
-Task<void> HomeSession::take_signal_state(HomeThread& thread, std::optional<uint64_t> mask,
-                                          capnp::List<capnp::Data>::Reader pending) {
-    StubThread& stub = *thread.stub;
-    auto guard = co_await stub.lock();
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    uint64_t at = stub.scratch_address().value;
-    if (mask) {
-        std::memcpy(scratch, &*mask, sizeof *mask);
-        std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof *mask}, 0}};
-        co_await stub.run_locked(calls);
-    }
-    for (auto signal : pending) {
-        auto info = signal_of(signal);
-        if (!info) continue;
-        spdlog::trace("signal {} of tid {} waits here", info->si_signo, thread.tid);
-        std::memcpy(scratch, &*info, sizeof *info);
-        auto pid = static_cast<uint64_t>(thread.process->pid);
-        auto number = static_cast<uint64_t>(info->si_signo);
-        std::vector<Call> calls{
-            Call{SYS_rt_tgsigqueueinfo, {pid, static_cast<uint64_t>(thread.tid), number, at}, 0}};
-        co_await stub.run_locked(calls);
-    }
 }
 
 void HomeSession::on_remote_signal(Frame frame) {
@@ -235,17 +205,11 @@ void HomeSession::on_remote_signal(Frame frame) {
     if (!thread || !thread->stub || !info) return;
     if (delivery.getHandled()) {
         note_handled(*thread, info->si_signo);
+        handler_begun(*thread, delivery.getSerial(), delivery.getMask());
         return;
     }
-    // It came there too late: the thread was already leaving, or the program has no handler any
-    // more.
     if (!delivery.getFatal()) {
-        HomeProcess& process = *thread->process;
-        if (!actions_of(process).locked()) {
-            process.caught_signals &= trace::signal_set(process.pid, "SigCgt:");
-        }
-        thread->postponed.add(*info);
-        syscall(SYS_tgkill, thread->process->pid, thread->tid, info->si_signo);
+        came_back(*thread, delivery.getSerial());
         return;
     }
     if (info->si_signo == SIGILL && !masked_.empty()) {

@@ -43,6 +43,8 @@ Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread) {
     }
     born->stub = std::move(stub);
     born->remote = true;
+    // It has that of its parent's shadow.
+    if (thread.passed) co_await take_mask(*born, thread.passed->mask);
     reply(thread, tid);
 }
 
@@ -177,6 +179,7 @@ void HomeSession::write_stats(int exit_status) {
     report.exit_status = exit_status;
     report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
     report.crossings = stats_.crossings;
+    report.drawn_home = stats_.drawn_home;
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
     report.calls_home = stats_.calls_home;

@@ -9,6 +9,11 @@
 
 namespace gpr {
 
+// In the serial of one that home passes on: others are ready that the handler may not block. The
+// handler does not run on before home has sent the next one or said that there is none: signals
+// that are ready together begin their handlers in the kernel's order, the last one first.
+inline constexpr uint32_t others_wait = 1U << 31;
+
 // Valid as long as the signal is.
 inline capnp::Data::Reader signal_bytes(const siginfo_t& info) {
     return {reinterpret_cast<const uint8_t*>(&info), sizeof info};

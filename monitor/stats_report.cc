@@ -43,6 +43,7 @@ void StatsReport::write(const std::string& path) const {
         {"exit_status", exit_status},
         {"wall_s", wall_s},
         {"crossings", crossings},
+        {"gravity", {{"home", drawn_home}}},
         {"syscalls",
          {{"native", calls_native}, {"fd_owner", calls_fd_owner}, {"home", calls_home}}},
         {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},

@@ -26,12 +26,16 @@ void StubThread::on_death() {
 
 void StubThread::capture(pid_t host_tid, user_regs_struct regs) {
     bases_ = {regs.fs_base, regs.gs_base};
+    point_at_entry(host_tid, regs);
+    if (state_ != State::dead) state_ = State::arriving;
+    trace::resume(host_tid);
+}
+
+void StubThread::point_at_entry(pid_t host_tid, user_regs_struct regs) const {
     regs.rip = GPR_STUB_CODE;
     regs.rdi = Mailbox::slot_address(slot_).value;
     regs.orig_rax = ~0UL;
     trace::set_registers(host_tid, regs);
-    if (state_ != State::dead) state_ = State::arriving;
-    trace::resume(host_tid);
 }
 
 void StubThread::send() {
@@ -106,9 +110,12 @@ bool StubThread::has_begun(uint64_t rip) const {
     return (rip > begin && rip < end) || !(s.calls[0].number & GPR_CALL_OF_PROGRAM);
 }
 
-void StubThread::take_back() {
+// It parks again, wherever it is on its way to the call.
+void StubThread::take_back(pid_t host_tid, user_regs_struct regs) {
     taken_back_ = true;
-    if (calls_given_) mailbox_.slot(slot_).count = 0;
+    if (!calls_given_) return;
+    mailbox_.slot(slot_).count = 0;
+    point_at_entry(host_tid, regs);
 }
 
 Task<bool> StubThread::take_fd(int fd, int number) {

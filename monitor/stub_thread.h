@@ -47,14 +47,15 @@ public:
     // rip: whether the kernel has seen the call; then it is too late to take it back. What is taken
     // back ends with -ERESTARTNOINTR.
     [[nodiscard]] bool has_begun(uint64_t rip) const;
-    void take_back();
+    void take_back(pid_t host_tid, user_regs_struct regs);
 
     // Puts a copy of our descriptor into the thread's table, as `number`, which is not 0. False: it
     // died, or may not have such a number.
     Task<bool> take_fd(int fd, int number);
     // The thread leaves the stub and becomes the program. False: it died.
     Task<bool> resume(const ThreadContext& context);
-    // Points the thread, which is in a ptrace stop with these registers, at the stub's entry.
+    // Points the thread, which is in a ptrace stop with these registers, at the stub's entry, and
+    // lets it run.
     void capture(pid_t host_tid, user_regs_struct regs);
 
     [[nodiscard]] bool in_stub() const { return state_ != State::in_program; }
@@ -71,6 +72,7 @@ private:
 
     Task<bool> give(uint32_t op);
     void send();
+    void point_at_entry(pid_t host_tid, user_regs_struct regs) const;
 
     Scheduler& scheduler_;
     Mailbox& mailbox_;

@@ -153,6 +153,7 @@ struct ProcessStart {
   bpf @9 :Bool;          # it may be used where the acceptor can
   filters @10 :List(SeccompFilter);  # that its thread is under
   newImage @11 :Bool;    # of an exec, not a fork: descriptors that close on exec are gone
+  gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
 }
 
 struct SignalAction {
@@ -194,8 +195,8 @@ struct Crossing {
   visit @6 :Bool;          # for memory that only the receiver may use
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
-  pending @8 :List(Data);  # to home: siginfo of signals that it has not handled yet
-  filters @9 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
+  filters @8 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
+  byGravity @9 :Bool;      # to home: nothing but its calls draws it there
 }
 
 struct CallRequest {
@@ -206,19 +207,19 @@ struct CallRequest {
   noReply @4 :Bool;
   registers @5 :Data;      # for calls that start a process: what its first thread has
   extendedState @6 :Data;
-  signalMask @7 :UInt64;   # with registers or masked: of the thread, now
-  masked @8 :Bool;         # home may have another mask: a handler has begun
-  pending @9 :List(Data);  # siginfo of signals that came and are blocked: they wait at home
-  ownPages @10 :UInt64;    # with registers: how many the process has at the acceptor, if its memory
+  signalMask @7 :UInt64;   # with registers: of the thread, now
+  repeatable @8 :Bool;     # it may be made again, after the handler of a signal that is on its way
+  ownPages @9 :UInt64;     # with registers: how many the process has at the acceptor, if its memory
                            # can be copied there; else 0
-  wait @11 :UInt32;        # its name for an Interrupt, of this thread; 0: none will come
+  wait @10 :UInt32;        # its name for an Interrupt, of this thread; 0: none will come
 }
 
 struct CallReply {
   pid @0 :Int32;
   tid @1 :Int32;
   result @2 :Int64;        # the kernel's own, restart codes included
-  signals @3 :List(Data);  # siginfo of what interrupted it, to deliver before it returns
+  signal @3 :Data;         # siginfo of what interrupted it, to deliver before it returns
+  serial @4 :UInt32;       # of that signal, see SignalDelivery; 0: there is none
 }
 
 struct MappingChange {
@@ -278,6 +279,9 @@ struct SignalDelivery {
   info @2 :Data;    # siginfo_t
   fatal @3 :Bool;   # acceptor: it has no handler, end the process with it
   handled @4 :Bool; # acceptor: its handler has begun
+  mask @5 :UInt64;  # with handled: of the thread, in the handler
+  serial @6 :UInt32;  # home gives one to each that it passes to the thread; the acceptor's answer
+                      # has the same. 0: the signal was caused there
 }
 
 struct FutexWake {
