@@ -1,5 +1,5 @@
 // The signals of a thread at the acceptor wait in the kernel here, one is on its way to it.
-// docs/decisions/0023-signals-wait-at-home.md
+// docs/decisions/0024-signals-wait-at-home.md
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
