@@ -267,8 +267,8 @@ struct SignalDelivery {
   fatal @3 :Bool;   # acceptor: it has no handler, end the process with it
   handled @4 :Bool; # acceptor: its handler has begun; home: none comes before it, let it run
   mask @5 :UInt64;  # acceptor, with handled: of the thread, in the handler
-  serial @6 :UInt32;  # home gives one to each that it passes on; the acceptor's answer has the same.
-                      # 0: it was caused there. Highest bit: others wait, see signal_wire.h
+  serial @6 :UInt32;  # of each that home passes on; the acceptor's answer has the same. 0: it was
+                      # caused there. Highest bit: others wait, see monitor/signal_wire.h
 }
 
 struct FutexWake {
