@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "monitor/path_rules.h"
 
@@ -156,6 +157,23 @@ Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wante
     Plan plan(exports, hidden);
     for (const RemotePath& rule : wanted) GPR_CHECK(plan.add(rule));
     return plan.finish();
+}
+
+std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
+                                          const std::vector<std::string>& exports,
+                                          const std::vector<std::string>& hidden) {
+    std::map<std::string, std::vector<RemotePath>> profiles;
+    for (const RemotePath& rule : wanted) {
+        if (!rule.standby.empty()) profiles[rule.standby].push_back(rule);
+    }
+    std::vector<std::string> found;
+    for (auto& [name, rules] : profiles) {
+        const bool can_be_shown = plan_views(rules, exports, hidden).has_value();
+        std::erase_if(rules, [](const RemotePath& rule) { return rule.when_missing; });
+        const auto views = plan_views(rules, exports, hidden);
+        if (can_be_shown && views && !views->empty()) found.push_back(name);
+    }
+    return found;
 }
 
 }  // namespace gpr

@@ -20,4 +20,10 @@ Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wante
                                             const std::vector<std::string>& exports,
                                             const std::vector<std::string>& hidden = {});
 
+// The profiles that stand by among these rules and for which this host has something: all of their
+// rules can be shown, and of those that are not only for what the initiator lacks one is.
+std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
+                                          const std::vector<std::string>& exports,
+                                          const std::vector<std::string>& hidden = {});
+
 }  // namespace gpr

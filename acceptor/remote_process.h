@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <sys/user.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "acceptor/gravity.h"
 #include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/notifier.h"
@@ -45,16 +47,15 @@ struct RemoteThread {
     std::unique_ptr<user_regs_struct> borrowed;
     std::optional<HandledSignal> borrowed_for;  // delivered once it waits
     OneShot<WaitStatus>* awaited = nullptr;
-    // Signals are to interrupt its shadow's call: here nothing but its end wakes it.
-    bool waits_at_home = false;
     bool restarts_at_home = false;     // the call it was interrupted in last was home's
     Clock::time_point visits_until{};  // till then it may run home's code here
     bool leaving_stub = false;         // it is about to run the program
     bool held = false;                 // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
-    Address left_at{};                 // the page of code whose absence sent it home last
-    uint64_t clear_tid = 0;            // CLONE_CHILD_CLEARTID: what the kernel clears at its end
-    FilterList filters;                // of the program, that it is under and the executor is not
+    Gravity gravity;
+    Address left_at{};       // the page of code whose absence sent it home last
+    uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
+    FilterList filters;      // of the program, that it is under and the executor is not
 };
 
 // Processes and threads that one of the program's processes is here when it begins: its own, the
@@ -88,7 +89,13 @@ struct RemoteProcess {
     CpuTime cpu;
     bool has_timers = false;  // on CPU-time clocks, made here
     unsigned fd_base = 0;     // its descriptors here begin with this number; 0: it has none
-    bool mixed = false;       // program code runs at home as well
+    struct Epoll {
+        int fd = -1;                  // of the program, here
+        std::shared_ptr<Fd> watched;  // the same, ours
+    };
+    std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
+    bool mixed = false;           // program code runs at home as well
+    bool gravity = false;         // and threads go there for the calls they make
 };
 
 }  // namespace gpr

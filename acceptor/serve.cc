@@ -6,6 +6,7 @@
 #include "acceptor/exports.h"
 #include "acceptor/inventory.h"
 #include "monitor/host_match.h"
+#include "monitor/path_rules.h"
 #include "transport/link.h"
 #include "transport/loop.h"
 
@@ -39,9 +40,15 @@ Welcome make_welcome(const ServeOptions& options) {
     return welcome;
 }
 
+// What the session is given of this host's files.
+struct Admitted {
+    std::vector<SandboxView> views;
+    std::vector<std::string> standby;  // profiles that it may use
+};
+
 // Decides what the peer gets before it is welcomed, so that a refusal is all that it hears.
 Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& welcome,
-                    std::vector<SandboxView>& views) {
+                    Admitted& admitted) {
     GPR_TRY(auto verdict, options.admit(hello));
     if (hello.want_inventory) {
         welcome.inventory = std::move(verdict.inventory);
@@ -49,18 +56,23 @@ Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& we
     }
     GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
     const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
-    GPR_TRY(views, plan_views(hello.paths, options.exports, hidden));
+    admitted.standby = standby_profiles(hello.paths, options.exports, hidden);
+    auto wanted = hello.paths;
+    keep_standby(wanted, admitted.standby);
+    std::erase_if(wanted, [](const RemotePath& rule) { return rule.glob.empty(); });
+    GPR_TRY(admitted.views, plan_views(wanted, options.exports, hidden));
+    welcome.standby = admitted.standby;
     welcome.devices = std::move(verdict.devices);
     return {};
 }
 
 Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& options,
-                                        std::vector<SandboxView>& views) {
+                                        Admitted& admitted) {
     const auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     GPR_TRY(const auto tokens, options.load_tokens());
     AcceptOptions accept_options{options.peer, options.allow_plain};
     accept_options.admit = [&](const Hello& hello, Welcome& welcome) {
-        return admit_peer(options, hello, welcome, views);
+        return admit_peer(options, hello, welcome, admitted);
     };
     return accept_session(std::move(connection), tokens, make_welcome(options), accept_options,
                           deadline);
@@ -80,8 +92,8 @@ Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOpt
 }  // namespace
 
 int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker) {
-    std::vector<SandboxView> views;
-    auto established = prove_peer(std::move(connection), options, views);
+    Admitted admitted;
+    auto established = prove_peer(std::move(connection), options, admitted);
     if (!established) {
         spdlog::warn("{}: refused: {}", options.peer, established.error().message());
         return worker_refused_peer;
@@ -94,13 +106,14 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
     spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,
                  hello.host.host_name, established->token_id,
                  established->encrypted ? "" : ", not encrypted");
-    const auto sandbox = make_sandbox(hello, options, std::move(views));
+    const auto sandbox = make_sandbox(hello, options, std::move(admitted.views));
     if (!sandbox) {
         spdlog::error("{}: session {}: {}", options.peer, hello.session_id,
                       sandbox.error().message());
         say_goodbye(std::move(*established), sandbox.error().message());
         return worker_without_sandbox;
     }
+    keep_standby(established->peer.paths, admitted.standby);
     return worker(std::move(*established), **sandbox);
 }
 

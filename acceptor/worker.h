@@ -94,12 +94,14 @@ private:
 
     // --- system calls (worker_calls.cc) ---
     Task<void> handle_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n);
+    class WaitHere;
+    Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n,
+                       WaitHere* here = nullptr);
     // As forward, but gives the result to the caller instead of to the thread.
     // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
                            bool reply, const ThreadContext* context = nullptr,
-                           bool* met_shared = nullptr);
+                           bool* met_shared = nullptr, uint32_t wait = 0);
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               uint64_t mask, HandledSignal signal);
@@ -110,8 +112,11 @@ private:
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
     Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
                       bool write);
-    Task<void> leave_at_call(RemoteThread& thread, Notification n);
-    Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false);
+    static bool is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
+                              const Notification& n);
+    Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
+    Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false,
+                         bool by_gravity = false);
     Task<void> set_action(Frame frame);
     Task<void> register_membarrier(Frame frame);
     Task<void> end_shadow(Frame frame);
@@ -133,13 +138,37 @@ private:
     static bool has_fd_here(const RemoteProcess& process, uint64_t fd);
     Task<void> path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
                          uint64_t path_at);
+    // False: there is no such file here, so it is not for the profile that stands by.
+    bool use_profile(const PathVerdict& verdict, const std::string& path, bool opens);
     Task<void> close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    Task<bool> polls_ours(RemoteProcess& process, const Notification& n);
     Task<void> map_file(RemoteProcess& process, Notification n);
     static Task<Result<void>> copy_of_file(Fragment& fragment, Mapping& mapping);
     // Of what the program may write from now on.
     Task<void> copy_files(RemoteProcess& process, Range range);
     static Result<void> fill_from_file(Fragment& fragment, const Mapping& mapping);
+
+    // --- waits for descriptors of both nodes (worker_polls.cc) ---
+    class PollHere;
+    class EpollHere;
+    Task<void> wait_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<std::unique_ptr<WaitHere>> wait_here(RemoteProcess& process, Notification n,
+                                              bool& all_ours);
+    Task<int64_t> ask_both(RemoteProcess& process, RemoteThread& thread, Notification n,
+                           WaitHere& here);
+    void interrupt_at_home(const RemoteThread& thread, uint32_t wait);
+    static void hide_own_fds(const RemoteProcess& process, MarshalledCall& call);
+    Task<void> epoll_control(RemoteProcess& process, RemoteThread& thread, Notification n);
+    static Task<void> forget_epolls(RemoteProcess& process, uint64_t first, uint64_t last);
+
+    // --- what children and images inherit of descriptors (worker_inheritance.cc) ---
+    struct KeptFd {
+        int number = -1;
+        Fd copy;
+        bool closes_on_exec = false;
+    };
+    static std::vector<KeptFd> descriptors_of(const RemoteProcess& process);
+    void keep_descriptors(pid_t pid, std::vector<KeptFd> kept);
+    Task<Result<void>> give_descriptors(RemoteProcess& process, bool new_image);
 
     // --- timers of CPU time (worker_timers.cc) ---
     Task<void> timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
@@ -225,6 +254,8 @@ private:
     std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too
     ObjectId next_object_;
     pid_t next_helper_ = 0;
+    std::map<pid_t, std::vector<KeptFd>> kept_;  // for processes that are not made yet
+    uint32_t last_wait_ = 0;
     uint64_t calls_home_ = 0;
     uint64_t calls_native_ = 0;
     uint64_t calls_fd_owner_ = 0;  // that we saw

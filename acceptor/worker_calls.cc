@@ -116,11 +116,18 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_close_range: co_await close_range_call(process, thread, n); co_return;
         case SYS_poll:
         case SYS_ppoll:
-            if (co_await polls_ours(process, n)) {
-                process.notifier->let_it_run(n.id);
-            } else {
-                co_await forward(process, thread, n);
-            }
+        case SYS_epoll_wait:
+        case SYS_epoll_pwait:
+        case SYS_epoll_pwait2: co_await wait_call(process, thread, n); co_return;
+        case SYS_epoll_ctl: co_await epoll_control(process, thread, n); co_return;
+        case SYS_close:
+            co_await forget_epolls(process, n.args[0], n.args[0]);
+            co_await forward(process, thread, n);
+            co_return;
+        case SYS_dup2:
+        case SYS_dup3:
+            co_await forget_epolls(process, n.args[1], n.args[1]);
+            co_await forward(process, thread, n);
             co_return;
         case SYS_rt_sigreturn: co_await handler_return(process, thread, n); co_return;
         case SYS_rt_sigprocmask: co_await mask_call(process, thread, n); co_return;
@@ -156,7 +163,8 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
     }
 }
 
-Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n,
+                           WaitHere* here) {
     if (has_signal_to_handle(thread)) {
         // It came before the call, and is handled before it: waiting, the thread would not see it.
         process.notifier->reply_raw(n.id, -trace::restart_nointr);
@@ -164,14 +172,21 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
     }
     bool may_leave =
         process.mixed && thread.here && !thread.borrowed && may_leave_at_call(n.number);
+    if (may_leave && !here && is_drawn_home(process, thread, n)) {
+        co_await leave_at_call(thread, n, true);
+        co_return;
+    }
     bool met_shared = false;
-    int64_t result =
-        co_await ask_home(process, thread, n, true, nullptr, may_leave ? &met_shared : nullptr);
+    auto begin = Clock::now();
+    int64_t result = here ? co_await ask_both(process, thread, n, *here)
+                          : co_await ask_home(process, thread, n, true, nullptr,
+                                              may_leave ? &met_shared : nullptr);
     if (met_shared) {
         co_await leave_at_call(thread, n);
         co_return;
     }
     if (result == thread_gone && thread.stub->dead()) co_return;
+    thread.gravity.forwarded(Clock::now() - begin);
     auto& signal = thread.answer_signal;
     uint64_t mask = 0;
     bool begun =
@@ -251,7 +266,8 @@ Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notifica
 }
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
-                               bool wants_reply, const ThreadContext* context, bool* met_shared) {
+                               bool wants_reply, const ThreadContext* context, bool* met_shared,
+                               uint32_t wait) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     FragmentReader reader(*fragment);
     SyscallArguments args;
@@ -286,6 +302,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     auto list = call.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
     call.setNoReply(!wants_reply);
+    call.setWait(wait);
     call.setRepeatable(wants_reply && !context && !thread.held);
     if (context) {
         call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
@@ -298,6 +315,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     std::unique_ptr<MarshalledCall> sent;
     if (auto* m = std::get_if<MarshalledCall>(&marshalled)) {
         sent = std::make_unique<MarshalledCall>(std::move(*m));
+        hide_own_fds(process, *sent);
         bytes = serialise_call(*sent);
         frame.add_raw(bytes);
     }

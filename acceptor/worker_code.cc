@@ -101,7 +101,8 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
 
 // It stands in a ptrace stop with these registers, which will go on at home.
 // visit: for memory that only home may use.
-Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool visit) {
+Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context, bool visit,
+                             bool by_gravity) {
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
@@ -109,6 +110,8 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
+    crossing.setByGravity(by_gravity);
+    if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, pager_.take_missed(thread.tid));
     // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it
     // still: without a record it is void. No other signal of the process here is this thread's.
@@ -137,12 +140,20 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     link_.send(frame, gpr::Priority::urgent);
 }
 
+// It runs code that is on both nodes, and its calls have cost more than going home does.
+bool Worker::is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
+                           const Notification& n) {
+    if (!process.gravity || !thread.gravity.pulls_home()) return false;
+    const Mapping* code = process.fragment->space.find({n.instruction_pointer});
+    return code && code->code == CodeClass::neutral;
+}
+
 // It makes its call at home instead.
-Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n) {
+Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n, bool by_gravity) {
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
-    co_await send_home(thread, *context);
+    co_await send_home(thread, *context, false, by_gravity);
 }
 
 // The thread is not here (any more): home knows where it is.

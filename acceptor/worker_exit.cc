@@ -88,6 +88,10 @@ Task<void> Worker::end_process(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
     auto end = frame->session().getProcessEnd();
     pid_t pid = end.getPid();
+    if (end.getNeverStarted()) {
+        kept_.erase(pid);
+        co_return;
+    }
     RemoteProcess* process = find_process(pid);
     while (process && process->unfinished) {  // its helpers are being born
         co_await stopped_.wait();
@@ -99,6 +103,7 @@ Task<void> Worker::end_process(Frame frame) {
         link_.send(answer, gpr::Priority::urgent);
         co_return;
     }
+    if (end.getNewImage()) keep_descriptors(pid, descriptors_of(*process));
     process->ending = true;
     process->cpu = cpu_time_of(process->host_pid);
     if (!end.getMemoryGone() && process->fragment) co_await bring_robust_lists(*process);

@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <linux/close_range.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/mapping_news.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -54,7 +54,11 @@ Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notif
                              uint64_t path_at) {
     auto path = co_await pager_.read_text(*process.fragment, {path_at}, PATH_MAX);
     PathVerdict verdict = path ? paths_.owner_of(*path) : PathVerdict{};
-    if (verdict.owner == PathOwner::home) {
+    const Row* row = find_row(n.number);
+    bool opens = row && row->opens_by_name();
+    bool for_home = verdict.standby && verdict.owner == PathOwner::acceptor &&
+                    !use_profile(verdict, *path, opens);
+    if (verdict.owner == PathOwner::home || for_home) {
         co_await forward(process, thread, n);
         co_return;
     }
@@ -63,7 +67,9 @@ Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notif
         if (result == thread_gone && thread.stub->dead()) co_return;
         hand_over_answered(thread);
         if (trace::is_restart(result)) trace::interrupt(thread.host_tid);  // see forward()
-        if (result != -ENOENT) {
+        bool elsewhere =
+            result == -ENOENT && (!verdict.standby || use_profile(verdict, *path, opens));
+        if (!elsewhere) {
             process.notifier->reply_raw(n.id, result);
             co_return;
         }
@@ -74,9 +80,25 @@ Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notif
     process.notifier->let_it_run(n.id);
 }
 
+bool Worker::use_profile(const PathVerdict& verdict, const std::string& path, bool opens) {
+    if (access(path.c_str(), F_OK) != 0) return false;
+    // Who only looks for it has not decided for it.
+    if (!opens) return true;
+    const std::string name = paths_.all()[verdict.rule].standby;
+    if (name.empty()) return true;  // since we looked
+    paths_.use(verdict.rule);
+    FrameBuilder frame;
+    auto use = frame.session().initProfile();
+    use.setName(name);
+    use.setPath(path);
+    link_.send(frame, gpr::Priority::urgent);
+    return true;
+}
+
 // Numbers of both nodes in one range: home closes its own, and so do we.
 Task<void> Worker::close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t first = static_cast<uint32_t>(n.args[0]), last = static_cast<uint32_t>(n.args[1]);
+    co_await forget_epolls(process, first, last);
     if (process.fd_base == 0 || last < process.fd_base || first > last) {
         co_await forward(process, thread, n);
         co_return;
@@ -90,30 +112,6 @@ Task<void> Worker::close_range_call(RemoteProcess& process, RemoteThread& thread
     }
     n.args[1] = process.fd_base - 1;
     co_await forward(process, thread, n);
-}
-
-// True if all descriptors in the set are ours. A set of both goes home, which says POLLNVAL of
-// ours.
-Task<bool> Worker::polls_ours(RemoteProcess& process, const Notification& n) {
-    uint64_t count = n.args[1];
-    if (process.fd_base == 0 || count == 0 || count > process.fd_base) co_return false;
-    std::vector<pollfd> set(count);
-    bool readable = co_await pager_.read(*process.fragment, {n.args[0]},
-                                         std::as_writable_bytes(std::span(set)));
-    if (!readable) co_return false;
-    bool any = false, all = true;
-    for (const pollfd& entry : set) {
-        bool ours = has_fd_here(process, static_cast<uint32_t>(entry.fd));
-        any = any || ours;
-        all = all && (ours || entry.fd < 0);
-    }
-    if (any && !all) {
-        spdlog::warn(
-            "process {} polls descriptors of both nodes at once; those of the acceptor "
-            "are not waited for",
-            process.pid);
-    }
-    co_return any&& all;
 }
 
 // Memory that shows a file of ours. A private view is like any memory that began here, but that

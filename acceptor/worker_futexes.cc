@@ -10,7 +10,7 @@ namespace gpr {
 // Once, when it is first of use. What this host does not allow is done with the filter instead.
 void Worker::watch_futexes() {
     if (std::exchange(watch_tried_, true)) return;
-    auto watch = FutexWatch::load();
+    auto watch = CallWatch::load();
     if (!watch) {
         spdlog::info("calls that wake futexes are stopped: {}", watch.error().message());
         return;

@@ -42,6 +42,7 @@ Task<void> Worker::start_process(Frame frame) {
     } else {
         processes_[pid] = std::move(owned);
         auto built = co_await build(process, start);
+        if (built) built = co_await give_descriptors(process, start.getNewImage());
         if (!built) {
             error = built.error().message();
             if (process.host_pid > 0) {
@@ -95,6 +96,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     options.entry_argument = Mailbox::slot_address(0).value;
     options.stack_top = Mailbox::stack_top(0).value;
     process.mixed = start.getMixed();
+    process.gravity = start.getGravity();
     if (process.mixed) pager_.keep_shared_home();
     if (start.getChaosSeed() != 0 && !chaos_) {
         chaos_ = std::make_unique<Chaos>(start.getChaosSeed(), self_);
@@ -120,7 +122,8 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     process.fragment = std::make_shared<Fragment>(loop_, process.pid, process.host_pid,
                                                   std::move(*memory), std::move(*mailbox));
     Fragment& fragment = *process.fragment;
-    if (auto joined = futex_news_.join(process.host_pid, process.pid); !joined) co_return joined;
+    auto joined = futex_news_.join(process.host_pid, process.pid, Openers::go_on);
+    if (!joined) co_return joined;
     auto leader = adopt_leader(process);
     if (!leader) co_return tl::make_unexpected(leader.error());
     (*leader)->host_tid = process.host_pid;
@@ -283,6 +286,7 @@ Task<void> Worker::arrive(Frame frame) {
 Task<void> Worker::set_free(RemoteThread& thread, const ThreadContext& context) {
     pid_t pid = thread.process->pid, tid = thread.tid;
     thread.here = thread.leaving_stub = true;
+    thread.gravity.arrived(Clock::now());
     co_await thread.stub->resume(context);
     RemoteThread* still = find_thread(pid, tid);
     if (!still) co_return;
@@ -357,9 +361,14 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     call.number = SYS_clone;
     const uint64_t args[6] = {flags, stack, parent_tid, child_tid, tls, 0};
     std::memcpy(call.args, args, sizeof args);
+    auto kept = flags & CLONE_THREAD ? std::vector<KeptFd>() : descriptors_of(process);
     int64_t result = co_await ask_home(process, thread, call, true, &*context);
     if (copies) thaw(process);
     if (result == thread_gone) co_return;
+    bool made_here = find_process(static_cast<pid_t>(result)) != nullptr;
+    if (result > 0 && !made_here) {
+        keep_descriptors(static_cast<pid_t>(result), std::move(kept));
+    }
     hand_over_answered(thread);
     if (result > 0 && (flags & CLONE_THREAD)) {
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);

@@ -12,6 +12,7 @@
 
 #include "base/address.h"
 #include "base/fd.h"
+#include "mm/chosen_functions.h"
 #include "mm/page_protocol.h"
 
 namespace gpr {
@@ -53,6 +54,9 @@ struct Mapping {
     // Code that must not run here: its pages are missing, so that fetching an instruction faults.
     // They are there for a moment only, when somebody reads them as data.
     bool trapped = false;
+    // Home only, of code that runs on any node: these functions run at the acceptor. Here they are
+    // breakpoints; what the pages really show is in `content`.
+    std::shared_ptr<const ChosenFunctions> functions;
 
     [[nodiscard]] PageKey key(Address a) const {
         return {object, object_page + (a.page() - range.begin) / page_size};

@@ -24,6 +24,7 @@ inline bool AcceptorAddress::is_local() const { return address == local_acceptor
 enum class SplitKind {
     all,      // the whole program runs on the node
     lib,      // text of the libraries whose path or name matches runs there only
+    fn,       // exported functions of these libraries run on the node only
     home,     // text that matches runs on the initiator only
     chaos,    // all threads cross at random, for testing
     path,     // what matches of the file tree is the node's
@@ -35,10 +36,12 @@ struct SplitRule {
     SplitKind kind = SplitKind::all;
     // Glob of a library's path or file name; the seed that the user chose; else empty.
     std::string pattern;
-    std::string node;     // an AcceptorAddress::name; empty for `home`
-    uint64_t seed = 0;    // for `chaos`, of what is random; never 0 there
-    std::string target;   // for `path`: what the node shows there; empty: its own of that name
-    std::string profile;  // that the rule is part of; empty: none
+    std::string node;      // an AcceptorAddress::name; empty for `home`
+    uint64_t seed = 0;     // for `chaos`, of what is random; never 0 there
+    std::string target;    // for `path`: what the node shows there; empty: its own of that name
+    std::string profile;   // that the rule is part of; empty: none
+    bool standby = false;  // its profile is in force only when the program uses what it is about
+    std::string symbols;   // for `fn`: glob of the functions' names
 
     bool operator==(const SplitRule&) const = default;
 };
@@ -77,6 +80,7 @@ struct ExecOptions {
     std::string record_file;        // what the directory did goes here; empty: nowhere
     bool mask_cpu = false;          // hide CPU features that the acceptor lacks from the C library
     bool bpf = true;                // where the kernels allow it
+    bool gravity = true;            // threads in neutral code go where their calls are made
     bool plain_allowed = false;     // TCP without TLS, because the user said so
     std::string program;            // as typed: argv[0] of the program
     std::string program_path;       // what execve gets, found in PATH

@@ -8,7 +8,7 @@
 
 namespace gpr {
 
-void FutexNews::use(std::unique_ptr<FutexWatch> watch, Waked waked) {
+void FutexNews::use(std::unique_ptr<CallWatch> watch, Waked waked) {
     watch_ = std::move(watch);
     waked_ = std::move(waked);
     if (elsewhere_) watch_->set_elsewhere(*elsewhere_);
@@ -20,9 +20,9 @@ void FutexNews::use(std::unique_ptr<FutexWatch> watch, Waked waked) {
     });
 }
 
-Result<> FutexNews::join(pid_t pid, pid_t name) {
+Result<> FutexNews::join(pid_t pid, pid_t name, Openers openers) {
     if (!watch_) return {};
-    return watch_->join(pid, name);
+    return watch_->join(pid, name, openers);
 }
 
 bool FutexNews::tells(uint32_t number, const uint64_t (&args)[6]) {

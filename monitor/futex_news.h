@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "bpf/futex_watch.h"
+#include "bpf/call_watch.h"
 #include "monitor/futex_wake.h"
 #include "transport/link.h"
 #include "transport/loop.h"
@@ -23,10 +23,10 @@ public:
 
     // From now on private wakes of processes that join are told to `waked`, some time after they
     // were made, and need not be stopped.
-    void use(std::unique_ptr<FutexWatch> watch, Waked waked);
+    void use(std::unique_ptr<CallWatch> watch, Waked waked);
     [[nodiscard]] bool watched() const { return watch_ != nullptr; }
     // pid: as this node's kernel knows it; name: as the session does.
-    Result<> join(pid_t pid, pid_t name);
+    Result<> join(pid_t pid, pid_t name, Openers openers);
     // The watch tells what this call wakes. Where it does not, and the call is about to move
     // waiters to another word, this notes it.
     [[nodiscard]] bool tells(uint32_t number, const uint64_t (&args)[6]);
@@ -45,7 +45,7 @@ private:
     Link& link_;
     std::optional<WaiterSummary> elsewhere_;  // nothing heard: they may wait anywhere
     std::optional<WaiterSummary> told_;
-    std::unique_ptr<FutexWatch> watch_;
+    std::unique_ptr<CallWatch> watch_;
     Waked waked_;
     Watch wakes_;
 };

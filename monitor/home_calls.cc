@@ -15,6 +15,8 @@ namespace gpr {
 namespace {
 // Pages of a raw call that are fetched before it runs; beyond that it faults as it goes.
 constexpr uint64_t prefetch_limit = 64ULL << 20;
+// A call that is to end is stopped again, if it had not begun.
+constexpr std::chrono::milliseconds interrupts_every{1};
 }  // namespace
 
 Task<void> HomeSession::serve_call(Frame frame) {
@@ -24,6 +26,8 @@ Task<void> HomeSession::serve_call(Frame frame) {
     HomeThread* thread = find_thread(call.getPid(), call.getTid());
     if (!thread || !thread->stub) co_return;
     HomeProcess& process = *thread->process;
+    thread->wait = call.getWait();
+    thread->interrupted = false;
     // The signal that was passed on before came first.
     if (call.getRepeatable() && thread->passed) {
         reply(*thread, -trace::restart_nointr);
@@ -145,9 +149,13 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (stub.dead() || !wants_reply) co_return;
     std::vector<std::byte> out;
     if (marshalled) {
-        std::string_view given_bytes{reinterpret_cast<const char*>(call.in_bytes.data()),
-                                     call.in_bytes.size()};
-        co_await note_opened(process, stub, request.getNumber(), given_bytes, calls[0].result);
+        std::string_view name{reinterpret_cast<const char*>(call.in_bytes.data()),
+                              call.in_bytes.size()};
+        const Row* row = find_row(request.getNumber());
+        bool opened = row && row->opens_by_name() && calls[0].result >= 0;
+        if (opened && may_show_process(name)) {
+            co_await note_opened(process, stub, static_cast<int>(calls[0].result));
+        }
         out = collect(call, calls[0].result, bounce);
     }
     if (request.getNumber() == SYS_madvise && calls[0].result == 0) {
@@ -157,7 +165,37 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     reply(thread, calls[0].result, out);
 }
 
+// The other half of the wait is over, at the acceptor. If the call has not begun, it soon will.
+Task<void> HomeSession::interrupt_call(Frame frame) {
+    { auto guard = co_await metadata_.lock(); }
+    auto interrupt = frame->session().getInterrupt();
+    auto find = [&]() -> HomeThread* {
+        HomeThread* thread = find_thread(interrupt.getPid(), interrupt.getTid());
+        return thread && thread->wait != 0 && thread->wait == interrupt.getWait() ? thread
+                                                                                  : nullptr;
+    };
+    while (HomeThread* thread = find()) {
+        thread->interrupted = true;
+        if (thread->in_call) trace::interrupt(thread->tid);
+        OneShot<bool> later(loop_);
+        loop_.after(interrupts_every, [&later] { later.set(true); });
+        co_await later;
+    }
+}
+
+// It stands in a ptrace stop.
+void HomeSession::end_interrupted_call(const HomeThread& thread) {
+    auto regs = trace::registers(thread.tid);
+    bool waited = regs && static_cast<long>(regs->orig_rax) >= 0 && regs->orig_rax != GPR_PARK &&
+                  trace::is_restart(static_cast<long>(regs->rax));
+    if (!waited) return;
+    regs->rax = static_cast<uint64_t>(-EINTR);
+    regs->orig_rax = ~0UL;
+    trace::set_registers(thread.tid, *regs);
+}
+
 void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
+    thread.wait = 0;
     FrameBuilder frame;
     auto done = frame.session().initCallDone();
     done.setPid(thread.process->pid);

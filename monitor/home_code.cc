@@ -41,6 +41,22 @@ Result<Fd> copy_of(Fragment& fragment, Range range) {
     }
     return fd;
 }
+
+// Whether the memory is what is in the file: only an administrator may ask which file it is of.
+bool shows(Fragment& fragment, Range range, int file, uint64_t offset) {
+    constexpr uint64_t step = 256 * page_size;
+    std::vector<std::byte> bytes(step);
+    for (uint64_t done = 0; done < range.size(); done += step) {
+        uint64_t size = std::min(step, range.size() - done);
+        ssize_t got = pread(file, bytes.data(), size, static_cast<off_t>(offset + done));
+        if (got <= 0) return done > 0;  // beyond the end
+        auto part = fragment.peek(range.begin + done, size / page_size);
+        if (std::memcmp(part.bytes.data(), bytes.data(), static_cast<size_t>(got)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
 }  // namespace
 
 std::string HomeSession::executable_of(pid_t pid) {
@@ -48,25 +64,30 @@ std::string HomeSession::executable_of(pid_t pid) {
     return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string();
 }
 
-// The file itself serves untouched pages; if it can no longer be reached, a copy does.
-Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std::string path,
-                                          uint64_t offset) {
-    Fragment& fragment = *process.fragment;
+// The file itself serves untouched pages; if it can no longer be reached, a copy does: false.
+Result<bool> HomeSession::keep_text(const HomeProcess& process, Mapping& m, const std::string& path,
+                                    uint64_t offset) {
     std::string full = fmt::format("/proc/{}/root{}", process.pid, path);
-    std::error_code missing;
     Fd file(open(full.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     struct stat by_path = {}, mapped = {};
     std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid, m.range.begin.value,
                                    m.range.end.value);
-    bool same = file && fstat(file.get(), &by_path) == 0 && stat(link.c_str(), &mapped) == 0 &&
-                by_path.st_ino == mapped.st_ino && by_path.st_dev == mapped.st_dev;
-    m.content_offset = offset;
+    bool known = file && fstat(file.get(), &by_path) == 0 && stat(link.c_str(), &mapped) == 0;
+    bool same = known ? by_path.st_ino == mapped.st_ino && by_path.st_dev == mapped.st_dev
+                      : file && shows(*process.fragment, m.range, file.get(), offset);
+    m.content_offset = same ? offset : 0;
     if (!same) {
-        auto copy = copy_of(fragment, m.range);
-        if (!copy) co_return tl::make_unexpected(copy.error());
-        file = std::move(*copy);
-        m.content_offset = 0;
+        GPR_TRY(file, copy_of(*process.fragment, m.range));
     }
+    m.content = std::make_shared<Fd>(std::move(file));
+    return same;
+}
+
+Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std::string path,
+                                          uint64_t offset) {
+    Fragment& fragment = *process.fragment;
+    auto kept = keep_text(process, m, path, offset);
+    if (!kept) co_return tl::make_unexpected(kept.error());
     int64_t made = co_await fragment.executor().call(
         SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
@@ -74,7 +95,6 @@ Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std:
     if (!checked) co_return tl::make_unexpected(checked.error());
     auto registered = fragment.register_range(m.range);
     if (!registered) co_return registered;
-    m.content = std::make_shared<Fd>(std::move(file));
     m.backing = Backing::anonymous;
     m.registered = m.trapped = true;
     spdlog::debug("code of {} at {:#x} runs at the acceptor", path, m.range.begin.value);
@@ -83,7 +103,11 @@ Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std:
 
 CodeClass HomeSession::class_of(const std::string& path, const HomeProcess& process) {
     if (const SplitRule* rule = policy_.rule_for(path)) rule_use_.note(*rule);
-    return policy_.classify(path, process.executable);
+    CodeClass code = policy_.classify(path, process.executable);
+    if (code == CodeClass::remote) {  // with all its functions
+        for (const SplitRule& rule : policy_.function_rules(path)) rule_use_.note(rule);
+    }
+    return code;
 }
 
 Task<Result<void>> HomeSession::place_code(HomeProcess& process, Mapping& m, std::string path,
@@ -91,6 +115,7 @@ Task<Result<void>> HomeSession::place_code(HomeProcess& process, Mapping& m, std
     bool text = m.file && !m.shared && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
     if (!text) co_return Result<void>{};
     m.code = class_of(path, process);
+    if (m.code == CodeClass::neutral) co_return place_functions(process, m, path, offset);
     if (m.code != CodeClass::remote) co_return Result<void>{};
     co_return co_await trap_code(process, m, std::move(path), offset);
 }
@@ -211,13 +236,19 @@ Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& th
         co_return;
     }
     if (code) thread.left_at = at;
-    spdlog::trace("depart: tid {} at {:#x}", tid, context->regs.rip);
+    bool visit = missing && missing->anchored;
+    co_await depart(thread, *context, visit);
+}
+
+// It is in a ptrace stop. visit: for memory that only the acceptor may use.
+Task<void> HomeSession::depart(HomeThread& thread, const ThreadContext& context, bool visit) {
+    pid_t tid = thread.tid;
+    spdlog::trace("depart: tid {} at {:#x}", tid, context.regs.rip);
     // What the acceptor must know first, the thread has to find out in its stub.
     bool stub_first = !thread.stub || thread.alt_stack_changed || thread.masked;
-    if (stub_first && !divert(thread, *context)) co_return;
-    bool visit = missing && missing->anchored;
-    co_await cross(*thread.process, thread, *context, visit);
-    if (!stub_first) divert(thread, *context);
+    if (stub_first && !divert(thread, context)) co_return;
+    co_await cross(*thread.process, thread, context, visit);
+    if (!stub_first) divert(thread, context);
     pager_.on_thread_gone(static_cast<Tid>(tid));
 }
 
@@ -250,8 +281,10 @@ Task<void> HomeSession::arrive(Frame frame) {
     context.signal_mask = crossing.getSignalMask();
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     stats_.crossings++;
+    stats_.drawn_home += crossing.getByGravity();
     pager_.on_missed(thread->tid, missed_of(crossing));
     thread->remote = thread->masked = false;
+    thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     bool missed_one = thread->passed.has_value();  // it left before that came there
     if (missed_one) co_await take_back(*thread, false);

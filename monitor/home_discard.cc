@@ -77,13 +77,16 @@ void HomeSession::inherit_copies(const HomeProcess& parent, HomeProcess& child) 
 
 // A child that is not split replaces mappings as it likes: what lay there is no copy any more.
 void HomeSession::note_native_call(HomeProcess& process, const Notification& n) {
-    if (process.inherited.empty()) return;
+    if (process.inherited.empty() && process.inherited_functions.empty()) return;
     bool replaces = n.number == SYS_munmap || n.number == SYS_mremap ||
                     (n.number == SYS_mmap && (n.args[3] & MAP_FIXED));
     if (!replaces) return;
     Range gone{{n.args[0]}, {n.args[0] + n.args[1]}};
     std::erase_if(process.inherited,
                   [&](const InheritedCopy& copy) { return copy.range.overlaps(gone); });
+    std::erase_if(process.inherited_functions, [&](const InheritedFunctions& functions) {
+        return functions.range.overlaps(gone);
+    });
 }
 
 // What the kernel shows as one mapping of no file may have several copies in it.

@@ -249,11 +249,29 @@ void HomeSession::on_unfilled(pid_t pid, Address at, bool write, pid_t tid) {
         message.arg.pagefault.flags = write ? UFFD_PAGEFAULT_FLAG_WRITE : 0;
         bool named = faultfd->features & UFFD_FEATURE_THREAD_ID;
         if (named) message.arg.pagefault.feat.ptid = static_cast<uint32_t>(tid);
-        ssize_t sent =
-            send(faultfd->socket.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (sent != sizeof message) spdlog::warn("a page fault of {} was not told", pid);
+        faultfd->waiting.push_back(message);
+        tell_faults(faultfd);
         return;
     }
+}
+
+// As many as the program's end takes now, the others when it has read some.
+void HomeSession::tell_faults(const std::shared_ptr<ProgramFaultfd>& faultfd) {
+    while (!faultfd->waiting.empty()) {
+        const uffd_msg& message = faultfd->waiting.front();
+        ssize_t sent =
+            send(faultfd->socket.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno == EAGAIN) break;
+        faultfd->waiting.pop_front();  // it is written whole, or there is nobody to read it
+    }
+    if (faultfd->waiting.empty()) {
+        faultfd->room = {};
+        return;
+    }
+    std::weak_ptr<ProgramFaultfd> held = faultfd;
+    faultfd->room = loop_.watch(faultfd->socket.get(), POLLOUT, [this, held](uint32_t) {
+        if (auto known = held.lock()) tell_faults(known);
+    });
 }
 
 // What it was to fill is empty from now on.
@@ -262,6 +280,7 @@ Task<void> HomeSession::on_faultfd_closed(uint64_t inode) {
     if (node.empty()) co_return;
     std::shared_ptr<ProgramFaultfd> faultfd = std::move(node.mapped());
     faultfd->closed = {};
+    faultfd->room = {};
     while (!faultfd->ranges.empty()) co_await stop_filling(*faultfd, faultfd->ranges.back());
 }
 

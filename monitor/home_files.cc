@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
 #include "syscall/table.h"
+#include "transport/texts.h"
 
 namespace gpr {
 
@@ -22,9 +25,38 @@ bool HomeSession::is_about_acceptors_fd(const Notification& n) const {
     return false;
 }
 
+// The program has used what a profile is about that stood by.
+void HomeSession::use_profile(wire::ProfileUse::Reader use) {
+    const std::string name = use.getName().cStr();
+    auto rule = paths_.standby_rule(name);
+    if (!rule) {
+        link_.close("the acceptor uses a profile that does not stand by");
+        return;
+    }
+    paths_.use(*rule);
+    const std::string path = printable(use.getPath().cStr());
+    spdlog::info("{} is the acceptor's: profile {} is in force", path, name);
+    tell_user(fmt::format("{} is used as the acceptor's from now on, as by --split profile:{}",
+                          path, name));
+}
+
+// A set with descriptors of the acceptor is waited for there.
+Task<void> HomeSession::poll_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    std::vector<pollfd> set(std::min<uint64_t>(n.args[1], fd_base_));
+    bool readable = co_await pager_.read(*process.fragment, {n.args[0]},
+                                         std::as_writable_bytes(std::span(set)));
+    auto is_ours = [&](const pollfd& entry) { return entry.fd >= static_cast<int>(fd_base_); };
+    if (readable && std::any_of(set.begin(), set.end(), is_ours)) {
+        co_await leave_at_call(process, thread, true);
+    } else {
+        local_call(process, thread, n);
+    }
+}
+
 bool HomeSession::is_acceptors(const HomeProcess& process, std::string_view path) const {
     const PathVerdict verdict = paths_.owner_of(path);
     if (verdict.owner == PathOwner::home) return false;
+    if (verdict.standby && verdict.owner == PathOwner::whoever) return false;
     if (verdict.owner == PathOwner::whoever) {
         auto here = fmt::format("/proc/{}/root{}", process.pid, path);
         int found = faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW);
@@ -44,31 +76,10 @@ Task<void> HomeSession::path_call(HomeProcess& process, HomeThread& thread, Noti
     }
     const Row* row = find_row(n.number);
     if (path && row && row->opens_by_name() && may_show_process(*path)) {
-        co_await open_call(process, thread, n, *path);
+        co_await open_call(process, thread, n);
         co_return;
     }
     local_call(process, thread, n);
-}
-
-// In its stub, and is given what it should see.
-Task<void> HomeSession::open_call(HomeProcess& process, HomeThread& thread, Notification n,
-                                  std::string path) {
-    if (!notifier_->still_valid(n.id)) co_return;
-    auto context = co_await capture(thread);
-    if (!context) co_return;
-    StubThread& stub = *thread.stub;
-    std::vector<Call> calls{Call{n.number, {}, 0}};
-    std::memcpy(calls[0].args, n.args, sizeof n.args);
-    {
-        auto guard = co_await stub.lock();
-        co_await stub.run_locked(calls);
-        if (stub.dead()) co_return;
-        co_await note_opened(process, stub, n.number, path, calls[0].result);
-    }
-    context->regs.rax = static_cast<uint64_t>(calls[0].result);
-    context->regs.orig_rax = ~0UL;
-    thread.masked = false;
-    co_await stub.resume(*context);
 }
 
 // Of a child whose memory is all here.

@@ -73,6 +73,8 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_userfaultfd: spawn(make_faultfd_here(process, thread, n)); return;
         case SYS_membarrier: tell_membarrier(process, n); break;
         case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
+        case SYS_rt_sigprocmask: spawn(mask_call(process, thread, n)); return;
+        case SYS_rt_sigreturn: spawn(handler_return(process, thread, n)); return;
         case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
         case SYS_clone:
@@ -266,6 +268,7 @@ Task<void> HomeSession::note_protect(HomeProcess& process, Notification n) {
         m.prot = prot;
         note_protection(m);
         if (m.trapped && (prot & PROT_WRITE)) m.trapped = false;  // it may change: it runs anywhere
+        if (prot & PROT_WRITE) m.functions.reset();
         if (m.backing == Backing::native_file && m.file && !m.shared && (prot & PROT_WRITE)) {
             to_copy.push_back(m.range.begin);
         }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "monitor/home_session.h"
 #include "monitor/mapping_news.h"
@@ -73,6 +74,12 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
             reply(thread, -ENOMEM);
             co_return;
         }
+    } else if (fd >= 0) {
+        std::error_code ignored;
+        auto link = fmt::format("/proc/{}/fd/{}", process.pid, fd);
+        std::string path = std::filesystem::read_symlink(link, ignored).string();
+        auto placed = co_await place_code(process, m, path, args[5]);
+        if (!placed) abandon(placed.error().message());
     }
     auto replaced = fragment->space.map(m);
     pager_.discard_unmapped(fragment->space, replaced);
@@ -196,6 +203,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             space.for_each(range, [&](Mapping& m) {
                 m.prot = prot;
                 note_protection(m);
+                if (prot & PROT_WRITE) m.functions.reset();
                 if (m.backing == Backing::native_file && !m.shared && (prot & PROT_WRITE)) {
                     to_copy.push_back(&m);
                 }

@@ -68,12 +68,8 @@ pid_t HomeSession::owner_of_file(pid_t pid, int fd, std::string_view name) {
     return of_thread && whole() ? owner : 0;
 }
 
-// arguments: what the call was given, with the name in it.
-Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
-                                    std::string_view arguments, int64_t result) {
-    const Row* row = find_row(number);
-    if (result < 0 || !row || !row->opens_by_name() || !may_show_process(arguments)) co_return;
-    int fd = static_cast<int>(result);
+// The stub's lock is held.
+Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, int fd) {
     if (owner_of_file(process.pid, fd, "mem") != 0) {
         memory_files_ = true;
     } else {

@@ -88,8 +88,11 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.state = HomeProcess::State::preparing;
     process.caught_signals = process.one_shot_signals = process.to_reset = 0;
     process.executing = false;
+    process.new_image = true;
     process.inherited.clear();
-    if (process.started_remotely) co_await end_remotely(process, true);
+    process.inherited_functions.clear();
+    begin_trap_state(process);
+    if (process.started_remotely) co_await end_remotely(process, true, true);
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
         trace::single_step(thread.tid, signal);
@@ -314,6 +317,7 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
         }
     }
     process.inherited.clear();
+    process.inherited_functions.clear();
     int64_t end = co_await thread.stub->call(SYS_brk, 0);
     process.break_begin = process.break_end = static_cast<uint64_t>(end);
     if (Mapping* heap = fragment.space.find({process.break_end - 1})) {
@@ -358,6 +362,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setChaosSeed(policy_.chaos_seed());
     start.setFdBase(fd_base_);
     start.setBpf(options_.bpf);
+    start.setNewImage(process.new_image);
+    start.setGravity(options_.gravity && policy_.mixed() && !chaos_);
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
     const FilterList& filters = first->filters;
@@ -397,7 +403,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     PendingStart& wait = *pending;
     starting_[process.pid] = std::move(pending);
     process.started_remotely = true;
-    auto joined = futex_news_.join(process.pid, process.pid);
+    auto joined = futex_news_.join(process.pid, process.pid, Openers::stop);
     if (!joined) co_return joined;
     link_.send(frame, Priority::urgent);
     std::string error = co_await wait.done;
@@ -411,6 +417,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
 Task<void> HomeSession::begin(HomeProcess& process, HomeThread& thread,
                               const ThreadContext& context) {
     thread.alt_stack_changed = true;
+    thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (chaos_ ? chaos_->begins_remotely() : policy_.begins_remotely()) {
         co_await cross(process, thread, context);
     } else {

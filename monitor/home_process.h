@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +47,8 @@ struct HomeThread {
     FilterList filters;        // of the program, that the kernel thread here is under
     size_t filters_there = 0;  // how many of them its twin at the acceptor is
     bool in_call = false;      // the shadow runs a forwarded call
+    uint32_t wait = 0;         // the name of that call for the acceptor that may interrupt it
+    bool interrupted = false;  // it has
     bool repeatable = false;   // which can be made again, after a handler
     bool leaving = false;      // it is at the acceptor as soon as its crossing has been sent
     std::optional<PassedSignal> passed;  // till the acceptor says what became of it
@@ -59,6 +62,7 @@ struct HomeThread {
     uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
     Address left_at{};                       // the page of code whose absence sent it away last
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
+    bool blocks_trap = false;                // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
 };
 
@@ -74,6 +78,14 @@ struct InheritedCopy {
     std::shared_ptr<Fd> content;
     uint64_t content_offset = 0;
     CopiedFile file;
+};
+
+// Code with breakpoints in it that a child has from its parent.
+struct InheritedFunctions {
+    Range range;
+    std::shared_ptr<const ChosenFunctions> functions;
+    std::shared_ptr<Fd> content;
+    uint64_t content_offset = 0;
 };
 
 // What the child of a fork begins with whose memory stays where it is.
@@ -104,17 +116,21 @@ struct HomeProcess {
     std::string executable;       // path of the program's own file
     std::map<ObjectId, CopiedFile> copied_files;
     std::vector<InheritedCopy> inherited;  // until it is split
-    uint64_t break_begin = 0;              // brk: where the heap starts and ends
+    std::vector<InheritedFunctions> inherited_functions;
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
-    uint64_t one_shot_signals = 0;        // whose handler is for once: SA_RESETHAND
-    uint64_t to_reset = 0;                // those that the kernel here must be told of
-    std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
+    uint64_t one_shot_signals = 0;          // whose handler is for once: SA_RESETHAND
+    std::array<uint64_t, 4> trap_action{};  // of SIGTRAP, which a breakpoint may undo
+    uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
+    uint64_t to_reset = 0;                  // those that the kernel here must be told of
+    std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
     bool started_remotely = false;
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now
+    bool new_image = false;  // it has called exec, not only been born
     bool executing = false;  // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end
     bool finished = false;    // its last moment has passed, see HomeSession::finish

@@ -116,6 +116,7 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
             return;
         case WaitStatus::Kind::trap_stop:  // after a group-stop: it goes on
             stop_remotely(*thread.process, false);
+            if (thread.interrupted && thread.in_call) end_interrupted_call(thread);
             trace::resume(tid);
             return;
         case WaitStatus::Kind::syscall_stop: trace::resume(tid); return;
@@ -149,6 +150,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.helper = helper;
         if (!helper && policy_.mixed()) note_clear_tid(parent, child);
         if (!helper) inherit_filters(parent, child);
+        child.blocks_trap = parent.blocks_trap;
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -158,11 +160,13 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
                               : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
         if (shares) child.shares_memory_with = &parents;
         if (!shares) inherit_copies(parents, child);
+        if (policy_.has_functions()) inherit_functions(parents, child);
         child.caught_signals = parents.caught_signals;
         child.one_shot_signals = parents.one_shot_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         inherit_filters(parent, first);
+        first.blocks_trap = parent.blocks_trap;
         // Memory shared with others is looked after at the acceptor: no instruction without that.
         bool at_once = !parents.doomed && !shares && anyone_writes_shared();
         if (planned && !parents.doomed) {
@@ -221,8 +225,12 @@ void HomeSession::on_end(HomeThread& thread) {
         pager_.remove_fragment(*process.fragment);
         forget_memory(process);
     }
-    if (process.started_remotely) spawn(end_remotely(process, true));
     pid_t pid = process.pid;
+    if (process.started_remotely) {
+        spawn(end_remotely(process, true));
+    } else {
+        forget_remotely(pid);
+    }
     std::shared_ptr<HomeProcess> gone = std::move(processes_[pid]);
     processes_.erase(pid);
     loop_.after(std::chrono::seconds(1), [gone] {});
@@ -289,7 +297,9 @@ void HomeSession::on_notification(const Notification& n) {
                 return;
             }
             const Row* row = find_row(n.number);
-            if (row && (paths_.empty() ? row->opens_by_name() : row->path_argument() >= 0)) {
+            if (row && row->polls() && fd_base_ != 0) {
+                spawn(poll_call(process, thread, n));
+            } else if (row && (paths_.empty() ? row->opens_by_name() : row->path_argument() >= 0)) {
                 spawn(path_call(process, thread, n, n.args[row->path_argument()]));
             } else {
                 local_call(process, thread, n);
@@ -367,6 +377,8 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: on_remote_signal(frame); return;
+        case wire::SessionMessage::PROFILE: use_profile(session.getProfile()); return;
+        case wire::SessionMessage::INTERRUPT: spawn(interrupt_call(frame)); return;
         case wire::SessionMessage::UNFILLED: {
             auto page = session.getUnfilled();
             on_unfilled(page.getPid(), {page.getAddress()}, page.getWrite(), page.getTid());

@@ -14,6 +14,7 @@
 #include "monitor/cpu_time.h"
 #include "monitor/directory_record.h"
 #include "monitor/exec_options.h"
+#include "monitor/function_symbols.h"
 #include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
@@ -30,12 +31,14 @@ namespace gpr {
 
 struct SessionStats {
     uint64_t crossings = 0;
+    uint64_t drawn_home = 0;    // of those: by gravity
     uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
     uint64_t calls_fd_owner = 0;
     uint64_t calls_home = 0;
     CpuTime home_cpu, remote_cpu;
     PagerStats remote_pages;
     uint64_t futex_wakes = 0;  // that the acceptor was told of
+    std::map<std::string, FunctionUse> functions;
 };
 
 class HomeSession {
@@ -50,7 +53,9 @@ public:
     // Before start(): the acceptor lacks these CPU features, and the C library does not use them.
     void note_masked(std::vector<std::string> features) { masked_ = std::move(features); }
     // Before start(): private wakes are not stopped, the watch tells them.
-    void watch_futexes(std::unique_ptr<FutexWatch> watch);
+    // Of the profiles that stand by the acceptor has something for these.
+    void keep_standby(const std::vector<std::string>& profiles) { paths_.keep_standby(profiles); }
+    void watch_futexes(std::unique_ptr<CallWatch> watch);
     // The reason the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -60,6 +65,12 @@ private:
     struct SharedUse {
         std::vector<ObjectId> files;
         bool modifies = false;
+    };
+
+    struct Action {
+        int signal = 0;
+        std::array<uint64_t, 4> kernel{};  // struct sigaction: handler, flags, restorer, mask
+        [[nodiscard]] bool catches() const { return kernel[0] > 1; }
     };
 
     // --- events (home_session.cc) ---
@@ -134,6 +145,8 @@ private:
     // --- forwarded calls (home_calls.cc) ---
     Task<void> serve_call(Frame frame);
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
+    Task<void> interrupt_call(Frame frame);
+    static void end_interrupted_call(const HomeThread& thread);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
     // seccomp (home_filters.cc)
     Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
@@ -150,11 +163,13 @@ private:
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
     static bool may_show_process(std::string_view path);
-    Task<void> note_opened(HomeProcess& process, StubThread& stub, uint32_t number,
-                           std::string_view arguments, int64_t result);
+    Task<void> note_opened(HomeProcess& process, StubThread& stub, int fd);
     static pid_t owner_of_file(pid_t pid, int fd, std::string_view name);
     Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
     // What /proc shows of a process (home_maps.cc, home_shown.cc)
+    Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n);
+    static bool has_opened(const HomeThread& thread);
+    Task<void> show_opened(HomeThread& thread);
     void note_copied(HomeProcess& process, const Mapping& mapping);
     static std::string shown_maps(HomeProcess& process, const std::string& path, bool details);
     std::string shown_status(HomeProcess& process, const std::string& path);
@@ -165,7 +180,8 @@ private:
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> finish(HomeProcess& process, HomeThread& thread);
-    Task<void> end_remotely(HomeProcess& process, bool memory_gone);
+    Task<void> end_remotely(HomeProcess& process, bool memory_gone, bool new_image = false);
+    void forget_remotely(pid_t pid);
     void end_helpers(HomeProcess& process);
     void write_stats(int exit_status);
     void tell_idle_rules() const;
@@ -190,20 +206,50 @@ private:
                                   uint64_t file_offset);
     Task<Result<void>> trap_code(HomeProcess& process, Mapping& mapping, std::string path,
                                  uint64_t file_offset);
+    Result<bool> keep_text(const HomeProcess& process, Mapping& mapping, const std::string& path,
+                           uint64_t file_offset);
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
     void refuse_loan(const Fragment& fragment, Address at);
     Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
                      bool write);
+    Task<void> depart(HomeThread& thread, const ThreadContext& context, bool visit);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
+    // Functions that run at the acceptor (home_functions.cc, home_resolvers.cc).
+    struct Breakpoint {
+        ChosenFunction function;
+        std::string library;
+        Range pages;  // that the function has a part in
+        bool from_its_start = false;
+    };
+    Result<void> place_functions(HomeProcess& process, Mapping& mapping, const std::string& path,
+                                 uint64_t file_offset);
+    const FoundFunctions& functions_in(int fd, const std::string& path);
+    static void inherit_functions(const HomeProcess& parent, HomeProcess& child);
+    static std::optional<Breakpoint> breakpoint_at(HomeProcess& process, Address at);
+    bool meets_breakpoint(HomeThread& thread);
+    Task<void> leave_for(HomeThread& thread, ThreadContext context, Breakpoint met);
+    Task<void> run_function_here(HomeThread& thread, ThreadContext context, Breakpoint met);
+    void set_breakpoints_again(Fragment& fragment, Range pages);
+    Task<void> run_resolver(HomeThread& thread, ThreadContext context, Breakpoint met);
+    Task<bool> step_to_return(HomeThread& thread, ThreadContext& context);
+    void choose_resolved(HomeProcess& process, const Breakpoint& resolver, Address resolved);
+    // What a breakpoint does to SIGTRAP (home_trap_state.cc).
+    static void begin_trap_state(HomeProcess& process);
+    static void note_trap_action(HomeProcess& process, const Action& action);
+    static void note_handler(HomeThread& thread, int signal);
+    Task<void> mask_call(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> handler_return(HomeProcess& process, HomeThread& thread, Notification n);
+    void repair_mask(HomeThread& thread, ThreadContext& context, const siginfo_t& info);
+    Task<void> repair_trap_action(HomeThread& thread);
     // visit: because the call can be made there only, whatever code makes it.
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, bool visit);
     // Files of the acceptor (home_files.cc).
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
     [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
-    Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n,
-                         std::string path);
+    Task<void> poll_call(HomeProcess& process, HomeThread& thread, Notification n);
+    void use_profile(wire::ProfileUse::Reader use);
     Task<void> path_call(HomeProcess& process, HomeThread& thread, Notification n,
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
@@ -267,6 +313,7 @@ private:
     Task<int64_t> zero_pages(ProgramFaultfd& faultfd, uffdio_zeropage& zero);
     void wake_filled(const ProgramFaultfd& faultfd, Range range);
     void on_unfilled(pid_t pid, Address at, bool write, pid_t tid);
+    void tell_faults(const std::shared_ptr<ProgramFaultfd>& faultfd);
     Task<void> on_faultfd_closed(uint64_t inode);
 
     // --- shared memory (home_shared.cc) ---
@@ -301,11 +348,6 @@ private:
 
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);
-    struct Action {
-        int signal = 0;
-        std::array<uint64_t, 4> kernel{};  // struct sigaction: handler, flags, restorer, mask
-        [[nodiscard]] bool catches() const { return kernel[0] > 1; }
-    };
     static std::optional<Action> action_of(const MarshalledCall& call);
     static void before_action(HomeProcess& process, const Action& action);
     static void after_action(HomeProcess& process, const Action& action);
@@ -348,6 +390,7 @@ private:
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads_;
     AsyncMutex metadata_;  // held while a change of an address space is being applied
     Signal remote_changed_;
+    std::map<FileIdentity, FoundFunctions> found_functions_;
     uint64_t forks_begun_ = 0;
     struct PendingStart {
         OneShot<std::string> done;

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "monitor/home_session.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -121,6 +122,51 @@ Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int
         co_await call_locked(stub, {SYS_close, {from}, 0});
     }
     co_await call_locked(stub, {SYS_close, {static_cast<uint64_t>(made)}, 0});
+}
+
+// In its stub, and is given what it should see.
+Task<void> HomeSession::open_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    if (!notifier_->still_valid(n.id)) co_return;
+    auto context = co_await capture(thread);
+    if (!context) co_return;
+    StubThread& stub = *thread.stub;
+    std::vector<Call> calls{Call{n.number, {}, 0}};
+    std::memcpy(calls[0].args, n.args, sizeof n.args);
+    {
+        auto guard = co_await stub.lock();
+        co_await stub.run_locked(calls);
+        if (stub.dead()) co_return;
+        if (calls[0].result >= 0) {
+            co_await note_opened(process, stub, static_cast<int>(calls[0].result));
+        }
+    }
+    context->regs.rax = static_cast<uint64_t>(calls[0].result);
+    context->regs.orig_rax = ~0UL;
+    thread.masked = false;
+    co_await stub.resume(*context);
+}
+
+// A CallWatch has stopped the thread behind the opening of a file that may show the process.
+bool HomeSession::has_opened(const HomeThread& thread) {
+    auto info = trace::signal_info(thread.tid);
+    auto regs = trace::registers(thread.tid);
+    if (!info || info->si_code != SI_KERNEL || !regs) return false;
+    const Row* row = find_row(static_cast<uint32_t>(regs->orig_rax));
+    return row && row->opens_by_name() && static_cast<int64_t>(regs->rax) >= 0;
+}
+
+Task<void> HomeSession::show_opened(HomeThread& thread) {
+    auto context = capture_context(thread.tid);
+    if (!context || !divert(thread, *context)) co_return;
+    StubThread& stub = *thread.stub;
+    {
+        auto guard = co_await stub.lock();
+        if (stub.dead()) co_return;
+        co_await note_opened(*thread.process, stub, static_cast<int>(context->regs.rax));
+    }
+    context->regs.orig_rax = ~0UL;
+    thread.masked = false;
+    co_await stub.resume(*context);
 }
 
 }  // namespace gpr

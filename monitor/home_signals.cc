@@ -38,12 +38,17 @@ void tell_where(pid_t tid, pid_t pid) {
 }  // namespace
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
+    if (signal == SIGTRAP && meets_breakpoint(thread)) return;
     keep_order(thread, signal);
     if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
                   !thread.remote   ? "here"
                   : thread.in_call ? "there, in a call"
                                    : "there");
+    if (signal == SIGSTOP && has_opened(thread)) {
+        spawn(show_opened(thread));
+        return;
+    }
     if (!thread.remote) restart_what_is_never_interrupted(thread.tid);
     if (signal == SIGSYS && is_strict_death(thread.tid)) {
         kill(thread.process->pid, SIGKILL);
@@ -59,7 +64,10 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         if (signal == SIGSEGV) tell_where(thread.tid, process.pid);
         bool nothing = thread.remote && is_ignored(process.pid, signal);
         trace::resume(thread.tid, nothing ? 0 : signal);
-        if (!thread.remote && caught) note_handled(thread, signal);
+        if (!thread.remote && caught) {
+            note_handler(thread, signal);
+            note_handled(thread, signal);
+        }
         return;
     }
     if (thread.passed) {  // it has a handler only since the last one was passed on
@@ -98,6 +106,7 @@ std::optional<HomeSession::Action> HomeSession::action_of(const MarshalledCall& 
 void HomeSession::before_action(HomeProcess& process, const Action& action) {
     uint64_t bit = bit_of(action.signal);
     process.to_reset &= ~bit;
+    note_trap_action(process, action);
     if (!action.catches()) return;
     process.caught_signals |= bit;
     if (action.kernel[1] & SA_RESETHAND) {

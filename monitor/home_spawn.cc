@@ -107,7 +107,17 @@ void HomeSession::end_helpers(HomeProcess& process) {
     }
 }
 
-Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone) {
+// A process that has ended may never have been at the acceptor, which has its descriptors there.
+void HomeSession::forget_remotely(pid_t pid) {
+    if (fd_base_ == 0 || !link_open_) return;
+    FrameBuilder frame;
+    auto end = frame.session().initProcessEnd();
+    end.setPid(pid);
+    end.setNeverStarted(true);
+    link_.send(frame, Priority::urgent);
+}
+
+Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone, bool new_image) {
     process.started_remotely = false;
     if (!link_open_) co_return;
     pid_t pid = process.pid;
@@ -117,6 +127,7 @@ Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone) {
     auto end = frame.session().initProcessEnd();
     end.setPid(pid);
     end.setMemoryGone(memory_gone);
+    end.setNewImage(new_image);
     link_.send(frame, Priority::urgent);
     auto timer = loop_.after(acceptor_patience, [&gone] { gone.set(false); });
     bool in_time = co_await gone;
@@ -168,10 +179,11 @@ void HomeSession::write_stats(int exit_status) {
     report.exit_status = exit_status;
     report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
     report.crossings = stats_.crossings;
+    report.drawn_home = stats_.drawn_home;
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
     report.calls_home = stats_.calls_home;
-    report.futexes_watched = futex_news_.watched();
+    report.calls_watched = futex_news_.watched();
     report.futex_wakes = stats_.futex_wakes;
     report.home_cpu = stats_.home_cpu;
     report.remote_cpu = stats_.remote_cpu;
@@ -179,6 +191,7 @@ void HomeSession::write_stats(int exit_status) {
     report.remote = stats_.remote_pages;
     report.bytes_in = link_.stats().bytes_in;
     report.bytes_out = link_.stats().bytes_out;
+    report.functions = stats_.functions;
     report.write(options_.stats.file);
 }
 

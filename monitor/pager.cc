@@ -301,7 +301,8 @@ void Pager::run(const Install& action) {
             for (uint32_t i = 0; i < p.count; i++) {
                 const PageContent& c = action.contents[p.first + i];
                 Address at = p.address + i * page_size;
-                if (c.kind == ContentKind::data) {
+                // The file has not changed; and there may be breakpoints in it.
+                if (c.kind == ContentKind::data && !p.mapping->functions) {
                     p.fragment->memory().write(at, c.bytes.get(), page_size);
                 }
             }
@@ -386,9 +387,13 @@ void Pager::run(const Wake& action) {
             continue;
         }
         if (agent_.presence(action.key) == Presence::exclusive && p.mapping->registered) {
+            // Who waits for the program goes on waiting; to lift the write protection wakes, too.
+            if (is_unfilled(*p.fragment, *p.mapping, p.address)) {
+                tell_unfilled(*p.fragment, p.address);
+                continue;
+            }
             p.fragment->write_enable(page);
             materialise(*p.fragment, *p.mapping, p.address);
-            if (is_unfilled(*p.fragment, *p.mapping, p.address)) continue;
         }
         p.fragment->wake(page);
     }

@@ -9,6 +9,16 @@
 
 namespace gpr {
 
+namespace {
+// What the pages show without the breakpoints in them.
+void show_functions(const Mapping& m, Address at, Fragment::Taken& got) {
+    auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
+    if (pread(m.content->get(), got.bytes.data(), got.bytes.size(), offset) < 0) {
+        spdlog::warn("cannot read the program's file at {:#x}", offset);
+    }
+}
+}  // namespace
+
 void Pager::run(const Take& action) {
     spdlog::trace("take: object {:#x} pages {}+{} had {} leave {}", action.run.object,
                   action.run.first, action.run.count, static_cast<int>(action.had),
@@ -68,6 +78,7 @@ Task<void> Pager::take(Take action) {
         if (native || action.leave == Presence::shared) {
             if (!native && action.had == Presence::exclusive) p.fragment->write_protect(range);
             got = p.fragment->peek(p.address, p.count);
+            if (p.mapping->functions) show_functions(*p.mapping, p.address, got);
             // A hole stays one, and counts as never touched; only file content is brought in.
             for (uint32_t i = 0; !native && p.mapping->content && i < p.count; i++) {
                 if (got.results[i] != 0) continue;

@@ -1,6 +1,7 @@
 // Which part of the file tree is the acceptor's: the path and dev rules of a session, on any node.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ enum class PathOwner : uint8_t {
 
 struct PathVerdict {
     PathOwner owner = PathOwner::home;
-    size_t rule = 0;  // that decided, unless it is home's; counted from 0
+    size_t rule = 0;       // that decided, unless it is home's; counted from 0
+    bool standby = false;  // its profile is not in force yet; see PathRules::use()
 };
 
 struct SplitRule;
@@ -26,17 +28,30 @@ struct SplitRule;
 // The rules about files among them.
 std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules);
 
+// Of the profiles that stand by only these can come into force. Rules of others match nothing any
+// more; all keep their numbers.
+void keep_standby(std::vector<RemotePath>& rules, const std::vector<std::string>& profiles);
+
 class PathRules {
 public:
     PathRules() = default;
     // links: of home's root folder, without which one file has two names.
     explicit PathRules(std::vector<RemotePath> rules, std::vector<RootLink> links = {});
 
-    [[nodiscard]] bool empty() const { return rules_.empty(); }
+    // Nothing can ever match.
+    [[nodiscard]] bool empty() const;
 
     // path: as the program names it. One that is relative is home's: it starts at home's working
     // directory. The first rule that matches decides.
     [[nodiscard]] PathVerdict owner_of(std::string_view path) const;
+
+    void keep_standby(const std::vector<std::string>& profiles) {
+        gpr::keep_standby(rules_, profiles);
+    }
+    // The profile of that rule is in force from now on, and no other one can be any more.
+    void use(size_t rule);
+    // Its first rule; none: no such profile stands by.
+    [[nodiscard]] std::optional<size_t> standby_rule(std::string_view profile) const;
 
     [[nodiscard]] const std::vector<RemotePath>& all() const { return rules_; }
 

@@ -6,6 +6,7 @@
 #include <linux/userfaultfd.h>
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "base/address.h"
@@ -20,7 +21,9 @@ struct ProgramFaultfd {
     uint64_t features = 0;
     bool agreed = false;  // UFFDIO_API has been called
     std::vector<Range> ranges;
-    Watch closed;  // by the program, everywhere
+    Watch closed;                  // by the program, everywhere
+    std::deque<uffd_msg> waiting;  // messages that the socket has no room for
+    Watch room;
 };
 
 constexpr uint64_t faultfd_features = UFFD_FEATURE_THREAD_ID;

@@ -11,6 +11,7 @@ const char* kind_text(SplitKind kind) {
     switch (kind) {
         case SplitKind::all: return "all";
         case SplitKind::lib: return "lib";
+        case SplitKind::fn: return "fn";
         case SplitKind::home: return "home";
         case SplitKind::chaos: return "chaos";
         case SplitKind::path: return "path";
@@ -33,8 +34,9 @@ RuleUse::RuleUse(const std::vector<SplitRule>& rules) : rules_(rules), used_(rul
     };
     const bool all = any(SplitKind::all), keeps = any(SplitKind::home);
     for (size_t i = 0; i < rules_.size(); i++) {
-        // Beside `all`, libraries are only told from each other if some stay at home.
-        used_[i] = is_for_all(rules_[i]) || (rules_[i].kind == SplitKind::lib && all && !keeps);
+        // Beside `all`, libraries and functions are only told from each other if some stay at home.
+        const bool about_code = rules_[i].kind == SplitKind::lib || rules_[i].kind == SplitKind::fn;
+        used_[i] = is_for_all(rules_[i]) || rules_[i].standby || (about_code && all && !keeps);
         if (is_about_files(rules_[i].kind)) about_files_.push_back(i);
     }
 }
@@ -67,6 +69,7 @@ std::vector<std::string> RuleUse::idle() const {
 std::string rule_text(const SplitRule& rule) {
     std::string text = kind_text(rule.kind);
     if (!rule.pattern.empty()) text += ":" + rule.pattern;
+    if (!rule.symbols.empty()) text += "!" + rule.symbols;
     if (!rule.target.empty()) text += "=" + rule.target;
     return text;
 }

@@ -36,7 +36,7 @@ enum class Word : int { ready, failed, go };
 // How the program is to be started, which follows Word::ready.
 struct Launch {
     int fd_base = 0;  // of the acceptor's descriptors; 0: it has none
-    bool futexes_watched = false;
+    bool calls_watched = false;
     char tunables[4096] = "";  // for GLIBC_TUNABLES; empty: as they are
 };
 
@@ -122,13 +122,15 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
 
 // The first of the descriptors that are the acceptor's: above what programs mostly may have, with
 // room for its own. 0: it has none.
-int choose_fd_base(const ExecOptions& options, const HostLimits& theirs) {
+int choose_fd_base(const ExecOptions& options, const Welcome& peer) {
     constexpr uint64_t usual = 4096, room = 1024;
-    if (path_rules_of(options.rules).empty()) return 0;
+    PathRules paths(path_rules_of(options.rules));
+    paths.keep_standby(peer.standby);
+    if (paths.empty()) return 0;
     rlimit ours{};
     getrlimit(RLIMIT_NOFILE, &ours);
     uint64_t wanted = std::max<uint64_t>(ours.rlim_cur, usual);
-    uint64_t limit = theirs.open_files_hard;
+    uint64_t limit = peer.host.limits.open_files_hard;
     return static_cast<int>(std::min(wanted, limit > 2 * room ? limit - room : limit / 2));
 }
 
@@ -157,9 +159,9 @@ void detach_from_program(int keep) {
 }
 
 // Where threads on two nodes wake each other, and this host allows it.
-std::unique_ptr<FutexWatch> watch_for(const ExecOptions& options) {
+std::unique_ptr<CallWatch> watch_for(const ExecOptions& options) {
     if (!options.bpf || !SplitPolicy(options.rules).mixed()) return nullptr;
-    auto watch = FutexWatch::load();
+    auto watch = CallWatch::load();
     if (watch) return std::move(*watch);
     spdlog::info("calls that wake futexes are stopped: {}", watch.error().message());
     return nullptr;
@@ -220,7 +222,8 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     if (!waits) return give_up(waits.error().message());
     auto code = Mailbox::create_code_memfd();
     if (!code) return give_up(code.error().message());
-    int fd_base = choose_fd_base(options, connected->peer.host.limits);
+    int fd_base = choose_fd_base(options, connected->peer);
+    const auto standby = connected->peer.standby;
     auto variables = device_variables(connected->peer.devices);
     variables.insert(variables.end(), options.variables.begin(), options.variables.end());
     std::unique_ptr<DirectoryRecord> record;
@@ -234,11 +237,12 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     HomeSession session(**loop, **waits, *link, options, static_cast<unsigned>(fd_base),
                         std::move(*code));
 
+    session.keep_standby(standby);
     if (record) session.record(*record);
     if (!lacking.empty()) session.note_masked(lacking);
     auto watch = watch_for(options);
     launch.fd_base = fd_base;
-    launch.futexes_watched = watch != nullptr;
+    launch.calls_watched = watch != nullptr;
     if (!send_word(channel, Word::ready) || !send_packet(channel, launch) ||
         !send_text(channel, variables_text(variables))) {
         return exit_gpr_failed;
@@ -265,7 +269,7 @@ Result<int> install_filter(const SplitPolicy& policy, const Launch& launch) {
         filter_options.files_elsewhere = true;
         filter_options.fd_base = static_cast<uint32_t>(launch.fd_base);
     }
-    filter_options.conditions = {policy.mixed(), launch.futexes_watched};
+    filter_options.conditions = {policy.mixed(), launch.calls_watched, policy.has_functions()};
     filter_options.notify_everything = policy.chaos_seed() != 0;
     // Never freed: that might be a call (brk), and nobody listens yet.
     static std::vector<sock_filter> filter;

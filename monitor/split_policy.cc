@@ -21,6 +21,7 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
     std::erase_if(rules_, [](const SplitRule& rule) { return is_about_files(rule.kind); });
     for (const SplitRule& rule : rules_) {
         (rule.kind == SplitKind::all ? all_ : mixed_) = true;
+        if (rule.kind == SplitKind::fn) has_functions_ = true;
         if (rule.kind == SplitKind::chaos) chaos_seed_ = rule.seed;
     }
     // Whole programs need no second class unless something is kept at home.
@@ -35,6 +36,15 @@ const SplitRule* SplitPolicy::rule_for(const std::string& path) const {
         if (names_files && matches(rule.pattern, path)) return &rule;
     }
     return nullptr;
+}
+
+std::vector<SplitRule> SplitPolicy::function_rules(const std::string& path) const {
+    std::vector<SplitRule> found;
+    if (!mixed_) return found;
+    for (const SplitRule& rule : rules_) {
+        if (rule.kind == SplitKind::fn && matches(rule.pattern, path)) found.push_back(rule);
+    }
+    return found;
 }
 
 CodeClass SplitPolicy::classify(const std::string& path, const std::string& executable) const {

@@ -23,6 +23,11 @@ public:
     // The rule that names this file; none: what holds for all others decides.
     [[nodiscard]] const SplitRule* rule_for(const std::string& path) const;
 
+    // The `fn` rules that name this file. They are for code of the neutral class: what another rule
+    // names as a whole is there as a whole.
+    [[nodiscard]] std::vector<SplitRule> function_rules(const std::string& path) const;
+    [[nodiscard]] bool has_functions() const { return has_functions_ && mixed_; }
+
     // Program code may run on both nodes of a session.
     [[nodiscard]] bool mixed() const { return mixed_; }
     // A process begins at the acceptor, not at home.
@@ -34,6 +39,7 @@ private:
     std::vector<SplitRule> rules_;
     bool all_ = false;
     bool mixed_ = false;
+    bool has_functions_ = false;
     uint64_t chaos_seed_ = 0;
 };
 

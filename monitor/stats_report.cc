@@ -22,6 +22,10 @@ void StatsReport::write(const std::string& path) const {
             exit_status, wall_s, crossings, calls_home, seconds(home_cpu.total_ns), home.faults,
             home.pages_in, home.pages_out, seconds(remote_cpu.total_ns), remote.faults,
             remote.pages_in, remote.pages_out);
+        for (const auto& [name, use] : functions) {
+            table += fmt::format("gpr: {}: {} crossings, {} of them calls\n", name, use.crossings,
+                                 use.calls);
+        }
         [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, table.data(), table.size());
         return;
     }
@@ -39,11 +43,16 @@ void StatsReport::write(const std::string& path) const {
         {"exit_status", exit_status},
         {"wall_s", wall_s},
         {"crossings", crossings},
+        {"gravity", {{"home", drawn_home}}},
         {"syscalls",
          {{"native", calls_native}, {"fd_owner", calls_fd_owner}, {"home", calls_home}}},
-        {"futexes", {{"watched", futexes_watched}, {"wakes_told", futex_wakes}}},
+        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
         {"nodes", nlohmann::json::array({node(0, home_cpu, home, bytes_in, bytes_out),
                                          node(1, remote_cpu, remote, bytes_out, bytes_in)})}};
+    out["functions"] = nlohmann::json::object();
+    for (const auto& [name, use] : functions) {
+        out["functions"][name] = {{"crossings", use.crossings}, {"calls", use.calls}};
+    }
     std::string partial = path + ".partial";
     {
         std::ofstream file(partial);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "monitor/cpu_time.h"
+#include "monitor/function_symbols.h"
 #include "monitor/pager.h"
 
 namespace gpr {
@@ -14,11 +16,13 @@ struct StatsReport {
     double wall_s = 0;
     uint64_t crossings = 0;
     uint64_t calls_native = 0, calls_fd_owner = 0, calls_home = 0;
-    bool futexes_watched = false;  // home's; else FUTEX_WAKE is stopped
-    uint64_t futex_wakes = 0;      // that home told the other node
+    uint64_t drawn_home = 0;     // of the crossings: for the calls that a thread makes
+    bool calls_watched = false;  // home's; else FUTEX_WAKE is stopped
+    uint64_t futex_wakes = 0;    // that home told the other node
     CpuTime home_cpu, remote_cpu;
     PagerStats home, remote;
-    uint64_t bytes_in = 0, bytes_out = 0;  // of node 0's link
+    uint64_t bytes_in = 0, bytes_out = 0;          // of node 0's link
+    std::map<std::string, FunctionUse> functions;  // by LIBRARY!NAME; those of `fn` rules
 
     // Empty path: the table. Replaces the file in one step.
     void write(const std::string& path) const;

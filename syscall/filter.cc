@@ -84,9 +84,10 @@ private:
             bool launching =
                 row.number == SYS_sendmsg || row.number == SYS_recvmsg || row.number == SYS_execve;
             bool extra = options_.notify_everything && !launching;
-            bool opens = options_.conditions.mixed_session && row.opens_by_name();
+            bool opens = options_.conditions.stops_opens() && row.opens_by_name();
             if (extra || opens || row.home_notify()) return notify_;
             if (!options_.files_elsewhere || launching) return allow_;
+            if (options_.conditions.mixed_session && row.polls()) return notify_;
             return row.path_argument() >= 0 ? notify_ : fds_elsewhere(row);
         }
         if (row.place == Place::native) return allow_;

@@ -4,7 +4,7 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-constexpr const char* mixed_set = "fds of both nodes in one set are not waited for together yet";
+constexpr const char* mixed_set = "fds of the acceptor have numbers that fd_set has no room for";
 constexpr const char* mixed_pair = "data between fds of different nodes goes through home";
 
 // clang-format off
@@ -13,8 +13,8 @@ constexpr Row table[] = {
     {1, "write", fd_owner, full, blocks, {fd, in_n(2), num}},
     {3, "close", fd_owner, full, opens, {fd}},
     {5, "fstat", fd_owner, full, plain, {fd, out(stat_size)}},
-    {7, "poll", home, partial, blocks,
-     {narrow(inout_n(1, pollfd_size, Returned::always)), num, num}, mixed_set},
+    {7, "poll", home, full, blocks | Trait::polls,
+     {narrow(inout_n(1, pollfd_size, Returned::always)), num, num}},
     {8, "lseek", fd_owner, full, plain, {fd, num, num}},
     {16, "ioctl", fd_owner, partial, blocks, {fd, num, ioctl_arg},
      "requests outside the request table use the program's memory through coherence"},
@@ -56,15 +56,14 @@ constexpr Row table[] = {
     {232, "epoll_wait", fd_owner, full, blocks,
      {fd, narrow(out_n(2, epoll_event_size)), num, num}},
     {233, "epoll_ctl", fd_owner, partial, plain, {fd, num, fd, in(epoll_event_size)},
-     "an epoll fd watches fds of its own node only"},
+     "files of the acceptor can be watched where all threads run there"},
     {253, "inotify_init", home, full, opens, {}},
     {254, "inotify_add_watch", fd_owner, full, plain, {fd, text, num}},
     {255, "inotify_rm_watch", fd_owner, full, plain, {fd, num}},
     {270, "pselect6", home, partial, blocks,
      {num, fd_set(0), fd_set(0), fd_set(0), time_left, sigmask_pair}, mixed_set},
-    {271, "ppoll", home, partial, blocks,
-     {narrow(inout_n(1, pollfd_size, Returned::always)), num, time_left, in(sigset_size), num},
-     mixed_set},
+    {271, "ppoll", home, full, blocks | Trait::polls,
+     {narrow(inout_n(1, pollfd_size, Returned::always)), num, time_left, in(sigset_size), num}},
     {275, "splice", fd_owner, partial, blocks, {fd, offset, fd, offset, num, num}, mixed_pair},
     {276, "tee", fd_owner, partial, blocks, {fd, fd, num, num}, mixed_pair},
     {277, "sync_file_range", fd_owner, full, plain, {fd, num, num, num}},

@@ -17,9 +17,9 @@ constexpr uint32_t futex_private = 128, futex_clock = 256;
 constexpr uint32_t futex_command = ~(futex_private | futex_clock);
 
 constexpr ArgumentRule rules[] = {
-    {202, 1, ~futex_clock, 1 | futex_private, allow, allow, Condition::watched_futexes,
+    {202, 1, ~futex_clock, 1 | futex_private, allow, allow, Condition::watched_calls,
      "FUTEX_WAKE_PRIVATE"},
-    {202, 1, ~futex_clock, 10 | futex_private, allow, allow, Condition::watched_futexes,
+    {202, 1, ~futex_clock, 10 | futex_private, allow, allow, Condition::watched_calls,
      "FUTEX_WAKE_BITSET_PRIVATE"},
     // A wake may concern a waiter on another node. LOCK_PI, TRYLOCK_PI and WAKE_OP fail with
     // EFAULT on a missing page instead of asking for it, so their page is fetched first.
@@ -42,6 +42,8 @@ constexpr ArgumentRule rules[] = {
     {56, 0, 0x100, 0, notify, notify, Condition::mixed_session, "without CLONE_VM"},
     {57, 0, 0, 0, notify, notify, Condition::mixed_session, "fork"},
     // The shadow may have the handler's mask.
+    {15, 0, 0, 0, notify, notify, Condition::watched_trap, "rt_sigreturn"},
+    {14, 0, 0, 0, notify, notify, Condition::watched_trap, "rt_sigprocmask"},
     {15, 0, 0, 0, notify, allow, Condition::always, "rt_sigreturn"},
     // A child that is not split yet is, before it has threads.
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
@@ -137,7 +139,8 @@ bool Conditions::meet(Condition condition) const {
     switch (condition) {
         case Condition::always: return true;
         case Condition::mixed_session: return mixed_session;
-        case Condition::watched_futexes: return watched_futexes;
+        case Condition::watched_calls: return watched_calls;
+        case Condition::watched_trap: return watched_trap;
     }
     return false;
 }
@@ -196,7 +199,7 @@ Verdict home_verdict(uint32_t number, const std::array<uint64_t, 6>& args,
     const Row* row = find_row(number);
     if (row == nullptr || row->place == Place::refused) return refuse;
     if (const auto* rule = matching_rule(number, args, conditions)) return rule->home;
-    bool opens = conditions.mixed_session && row->opens_by_name();
+    bool opens = conditions.stops_opens() && row->opens_by_name();
     return row->home_notify() || opens ? notify : allow;
 }
 

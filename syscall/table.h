@@ -32,6 +32,7 @@ enum class Trait : uint16_t {
     changes_fds = 1 << 2,    // opens, closes or renames descriptors
     home_notify = 1 << 3,    // the home filter reports it as well
     maps_memory = 1 << 4,    // changes the address space
+    polls = 1 << 5,          // waits for descriptors that are named in memory
 };
 constexpr Trait operator|(Trait a, Trait b) {
     return static_cast<Trait>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
@@ -67,10 +68,11 @@ struct Row {
     [[nodiscard]] constexpr bool blocks() const { return has(Trait::blocks); }
     [[nodiscard]] constexpr bool never_returns() const { return has(Trait::never_returns); }
     [[nodiscard]] constexpr bool changes_fds() const { return has(Trait::changes_fds); }
-    // In a mixed session supervision sees it at home, too: some files show the process itself.
+    // Some files show the process itself: see Conditions::stops_opens().
     [[nodiscard]] constexpr bool opens_by_name() const {
         return changes_fds() && path_argument() >= 0;
     }
+    [[nodiscard]] constexpr bool polls() const { return has(Trait::polls); }
     [[nodiscard]] constexpr bool home_notify() const { return has(Trait::home_notify); }
 };
 
@@ -88,17 +90,22 @@ const char* name_of(Support support);
 
 // A call that one argument's value places elsewhere than its row does.
 enum class Verdict : uint8_t { allow, notify, refuse };
-enum class Condition : uint8_t { always, mixed_session, watched_futexes };
+enum class Condition : uint8_t { always, mixed_session, watched_calls, watched_trap };
 
 // What holds in a session.
 struct Conditions {
     // Threads of one process live on two nodes, so more must be reported: FUTEX_WAKE and its kin,
     // PI operations, copies of memory, returns from handlers, opens.
     bool mixed_session = false;
-    // A FutexWatch reports private wakes, without stopping who makes them.
-    bool watched_futexes = false;
+    // A CallWatch reports private wakes, without stopping who makes them, and stops who has opened
+    // what shows a process.
+    bool watched_calls = false;
+    // Breakpoints stand in the program's code: whether SIGTRAP is blocked must be known.
+    bool watched_trap = false;
 
     [[nodiscard]] bool meet(Condition condition) const;
+    // Every open at home is reported.
+    [[nodiscard]] bool stops_opens() const { return mixed_session && !watched_calls; }
 };
 
 struct ArgumentRule {

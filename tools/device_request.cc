@@ -95,7 +95,8 @@ Result<> request_devices(const Settings& settings, const Environment& environmen
                 parse_count(settings.text(device_count_setting.name), device_count_setting.name));
     }
     if (!options.devices.empty()) return {};
-    const PathRules paths(path_rules_of(options.rules), read_root_links());
+    PathRules paths(path_rules_of(options.rules), read_root_links());
+    paths.keep_standby({});  // there the variables choose, among all that there is
     for (const Family& family : families) {
         if (paths.owner_of(family.node).owner == PathOwner::home) continue;
         const auto names = visible(family, environment);

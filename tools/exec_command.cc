@@ -21,6 +21,8 @@ constexpr std::string_view exec_notes =
     "split rules (default: all):\n"
     "  all          the whole program runs on the node\n"
     "  lib:GLOB     text of libraries whose path or name matches runs there only\n"
+    "  fn:LIB!FUNCTION\n"
+    "               exported functions run there only; both are globs: fn:libz.so*!deflate*\n"
     "  home:GLOB    text that matches runs here only\n"
     "  path:GLOB[=TARGET]\n"
     "               what matches of the file tree, and all below, is the acceptor's; TARGET is\n"
@@ -84,6 +86,7 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     options.stats = stats_options(settings);
     options.record_file = settings.text("record");
     options.bpf = !settings.toggle("no-bpf");
+    options.gravity = !settings.toggle("no-gravity");
     options.mask_cpu = settings.toggle("mask-cpu");
     if (!is_log_level(options.log.level)) {
         return fail(
@@ -139,6 +142,8 @@ const CommandSpec& exec_spec() {
              "record to FILE which node asked for which page, and what was decided", true},
             {"mask-cpu", SettingKind::toggle, "",
              "hide CPU features that the acceptor lacks from PROGRAM's C library"},
+            {"no-gravity", SettingKind::toggle, "",
+             "let threads in code that is on every node stay there, whatever calls they make"},
             {"no-bpf", SettingKind::toggle, "",
              "use no BPF on any node, which costs system calls of everybody some 60 ns"},
             log_setting,

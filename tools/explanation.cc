@@ -1,8 +1,14 @@
 #include "tools/explanation.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include <fcntl.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/fd.h"
+#include "monitor/function_symbols.h"
 #include "monitor/path_rules.h"
 #include "monitor/rule_use.h"
 #include "monitor/split_policy.h"
@@ -36,7 +42,7 @@ public:
           paths_(path_rules_of(rules), read_root_links()),
           program_(program) {
         for (const SplitRule& rule : rules_) {
-            result_.rules.push_back({rule_text(rule), rule.profile, rule.node, {}});
+            result_.rules.push_back({rule_text(rule), rule.profile, rule.node, rule.standby, {}});
         }
         for (size_t i = 0; i < rules_.size(); i++) {
             if (is_about_files(rules_[i].kind)) about_files_.push_back(i);
@@ -61,7 +67,7 @@ public:
 
 private:
     ExplainedFile& add_code(const std::string& path, const std::string& needed_by) {
-        ExplainedFile file{path, "either", "no rule names it", needed_by, ""};
+        ExplainedFile file{path, "either", "no rule names it", needed_by, "", {}};
         const SplitRule* rule = policy_.rule_for(path);
         if (policy_.chaos_seed() != 0) {
             file.where = "both";
@@ -80,13 +86,36 @@ private:
             file.where = "home";
             file.why = "it is the program itself";
         }
+        add_functions(file);
         return result_.code.emplace_back(std::move(file));
+    }
+
+    void add_functions(ExplainedFile& file) {
+        const bool whole = file.where == "acceptor";
+        std::set<std::string> names;
+        for (const SplitRule& rule : policy_.function_rules(file.path)) {
+            if (whole) matched(rule, file.path);
+            const Fd fd(open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
+            if (file.where != "either" || !fd) continue;
+            const std::string library = std::filesystem::path(file.path).filename().string();
+            const auto found = find_functions(fd.get(), library, {rule});
+            if (!found || !found->functions) continue;
+            for (const ChosenFunction& function : found->functions->list) {
+                matched(rule, fmt::format("{}!{}", library, function.name));
+                names.insert(function.name);
+            }
+        }
+        file.functions.assign(names.begin(), names.end());
+        if (!names.empty()) {
+            file.why = fmt::format("but at the acceptor: {}", shortened(file.functions));
+        }
     }
 
     void add_library(const Library& library) {
         if (library.place == Library::Place::nowhere) {
             result_.missing.push_back(library.name);
-            result_.code.push_back({library.name, "nowhere", "not found", library.needed_by, ""});
+            result_.code.push_back(
+                {library.name, "nowhere", "not found", library.needed_by, "", {}});
             return;
         }
         ExplainedFile& file = add_code(library.path, library.needed_by);
@@ -106,7 +135,7 @@ private:
         const bool is_here = !files_matching(path).empty();
         if (verdict.owner == PathOwner::whoever && is_here) return;
         const size_t rule = about_files_[verdict.rule];
-        result_.arguments.push_back({path, "acceptor", reason(rules_[rule]), "", ""});
+        result_.arguments.push_back({path, "acceptor", reason(rules_[rule]), "", "", {}});
         matched(rule, path);
     }
 
@@ -138,6 +167,7 @@ nlohmann::json as_json(const ExplainedFile& file) {
     nlohmann::json out{{"path", file.path}, {"where", file.where}, {"why", file.why}};
     if (!file.needed_by.empty()) out["needed_by"] = file.needed_by;
     if (!file.file_why.empty()) out["file_from"] = file.file_why;
+    if (!file.functions.empty()) out["functions"] = file.functions;
     return out;
 }
 
@@ -170,11 +200,22 @@ std::string Explanation::table() const {
         text += '\n' + format_table(rows);
     }
     rows = {{"RULE", "MATCHES"}};
+    std::vector<std::string> standby;
     for (const ExplainedRule& rule : rules) {
+        if (rule.standby && (standby.empty() || standby.back() != rule.profile)) {
+            standby.push_back(rule.profile);
+        }
+        if (rule.standby && rule.matches.empty()) continue;
         const std::string from = rule.profile.empty() ? "" : fmt::format(" ({})", rule.profile);
         rows.push_back({rule.rule + from, shortened(rule.matches)});
     }
     text += '\n' + format_table(rows);
+    if (!standby.empty()) {
+        text += fmt::format(
+            "\nstanding by, where the acceptor has something for them: {}. The first one whose "
+            "files the\nprogram opens is in force from then on.\n",
+            fmt::join(standby, ", "));
+    }
     return text +
            "\nacceptor, home: runs there only; either: where its caller is. Libraries that are "
            "loaded by\ndlopen and files that are opened are known only when it runs.\n";
@@ -188,6 +229,7 @@ std::string Explanation::json() const {
         nlohmann::json entry{{"rule", rule.rule}, {"matches", rule.matches}};
         if (!rule.profile.empty()) entry["profile"] = rule.profile;
         if (!rule.node.empty()) entry["acceptor"] = rule.node;
+        if (rule.standby) entry["standby"] = true;
         out["rules"].push_back(std::move(entry));
     }
     return out.dump(2) + "\n";

@@ -17,12 +17,14 @@ struct ExplainedFile {
     std::string why;        // the rule, or what else decided
     std::string needed_by;  // of libraries
     std::string file_why;   // of a library whose file the acceptor has: the rule
+    std::vector<std::string> functions;  // that run at the acceptor, of code that runs on either
 };
 
 struct ExplainedRule {
     std::string rule;
     std::string profile;
     std::string node;
+    bool standby = false;              // in force only once the program uses its profile
     std::vector<std::string> matches;  // what is known now
 };
 

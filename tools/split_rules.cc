@@ -13,9 +13,10 @@ namespace gpr {
 namespace {
 
 // Kinds the design names and this version does not have.
-constexpr std::array later_kinds = {"fn", "sock", "sys"};
+constexpr std::array later_kinds = {"sock", "sys"};
 constexpr std::string_view known_kinds =
-    "all, lib:GLOB, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, profile:NAME or "
+    "auto, all, lib:GLOB, fn:LIB!FUNCTION, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, "
+    "profile:NAME or "
     "chaos[:SEED]";
 constexpr std::string_view profile_kind = "profile:";
 
@@ -50,15 +51,20 @@ Result<AcceptorAddress> parse_acceptor(const std::string& text, size_t node, boo
     return acceptor;
 }
 
+// Where the set of a glob ends that opens there; npos: nowhere.
+size_t end_of_set(std::string_view text, size_t open) {
+    size_t first = open + 1;  // a ']' there is one of its members
+    if (first < text.size() && (text[first] == '!' || text[first] == '^')) ++first;
+    return text.find(']', first + 1);
+}
+
 // fnmatch takes what it cannot read for text that is meant, so a slip would never be found out.
 bool is_glob(std::string_view text) {
     for (size_t i = 0; i < text.size(); ++i) {
         if (text[i] == '\\') {
             if (++i == text.size()) return false;
         } else if (text[i] == '[') {
-            size_t first = i + 1;  // of the set; a ']' there is one of its members
-            if (first < text.size() && (text[first] == '!' || text[first] == '^')) ++first;
-            i = text.find(']', first + 1);
+            i = end_of_set(text, i);
             if (i == std::string_view::npos) return false;
         }
     }
@@ -122,6 +128,32 @@ Result<SplitRule> parse_path(std::string_view text, std::string_view kind, std::
     return rule;
 }
 
+// A library's glob ends at the first '!' that is not the one of a set: [!a].
+Result<SplitRule> parse_function(std::string_view text, const std::string& pattern,
+                                 const std::string& node) {
+    size_t mark = 0;
+    while (mark < pattern.size() && pattern[mark] != '!') {
+        const size_t close = pattern[mark] == '[' ? end_of_set(pattern, mark) : std::string::npos;
+        if (close != std::string::npos) mark = close;
+        mark += pattern[mark] == '\\' ? 2 : 1;
+    }
+    if (mark == 0 || mark + 1 >= pattern.size()) {
+        return fail(fmt::format(
+            "split rule '{}' needs a library and a function, as in fn:libz.so*!deflate", text));
+    }
+    SplitRule rule{SplitKind::fn, pattern.substr(0, mark), node};
+    rule.symbols = pattern.substr(mark + 1);
+    for (const std::string& glob : {rule.pattern, rule.symbols}) {
+        if (is_glob(glob)) continue;
+        return fail(
+            fmt::format("split rule '{}': '{}' is not a glob: a '[' or '\\' is open", text, glob));
+    }
+    if (rule.symbols.find('/') != std::string::npos) {
+        return fail(fmt::format("split rule '{}': no function is called '{}'", text, rule.symbols));
+    }
+    return rule;
+}
+
 Result<SplitRule> parse_chaos(std::string_view text, const std::string& seed,
                               const std::string& node) {
     SplitRule rule{SplitKind::chaos, seed, node};
@@ -147,6 +179,8 @@ public:
 
     Result<> read(std::string_view text) {
         if (text.starts_with(profile_kind)) return read_profile(text);
+        GPR_TRY(const RuleText cut, cut_node(text, acceptors_));
+        if (cut.rule == "auto") return read_auto(text);
         GPR_TRY(SplitRule rule, parse_split_rule(text, acceptors_));
         if (!open_.empty()) rule.profile = open_.front();
         rules.push_back(std::move(rule));
@@ -156,6 +190,24 @@ public:
     std::vector<SplitRule> rules;
 
 private:
+    // The whole program, and any profile once the program uses what it is about.
+    Result<> read_auto(std::string_view text) {
+        if (!open_.empty()) return fail(fmt::format("split rule '{}' is for no profile", text));
+        const std::string node(text.substr(std::string_view("auto").size()));  // with its @
+        GPR_CHECK(read("all" + node));
+        const size_t first = rules.size();
+        for (const std::string& name : profiles_.names()) {
+            GPR_CHECK(read_profile(std::string(profile_kind) + name + node));
+        }
+        const auto is_of_code = [](const SplitRule& rule) { return !is_about_files(rule.kind); };
+        // Those of code would be for what runs already.
+        rules.erase(
+            std::remove_if(rules.begin() + static_cast<ptrdiff_t>(first), rules.end(), is_of_code),
+            rules.end());
+        for (size_t i = first; i < rules.size(); ++i) rules[i].standby = true;
+        return {};
+    }
+
     Result<> read_profile(std::string_view text) {
         GPR_TRY(const RuleText cut, cut_node(text, acceptors_));
         const std::string name(cut.rule.substr(profile_kind.size()));
@@ -216,8 +268,9 @@ Result<SplitRule> parse_split_rule(std::string_view text,
     if (rule == "chaos") return SplitRule{SplitKind::chaos, "", runs_on, draw_seed()};
     if (kind == "chaos") return parse_chaos(text, pattern, runs_on);
     const bool about_files = kind == "path" || kind == "missing" || kind == "dev";
-    const bool has_pattern = kind == "lib" || kind == "home" || about_files;
+    const bool has_pattern = kind == "lib" || kind == "fn" || kind == "home" || about_files;
     if (!has_pattern || colon == std::string_view::npos) return bad_kind(text, kind);
+    if (kind == "fn") return parse_function(text, pattern, runs_on);
     if (pattern.empty()) {
         return fail(
             fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
@@ -240,6 +293,7 @@ Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>&
                                                  const Profiles& profiles) {
     RuleReader reader(acceptors, profiles);
     for (const std::string& text : texts) GPR_CHECK(reader.read(text));
+    if (texts.empty()) GPR_CHECK(reader.read("auto"));
     std::vector<SplitRule>& rules = reader.rules;
     const auto about_code = std::count_if(rules.begin(), rules.end(), [](const SplitRule& rule) {
         return !is_about_files(rule.kind);

@@ -19,6 +19,9 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gpr::wire");
 
+using Inventory = import "inventory.capnp".Inventory;
+using Device = import "inventory.capnp".Device;
+
 struct Frame {
   union {
     session @0 :SessionMessage;
@@ -61,10 +64,14 @@ struct SessionMessage {
     processForked @20 :ProcessStarted;  # acceptor: its memory is, or why not; it does not run yet
     unfilled @21 :UnfilledPage;         # acceptor: a thread waits for what only the program has
     membarrier @22 :Membarrier;         # home: the process has registered for it
+    interrupt @23 :Interrupt;           # acceptor: a call that waits at home is to end with EINTR
+    profile @24 :ProfileUse;            # acceptor: one that stood by is in force
   }
 }
 
 struct Freeze { pid @0 :Int32; on @1 :Bool; }  # not on: they may go on
+struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
+struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
 # Of the program, not of gpr.
 struct SeccompFilter {
@@ -109,6 +116,8 @@ struct ProcessFork {
 struct ProcessEnd {
   pid @0 :Int32;
   memoryGone @1 :Bool;  # home has none of it any more: after an exec
+  newImage @2 :Bool;    # the process goes on, and its descriptors are kept for that
+  neverStarted @3 :Bool;  # only what is kept for it goes; there is no answer
 }
 
 struct ThreadId { pid @0 :Int32; tid @1 :Int32; }
@@ -143,6 +152,8 @@ struct ProcessStart {
   fdBase @8 :UInt32;     # descriptors from here on are the acceptor's; 0: it has none
   bpf @9 :Bool;          # it may be used where the acceptor can
   filters @10 :List(SeccompFilter);  # that its thread is under
+  newImage @11 :Bool;    # of an exec, not a fork: descriptors that close on exec are gone
+  gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
 }
 
 struct SignalAction {
@@ -185,6 +196,7 @@ struct Crossing {
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
   filters @8 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
+  byGravity @9 :Bool;      # to home: nothing but its calls draws it there
 }
 
 struct CallRequest {
@@ -199,6 +211,7 @@ struct CallRequest {
   repeatable @8 :Bool;     # it may be made again, after the handler of a signal that is on its way
   ownPages @9 :UInt64;     # with registers: how many the process has at the acceptor, if its memory
                            # can be copied there; else 0
+  wait @10 :UInt32;        # its name for an Interrupt, of this thread; 0: none will come
 }
 
 struct CallReply {
@@ -279,7 +292,7 @@ struct FutexWake {
   shared @4 :Bool;   # who waits did not say FUTEX_PRIVATE_FLAG
 }
 
-# Where the sender's threads wait: a set of hashed pages, see bpf/futex_layout.h.
+# Where the sender's threads wait: a set of hashed pages, see bpf/call_layout.h.
 struct FutexWaiters {
   bits @0 :List(UInt64);
 }
@@ -414,6 +427,7 @@ struct RemotePath {
   glob @0 :Text;        # as the program sees it, absolute
   target @1 :Text;      # what the acceptor shows there; empty: its own of that name
   whenMissing @2 :Bool; # only what the initiator does not have
+  standby @3 :Text;     # of this profile, in force once the program uses it; empty: of none
 }
 
 struct Welcome {
@@ -424,6 +438,7 @@ struct Welcome {
   host @4 :Host;
   devices @5 :List(Device);  # that the session has been given, in the order of its request
   inventory @6 :Inventory;   # where it was wanted
+  standby @7 :List(Text);    # profiles among the Hello's that this host has something for
 }
 
 struct Refuse {
@@ -470,31 +485,3 @@ struct Limits {
   pidMax @3 :UInt64;
   mapCountMax @4 :UInt64;
 }
-
-# --- inventory -------------------------------------------------------------------------------
-
-# transport/inventory.h says what these mean.
-struct Inventory {
-  ageMs @0 :UInt64; cpuModel @1 :Text; cpuCount @2 :UInt32; cpuFeatures @3 :List(Text);
-  memoryBytes @4 :UInt64; memoryFreeBytes @5 :UInt64; devices @6 :List(Device);
-  nodes @7 :List(DeviceNode); opencl @8 :List(OpenclPlatform); sources @9 :List(InventorySource);
-}
-
-struct Device {
-  id @0 :Text; family @1 :Text; name @2 :Text; uuid @3 :Text; pci @4 :Text; driver @5 :Text;
-  memoryBytes @6 :UInt64; nodes @7 :List(Text); commonNodes @8 :List(Text); whole @9 :Bool;
-  sessions @10 :UInt32; exclusive @11 :Bool;
-}
-
-struct DeviceNode { path @0 :Text; major @1 :UInt32; minor @2 :UInt32; sysfs @3 :Text; }
-
-struct OpenclPlatform {
-  name @0 :Text; vendor @1 :Text; version @2 :Text; devices @3 :List(OpenclDevice);
-}
-
-struct OpenclDevice {
-  name @0 :Text; kind @1 :Text; version @2 :Text; driver @3 :Text; computeUnits @4 :UInt32;
-  memoryBytes @5 :UInt64;
-}
-
-struct InventorySource { name @0 :Text; state @1 :Text; detail @2 :Text; }

@@ -36,6 +36,7 @@ void write_paths(const std::vector<RemotePath>& paths, wire::Hello::Builder to) 
         list[i].setGlob(paths[i].glob);
         list[i].setTarget(paths[i].target);
         list[i].setWhenMissing(paths[i].when_missing);
+        list[i].setStandby(paths[i].standby);
     }
 }
 
@@ -58,7 +59,8 @@ std::vector<RootLink> read_links(wire::Hello::Reader from) {
 std::vector<RemotePath> read_paths(wire::Hello::Reader from) {
     std::vector<RemotePath> paths;
     for (auto path : from.getPaths()) {
-        paths.push_back({path.getGlob().cStr(), path.getTarget().cStr(), path.getWhenMissing()});
+        paths.push_back({path.getGlob().cStr(), path.getTarget().cStr(), path.getWhenMissing(),
+                         path.getStandby().cStr()});
     }
     return paths;
 }
@@ -93,12 +95,15 @@ void write_welcome(const Welcome& welcome, wire::Welcome::Builder to) {
     const auto devices = std::min(welcome.devices.size(), most_devices);
     write_devices(welcome.devices, to.initDevices(static_cast<unsigned>(devices)));
     write_inventory(welcome.inventory, to.initInventory());
+    const auto& standby = welcome.standby;
+    write_texts(standby, to.initStandby(static_cast<unsigned>(standby.size())));
 }
 
 Welcome read_welcome(wire::Welcome::Reader from) {
     auto welcome = read_greeting<Welcome>(from);
     welcome.devices = read_devices(from.getDevices());
     welcome.inventory = read_inventory(from.getInventory());
+    welcome.standby = read_texts(from.getStandby());
     return welcome;
 }
 

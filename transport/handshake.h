@@ -31,6 +31,7 @@ struct RemotePath {
     std::string glob;           // as the program sees it, absolute
     std::string target;         // what the acceptor shows there; empty: its own of that name
     bool when_missing = false;  // only what the initiator does not have
+    std::string standby;        // the profile that has it, if that is only ready to be used
     bool operator==(const RemotePath&) const = default;
 };
 
@@ -59,8 +60,9 @@ struct Welcome {
     std::string session_id;  // empty: the initiator's
     uint32_t node_id = 0;    // 0: what the initiator said
     HostDescription host;
-    std::vector<Device> devices;  // given to the session
-    Inventory inventory;          // where it was wanted
+    std::vector<Device> devices;       // given to the session
+    Inventory inventory;               // where it was wanted
+    std::vector<std::string> standby;  // profiles of the Hello's that this host has something for
 };
 
 // A proven peer, not yet bound to a loop.

@@ -8,7 +8,8 @@ from pathlib import Path
 DEFAULT_TIMEOUT_S = 60
 SKIP_STATUS = 77  # a guest that lacks something it needs says so and exits with this (as automake)
 
-# Modes a case takes part in unless it says otherwise; "library" only when it names a library.
+# Modes a case takes part in unless it says otherwise; "library" and "function" only when it names
+# a library.
 EVERYWHERE = ("native", "again", "home", "split", "local", "chaos")
 
 
@@ -29,6 +30,7 @@ class Case:
     timeout_s: float = DEFAULT_TIMEOUT_S
     modes: tuple[str, ...] = EVERYWHERE
     library: str = ""  # glob for --split lib:GLOB
+    functions: str = "*"  # of the library, for --split fn:GLOB!GLOB; "": not in that mode
     cpu_bound: bool = False  # at least 90 % of the CPU time must be spent on node 1
     expect: dict[str, float] = dataclasses.field(default_factory=dict)  # NAME_min / NAME_max
     expect_library: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -47,6 +49,8 @@ class Case:
         return f"{self.suite}/{self.name}"
 
     def runs_in(self, mode: str) -> bool:
+        if mode == "function":
+            return bool(self.library and self.functions)
         return bool(self.library) if mode == "library" else mode in self.modes
 
     def masked(self, output: bytes) -> bytes:
@@ -57,8 +61,8 @@ class Case:
 
 
 _KEYS = {"setup", "stdin", "env", "status", "stdout_ends", "timeout_s", "modes", "library",
-         "cpu_bound", "expect", "expect_library", "mask", "ignore_files", "needs", "slow",
-         "as_user", "known"}
+         "functions", "cpu_bound", "expect", "expect_library", "mask", "ignore_files", "needs",
+         "slow", "as_user", "known"}
 
 
 def case_from_table(suite: str, name: str, command: list[str], table: dict, where: Path) -> Case:

@@ -7,9 +7,9 @@ from case import Case
 from lane import Lane
 
 NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
-GPR_MODES = ("home", "split", "local", "library", "chaos")
+GPR_MODES = ("home", "split", "local", "library", "function", "chaos")
 ALL_MODES = NATIVE_MODES + GPR_MODES
-DEFAULT_MODES = ("native", "home", "split", "library")
+DEFAULT_MODES = ("native", "home", "split", "library", "function")
 CHAOS_SEED = 1
 
 
@@ -39,7 +39,8 @@ def why_not(mode: str, lane: Lane) -> str:
 
 def _rules(mode: str, case: Case, seed: int) -> list[str]:
     return {"home": ["home:*"], "split": ["all"], "local": ["all"],
-            "library": [f"lib:{case.library}"], "chaos": [f"chaos:{seed}"]}[mode]
+            "library": [f"lib:{case.library}"],
+            "function": [f"fn:{case.library}!{case.functions}"], "chaos": [f"chaos:{seed}"]}[mode]
 
 
 def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str],

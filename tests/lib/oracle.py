@@ -104,6 +104,8 @@ def _bounds(case: Case, mode: str) -> dict[str, float]:
         return {"crossings_max": 0, "home_calls_min": 0}
     if mode == "library":
         return bounds | case.expect_library
+    if mode == "function":
+        return bounds
     if case.cpu_bound and mode in ("split", "local"):
         bounds["remote_cpu_share_min"] = 0.9
     return bounds | case.expect

@@ -160,4 +160,24 @@ TEST_CASE("files of users are not exported by default") {
 }
 
 }  // namespace
+
+TEST_CASE("a profile stands by where all of it can be shown and some of it is there") {
+    const Tree tree;
+    auto standing_by = [&](std::vector<RemotePath> rules) {
+        for (RemotePath& rule : rules) {
+            rule.glob = tree.at(rule.glob);
+            rule.standby = "p";
+        }
+        rules.push_back({tree.at("/nowhere")});  // no part of it
+        return standby_profiles(rules, {tree.at("/open"), tree.at("/dev/x*")}, tree.hidden) ==
+               Names{"p"};
+    };
+    CHECK(standing_by({{"/open/a.so"}}));
+    CHECK(standing_by({{"/open/a.so"}, {"/open/nothing*"}, {"/open/nothing", "", true}}));
+    CHECK_FALSE(standing_by({{"/open/a.so"}, {"/open/nothing"}}));
+    CHECK_FALSE(standing_by({{"/open/a.so"}, {"/closed/secret"}}));
+    CHECK_FALSE(standing_by({{"/open/a.so", "", true}}));  // it has nothing of its own
+    CHECK_FALSE(standing_by({{"/dev/nothing*"}, {"/open", "", true}}));
+}
+
 }  // namespace gpr

@@ -72,14 +72,35 @@ TEST_CASE("an @ of the library's own name stays") {
     CHECK(rule("lib:a@*") == SplitRule{SplitKind::lib, "a@*", "gpu"});
 }
 
+TEST_CASE("functions") {
+    SplitRule deflate{SplitKind::fn, "libz.so*", "gpu"};
+    deflate.symbols = "deflate*";
+    CHECK(rule("fn:libz.so*!deflate*") == deflate);
+    deflate.node = "2";
+    CHECK(rule("fn:libz.so*!deflate*@2") == deflate);
+    const SplitRule sets = rule("fn:/opt/[!a]/lib[^!]x\\!.so![!_]*");
+    CHECK(sets.pattern == "/opt/[!a]/lib[^!]x\\!.so");
+    CHECK(sets.symbols == "[!_]*");
+    for (const char* part : {"fn:", "fn:libz.so*", "fn:libz.so*!", "fn:!deflate", "fn:!", "fn"}) {
+        CAPTURE(part);
+        CHECK_FALSE(complaint(part).empty());
+    }
+    CHECK(has(complaint("fn:libz.so*"), "needs a library and a function, as in fn:libz.so*!"));
+    CHECK(has(complaint("fn:!deflate"), "needs a library and a function"));
+    CHECK(has(complaint("fn:lib[a!b"), "'lib[a' is not a glob"));
+    CHECK(has(complaint("fn:libz.so!def[l"), "'def[l' is not a glob"));
+    CHECK(has(complaint("fn:libz.so!/deflate"), "no function is called '/deflate'"));
+    CHECK(has(complaint("fn:libc.so.6!memcpy@GLIBC_2.14"), "no acceptor is called 'GLIBC_2.14'"));
+}
+
 TEST_CASE("rules that are not understood say why") {
-    for (const char* later : {"fn:libz.so*!deflate*", "sock:inet", "sys:getrandom"}) {
+    for (const char* later : {"sock:inet", "sys:getrandom"}) {
         CAPTURE(later);
-        CHECK(has(complaint(later), "is not supported in this version; use all, lib:GLOB"));
+        CHECK(has(complaint(later), "is not supported in this version; use auto, all, lib:GLOB"));
     }
     for (const char* unknown : {"library:x", "lib", "path", "all:x", ""}) {
         CAPTURE(unknown);
-        CHECK(has(complaint(unknown), "is not understood; use all, lib:GLOB, home:GLOB, path:"));
+        CHECK(has(complaint(unknown), "is not understood; use auto, all, lib:GLOB, fn:"));
     }
     CHECK(complaint("lib:").find("needs a pattern") != std::string::npos);
     CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; there is gpu, 2") !=
@@ -101,9 +122,29 @@ TEST_CASE("chaos") {
     CHECK(rules({"chaos:7", "path:/opt"}));
 }
 
+TEST_CASE("no rule means all, and that every profile stands by") {
+    const auto none = rules({});
+    REQUIRE(none);
+    CHECK(none->front() == SplitRule{SplitKind::all, "", "gpu"});
+    CHECK(*none == rules({"auto"}).value());
+    std::vector<std::string> standing_by;
+    for (size_t i = 1; i < none->size(); i++) {
+        const SplitRule& rule = none->at(i);
+        CAPTURE(rule.pattern);
+        CHECK(rule.standby);
+        CHECK(gpr::is_about_files(rule.kind));
+        if (standing_by.empty() || standing_by.back() != rule.profile) {
+            standing_by.push_back(rule.profile);
+        }
+    }
+    CHECK(standing_by == gpr::Profiles({}).names());
+    const auto second = rules({"auto@2"});
+    REQUIRE(second);
+    for (const SplitRule& rule : *second) CHECK(rule.node == "2");
+}
+
 TEST_CASE("no rule about code means all") {
     const SplitRule all{SplitKind::all, "", "gpu"};
-    CHECK(rules({}).value() == std::vector{all});
     CHECK(rules({"dev:/dev/kvm@2"}).value() ==
           std::vector{SplitRule{SplitKind::dev, "/dev/kvm", "2"}, all});
 }

@@ -37,6 +37,16 @@ TEST_CASE("rules for the whole program match always") {
           Names{"home:libz*"});
 }
 
+TEST_CASE("functions are named with their library") {
+    SplitRule deflate{SplitKind::fn, "libz.so*", "1"};
+    deflate.symbols = "deflate*";
+    RuleUse use({deflate});
+    CHECK(use.idle() == Names{"fn:libz.so*!deflate*"});
+    use.note(deflate);
+    CHECK(use.idle().empty());
+    CHECK(RuleUse({{SplitKind::all, "", "1"}, deflate}).idle().empty());
+}
+
 TEST_CASE("a profile has been used if any of its rules was") {
     const std::vector<SplitRule> rules = {of_profile(SplitKind::path, "/etc/OpenCL", "opencl"),
                                           {SplitKind::dev, "/dev/kvm", "1"},

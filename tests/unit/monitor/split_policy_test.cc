@@ -38,6 +38,22 @@ TEST_CASE("the first rule that matches decides") {
     CHECK(lib_first.classify("/usr/lib/libx.so", program) == CodeClass::remote);
 }
 
+TEST_CASE("functions of a library leave its class alone") {
+    SplitRule deflate = rule(SplitKind::fn, "libz.so*");
+    deflate.symbols = "deflate";
+    SplitPolicy policy({deflate});
+    CHECK(policy.mixed());
+    CHECK(policy.has_functions());
+    CHECK(policy.classify("/usr/lib/libz.so.1", program) == CodeClass::neutral);
+    CHECK(policy.classify(program, program) == CodeClass::home);
+    CHECK(policy.function_rules("/usr/lib/libz.so.1") == std::vector{deflate});
+    CHECK(policy.function_rules("/usr/lib/libzstd.so.1").empty());
+    // Everything is there already.
+    SplitPolicy whole({rule(SplitKind::all), deflate});
+    CHECK(!whole.has_functions());
+    CHECK(whole.function_rules("/usr/lib/libz.so.1").empty());
+}
+
 TEST_CASE("a rule may name the executable itself") {
     SplitPolicy policy({rule(SplitKind::lib, "program")});
     CHECK(policy.classify(program, program) == CodeClass::remote);

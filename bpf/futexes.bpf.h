@@ -1,52 +1,15 @@
 /* Counts who waits for futexes and reports wakes that may concern another node (DESIGN 4.4).
- * Only for processes that the supervisor has made members. Nothing is stopped or changed.
+ * Nothing is stopped or changed.
  *
  * A count is raised before the kernel looks at the futex word, and lowered after the call. So who
  * takes the word's page away from here and reads the counts afterwards finds everybody who may
  * have seen the old word. */
-
-/* The types come first: the helpers need them. */
-/* clang-format off */
-#include <linux/bpf.h>
-#include <linux/futex.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-/* clang-format on */
-
-#include "bpf/futex_layout.h"
+#pragma once
 
 #define SYS_futex 202
 #define SYS_restart_syscall 219
 #define SYS_futex_waitv 449
 #define SYS_futex_wait 455
-
-char gpr_license[] SEC("license") = "GPL";
-
-struct pt_regs {
-    unsigned long di, si, dx, r10, r8, r9, orig_ax;
-} __attribute__((preserve_access_index));
-
-struct upid {
-    int nr;
-} __attribute__((preserve_access_index));
-
-struct pid {
-    unsigned int level;
-    struct upid numbers[];
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-    struct task_struct* group_leader;
-    struct pid* thread_pid;
-} __attribute__((preserve_access_index));
-
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, __u32); /* the process id as the supervisor knows it; at the main thread */
-} members SEC(".maps");
 
 enum { waits_nowhere, waits_at, waits_anywhere };
 
@@ -162,38 +125,31 @@ static __always_inline void futex_begins(struct task_struct* task, struct gpr_fu
     }
 }
 
-static __always_inline int is_ours(long number) {
+static __always_inline int is_of_futexes(long number) {
     return number == SYS_futex || number == SYS_restart_syscall || number == SYS_futex_waitv ||
            number == SYS_futex_wait;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(call_begins, struct pt_regs* regs, long number) {
-    if (!is_ours(number)) return 0;
-    struct task_struct* task = bpf_get_current_task_btf();
-    __u32* pid = bpf_task_storage_get(&members, task->group_leader, 0, 0);
+static __always_inline void futex_call_begins(struct task_struct* task, __u32 pid,
+                                              struct pt_regs* regs, long number) {
     struct gpr_futex_state* s = the_state();
-    if (!pid || !s) return 0;
+    if (!s) return;
     switch (number) {
-        case SYS_futex: futex_begins(task, s, *pid, regs); break;
+        case SYS_futex: futex_begins(task, s, pid, regs); break;
         case SYS_futex_wait: wait_begins(task, s, waits_at, regs->di); break;
         case SYS_futex_waitv: wait_begins(task, s, waits_anywhere, 0); break;
         case SYS_restart_syscall: wait_goes_on(task, s); break;
     }
-    return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(call_ends, struct pt_regs* regs, long result) {
-    if (!is_ours((long)regs->orig_ax)) return 0;
-    struct waiter* waiter = bpf_task_storage_get(&waiters, bpf_get_current_task_btf(), 0, 0);
+static __always_inline void futex_call_ends(struct task_struct* task) {
+    struct waiter* waiter = bpf_task_storage_get(&waiters, task, 0, 0);
     struct gpr_futex_state* s = the_state();
-    if (!waiter || !s) return 0;
+    if (!waiter || !s) return;
     if (waiter->kind == waits_at) {
         __sync_fetch_and_add(&s->waiting[waiter->bit & (GPR_WAITER_BITS - 1)], -1);
     } else if (waiter->kind == waits_anywhere) {
         __sync_fetch_and_add(&s->waiting_anywhere, -1);
     }
     waiter->kind = waits_nowhere;
-    return 0;
 }

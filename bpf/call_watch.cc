@@ -1,4 +1,4 @@
-#include "bpf/futex_watch.h"
+#include "bpf/call_watch.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -14,7 +14,7 @@
 #include <fstream>
 
 #include "base/fd.h"
-#include "futex_watch_image.h"
+#include "call_watch_image.h"
 
 namespace gpr {
 
@@ -43,53 +43,54 @@ bool WaiterSummary::may_wait(uint64_t address) const {
     return words[bit / 64] & (uint64_t{1} << (bit % 64));
 }
 
-Result<std::unique_ptr<FutexWatch>> FutexWatch::load() {
+Result<std::unique_ptr<CallWatch>> CallWatch::load() {
     // What it has to say of a kernel that refuses is told by the error.
     libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
-    std::unique_ptr<FutexWatch> watch(new FutexWatch);
+    std::unique_ptr<CallWatch> watch(new CallWatch);
     GPR_CHECK(watch->open());
     return watch;
 }
 
-Result<> FutexWatch::open() {
-    object_ = bpf_object__open_mem(futex_watch_image, futex_watch_image_size, nullptr);
-    if (!object_) return fail(errno, "cannot read the BPF program of the futex watch");
+Result<> CallWatch::open() {
+    object_ = bpf_object__open_mem(call_watch_image, call_watch_image_size, nullptr);
+    if (!object_) return fail(errno, "cannot read the BPF program of the watch over calls");
     if (int error = bpf_object__load(object_); error != 0) {
-        return fail(-error, fmt::format("cannot load the futex watch ({})", cure));
+        return fail(-error, fmt::format("cannot load the watch over calls ({})", cure));
     }
     auto link = links_.begin();
     for (const char* name : {"call_begins", "call_ends"}) {
         bpf_program* program = bpf_object__find_program_by_name(object_, name);
         *link = program ? bpf_program__attach(program) : nullptr;
-        if (!*link++) return fail(errno, fmt::format("cannot attach the futex watch ({})", cure));
+        if (*link++) continue;
+        return fail(errno, fmt::format("cannot attach the watch over calls ({})", cure));
     }
     auto map = [this](const char* name) { return bpf_object__find_map_fd_by_name(object_, name); };
     members_ = map("members");
     wakes_ = map("wakes");
     spilled_ = map("spilled");
     void* at = mmap(nullptr, sizeof *state_, PROT_READ | PROT_WRITE, MAP_SHARED, map("state"), 0);
-    if (at == MAP_FAILED) return fail(errno, "cannot map the state of the futex watch");
+    if (at == MAP_FAILED) return fail(errno, "cannot map the state of the watch over calls");
     state_ = static_cast<gpr_futex_state*>(at);
     set_elsewhere(WaiterSummary::everything());
     ring_ = ring_buffer__new(wakes_, on_wake, this, nullptr);
-    if (!ring_) return fail(errno, "cannot map the ring of the futex watch");
+    if (!ring_) return fail(errno, "cannot map the ring of the watch over calls");
     return {};
 }
 
-FutexWatch::~FutexWatch() {
+CallWatch::~CallWatch() {
     ring_buffer__free(ring_);
     if (state_) munmap(state_, sizeof *state_);
     for (bpf_link* link : links_) bpf_link__destroy(link);
     bpf_object__close(object_);
 }
 
-Result<> FutexWatch::join(pid_t pid, pid_t name) {
+Result<> CallWatch::join(pid_t pid, pid_t name, Openers openers) {
     Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!process) return fail(errno, fmt::format("cannot open process {}", pid));
     int key = process.get();
-    auto value = static_cast<uint32_t>(name);
-    if (bpf_map_update_elem(members_, &key, &value, BPF_ANY) != 0) {
-        return fail(errno, fmt::format("cannot watch the futexes of process {}", pid));
+    gpr_member member{static_cast<uint32_t>(name), openers == Openers::stop};
+    if (bpf_map_update_elem(members_, &key, &member, BPF_ANY) != 0) {
+        return fail(errno, fmt::format("cannot watch the calls of process {}", pid));
     }
     std::error_code gone;
     auto threads = std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone);
@@ -100,7 +101,7 @@ Result<> FutexWatch::join(pid_t pid, pid_t name) {
     return {};
 }
 
-WaiterSummary FutexWatch::waiting() const {
+WaiterSummary CallWatch::waiting() const {
     if (__atomic_load_n(&state_->waiting_anywhere, __ATOMIC_RELAXED) != 0) {
         return WaiterSummary::everything();
     }
@@ -112,27 +113,27 @@ WaiterSummary FutexWatch::waiting() const {
     return summary;
 }
 
-void FutexWatch::count_for_ever(uint64_t address) {
+void CallWatch::count_for_ever(uint64_t address) {
     __atomic_fetch_add(&state_->waiting[gpr_waiter_bit(address)], 1, __ATOMIC_SEQ_CST);
 }
 
-void FutexWatch::set_elsewhere(const WaiterSummary& summary) {
+void CallWatch::set_elsewhere(const WaiterSummary& summary) {
     for (size_t i = 0; i < summary.words.size(); i++) {
         __atomic_store_n(&state_->elsewhere[i], summary.words[i], __ATOMIC_SEQ_CST);
     }
 }
 
-int FutexWatch::on_wake(void* self, void* data, size_t) {
+int CallWatch::on_wake(void* self, void* data, size_t) {
     const auto& wake = *static_cast<const gpr_futex_wake*>(data);
     if (wake.address == 0) return 0;
     auto count = static_cast<int32_t>(std::min<uint32_t>(wake.count, INT_MAX));
-    (*static_cast<FutexWatch*>(self)->tell_)({static_cast<pid_t>(wake.pid),
-                                              static_cast<pid_t>(wake.tid), wake.address, count,
-                                              wake.bitset});
+    (*static_cast<CallWatch*>(self)->tell_)({static_cast<pid_t>(wake.pid),
+                                             static_cast<pid_t>(wake.tid), wake.address, count,
+                                             wake.bitset});
     return 0;
 }
 
-void FutexWatch::fetch(const std::function<void(const WatchedWake&)>& tell) {
+void CallWatch::fetch(const std::function<void(const WatchedWake&)>& tell) {
     tell_ = &tell;
     ring_buffer__consume(ring_);
     uint32_t spilled = __atomic_load_n(&state_->spilled, __ATOMIC_SEQ_CST);
@@ -142,7 +143,7 @@ void FutexWatch::fetch(const std::function<void(const WatchedWake&)>& tell) {
 }
 
 // How many were to be waked there is not known any more: all are.
-void FutexWatch::fetch_spilled() {
+void CallWatch::fetch_spilled() {
     gpr_spilled_key key{};
     while (bpf_map_get_next_key(spilled_, nullptr, &key) == 0) {
         bpf_map_delete_elem(spilled_, &key);

@@ -1,7 +1,12 @@
-/* What the kernel's side of the futex watch shares with ours; C, because both include it. */
+/* What the kernel's side of the watch over calls shares with ours; C, because both include it. */
 #pragma once
 
 #include <linux/types.h>
+
+struct gpr_member {
+    __u32 name; /* the process id as the supervisor knows it */
+    __u32 stops_openers;
+};
 
 /* Waiters are counted by page, pages by a hash: a summary of 64 bytes. */
 #define GPR_WAITER_BITS 512

@@ -1,8 +1,9 @@
-// The futex watch in the kernel, with real processes that wait and wake.
+// The watch over calls in the kernel, with real processes that wait, wake and open.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "bpf/futex_watch.h"
+#include "bpf/call_watch.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -34,8 +35,8 @@ long futex(uint32_t* word, int operation, uint32_t value, const timespec* timeou
 uint64_t address_of(const uint32_t* word) { return reinterpret_cast<uint64_t>(word); }
 
 // Where this is not allowed, the product does without, and there is nothing to test.
-std::unique_ptr<FutexWatch> load() {
-    auto watch = FutexWatch::load();
+std::unique_ptr<CallWatch> load() {
+    auto watch = CallWatch::load();
     if (watch) return std::move(*watch);
     MESSAGE("skipped: " << watch.error().message());
     REQUIRE(geteuid() != 0);
@@ -114,7 +115,7 @@ bool comes_true(Condition condition) {
     return true;
 }
 
-std::vector<WatchedWake> fetch(FutexWatch& watch) {
+std::vector<WatchedWake> fetch(CallWatch& watch) {
     std::vector<WatchedWake> wakes;
     watch.fetch([&](const WatchedWake& wake) { wakes.push_back(wake); });
     return wakes;
@@ -136,7 +137,7 @@ TEST_CASE("a waiter is counted while it waits, however it is interrupted, and un
         while (*words.at(3) == 0) futex(words.at(3), FUTEX_WAIT, 0, &long_time);
         futex(words.at(5), FUTEX_WAIT_BITSET, 0, nullptr, nullptr, 1);
     });
-    REQUIRE(watch->join(child.pid(), name));
+    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
     CHECK(watch->waiting() == WaiterSummary{});
     child.start();
     auto waits_at = [&](size_t index) {
@@ -170,7 +171,7 @@ TEST_CASE("private wakes are told where the other node may have waiters, and now
         futex(words.at(20), FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, nullptr, nullptr, 0x50);
         futex(words.at(20), FUTEX_WAKE, 1);  // is stopped, and told by whoever stops it
     });
-    REQUIRE(watch->join(child.pid(), name));
+    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
     WaiterSummary elsewhere;
     for (size_t index : {4, 7, 20}) {
         uint32_t bit = gpr_waiter_bit(address_of(words.at(index)));
@@ -233,7 +234,7 @@ TEST_CASE("threads of a process that joins late are counted for ever") {
         return found;
     };
     REQUIRE(comes_true(sleeps));
-    REQUIRE(watch->join(child.pid(), name));
+    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
     CHECK(watch->waiting().may_wait(address_of(words.at(9))));
     *words.at(9) = 1;
     futex(words.at(9), FUTEX_WAKE, 1);
@@ -255,7 +256,7 @@ TEST_CASE("no wake is lost when nobody fetches them") {
             for (size_t i = 0; i < count; i++) futex(word(i), FUTEX_WAKE_PRIVATE, 1);
         }
     });
-    REQUIRE(watch->join(child.pid(), name));
+    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
     child.start();
     CHECK(child.wait() == 0);
     std::map<uint64_t, uint64_t> told;
@@ -271,4 +272,40 @@ TEST_CASE("no wake is lost when nobody fetches them") {
     }
     CHECK(spilled);  // else the ring held them all, and the test proves nothing
     CHECK(fetch(*watch).empty());
+}
+
+TEST_CASE("who opens a file that shows a process is stopped behind it, and nobody else") {
+    auto watch = load();
+    if (!watch) return;
+    Words words;
+    const std::vector<const char*> shows{"/proc/self/maps", "/proc/self/mem", "/proc/1/status",
+                                         "/proc/thread-self/smaps"};
+    const std::vector<const char*> others{"/proc/self/stat", "/proc/meminfo", "/dev/null",
+                                          "/proc/self/no such file"};
+    auto open_all = [&] {
+        for (const char* name : others) open(name, O_RDONLY);
+        for (const char* name : shows) {
+            open(name, O_RDONLY);
+            ++*words.at(2);
+        }
+    };
+    Child watched(open_all);
+    REQUIRE(watch->join(watched.pid(), name, Openers::stop));
+    watched.start();
+    for (uint32_t i = 0; i < shows.size(); i++) {
+        CAPTURE(shows[i]);
+        int status = 0;
+        REQUIRE(waitpid(watched.pid(), &status, WUNTRACED) == watched.pid());
+        REQUIRE(WIFSTOPPED(status));
+        CHECK(WSTOPSIG(status) == SIGSTOP);
+        CHECK(*words.at(2) == i);  // the call has not returned
+        kill(watched.pid(), SIGCONT);
+    }
+    CHECK(watched.wait() == 0);
+    CHECK(*words.at(2) == shows.size());
+    Child unwatched(open_all);
+    REQUIRE(watch->join(unwatched.pid(), name, Openers::go_on));
+    unwatched.start();
+    CHECK(unwatched.wait() == 0);
+    CHECK(*words.at(2) == 2 * shows.size());
 }

@@ -1,6 +1,7 @@
-// Who waits for futexes on this node, and what is waked here that another node must hear of
-// (DESIGN 4.4). The kernel's side is futex_watch.bpf.c; it costs every system call on this host
-// some 60 ns while a watch exists.
+// What threads do on this node in calls that nobody stops: who waits for futexes, and what is waked
+// that another node must hear of (DESIGN 4.4); who opens files that show a process. The kernel's
+// side is call_watch.bpf.c; it costs every system call on this host some 60 ns while a watch
+// exists.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +12,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "bpf/futex_layout.h"
+#include "bpf/call_layout.h"
 
 struct bpf_object;
 struct bpf_link;
@@ -37,19 +38,24 @@ struct WatchedWake {
     uint32_t bitset = 0;
 };
 
-// FUTEX_WAKE and FUTEX_WAKE_BITSET with FUTEX_PRIVATE_FLAG of processes that joined. Others, and
-// what requeues, are for whoever stops them.
-class FutexWatch {
+// Whether threads that open mem, maps, smaps, status, cmdline or environ of whatever is in a /proc
+// get a SIGSTOP of their own at the end of that call, with si_code SI_KERNEL. Their tracer must see
+// to it.
+enum class Openers { go_on, stop };
+
+// Of the futexes of processes that joined it tells FUTEX_WAKE and FUTEX_WAKE_BITSET with
+// FUTEX_PRIVATE_FLAG. Others, and what requeues, are for whoever stops them.
+class CallWatch {
 public:
     // Needs CAP_BPF and CAP_PERFMON; takes some 10 ms.
-    static Result<std::unique_ptr<FutexWatch>> load();
-    ~FutexWatch();
-    FutexWatch(const FutexWatch&) = delete;
-    FutexWatch& operator=(const FutexWatch&) = delete;
+    static Result<std::unique_ptr<CallWatch>> load();
+    ~CallWatch();
+    CallWatch(const CallWatch&) = delete;
+    CallWatch& operator=(const CallWatch&) = delete;
 
     // Wakes of process `pid` are told under `name`. Again for every program that it executes.
     // Threads that wait already are counted as long as the watch lives.
-    Result<> join(pid_t pid, pid_t name);
+    Result<> join(pid_t pid, pid_t name, Openers openers);
 
     // What is read after a page was taken away includes all who saw its old content.
     [[nodiscard]] WaiterSummary waiting() const;
@@ -63,7 +69,7 @@ public:
     void fetch(const std::function<void(const WatchedWake&)>& tell);
 
 private:
-    FutexWatch() = default;
+    CallWatch() = default;
     Result<> open();
     void fetch_spilled();
     static int on_wake(void* self, void* data, size_t size);

@@ -1,0 +1,114 @@
+// A breakpoint instruction is a SIGTRAP that the kernel forces on the thread: where it is blocked
+// it is unblocked, and where it is blocked or ignored the program's disposition is lost
+// (force_sig_info_to_task). The program must not see that; so what it had is known, and put back.
+
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "monitor/fault_origin.h"
+#include "monitor/home_session.h"
+
+#ifndef PTRACE_SETSIGMASK
+#define PTRACE_SETSIGMASK 0x420b
+#endif
+
+namespace gpr {
+
+namespace {
+constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
+constexpr uint64_t trap_bit = bit_of(SIGTRAP);
+// flags, link, stack and sigcontext come first (asm-generic/ucontext.h).
+constexpr uint64_t mask_in_ucontext = 8 + 8 + 24 + 256;
+
+bool is_ignored(const std::array<uint64_t, 4>& action) {
+    return action[0] == reinterpret_cast<uint64_t>(SIG_IGN);
+}
+}  // namespace
+
+// What an image begins with: only what is ignored outlives an exec.
+void HomeSession::begin_trap_state(HomeProcess& process) {
+    process.blocking_trap = 0;
+    bool ignored =
+        is_ignored(process.trap_action) || (trace::signal_set(process.pid, "SigIgn:") & trap_bit);
+    process.trap_action = {};
+    if (ignored) process.trap_action[0] = reinterpret_cast<uint64_t>(SIG_IGN);
+}
+
+void HomeSession::note_trap_action(HomeProcess& process, const Action& action) {
+    if (action.signal == SIGTRAP) process.trap_action = action.kernel;
+    bool itself = action.signal == SIGTRAP && !(action.kernel[1] & SA_NODEFER);
+    if (action.catches() && (itself || (action.kernel[3] & trap_bit))) {
+        process.blocking_trap |= bit_of(action.signal);
+    } else {
+        process.blocking_trap &= ~bit_of(action.signal);
+    }
+}
+
+void HomeSession::note_handler(HomeThread& thread, int signal) {
+    if (thread.process->blocking_trap & bit_of(signal)) thread.blocks_trap = true;
+}
+
+Task<void> HomeSession::mask_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t set = 0;
+    Address at{n.args[1]};
+    auto bytes = std::as_writable_bytes(std::span(&set, 1));
+    bool readable = at.value != 0 && co_await pager_.read(*fragment, at, bytes);
+    if (find_thread(fragment->pid(), n.tid) != &thread) co_return;
+    bool named = set & trap_bit;
+    switch (static_cast<int>(n.args[0])) {
+        case SIG_BLOCK: thread.blocks_trap = thread.blocks_trap || (readable && named); break;
+        case SIG_UNBLOCK: thread.blocks_trap = thread.blocks_trap && !(readable && named); break;
+        case SIG_SETMASK:
+            if (readable) thread.blocks_trap = named;
+            break;
+        default: break;
+    }
+    notifier_->let_it_run(n.id);
+}
+
+Task<void> HomeSession::handler_return(HomeProcess& process, HomeThread& thread, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t frame = fault_origin(thread.tid).stack;  // the kernel's struct ucontext
+    uint64_t mask = 0;
+    Address at{frame + mask_in_ucontext};
+    auto bytes = std::as_writable_bytes(std::span(&mask, 1));
+    bool readable = co_await pager_.read(*fragment, at, bytes);
+    if (find_thread(fragment->pid(), n.tid) != &thread) co_return;
+    if (readable) thread.blocks_trap = mask & trap_bit;
+    notifier_->let_it_run(n.id);
+}
+
+// The thread is stopped by a breakpoint of ours, with this signal. If the program had been sent
+// one that it blocks, ours has become part of that: it waits again.
+void HomeSession::repair_mask(HomeThread& thread, ThreadContext& context, const siginfo_t& info) {
+    if (!thread.blocks_trap) return;
+    context.signal_mask |= trap_bit;
+    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &context.signal_mask);
+    if (info.si_code == SI_KERNEL) return;
+    thread.postponed.add(info);
+    syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGTRAP);
+}
+
+// The thread is on its way into its stub.
+Task<void> HomeSession::repair_trap_action(HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    bool caught = process.trap_action[0] > 1 && (process.caught_signals & trap_bit);
+    if (!caught && !is_ignored(process.trap_action)) co_return;
+    uint64_t kept = trace::signal_set(process.pid, caught ? "SigCgt:" : "SigIgn:");
+    if ((kept & trap_bit) || !thread.stub) co_return;
+    StubThread& stub = *thread.stub;
+    auto guard = co_await stub.lock();
+    auto changing = co_await actions_of(process).lock();
+    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    std::memcpy(scratch, process.trap_action.data(), sizeof process.trap_action);
+    std::vector<Call> calls{
+        Call{SYS_rt_sigaction, {SIGTRAP, stub.scratch_address().value, 0, sizeof(uint64_t)}, 0}};
+    co_await stub.run_locked(calls);
+    announce_action(process, {SIGTRAP, process.trap_action});  // a child began without it
+}
+
+}  // namespace gpr

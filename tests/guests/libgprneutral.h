@@ -1,0 +1,10 @@
+// See libgprneutral.c.
+#ifndef GPR_TESTS_GUESTS_LIBGPRNEUTRAL_H
+#define GPR_TESTS_GUESTS_LIBGPRNEUTRAL_H
+
+// Writes so many bytes, a call for each, after a call of the remote library if that is wanted.
+long neutral_writes(int fd, long count, int call_remote);
+// In turn a call of the remote library and a write.
+long neutral_turns(int fd, long count);
+
+#endif
