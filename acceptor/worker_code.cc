@@ -14,7 +14,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
-#include "monitor/pending_fault.h"
+#include "monitor/pending_fault_raw.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b

@@ -14,7 +14,7 @@
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
-#include "monitor/pending_fault.h"
+#include "monitor/pending_fault_raw.h"
 
 namespace gpr {
 

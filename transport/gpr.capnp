@@ -278,10 +278,10 @@ struct SignalDelivery {
   tid @1 :Int32;    # 0: SIGSTOP holds the whole process where it is, SIGCONT lets it go on
   info @2 :Data;    # siginfo_t
   fatal @3 :Bool;   # acceptor: it has no handler, end the process with it
-  handled @4 :Bool; # acceptor: its handler has begun
-  mask @5 :UInt64;  # with handled: of the thread, in the handler
-  serial @6 :UInt32;  # home gives one to each that it passes to the thread; the acceptor's answer
-                      # has the same. 0: the signal was caused there
+  handled @4 :Bool; # acceptor: its handler has begun; home: none comes before it, let it run
+  mask @5 :UInt64;  # acceptor, with handled: of the thread, in the handler
+  serial @6 :UInt32;  # of each that home passes on; the acceptor's answer has the same. 0: it was
+                      # caused there. Highest bit: others wait, see monitor/signal_wire.h
 }
 
 struct FutexWake {

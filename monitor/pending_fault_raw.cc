@@ -1,4 +1,4 @@
-#include "monitor/pending_fault.h"
+#include "monitor/pending_fault_raw.h"
 
 #include <signal.h>
 #include <sys/ptrace.h>
