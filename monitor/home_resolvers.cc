@@ -2,7 +2,7 @@
 // the library has for it. The resolver runs at home, with a breakpoint at its first instruction;
 // what it returns is the function that the rule means.
 
-#include <sys/syscall.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +10,10 @@
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+
+#ifndef PTRACE_SETSIGMASK
+#define PTRACE_SETSIGMASK 0x420b
+#endif
 
 namespace gpr {
 
@@ -64,28 +68,28 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
     uint64_t to = 0;
     Address top{context.regs.rsp};
     if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to)) co_return false;
-    std::vector<siginfo_t> meanwhile;
+    // Other signals wait. Each step is a SIGTRAP, which would be unblocked.
+    auto set_mask = [tid](uint64_t mask) {
+        ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), tid, 8, &mask);
+    };
+    set_mask(~(1ULL << (SIGTRAP - 1)));
     bool returned = false;
     for (int steps = 0; steps < most_steps && !returned; steps++) {
         trace::single_step(tid);
         WaitStatus status = co_await next_stop(thread);
         if (status.ended()) co_return false;
-        auto info = trace::signal_info(tid);
         bool signal = status.kind == WaitStatus::Kind::signal_stop && status.value != SIGTRAP;
         if ((signal && is_fault(status.value)) || status.kind == WaitStatus::Kind::event) {
+            set_mask(context.signal_mask);
             on_wait(tid, status);
             co_return false;
         }
-        if (signal && info) meanwhile.push_back(*info);
         auto regs = trace::registers(tid);
         if (!regs) co_return false;
         context.regs = *regs;
         returned = regs->rip == to && regs->rsp == top.value + sizeof to;
     }
-    for (const siginfo_t& info : meanwhile) {
-        thread.postponed.add(info);
-        syscall(SYS_tgkill, thread.process->pid, tid, info.si_signo);
-    }
+    set_mask(context.signal_mask);
     co_return returned;
 }
 
