@@ -69,8 +69,14 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bo
 
 Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
                           bool write) {
-    if (thread.awaited) co_return;  // it is being stopped: it will fault again
     pid_t tid = thread.tid;
+    if (thread.awaited) {  // see home_code.cc
+        loop_.after(stops_in, [this, fragment, at, write, tid] {
+            RemoteThread* now = find_thread(fragment->pid(), tid);
+            if (now && now->awaited) pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
+        });
+        co_return;
+    }
     trace::interrupt(thread.host_tid);
     // If it is not as we thought, it needs the page to come to where it can stop.
     auto stuck = loop_.after(stops_in, [this, fragment, at, write, tid] {

@@ -200,7 +200,16 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
             pager_.serve(*fragment, at, write, tid);
             co_return;
         }
-        if (thread->awaited) co_return;  // it is being stopped: it will fault again
+        if (thread->awaited) {
+            // It is being stopped and will fault again; but not if it is in a system call, which
+            // had its page and lost it before it got to it.
+            loop_.after(stops_in, [this, fragment, at, write, tid] {
+                auto now = threads_.find(tid);
+                bool stuck = now != threads_.end() && now->second->awaited;
+                if (stuck) pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
+            });
+            co_return;
+        }
         co_await leave(fragment, *thread, at, write);
         co_return;
     }

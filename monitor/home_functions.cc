@@ -120,7 +120,7 @@ std::optional<HomeSession::Breakpoint> HomeSession::breakpoint_at(HomeProcess& p
     uint64_t last = std::min(f->end - place.content_offset, place.range.size());
     Range code{place.range.begin + first, place.range.begin + last};
     bool from_its_start = offset_in_file(place, at) == f->begin;
-    return Breakpoint{*f, place.functions->library, code.pages(), from_its_start};
+    return Breakpoint{*f, place.functions->library, code.pages(), from_its_start, std::nullopt};
 }
 
 // A thread here has stopped with SIGTRAP. True: because of us, and it is dealt with.
@@ -148,7 +148,10 @@ bool HomeSession::meets_breakpoint(HomeThread& thread) {
         return true;
     }
     context->regs.rip = at.value;
-    repair_mask(thread, *context, *info);
+    repair_mask(thread, *context);
+    // If the program had been sent one that it blocks, ours has become part of that: it waits
+    // again.
+    if (info->si_code != by_instruction) met->swallowed = *info;
     if (met->function.resolver) {
         spawn(run_resolver(thread, std::move(*context), std::move(*met)));
     } else {
@@ -177,7 +180,9 @@ Task<void> HomeSession::leave_for(HomeThread& thread, ThreadContext context, Bre
     pid_t tid = thread.tid;
     co_await depart(thread, context, false);
     auto it = threads_.find(tid);
-    if (it != threads_.end() && it->second.get() == &thread) co_await repair_trap_action(thread);
+    if (it == threads_.end() || it->second.get() != &thread) co_return;
+    if (met.swallowed) co_await queue_again(thread, *met.swallowed);
+    co_await repair_trap_action(thread);
 }
 
 // For a moment the function is what it is, for all threads here. That costs time, not correctness.

@@ -3,12 +3,10 @@
 // what it returns is the function that the rule means.
 
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <utility>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
@@ -22,13 +20,6 @@ namespace gpr {
 namespace {
 // Resolvers look at bits that say what the CPU can do; those that ask it take a few hundred.
 constexpr int most_steps = 200000;
-
-// A step ends with SIGTRAP, whose disposition the kernel resets where it is blocked.
-constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
-
-void set_mask(pid_t tid, uint64_t mask) {
-    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), tid, sizeof mask, &mask);
-}
 
 bool is_fault(int signal) {
     return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
@@ -77,30 +68,28 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
     uint64_t to = 0;
     Address top{context.regs.rsp};
     if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to)) co_return false;
+    // Other signals wait. Each step is a SIGTRAP, which would be unblocked.
+    auto set_mask = [tid](uint64_t mask) {
+        ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), tid, 8, &mask);
+    };
+    set_mask(~(1ULL << (SIGTRAP - 1)));
     bool returned = false;
-    int waiting = 0;  // a signal that has come
-    for (int steps = 0; (steps < most_steps || waiting != 0) && !returned; steps++) {
-        trace::single_step(tid, std::exchange(waiting, 0));
+    for (int steps = 0; steps < most_steps && !returned; steps++) {
+        trace::single_step(tid);
         WaitStatus status = co_await next_stop(thread);
         if (status.ended()) co_return false;
         bool signal = status.kind == WaitStatus::Kind::signal_stop && status.value != SIGTRAP;
         if ((signal && is_fault(status.value)) || status.kind == WaitStatus::Kind::event) {
-            set_mask(tid, context.signal_mask);
+            set_mask(context.signal_mask);
             on_wait(tid, status);
             co_return false;
-        }
-        // The kernel queues one that is blocked again, until the resolver has returned.
-        if (auto info = trace::signal_info(tid); signal && info) {
-            thread.requeued.add(*info);
-            set_mask(tid, all_but_trap);
-            waiting = status.value;
         }
         auto regs = trace::registers(tid);
         if (!regs) co_return false;
         context.regs = *regs;
         returned = regs->rip == to && regs->rsp == top.value + sizeof to;
     }
-    set_mask(tid, context.signal_mask);
+    set_mask(context.signal_mask);
     co_return returned;
 }
 

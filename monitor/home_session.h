@@ -222,6 +222,7 @@ private:
         std::string library;
         Range pages;  // that the function has a part in
         bool from_its_start = false;
+        std::optional<siginfo_t> swallowed;  // a signal of the program's, by that of the breakpoint
     };
     Result<void> place_functions(HomeProcess& process, Mapping& mapping, const std::string& path,
                                  uint64_t file_offset);
@@ -241,7 +242,8 @@ private:
     static void note_handler(HomeThread& thread, int signal);
     Task<void> mask_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> handler_return(HomeProcess& process, HomeThread& thread, Notification n);
-    void repair_mask(HomeThread& thread, ThreadContext& context, const siginfo_t& info);
+    static void repair_mask(HomeThread& thread, ThreadContext& context);
+    static Task<void> queue_again(HomeThread& thread, siginfo_t info);
     Task<void> repair_trap_action(HomeThread& thread);
     // visit: because the call can be made there only, whatever code makes it.
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, bool visit);

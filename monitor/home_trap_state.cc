@@ -82,15 +82,26 @@ Task<void> HomeSession::handler_return(HomeProcess& process, HomeThread& thread,
     notifier_->let_it_run(n.id);
 }
 
-// The thread is stopped by a breakpoint of ours, with this signal. If the program had been sent
-// one that it blocks, ours has become part of that: it waits again.
-void HomeSession::repair_mask(HomeThread& thread, ThreadContext& context, const siginfo_t& info) {
+// The thread is stopped by a breakpoint of ours.
+void HomeSession::repair_mask(HomeThread& thread, ThreadContext& context) {
     if (!thread.blocks_trap) return;
     context.signal_mask |= trap_bit;
     ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &context.signal_mask);
-    if (info.si_code == SI_KERNEL) return;
-    thread.postponed.add(info);
-    syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGTRAP);
+}
+
+// The thread is on its way into its stub. Only the process itself may send itself a signal that
+// says anything of its origin.
+Task<void> HomeSession::queue_again(HomeThread& thread, siginfo_t info) {
+    if (!thread.stub) co_return;
+    StubThread& stub = *thread.stub;
+    auto guard = co_await stub.lock();
+    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    std::memcpy(scratch, &info, sizeof info);
+    auto pid = static_cast<uint64_t>(thread.process->pid), tid = static_cast<uint64_t>(thread.tid);
+    auto number = static_cast<uint64_t>(info.si_signo);
+    uint64_t at = stub.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_rt_tgsigqueueinfo, {pid, tid, number, at}, 0}};
+    co_await stub.run_locked(calls);
 }
 
 // The thread is on its way into its stub.
