@@ -77,39 +77,41 @@ TEST_CASE("the part of a glob without wildcards is whole directories") {
 }  // namespace gpr
 
 TEST_CASE("profiles stand by until one of them is used") {
-    PathRules rules({{"/etc/OpenCL", "", false, "opencl"},
-                     {"/usr/lib/libOpenCL*", "", true, "opencl"},
-                     {"/usr/lib/*", "", true, "opencl"},
-                     {"/usr/lib/libc*", "", true, "cuda"},
-                     {"/dev/nvidia*", "", false, "cuda"},
-                     {"/dev/kfd", "", false, "hip"},
-                     {"/srv", "", false}});
+    gpr::PathRules rules({{"/etc/OpenCL", "", false, "opencl"},
+                          {"/usr/lib/libOpenCL*", "", true, "opencl"},
+                          {"/usr/lib/*", "", true, "opencl"},
+                          {"/usr/lib/libc*", "", true, "cuda"},
+                          {"/dev/nvidia*", "", false, "cuda"},
+                          {"/dev/kfd", "", false, "hip"},
+                          {"/srv", "", false}});
     auto verdict = [&](const char* path) {
-        const PathVerdict v = rules.owner_of(path);
+        const gpr::PathVerdict v = rules.owner_of(path);
         return std::tuple(v.owner, v.rule, v.standby);
     };
     rules.keep_standby({"opencl", "cuda"});
-    CHECK(verdict("/dev/kfd") == std::tuple(PathOwner::home, 0, false));
-    CHECK(verdict("/srv/x") == std::tuple(PathOwner::acceptor, 6, false));
-    CHECK(verdict("/etc/OpenCL/vendors") == std::tuple(PathOwner::acceptor, 0, true));
-    CHECK(verdict("/usr/lib/libOpenCL.so.1") == std::tuple(PathOwner::whoever, 1, true));
+    CHECK(verdict("/dev/kfd") == std::tuple(gpr::PathOwner::home, size_t{0}, false));
+    CHECK(verdict("/srv/x") == std::tuple(gpr::PathOwner::acceptor, size_t{6}, false));
+    CHECK(verdict("/etc/OpenCL/vendors") == std::tuple(gpr::PathOwner::acceptor, size_t{0}, true));
+    CHECK(verdict("/usr/lib/libOpenCL.so.1") ==
+          std::tuple(gpr::PathOwner::whoever, size_t{1}, true));
     // Anything that is missing says nothing about a profile.
-    CHECK(verdict("/usr/lib/libz.so") == std::tuple(PathOwner::home, 0, false));
+    CHECK(verdict("/usr/lib/libz.so") == std::tuple(gpr::PathOwner::home, size_t{0}, false));
     CHECK(rules.standby_rule("cuda") == 3);
     CHECK_FALSE(rules.standby_rule("hip"));
     CHECK_FALSE(rules.standby_rule(""));
 
     rules.use(1);
-    CHECK(verdict("/etc/OpenCL/vendors") == std::tuple(PathOwner::acceptor, 0, false));
-    CHECK(verdict("/usr/lib/libz.so") == std::tuple(PathOwner::whoever, 2, false));
-    CHECK(verdict("/usr/lib/libcudart.so") == std::tuple(PathOwner::whoever, 2, false));
-    CHECK(verdict("/dev/nvidia0") == std::tuple(PathOwner::home, 0, false));
-    CHECK(verdict("/srv") == std::tuple(PathOwner::acceptor, 6, false));
+    CHECK(verdict("/etc/OpenCL/vendors") == std::tuple(gpr::PathOwner::acceptor, size_t{0}, false));
+    CHECK(verdict("/usr/lib/libz.so") == std::tuple(gpr::PathOwner::whoever, size_t{2}, false));
+    CHECK(verdict("/usr/lib/libcudart.so") ==
+          std::tuple(gpr::PathOwner::whoever, size_t{2}, false));
+    CHECK(verdict("/dev/nvidia0") == std::tuple(gpr::PathOwner::home, size_t{0}, false));
+    CHECK(verdict("/srv") == std::tuple(gpr::PathOwner::acceptor, size_t{6}, false));
     CHECK_FALSE(rules.standby_rule("cuda"));
     rules.keep_standby({});
     CHECK_FALSE(rules.empty());
 
-    PathRules only({{"/dev/kvm", "", false, "kvm"}});
+    gpr::PathRules only({{"/dev/kvm", "", false, "kvm"}});
     CHECK_FALSE(only.empty());
     only.keep_standby({"cuda"});
     CHECK(only.empty());
