@@ -14,19 +14,17 @@ public:
     using Clock = std::chrono::steady_clock;
 
     // A call of home was made for it from here.
-    void forwarded(Clock::duration took) {
-        calls_++;
-        // A call may wait for others for as long as they please; the shortest is what the way
-        // costs.
-        way_ = std::min(way_, took);
-    }
+    void forwarded() { calls_++; }
     [[nodiscard]] bool pulls_home() const { return calls_ >= patience_; }
 
     void left(Clock::time_point now) { left_at_ = now; }
     // From home, by whatever made it come.
     void arrived(Clock::time_point now) {
         if (left_at_ != Clock::time_point{}) {
-            bool in_vain = now - left_at_ < way_ * static_cast<int>(least);
+            const auto away = now - left_at_;
+            shortest_ = std::min(shortest_, away);
+            // The shortest was little more than the way there and back.
+            const bool in_vain = away < shortest_ + shortest_ / 4;
             patience_ = in_vain ? std::min(2 * patience_, most) : std::max(patience_ / 2, least);
         }
         left_at_ = {};
@@ -39,7 +37,7 @@ private:
 
     unsigned calls_ = 0;  // since it came
     unsigned patience_ = least;
-    Clock::duration way_ = std::chrono::milliseconds(10);
+    Clock::duration shortest_ = std::chrono::seconds(1);
     Clock::time_point left_at_{};  // by gravity
 };
 

@@ -177,7 +177,6 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         co_return;
     }
     bool met_shared = false;
-    auto begin = Clock::now();
     int64_t result = here ? co_await ask_both(process, thread, n, *here)
                           : co_await ask_home(process, thread, n, true, nullptr,
                                               may_leave ? &met_shared : nullptr);
@@ -186,7 +185,7 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         co_return;
     }
     if (result == thread_gone && thread.stub->dead()) co_return;
-    thread.gravity.forwarded(Clock::now() - begin);
+    thread.gravity.forwarded();
     auto& signal = thread.answer_signal;
     uint64_t mask = 0;
     bool begun =

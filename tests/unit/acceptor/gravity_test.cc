@@ -8,10 +8,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Calls until it is drawn home, each of which takes a millisecond.
 int calls_until_drawn(Gravity& gravity) {
     int calls = 0;
-    for (; !gravity.pulls_home(); calls++) gravity.forwarded(1ms);
+    for (; !gravity.pulls_home(); calls++) gravity.forwarded();
     return calls;
 }
 

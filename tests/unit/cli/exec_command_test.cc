@@ -49,7 +49,8 @@ TEST_CASE("a first try") {
     const auto made = options({"--acceptor", "local", "--stats", "ls", "--color", "-l"});
     REQUIRE(made);
     CHECK(made->acceptors == std::vector{gpr::AcceptorAddress{"1", "local"}});
-    CHECK(made->rules == std::vector{gpr::SplitRule{gpr::SplitKind::all, "", "1"}});
+    CHECK(made->rules.front() == gpr::SplitRule{gpr::SplitKind::all, "", "1"});
+    CHECK(made->rules.back().standby);
     CHECK(made->program == "ls");
     CHECK(made->program_path == "/usr/bin/ls");
     CHECK(made->args == Words{"--color", "-l"});
