@@ -44,6 +44,14 @@ std::string version_conflict(uint32_t initiator, uint32_t acceptor) {
         initiator, acceptor);
 }
 
+// Their clocks when ours were at `now`, by what they were when ours were at `then`.
+ClockSample later(ClockSample theirs, const ClockSample& then, const ClockSample& now) {
+    theirs.realtime_ns += now.realtime_ns - then.realtime_ns;
+    theirs.monotonic_ns += now.monotonic_ns - then.monotonic_ns;
+    theirs.boottime_ns += now.boottime_ns - then.boottime_ns;
+    return theirs;
+}
+
 // --- acceptor --------------------------------------------------------------------------------
 
 class AcceptorSide {
@@ -154,6 +162,7 @@ private:
 
     Result<EstablishedInitiator> greet() {
         auto frame = greeting_->receive();
+        const ClockSample heard_at = sample_clocks();
         if (!frame) return failed(frame.error());
         if (!frame->message().isHello()) return failed("broke the protocol: no hello");
         auto hello = frame->message().getHello();
@@ -179,6 +188,8 @@ private:
         FrameBuilder builder;
         write_welcome(welcome, builder.message().initWelcome());
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
+        // To admit it may have taken long.
+        result.peer.host.clock = later(result.peer.host.clock, heard_at, sample_clocks());
         result.peer_name = options_.peer_name;
         result.token_id = token_->id;
         result.encrypted = encrypted_;
@@ -295,8 +306,12 @@ private:
     }
 
     Result<EstablishedAcceptor> greet() {
+        // What has passed since it was made, for the connection and its encryption, is no part of
+        // the difference between two clocks.
+        Hello hello = ours_;
+        hello.host.clock = sample_clocks();
         FrameBuilder builder;
-        write_hello(ours_, builder.message().initHello());
+        write_hello(hello, builder.message().initHello());
         greeting_->trust_peer();
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
         GPR_TRY(auto frame, receive());
