@@ -192,6 +192,8 @@ Task<int64_t> Worker::ask_both(RemoteProcess& process, RemoteThread& thread, Not
             if (p.fd < 0) continue;
             auto events = static_cast<uint32_t>(p.events | POLLERR | POLLHUP);
             watches.push_back(loop_.watch(p.fd, events, [&, this](uint32_t) {
+                // What is ready would be told again and again until home has answered.
+                watches.clear();
                 if (!std::exchange(ended, true)) interrupt_at_home(thread, wait);
             }));
         }
