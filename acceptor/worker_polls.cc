@@ -259,7 +259,12 @@ Task<void> Worker::epoll_control(RemoteProcess& process, RemoteThread& thread, N
     std::shared_ptr<Fragment> fragment = process.fragment;
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    RemoteProcess::Epoll& epoll = process.epolls[static_cast<int>(n.args[0])];
+    // A copy: another thread may close the descriptor meanwhile.
+    const int number = static_cast<int>(n.args[0]);
+    RemoteProcess::Epoll epoll;
+    if (auto known = process.epolls.find(number); known != process.epolls.end()) {
+        epoll = known->second;
+    }
     std::vector<Call> calls;
     if (!epoll.watched) {
         calls = {Call{SYS_epoll_create1, {EPOLL_CLOEXEC}, 0}};
@@ -268,10 +273,10 @@ Task<void> Worker::epoll_control(RemoteProcess& process, RemoteThread& thread, N
         epoll.watched = std::make_shared<Fd>(
             static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), epoll.fd, 0)));
         if (!*epoll.watched) {
-            process.epolls.erase(static_cast<int>(n.args[0]));
             process.notifier->reply_error(n.id, ENOMEM);
             co_return;
         }
+        process.epolls[number] = epoll;
     }
     auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
     std::memcpy(scratch, &event, sizeof event);

@@ -156,6 +156,10 @@ bool HomeSession::has_opened(const HomeThread& thread) {
 }
 
 Task<void> HomeSession::show_opened(HomeThread& thread) {
+    if (!thread.process->fragment) {  // an image that could not be split: it sees what there is
+        trace::resume(thread.tid);
+        co_return;
+    }
     auto context = capture_context(thread.tid);
     if (!context || !divert(thread, *context)) co_return;
     StubThread& stub = *thread.stub;
