@@ -96,7 +96,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     options.entry_argument = Mailbox::slot_address(0).value;
     options.stack_top = Mailbox::stack_top(0).value;
     process.mixed = start.getMixed();
-    process.gravity = start.getGravity() && start.getFdBase() == 0;  // decision 25
+    process.gravity = start.getGravity();
     if (process.mixed) pager_.keep_shared_home();
     if (start.getChaosSeed() != 0 && !chaos_) {
         chaos_ = std::make_unique<Chaos>(start.getChaosSeed(), self_);

@@ -22,6 +22,7 @@ constexpr std::chrono::milliseconds interrupts_every{1};
 Task<void> HomeSession::serve_call(Frame frame) {
     // Mappings that the caller made before are applied before its call.
     { auto guard = co_await metadata_.lock(); }
+    co_await end_loans();
     auto call = frame->session().getCall();
     HomeThread* thread = find_thread(call.getPid(), call.getTid());
     if (!thread || !thread->stub) co_return;

@@ -272,6 +272,7 @@ Task<void> HomeSession::leave_at_call(HomeProcess& process, HomeThread& thread, 
 
 Task<void> HomeSession::arrive(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
+    co_await end_loans();
     auto crossing = frame->session().getCrossing();
     HomeThread* thread = find_thread(crossing.getPid(), crossing.getTid());
     if (!thread || !thread->stub || !thread->remote) co_return;

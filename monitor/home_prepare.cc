@@ -455,6 +455,10 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     crossing.setRobustList(robust);
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
     frame.add_raw(state);
+    pid_t pid = process.pid;
+    pid_t tid = thread.tid;
+    co_await end_loans();
+    if (find_thread(pid, tid) != &thread) co_return;
     thread.remote = true;
     stats_.crossings++;
     std::vector<PageKey> leaving;
@@ -466,7 +470,7 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     if (!leaving.empty()) {
         thread.leaving = true;
         co_await pager_.sent(std::move(leaving));
-        if (find_thread(process.pid, thread.tid) != &thread) co_return;
+        if (find_thread(pid, tid) != &thread) co_return;
         thread.leaving = false;
         link_.send(frame, Priority::urgent);
     }

@@ -43,6 +43,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
     pager_.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(code_fault(fragment.shared_from_this(), at, write, static_cast<pid_t>(tid)));
     });
+    if (policy_.mixed()) pager_.keep_shared_home();
 }
 
 void HomeSession::start(pid_t root, Fd listener) {
@@ -391,7 +392,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
                 return;
             }
             if (auto object = object_of(*message); object && pager_.is_shared(*object)) {
-                if (policy_.mixed()) bring_back(*object);
+                if (policy_.mixed()) note_loan(*object);
                 // What changes shared objects is decided here, so nothing has to be waited for;
                 // and whoever holds the lock may be waiting for these.
                 pager_.on_message(1, std::move(*message));

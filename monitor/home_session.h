@@ -332,7 +332,9 @@ private:
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame);
     void note_remapped(HomeProcess& process, Range range);
-    void bring_back(ObjectId object);
+    void note_loan(ObjectId object);
+    Task<void> end_loan(ObjectId object);
+    Task<void> end_loans();
     void note_attached(HomeProcess& process, Address at);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
     [[nodiscard]] SharedUse use_of_everything() const;
@@ -405,7 +407,11 @@ private:
     std::map<ObjectId, SharedFile> shared_files_;
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
-    std::set<ObjectId> to_bring_back_;
+    struct Loan {
+        bool ending = false;
+        bool again = false;  // there was another since it began to end
+    };
+    std::map<ObjectId, Loan> lent_;  // shared memory of which the acceptor may have pages
     std::map<uint64_t, std::shared_ptr<ProgramFaultfd>> faultfds_;  // by the socket's inode
     SessionStats stats_;
     std::string failure_;

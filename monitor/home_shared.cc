@@ -285,14 +285,36 @@ void HomeSession::note_remapped(HomeProcess& process, Range range) {
 
 // In a mixed session shared memory is used at home, where the kernel's own mapping shows it. The
 // acceptor has a page of it only while a system call there needs it.
-void HomeSession::bring_back(ObjectId object) {
-    if (!to_bring_back_.insert(object).second) return;
-    loop_.after(lent_for, [this, object] {
-        to_bring_back_.erase(object);
-        if (link_open_ && pager_.is_shared(object)) {
-            spawn(pager_.collect_shared({object}, Access::write));
-        }
-    });
+void HomeSession::note_loan(ObjectId object) {
+    auto [it, first] = lent_.try_emplace(object);
+    if (!first) {
+        it->second.again |= it->second.ending;
+        return;
+    }
+    loop_.after(lent_for, [this, object] { spawn(end_loan(object)); });
+}
+
+Task<void> HomeSession::end_loan(ObjectId object) {
+    lent_[object].ending = true;
+    if (link_open_ && pager_.is_shared(object)) {
+        std::vector<ObjectId> objects = {object};  // a list in its place is more than GCC 12 can do
+        co_await pager_.collect_shared(std::move(objects), Access::write);
+    }
+    // Until now it was on its way, which a thread may overtake.
+    bool again = lent_[object].again;
+    lent_.erase(object);
+    if (again) note_loan(object);
+}
+
+// Before a thread changes nodes or is served by the other one: each sees what the other wrote.
+Task<void> HomeSession::end_loans() {
+    std::vector<ObjectId> objects;
+    for (const auto& [object, loan] : lent_) {
+        if (pager_.is_shared(object)) objects.push_back(object);
+    }
+    if (!objects.empty() && link_open_) {
+        co_await pager_.collect_shared(std::move(objects), Access::write);
+    }
 }
 
 void HomeSession::note_attached(HomeProcess& process, Address at) {

@@ -44,7 +44,8 @@ public:
     // Faults elsewhere go there, too, if this says so.
     using AnyFault = std::function<bool()>;
     void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
-    // So do faults on shared memory, where threads that need it go home.
+    // So do faults on shared memory, where threads that need it go home; and pages of it that home
+    // lends keep what the program writes there meanwhile.
     void keep_shared_home() { shared_is_home_ = true; }
     // Brings the page here. Data of a trapped one can be read for a moment.
     void serve(Fragment& fragment, Address at, bool write, Tid tid);
@@ -212,6 +213,8 @@ private:
     struct Shared {
         Fd memfd;
         uint64_t pages = 0;
+        // At home, where the program goes on writing pages that it has lent: what they were.
+        std::map<uint64_t, std::shared_ptr<const std::byte>> lent;
     };
     // Visits the part of the run that each mapping shows, on this node.
     template <class Visit>

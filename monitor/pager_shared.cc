@@ -38,6 +38,7 @@ void Pager::resize_shared(ObjectId object, uint64_t pages) {
     auto it = shared_.find(object);
     if (it == shared_.end() || it->second.pages == pages) return;
     Shared& o = it->second;
+    o.lent.clear();
     uint64_t first = std::min(o.pages, pages);
     uint64_t count = std::max(o.pages, pages) - first;
     if (o.memfd) {
@@ -75,6 +76,10 @@ Task<void> Pager::collect_shared(std::vector<ObjectId> objects, Access access) {
     for (auto& [cookie, done] : pending) {
         OneShot<bool>& one = *done;
         co_await wait_for(cookie, one);
+    }
+    for (ObjectId object : objects) {
+        auto it = shared_.find(object);
+        if (it != shared_.end() && access == Access::write) it->second.lent.clear();
     }
 }
 
@@ -118,8 +123,28 @@ void Pager::wake_views(const PageRun& run) {
     });
 }
 
+namespace {
+
+// Writes the bytes of a page that are not what they were when it was lent; all, if nobody knows.
+// False: none could be written.
+bool write_changes(const RemoteMemory& memory, Address to, const std::byte* page,
+                   const std::byte* old) {
+    if (!old) return memory.write(to, page, page_size) > 0;
+    size_t at = 0;
+    while (at < page_size) {
+        size_t begin = std::mismatch(page + at, page + page_size, old + at).first - page;
+        size_t end = begin;
+        while (end < page_size && page[end] != old[end]) end++;
+        if (begin < end && memory.write(to + begin, page + begin, end - begin) == 0) return false;
+        at = std::max(end, begin + 1);
+    }
+    return true;
+}
+
+}  // namespace
+
 void Pager::put_shared(PageKey first, std::span<const std::byte> bytes) {
-    const Shared& o = shared_.at(first.object);
+    Shared& o = shared_.at(first.object);
     if (o.memfd) {
         if (first.index >= o.pages) return;
         size_t size = std::min<uint64_t>(bytes.size(), (o.pages - first.index) * page_size);
@@ -129,14 +154,18 @@ void Pager::put_shared(PageKey first, std::span<const std::byte> bytes) {
         return;
     }
     PageRun run{first.object, first.index, static_cast<uint32_t>(bytes.size() / page_size)};
-    uint64_t done = 0;
+    bool done = false;
     for_each_view(run, [&](Fragment& fragment, const Mapping& m, Range range, uint64_t page) {
         if (!(m.prot & PROT_WRITE)) return;
-        uint64_t offset = (page - first.index) * page_size;
-        done = std::max<uint64_t>(
-            done, fragment.memory().write(range.begin, bytes.data() + offset, range.size()));
+        for (uint64_t i = 0; i < range.size() / page_size; i++) {
+            const std::byte* content = bytes.data() + (page + i - first.index) * page_size;
+            auto twin = o.lent.find(page + i);
+            const std::byte* old = twin == o.lent.end() ? nullptr : twin->second.get();
+            done |= write_changes(fragment.memory(), range.begin + i * page_size, content, old);
+        }
     });
-    if (done == 0) spdlog::warn("shared memory written at the acceptor has no place at home");
+    for (uint32_t i = 0; i < run.count; i++) o.lent.erase(run[i].index);
+    if (!done) spdlog::warn("shared memory written at the acceptor has no place at home");
 }
 
 void Pager::install_shared(const Install& action) {
@@ -165,7 +194,7 @@ void Pager::install_shared(const Install& action) {
 
 std::vector<TakeResult> Pager::take_shared(const Take& action) {
     const PageRun& run = action.run;
-    const Shared& o = shared_.at(run.object);
+    Shared& o = shared_.at(run.object);
     uint64_t size = run.count * page_size;
     auto offset = static_cast<off_t>(run.first * page_size);
     auto block = std::make_shared<std::vector<std::byte>>(size);
@@ -195,8 +224,9 @@ std::vector<TakeResult> Pager::take_shared(const Take& action) {
     std::vector<TakeResult> results(run.count);
     for (uint32_t i = 0; i < run.count; i++) {
         results[i].kind = !action.want_data ? Taken::none : here[i] ? Taken::data : Taken::zero;
-        if (results[i].kind == Taken::data)
-            results[i].bytes = {block, block->data() + i * page_size};
+        if (results[i].kind != Taken::data) continue;
+        results[i].bytes = {block, block->data() + i * page_size};
+        if (!o.memfd && shared_is_home_) o.lent[run[i].index] = results[i].bytes;
     }
     return results;
 }

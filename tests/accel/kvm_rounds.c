@@ -17,7 +17,7 @@ static long checked(long result, const char* what) {
 }
 #define OK(call) checked(call, #call)
 
-enum { memory_size = 0x4000, base = 0x1000, counter = 0x1000, rounds = 8 };
+enum { memory_size = 0x4000, base = 0x1000, counter = 0x1000 };
 
 static const uint8_t code[] = {
     0xba, 0xf8, 0x03,  // mov $0x3f8, %dx
@@ -48,6 +48,7 @@ static void run_until_halt(int cpu, struct kvm_run* state) {
 
 int main(int argc, char** argv) {
     int sharing = argc > 1 && strcmp(argv[1], "shared") == 0 ? MAP_SHARED : MAP_PRIVATE;
+    int rounds = argc > 2 ? atoi(argv[2]) : 8;
     int kvm = (int)OK(open("/dev/kvm", O_RDWR | O_CLOEXEC));
     printf("version %ld\n", OK(ioctl(kvm, KVM_GET_API_VERSION, 0)));
     int machine = (int)OK(ioctl(kvm, KVM_CREATE_VM, 0));
@@ -65,10 +66,11 @@ int main(int argc, char** argv) {
     OK(ioctl(cpu, KVM_GET_SREGS, &segments));
     segments.cs.base = segments.cs.selector = 0;
     OK(ioctl(cpu, KVM_SET_SREGS, &segments));
-    for (uint16_t round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds; round++) {
         uint16_t value = (uint16_t)(round * 100);
         memcpy(memory + counter, &value, sizeof value);
-        struct kvm_regs registers = {.rip = base, .rax = 2, .rbx = round, .rflags = 2};
+        struct kvm_regs registers = {
+            .rip = base, .rax = 2, .rbx = (unsigned)round % 8, .rflags = 2};
         OK(ioctl(cpu, KVM_SET_REGS, &registers));
         run_until_halt(cpu, state);
         memcpy(&value, memory + counter, sizeof value);
