@@ -119,6 +119,10 @@ private:
                          bool by_gravity = false);
     Task<void> set_action(Frame frame);
     Task<void> register_membarrier(Frame frame);
+    Task<CpuTime> usage_of(RemoteProcess& process);
+    Task<CpuTime> cpu_used(RemoteProcess& caller, pid_t tid, CpuTimeCall call);
+    Task<void> add_cpu_used(RemoteProcess& process, pid_t tid, Notification n);
+    Task<void> answer_cpu_time(Frame frame);
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);
     void watch_futexes();

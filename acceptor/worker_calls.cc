@@ -185,6 +185,11 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         co_return;
     }
     if (result == thread_gone && thread.stub->dead()) co_return;
+    if (result >= 0 && cpu_time_call(n.number, n.args)) {
+        pid_t pid = process.pid, tid = thread.tid;
+        co_await add_cpu_used(process, tid, n);
+        if (find_thread(pid, tid) != &thread) co_return;
+    }
     thread.gravity.forwarded();
     auto& signal = thread.answer_signal;
     uint64_t mask = 0;

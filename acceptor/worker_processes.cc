@@ -6,11 +6,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "acceptor/worker.h"
 #include "base/log.h"
@@ -26,6 +29,18 @@ namespace {
 constexpr uint64_t robust_head_size = 24;
 // Above our own descriptors in an empty process, with room for what it begins with.
 constexpr unsigned least_fd_base = 64;
+
+// One more than the highest id that a sandbox can give. Since Linux 6.14 each pid namespace has a
+// limit of its own, and begins with the highest possible.
+pid_t limit_of_ids() {
+    constexpr pid_t most = 4 << 20;  // PID_MAX_LIMIT
+    pid_t limit = 32768;
+    std::ifstream("/proc/sys/kernel/pid_max") >> limit;
+    utsname kernel{};
+    int major = 0, minor = 0;
+    if (uname(&kernel) != 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2) return limit;
+    return std::pair(major, minor) >= std::pair(6, 14) ? most : limit;
+}
 
 }  // namespace
 
@@ -74,12 +89,16 @@ Result<RemoteThread*> Worker::adopt_leader(RemoteProcess& process) {
 
 // Helpers need ids that no thread of the program will have. The initiator's kernel gives ids below
 // 300 only to what starts first (RESERVED_PIDS), so those are free unless the program itself is
-// that early, as in a new container; then it is far from the highest ones.
+// that early, as in a new container. They are enough for some processes; for more there are the
+// highest ones, which the initiator's kernel hardly reaches.
 pid_t Worker::next_helper_id(pid_t of_process) {
-    constexpr pid_t low_end = 300, range = 298;
-    pid_t base = of_process > 2 * low_end ? 2 : 32768 - low_end;
-    next_helper_ = (next_helper_ + 1) % range;
-    return base + next_helper_;
+    constexpr pid_t low_end = 300, low_count = 298, high_count = 100'000;
+    constexpr size_t helpers = 3;  // of each process
+    static const pid_t limit = limit_of_ids();
+    next_helper_ = (next_helper_ + 1) % high_count;
+    bool few = processes_.size() * helpers < low_count / 2;
+    if (of_process > 2 * low_end && few) return 2 + next_helper_ % low_count;
+    return limit - 1 - next_helper_ % std::min(high_count, limit / 4);
 }
 
 Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Reader start) {

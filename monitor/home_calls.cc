@@ -121,6 +121,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     std::copy(calls[0].args, calls[0].args + 6, given.begin());
     SharedUse use = shared_use(process, request.getNumber(), given);
     co_await before_use(use);
+    auto sizes = sizes_before(process, request.getNumber(), given);
     if (memory_files_) co_await bring_for_memory_file(process, request.getNumber(), given);
     auto guard = co_await stub.lock();
     AsyncMutex::Guard changing(nullptr);
@@ -157,12 +158,14 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         if (opened && may_show_process(name)) {
             co_await note_opened(process, stub, static_cast<int>(calls[0].result));
         }
+        add_remote_cpu(process, calls[0], Mailbox::bounce_address(stub.slot()), bounce);
         out = collect(call, calls[0].result, bounce);
     }
     if (request.getNumber() == SYS_madvise && calls[0].result == 0) {
         co_await note_fork_advice(process, given);
     }
     co_await after_use(use);
+    if (!sizes.empty()) co_await after_truncation(std::move(sizes));
     reply(thread, calls[0].result, out);
 }
 

@@ -80,6 +80,13 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_clone:
         case SYS_fork:
         case SYS_clone3: spawn(fork_call(process, thread, n)); return;
+        case SYS_getrusage:
+        case SYS_times:
+        case SYS_clock_gettime: spawn(cpu_time_call_here(thread, n)); return;
+        case SYS_truncate:
+        case SYS_ftruncate: spawn(truncate_here(thread, n)); return;
+        case SYS_wait4:
+        case SYS_waitid: spawn(leave_at_call(process, thread, true)); return;
         case SYS_futex:
         case SYS_futex_wake:
         case SYS_futex_requeue: tell_futex_wake(process, n); break;

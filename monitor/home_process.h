@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/program_filter.h"
 #include "monitor/requeued_signals.h"
@@ -64,6 +65,11 @@ struct HomeThread {
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
     bool blocks_trap = false;                // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
+};
+
+struct FileSize {
+    std::shared_ptr<Fd> file;
+    uint64_t size = 0;  // bytes
 };
 
 // A file of which a copy stands in memory, as the kernel's list of mappings would name it.
@@ -136,6 +142,10 @@ struct HomeProcess {
     bool finished = false;    // its last moment has passed, see HomeSession::finish
     bool doomed = false;      // it is being made to end with status 125
     bool stopped = false;     // by job control, and so is its other half
+    // Of the CPU, at the acceptor:
+    CpuTime cpu_of_images;                    // by images of this process that have ended
+    CpuTime cpu_of_children;                  // by children that it has waited for, and theirs
+    std::map<pid_t, CpuTime> ended_children;  // that it has not
     bool is_root = false;
 };
 

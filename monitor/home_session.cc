@@ -343,8 +343,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         }
         case wire::SessionMessage::PROCESS_GONE: {
             auto gone = session.getProcessGone();
-            stats_.remote_cpu.total_ns += gone.getCpuNs();
-            stats_.remote_cpu.user_ns += gone.getUserNs();
+            note_remote_cpu(gone.getPid(), {gone.getCpuNs(), gone.getUserNs()});
             stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut()};
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();
@@ -379,6 +378,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: on_remote_signal(frame); return;
         case wire::SessionMessage::PROFILE: use_profile(session.getProfile()); return;
+        case wire::SessionMessage::CPU_ANSWER: on_cpu_answer(session.getCpuAnswer()); return;
         case wire::SessionMessage::INTERRUPT: spawn(interrupt_call(frame)); return;
         case wire::SessionMessage::UNFILLED: {
             auto page = session.getUnfilled();

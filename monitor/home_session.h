@@ -332,6 +332,19 @@ private:
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame);
     void note_remapped(HomeProcess& process, Range range);
+    void note_remote_cpu(pid_t pid, const CpuTime& used);
+    void credit_parent(const HomeProcess& process);
+    void add_remote_cpu(HomeProcess& process, const Call& call, Address bounce_at,
+                        std::span<std::byte> bounce);
+    static void add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage, bool keep);
+    Task<void> cpu_time_call_here(HomeThread& thread, Notification n);
+    Task<CpuTime> ask_cpu_time(pid_t pid, pid_t tid, CpuTimeCall call);
+    void on_cpu_answer(wire::CpuAnswer::Reader answer);
+    std::vector<FileSize> sizes_before(const HomeProcess& process, uint64_t number,
+                                       const SyscallArguments& args);
+    Task<void> after_truncation(std::vector<FileSize> before);
+    Task<void> drop_beyond(std::shared_ptr<Fd> file, uint64_t size);
+    Task<void> truncate_here(HomeThread& thread, Notification n);
     void note_loan(ObjectId object);
     Task<void> end_loan(ObjectId object);
     Task<void> end_loans();
@@ -407,6 +420,8 @@ private:
     std::map<ObjectId, SharedFile> shared_files_;
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
+    uint32_t next_cpu_question_ = 1;
+    std::map<uint32_t, std::unique_ptr<OneShot<CpuTime>>> cpu_answers_;
     struct Loan {
         bool ending = false;
         bool again = false;  // there was another since it began to end

@@ -159,6 +159,7 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
             process.state = HomeProcess::State::ending;
             // Its threads there do not write any more; then what they wrote is brought home.
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
+            credit_parent(process);
             co_await save_shared(process);
             end_helpers(process);
         }

@@ -32,7 +32,7 @@ constexpr Row table[] = {
     {73, "flock", fd_owner, full, blocks, {fd, num}},
     {74, "fsync", fd_owner, full, plain, {fd}},
     {75, "fdatasync", fd_owner, full, plain, {fd}},
-    {77, "ftruncate", fd_owner, full, plain, {fd, num}},
+    {77, "ftruncate", fd_owner, full, notify, {fd, num}},
     {78, "getdents", fd_owner, full, plain, {fd, narrow(out_n(2)), num}},
     {91, "fchmod", fd_owner, full, plain, {fd, num}},
     {93, "fchown", fd_owner, full, plain, {fd, num, num}},

@@ -4,7 +4,7 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-constexpr const char* sums = "the supervisor has to add what the acceptor used";
+constexpr const char* sums = "CPU time is a sum over the nodes; memory and faults are home's";
 constexpr const char* priority = "the thread's shadow at home gets it; the acceptor's does not";
 
 // clang-format off

@@ -30,7 +30,7 @@ constexpr Row table[] = {
     {226, "timer_delete", home, full, plain, {num}},
     {227, "clock_settime", home, full, plain, {num, in(timespec_size)}},
     {228, "clock_gettime", native, partial, plain, {num, out(timespec_size)},
-     "CPU-time clocks count the node where the thread runs"},
+     "CPU-time clocks are a sum over the nodes"},
     {229, "clock_getres", native, full, plain, {num, out(timespec_size)}},
     {230, "clock_nanosleep", native, full, blocks,
      {num, num, in(timespec_size), out(timespec_size, Returned::interrupted)}},

@@ -66,11 +66,21 @@ struct SessionMessage {
     membarrier @22 :Membarrier;         # home: the process has registered for it
     interrupt @23 :Interrupt;           # acceptor: a call that waits at home is to end with EINTR
     profile @24 :ProfileUse;            # acceptor: one that stood by is in force
+    cpuQuestion @25 :CpuQuestion;       # home: what has been used of the CPU there?
+    cpuAnswer @26 :CpuAnswer;
   }
 }
 
 struct Freeze { pid @0 :Int32; on @1 :Bool; }  # not on: they may go on
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
+struct CpuAnswer { cookie @0 :UInt32; totalNs @1 :UInt64; userNs @2 :UInt64; }
+struct CpuQuestion {
+  cookie @0 :UInt32;
+  pid @1 :Int32;  # who asks
+  tid @2 :Int32;
+  ofThread @3 :Bool;
+  id @4 :Int32;   # of the process or thread in question; 0: who asks
+}
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
 # Of the program, not of gpr.
