@@ -14,6 +14,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
+#include "monitor/robust_list.h"
 #include "monitor/pending_fault_raw.h"
 
 #ifndef PTRACE_SETSIGMASK
@@ -117,6 +118,7 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
     crossing.setByGravity(by_gravity);
+    crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, pager_.take_missed(thread.tid));
     // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "acceptor/worker.h"
+#include "monitor/robust_list.h"
 
 namespace gpr {
 
@@ -25,9 +26,8 @@ Task<std::vector<Range>> Worker::robust_words(std::shared_ptr<Fragment> fragment
         uint64_t next, offset, pending;
     } head;
     std::vector<Range> words;
-    uint64_t at = 0;
-    size_t length = 0;
-    if (syscall(SYS_get_robust_list, host_tid, &at, &length) != 0 || at == 0) co_return words;
+    uint64_t at = robust_list_of(host_tid);
+    if (at == 0) co_return words;
     auto bytes = std::as_writable_bytes(std::span(&head, 1));
     bool readable = co_await pager_.read(*fragment, {at}, bytes);
     if (!readable) co_return words;

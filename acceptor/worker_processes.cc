@@ -20,13 +20,13 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
+#include "monitor/robust_list.h"
 #include "syscall/filter.h"
 
 namespace gpr {
 
 namespace {
 
-constexpr uint64_t robust_head_size = 24;
 // Above our own descriptors in an empty process, with room for what it begins with.
 constexpr unsigned least_fd_base = 64;
 
@@ -283,7 +283,8 @@ Task<void> Worker::arrive(Frame frame) {
     }
     context.xstate = std::move(*state);
     context.signal_mask = crossing.getSignalMask();
-    if (uint64_t robust = crossing.getRobustList(); robust != 0) {
+    uint64_t robust = crossing.getRobustList();
+    if (robust != 0 && robust != robust_list_of(thread->host_tid)) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
     // Nothing may come between the last look at these and saying that the thread is here.

@@ -15,6 +15,7 @@
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
 #include "monitor/pending_fault_raw.h"
+#include "monitor/robust_list.h"
 
 namespace gpr {
 
@@ -298,6 +299,10 @@ Task<void> HomeSession::arrive(Frame frame) {
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     bool missed_one = thread->passed.has_value();  // it left before that came there
     if (missed_one) co_await take_back(*thread, false);
+    uint64_t robust = crossing.getRobustList();
+    if (robust != 0 && robust != robust_list_of(thread->tid)) {
+        co_await thread->stub->call(SYS_set_robust_list, robust, robust_head_size);
+    }
     co_await thread->stub->resume(context);
     if (missed_one) wake_others(*thread, context.signal_mask);
 }

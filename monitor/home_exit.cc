@@ -8,13 +8,13 @@
 #include <climits>
 
 #include "monitor/home_session.h"
+#include "monitor/robust_list.h"
 
 namespace gpr {
 
 namespace {
 // A page may never come when the acceptor's part of the process is going down as well.
 constexpr std::chrono::milliseconds page_patience{500};
-constexpr uint64_t robust_head_size = 24;  // struct robust_list_head
 // Between the last stop and what the kernel does then.
 constexpr std::chrono::milliseconds hold_patience{200};
 }  // namespace
@@ -49,9 +49,7 @@ Task<void> HomeSession::before_exit(HomeThread& thread, bool filtered) {
         co_return;
     }
     std::vector<Range> words;
-    uint64_t head = 0;
-    size_t length = 0;
-    syscall(SYS_get_robust_list, thread.tid, &head, &length);
+    uint64_t head = robust_list_of(thread.tid);
     if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
     if (head != 0) words.push_back({{head}, {head + robust_head_size}});
     if (words.empty()) {

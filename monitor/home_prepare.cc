@@ -14,6 +14,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
+#include "monitor/robust_list.h"
 #include "syscall/park.h"
 
 #ifndef PTRACE_SETSIGMASK
@@ -449,9 +450,7 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
         const uint8_t* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
         crossing.setAltStack({stack, sizeof(stack_t)});
     }
-    uint64_t robust = 0;
-    size_t length = 0;
-    if (!policy_.mixed()) syscall(SYS_get_robust_list, thread.tid, &robust, &length);
+    uint64_t robust = robust_list_of(thread.tid);
     crossing.setRobustList(robust);
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
     frame.add_raw(state);
@@ -474,8 +473,11 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
         thread.leaving = false;
         link_.send(frame, Priority::urgent);
     }
-    // At its end the kernel looks at the list where the thread ran, and only there.
-    if (robust != 0) co_await stub.call(SYS_set_robust_list, 0, length);
+    // At its end the kernel looks at the list where the thread runs then. That is there, unless
+    // threads come back.
+    if (robust != 0 && !policy_.mixed()) {
+        co_await stub.call(SYS_set_robust_list, 0, robust_head_size);
+    }
     // Nothing has been passed on before: it was blocked.
     if (std::exchange(thread.masked, false) && !thread.passed) {
         co_await take_mask(thread, context.signal_mask);
