@@ -14,8 +14,8 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
-#include "monitor/robust_list.h"
 #include "monitor/pending_fault_raw.h"
+#include "monitor/robust_list.h"
 
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <climits>
 #include <cstring>
@@ -37,6 +38,13 @@ bool failed(int64_t result) { return result < 0 && result >= -4095; }
 bool grows_down(const Notification& mmap) {
     constexpr uint64_t anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN;
     return (mmap.args[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) == anonymous;
+}
+
+// Those on clocks of CPU time: acceptor/worker_timers.cc.
+bool is_acceptors_timer(const Notification& n) {
+    auto id = static_cast<uint32_t>(n.args[0]);
+    if (n.number != SYS_timer_create) return (id & 0xc0000000) == 0x40000000;
+    return id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID || id >> 31;
 }
 
 bool drops_content(uint64_t advice) {
@@ -85,6 +93,14 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_clock_gettime: spawn(cpu_time_call_here(thread, n)); return;
         case SYS_truncate:
         case SYS_ftruncate: spawn(truncate_here(thread, n)); return;
+        case SYS_timer_create:
+        case SYS_timer_settime:
+        case SYS_timer_gettime:
+        case SYS_timer_getoverrun:
+        case SYS_timer_delete:
+            if (!is_acceptors_timer(n)) break;
+            spawn(leave_at_call(process, thread, true));
+            return;
         case SYS_wait4:
         case SYS_waitid: spawn(leave_at_call(process, thread, true)); return;
         case SYS_futex:
