@@ -17,6 +17,7 @@
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
+#include "syscall/call_choice.h"
 #include "syscall/filter.h"
 
 namespace gpr {
@@ -111,6 +112,9 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     }
     options.fd_base = process.fd_base;
     if (process.fd_base != 0) filter.fd_base = process.fd_base;
+    filter.remote_calls = remote_calls_;
+    filter.watch_sent_fds = make_unix_sockets(remote_calls_);
+    filter.watch_pins = !remote_calls_.empty();
     options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());
     auto empty = sandbox_.spawn(process.pid, options);

@@ -72,6 +72,7 @@ std::vector<std::string> traits_of(const Row& row) {
     if (row.changes_fds()) words.emplace_back("changes-fds");
     if (row.has(Trait::maps_memory)) words.emplace_back("maps-memory");
     if (row.home_notify()) words.emplace_back("seen-at-home");
+    if (row.by_rule()) words.emplace_back("by-rule");
     return words;
 }
 

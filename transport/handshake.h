@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/remote_call.h"
 #include "base/result.h"
 #include "transport/endpoint.h"
 #include "transport/host.h"
@@ -52,7 +53,8 @@ struct Hello {
     std::vector<RootLink> root_links;
     std::vector<std::byte> vdso;  // the image that programs see there
     DeviceRequest devices;
-    bool want_inventory = false;  // and then no session
+    std::vector<RemoteCall> calls;  // that are made at the acceptor
+    bool want_inventory = false;    // and then no session
 };
 struct Welcome {
     uint32_t version = protocol_version;
