@@ -1,5 +1,5 @@
 // io_uring with registered buffers: the kernel writes to their frames while another thread uses the
-// rest of the same pages. iouring_fixed FILE|memfd|pair ROUNDS. A page that left under a transfer,
+// rest of the same pages. iouring_fixed FILE|memfd|pair ROUNDS [show]. A page that left under a transfer,
 // or was copied before it ended, shows as a wrong byte.
 #include <errno.h>
 #include <fcntl.h>
@@ -127,6 +127,11 @@ static void pair_round(struct io_uring* ring, const int* pair, unsigned round) {
     }
 }
 
+// Of what is registered. On a page of its own, so that the thread comes here where this code is.
+static __attribute__((noinline, aligned(PAGE))) void show(void) {
+    need(write(STDOUT_FILENO, buffers, 5) == 5, "write");
+}
+
 int main(int count, char** words) {
     if (count < 3) return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -159,6 +164,11 @@ int main(int count, char** words) {
     }
     done = 1;
     pthread_join(neighbour, NULL);
+    if (count > 3) {
+        memcpy(buffers, "held\n", 5);
+        usleep(20000);  // a thread that only visits the acceptor is free to go
+        show();
+    }
     printf("%u rounds of %d pages, and the neighbour kept its words\n", rounds, PAGES);
     need(turns >= 50, "turns");
     must(io_uring_unregister_buffers(&ring), "io_uring_unregister_buffers");
