@@ -120,8 +120,8 @@ constexpr const char* introduction =
     "- **refused**: ENOSYS, as for every number that is not listed.\n\n"
     "Arguments: `in[..]`, `out[..]` and `inout[..]` are buffers carried with the call, with their\n"
     "size in bytes or the argument that gives it; `pointer` is followed through the program's\n"
-    "memory. Calls *seen at home* are reported to the supervisor when made on node 0, too; a split\n"
-    "rule `sys:NAME` may give those marked *by-rule* to the acceptor.\n\n";
+    "memory. Calls *seen at home* are reported to the supervisor when made on node 0, too.\n"
+    "A split rule `sys:NAME` may give those marked *by-rule* to the acceptor.\n\n";
 
 }  // namespace
 

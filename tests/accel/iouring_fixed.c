@@ -1,6 +1,6 @@
 // io_uring with registered buffers: the kernel writes to their frames while another thread uses the
-// rest of the same pages. iouring_fixed FILE|memfd|pair ROUNDS [show]. A page that left under a transfer,
-// or was copied before it ended, shows as a wrong byte.
+// rest of the same pages. iouring_fixed FILE|memfd|pair ROUNDS [show]. A page that left under a
+// transfer, or was copied before it ended, shows as a wrong byte.
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
