@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "acceptor/network_allowance.h"
 #include "acceptor/session_limits.h"
 
 namespace gpr {
@@ -15,6 +16,7 @@ struct AcceptorOptions {
     std::string log_file;              // empty: stderr
     std::string log_level = "info";    // trace, debug, info, warning, error, off
     std::vector<std::string> exports;  // of the file tree, besides the defaults: globs
+    NetworkAllowance network;          // of sessions that ask for it
     // For tests: CPU features to keep quiet about; "vdso": its functions are not where they are.
     std::vector<std::string> pretend_without;
     unsigned max_sessions = 64;  // further ones are refused with a reason

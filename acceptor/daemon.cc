@@ -307,6 +307,7 @@ private:
         serve.features = features_;
         serve.hidden_cpu_features = options_.pretend_without;
         serve.exports = all_exports(options_);
+        serve.network = options_.network;
         serve.admit = [&](const Hello& hello) { return ask_admission(channel, hello); };
         std::optional<SessionCgroup> cgroup;
         serve.limits = options_.limits;

@@ -47,6 +47,7 @@ int run_embedded(int connection, const Token& token, const WorkerMain& worker,
     serve.allow_plain = true;
     serve.features = options.features;
     serve.exports = {"/*"};  // who runs it has these files already
+    serve.network = {true, true};
     serve.admit = admit_alone;
     return serve_connection(Fd(3), serve, worker);
 }

@@ -6,7 +6,6 @@
 #include <linux/rseq.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -152,13 +151,14 @@ private:
         if (options_.fd_base != 0) occupy_low_fds();
     }
 
+    // With what nothing can be done: io_uring is not stopped from using a number of home's.
     void occupy_low_fds() {
         const char* const step = "set the home descriptors' numbers aside";
         rlimit limit{};
         need(getrlimit(RLIMIT_NOFILE, &limit), step);
         limit.rlim_cur = limit.rlim_max;
         need(setrlimit(RLIMIT_NOFILE, &limit), step);
-        const auto first = static_cast<unsigned>(need(eventfd(0, EFD_CLOEXEC), step));
+        const auto first = static_cast<unsigned>(need(open("/", O_PATH | O_CLOEXEC), step));
         for (unsigned fd =
                  empty_process_kept_fds_begin + static_cast<unsigned>(options_.kept_fds.size());
              fd < options_.fd_base; ++fd) {

@@ -27,8 +27,7 @@ namespace gpr {
 namespace {
 
 constexpr auto end_deadline = std::chrono::seconds(30);
-constexpr uint64_t namespaces =
-    CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+constexpr uint64_t always_own = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 
 // Like fork, without libc's handlers: what runs in the child is ours.
 long clone_process(uint64_t flags, int* pidfd, const pid_t* wanted_pid, int cgroup_fd) {
@@ -180,6 +179,7 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
     const Fd report_reader(report[0]);
     Fd report_writer(report[1]);
 
+    const uint64_t namespaces = always_own | (options.host_network ? 0 : CLONE_NEWNET);
     int pidfd = -1;
     long pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
     if (pid == -1 && cgroup_fd_ >= 0 && !limits_.any()) {

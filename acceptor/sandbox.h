@@ -47,6 +47,7 @@ struct SandboxOptions {
     SessionLimits limits;  // that this has; without any it is one only if that can be
     // The only one needed inside: clone3 with chosen ids. Everything else is dropped for good.
     uint64_t capabilities = uint64_t{1} << CAP_CHECKPOINT_RESTORE;
+    bool host_network = false;  // that of the worker; else the box has none
 };
 
 // Belongs to the thread that created it: its processes are that thread's children and it is told of

@@ -7,6 +7,7 @@
 #include "acceptor/inventory.h"
 #include "monitor/host_match.h"
 #include "monitor/path_rules.h"
+#include "syscall/call_choice.h"
 #include "transport/link.h"
 #include "transport/loop.h"
 
@@ -54,6 +55,7 @@ Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& we
         welcome.inventory = std::move(verdict.inventory);
         return {};
     }
+    GPR_CHECK(check_calls(hello.calls, options.network));
     GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
     const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
     admitted.standby = standby_profiles(hello.paths, options.exports, hidden);
@@ -86,6 +88,11 @@ Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOpt
     GPR_TRY(options.cgroup_fd, serve.cgroup_fd());
     options.limits = serve.limits;
     options.views = std::move(views);
+    const NetworkNeeds needs = network_needs(hello.calls);
+    options.host_network = needs.network != nullptr;
+    if (options.host_network && serve.network.raw) {
+        options.capabilities |= uint64_t{1} << CAP_NET_RAW;
+    }
     return Sandbox::create(options);
 }
 

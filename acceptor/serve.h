@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "acceptor/network_allowance.h"
 #include "acceptor/sandbox.h"
 #include "base/fd.h"
 #include "transport/handshake.h"
@@ -28,6 +29,7 @@ struct ServeOptions {
     std::function<Result<Welcome>(const Hello&)> admit = [](const Hello&) {
         return Result<Welcome>(Welcome{});
     };
+    NetworkAllowance network;
     SessionLimits limits;  // that the cgroup has
     // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.
     std::function<Result<int>()> cgroup_fd = [] { return Result<int>(-1); };

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include <algorithm>
+
 #include "acceptor/vdso.h"
 #include "base/log.h"
 #include "base/userfaultfd.h"
@@ -33,6 +35,7 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hel
              }),
       futex_news_(loop, link),
       paths_(peer.paths, peer.root_links),
+      remote_calls_(peer.calls),
       metadata_(loop),
       stopped_(loop),
       next_object_(static_cast<ObjectId>(self_) << 27) {
@@ -51,6 +54,10 @@ Worker::Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hel
         link_.send(frame, Priority::urgent);
     });
     loop_.spin_while([this] { return nothing_runs(); });
+    bool has_files = std::any_of(peer.paths.begin(), peer.paths.end(), [](const RemotePath& rule) {
+        return !rule.glob.empty() && rule.standby.empty();
+    });
+    if (has_files || !remote_calls_.empty()) pager_.probe_for_pins();
 }
 
 bool Worker::nothing_runs() const {

@@ -151,6 +151,13 @@ private:
     Task<void> copy_files(RemoteProcess& process, Range range);
     static Result<void> fill_from_file(Fragment& fragment, const Mapping& mapping);
 
+    // --- calls that split rules give to this node (worker_call_rules.cc) ---
+    bool made_by_rule(const RemoteProcess& process, const Notification& n);
+    Task<void> send_message_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<int> sends_foreign_fds(RemoteProcess& process, Notification n);
+    Task<void> pin_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<std::vector<Range>> ranges_to_pin(RemoteProcess& process, Notification n);
+
     // --- waits for descriptors of both nodes (worker_polls.cc) ---
     class PollHere;
     class EpollHere;
@@ -251,6 +258,9 @@ private:
     std::unique_ptr<Chaos> chaos_;
     PathRules paths_;
     std::set<uint32_t> used_paths_;  // that decided anything, by their number
+    std::vector<RemoteCall> remote_calls_;
+    std::set<uint32_t> used_calls_;  // of those
+    uint64_t calls_by_rule_ = 0;     // that were any of those
     AsyncMutex metadata_;
     Signal stopped_;  // a thread of a frozen process stands still
     std::unordered_map<pid_t, std::unique_ptr<RemoteProcess>> processes_;  // by pid

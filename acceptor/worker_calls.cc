@@ -59,6 +59,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         co_await filter_call(process, thread, n);
         co_return;
     }
+    if (made_by_rule(process, n)) co_return;
     switch (n.number) {
         case SYS_clone:
         case SYS_clone3:
@@ -119,6 +120,10 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_epoll_wait:
         case SYS_epoll_pwait:
         case SYS_epoll_pwait2: co_await wait_call(process, thread, n); co_return;
+        case SYS_sendmsg:
+        case SYS_sendmmsg: co_await send_message_call(process, thread, n); co_return;
+        case SYS_setsockopt:
+        case SYS_io_uring_register: co_await pin_call(process, thread, n); co_return;
         case SYS_epoll_ctl: co_await epoll_control(process, thread, n); co_return;
         case SYS_close:
             co_await forget_epolls(process, n.args[0], n.args[0]);

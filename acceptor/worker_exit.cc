@@ -130,6 +130,10 @@ void Worker::bury(RemoteProcess& process) {
     auto used = gone.initUsedPaths(static_cast<unsigned>(used_paths_.size()));
     unsigned i = 0;
     for (uint32_t number : used_paths_) used.set(i++, number);
+    auto used_calls = gone.initUsedCalls(static_cast<unsigned>(used_calls_.size()));
+    i = 0;
+    for (uint32_t number : used_calls_) used_calls.set(i++, number);
+    gone.setCallsByRule(calls_by_rule_);
     if (process.fragment) {
         pager_.remove_fragment(*process.fragment);
         pager_.forget(process.fragment->space);

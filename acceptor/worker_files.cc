@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "acceptor/empty_process.h"
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/mapping_news.h"
@@ -22,6 +24,45 @@ namespace gpr {
 namespace {
 
 constexpr uint64_t fill_step = 256 * page_size;
+constexpr uint64_t address_limit = 0x7ffffffff000;
+
+// The rings of io_uring go where the kernel likes, which is as high as there is room
+// (io_uring_get_unmapped_area): so there is room nowhere above the place that we have for them.
+Task<int64_t> map_below_all(Fragment& fragment, pid_t host_pid, Range place,
+                            std::array<uint64_t, 4> prot_flags_fd_offset) {
+    auto present = read_inherited_mappings(host_pid);
+    if (!present) co_return -ENOMEM;
+    std::vector<Call> fillers, empties;
+    auto fill = [&](Address begin, Address end) {
+        if (begin >= end) return;
+        fillers.push_back(
+            {SYS_mmap,
+             {begin.value, end - begin, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, ~0UL, 0},
+             0});
+    };
+    Address from = place.end;
+    for (const InheritedMapping& m : *present) {
+        if (m.range.end <= from) continue;
+        fill(from, m.range.begin);
+        from = std::min(m.range.end, Address{address_limit});
+    }
+    fill(from, {address_limit});
+    StubThread& executor = fragment.executor();
+    co_await executor.run(fillers);
+    const auto& [prot, flags, fd, offset] = prot_flags_fd_offset;
+    int64_t mapped = co_await executor.call(SYS_mmap, 0, place.size(), prot, flags, fd, offset);
+    for (const Call& filler : fillers) {
+        bool filled = filler.result == static_cast<int64_t>(filler.args[0]);
+        if (filled) empties.push_back({SYS_munmap, {filler.args[0], filler.args[1]}, 0});
+    }
+    bool elsewhere = mapped > 0 && mapped != static_cast<int64_t>(place.begin.value);
+    if (elsewhere) {
+        empties.push_back({SYS_munmap, {static_cast<uint64_t>(mapped), place.size()}, 0});
+    }
+    co_await executor.run(empties);
+    co_return elsewhere ? -ENOMEM : mapped;
+}
 
 }  // namespace
 
@@ -87,6 +128,7 @@ bool Worker::use_profile(const PathVerdict& verdict, const std::string& path, bo
     const std::string name = paths_.all()[verdict.rule].standby;
     if (name.empty()) return true;  // since we looked
     paths_.use(verdict.rule);
+    pager_.probe_for_pins();
     FrameBuilder frame;
     auto use = frame.session().initProfile();
     use.setName(name);
@@ -140,6 +182,10 @@ Task<void> Worker::map_file(RemoteProcess& process, Notification n) {
     int64_t result = co_await fragment->executor().call(SYS_mmap, at->value, n.args[1], n.args[2],
                                                         (n.args[3] & ~placing) | MAP_FIXED,
                                                         static_cast<uint64_t>(fd), n.args[5]);
+    if (result == -EINVAL && m.anchored && n.args[0] == 0 && !(n.args[3] & placing)) {
+        result = co_await map_below_all(*fragment, process.host_pid, m.range,
+                                        {n.args[2], n.args[3], n.args[4], n.args[5]});
+    }
     if (result != static_cast<int64_t>(at->value)) {
         process.notifier->reply_raw(n.id, result);
         co_return;

@@ -21,6 +21,7 @@
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
 #include "monitor/robust_list.h"
+#include "syscall/call_choice.h"
 #include "syscall/filter.h"
 
 namespace gpr {
@@ -130,6 +131,9 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     }
     options.fd_base = process.fd_base;
     if (process.fd_base != 0) filter.fd_base = process.fd_base;
+    filter.remote_calls = remote_calls_;
+    filter.watch_sent_fds = make_unix_sockets(remote_calls_);
+    filter.watch_pins = !remote_calls_.empty();
     options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());
     auto empty = sandbox_.spawn(process.pid, options);

@@ -30,11 +30,14 @@ enum class SplitKind {
     path,     // what matches of the file tree is the node's
     missing,  // the same, if it is missing at home
     dev,      // the same, of devices
+    sock,     // sockets of a family are made on the node
+    sys,      // a system call runs on the node
 };
 
 struct SplitRule {
     SplitKind kind = SplitKind::all;
-    // Glob of a library's path or file name; the seed that the user chose; else empty.
+    // Glob of a library's path or file name, a family of sockets, the name of a system call, the
+    // seed that the user chose; else empty.
     std::string pattern;
     std::string node;      // an AcceptorAddress::name; empty for `home`
     uint64_t seed = 0;     // for `chaos`, of what is random; never 0 there
@@ -49,6 +52,11 @@ struct SplitRule {
 // A rule about files, not about code.
 inline bool is_about_files(SplitKind kind) {
     return kind == SplitKind::path || kind == SplitKind::missing || kind == SplitKind::dev;
+}
+
+// A rule that says where code runs.
+inline bool is_about_code(SplitKind kind) {
+    return !is_about_files(kind) && kind != SplitKind::sock && kind != SplitKind::sys;
 }
 
 struct StatsOptions {

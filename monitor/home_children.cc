@@ -22,7 +22,8 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
                !process.shares_memory_with && !process.doomed && link_open_ &&
                process.threads.size() == 1;
     if (!can) return false;
-    if (is_about_acceptors_fd(n) || names_acceptors_file(process, n)) return true;
+    if (is_about_acceptors_fd(n) || is_acceptors_call(n)) return true;
+    if (names_acceptors_file(process, n)) return true;
     if (installs_filter(n.number, n.args)) return true;
     switch (n.number) {
         case SYS_madvise: return n.args[2] == MADV_DONTNEED && !process.inherited.empty();

@@ -228,7 +228,7 @@ void HomeSession::refuse_loan(const Fragment& fragment, Address at) {
 
 // For want of the page, which is code or, in chaos, anything.
 Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
-                              bool write) {
+                              bool write, bool pinned) {
     pid_t tid = thread.tid;
     // If it is not as we thought, it needs the page to come to where it can stop.
     auto stuck = loop_.after(stops_in, [this, fragment, at, write, tid] {
@@ -246,7 +246,7 @@ Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& th
         co_return;
     }
     if (code) thread.left_at = at;
-    bool visit = missing && missing->anchored;
+    bool visit = pinned || (missing && missing->anchored);
     co_await depart(thread, *context, visit);
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/call_rules.h"
 #include "monitor/home_session.h"
 #include "syscall/table.h"
 #include "transport/texts.h"
@@ -23,6 +24,10 @@ bool HomeSession::is_about_acceptors_fd(const Notification& n) const {
         if (row->arguments[i].kind == Kind::fd && fd >= fd_base_ && fd <= INT32_MAX) return true;
     }
     return false;
+}
+
+bool HomeSession::is_acceptors_call(const Notification& n) const {
+    return find_remote_call(remote_calls_, n.number, n.args[0]).has_value();
 }
 
 // The program has used what a profile is about that stood by.

@@ -24,9 +24,11 @@ constexpr uint64_t least_own_pages = 4096;
 // Under a filter of the program's own, what makes a child split could not be done in it.
 bool HomeSession::copies_in_place(const HomeThread& thread, wire::CallRequest::Reader call) const {
     uint64_t flags = call.getArgs()[0];
+    // What devices there have pinned would not come home to be copied.
+    bool pinned = !remote_calls_.empty() && call.getOwnPages() > 0;
     return !(flags & (CLONE_VM | CLONE_FILES)) && !policy_.mixed() && link_open_ &&
            thread.process->state == HomeProcess::State::split && thread.filters.empty() &&
-           call.getOwnPages() >= least_own_pages;
+           (call.getOwnPages() >= least_own_pages || pinned);
 }
 
 // Everything that either node has said about the process's pages has been heard by the other, and

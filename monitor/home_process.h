@@ -58,7 +58,12 @@ struct HomeThread {
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed
-    Clock::time_point visits_until{};        // till then it may run the acceptor's code here
+    Clock::time_point visits_until{};  // till then it may run the acceptor's code here
+    struct PinWait {
+        Address page{};
+        Clock::time_point until{};
+    };
+    std::optional<PinWait> pin_wait;         // in a system call, for a page that a device has
     uint64_t clears_childs_tid = 0;          // the same for the child of the clone it is in
     uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
     Address left_at{};                       // the page of code whose absence sent it away last

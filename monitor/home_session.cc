@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/call_rules.h"
 #include "monitor/page_wire.h"
 #include "syscall/park.h"
 #include "syscall/table.h"
@@ -17,6 +18,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
       options_(options),
       policy_(options.rules),
       paths_(path_rules_of(options.rules), read_root_links()),
+      remote_calls_(remote_calls_of(options.rules)),
       rule_use_(options.rules),
       fd_base_(fd_base),
       stub_code_(std::move(stub_code)),
@@ -44,6 +46,9 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
         spawn(code_fault(fragment.shared_from_this(), at, write, static_cast<pid_t>(tid)));
     });
     if (policy_.mixed()) pager_.keep_shared_home();
+    pager_.on_pinned([this](Fragment& fragment, Address at, Tid tid) {
+        spawn(pinned_fault(fragment.shared_from_this(), at, static_cast<pid_t>(tid)));
+    });
 }
 
 void HomeSession::start(pid_t root, Fd listener) {
@@ -289,7 +294,7 @@ void HomeSession::on_notification(const Notification& n) {
             spawn(split_child(process.pid));  // and then calls again
         } else if (local) {
             pager_.on_progress(n.tid);
-            if (is_about_acceptors_fd(n)) {
+            if (is_about_acceptors_fd(n) || is_acceptors_call(n)) {
                 spawn(leave_at_call(process, thread, true));
                 return;
             }
@@ -348,7 +353,9 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();
             stats_.calls_fd_owner = gone.getCallsFdOwner();
+            stats_.calls_by_rule = gone.getCallsByRule();
             for (uint32_t number : gone.getUsedPaths()) rule_use_.note_path(number);
+            for (uint32_t number : gone.getUsedCalls()) rule_use_.note_call(number);
             auto it = ending_.find(gone.getPid());
             if (it != ending_.end()) {
                 it->second->set(true);

@@ -34,6 +34,7 @@ struct SessionStats {
     uint64_t drawn_home = 0;    // of those: by gravity
     uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
     uint64_t calls_fd_owner = 0;
+    uint64_t calls_by_rule = 0;
     uint64_t calls_home = 0;
     CpuTime home_cpu, remote_cpu;
     PagerStats remote_pages;
@@ -212,8 +213,11 @@ private:
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
     void refuse_loan(const Fragment& fragment, Address at);
-    Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
-                     bool write);
+    Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at, bool write,
+                     bool pinned = false);
+    // Pages that a device of the acceptor has pinned (home_pinned.cc).
+    Task<void> pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
+    void wait_for_pin(Fragment& fragment, Address at, HomeThread* thread, pid_t tid);
     Task<void> depart(HomeThread& thread, const ThreadContext& context, bool visit);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
     // Functions that run at the acceptor (home_functions.cc, home_resolvers.cc).
@@ -250,6 +254,7 @@ private:
     // Files of the acceptor (home_files.cc).
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
     [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
+    [[nodiscard]] bool is_acceptors_call(const Notification& n) const;
     Task<void> poll_call(HomeProcess& process, HomeThread& thread, Notification n);
     void use_profile(wire::ProfileUse::Reader use);
     Task<void> path_call(HomeProcess& process, HomeThread& thread, Notification n,
@@ -394,6 +399,7 @@ private:
     const ExecOptions& options_;
     SplitPolicy policy_;
     PathRules paths_;
+    std::vector<RemoteCall> remote_calls_;
     mutable RuleUse rule_use_;  // looking up is using
     unsigned fd_base_;
     std::vector<std::string> masked_;  // CPU features that only the C library leaves alone

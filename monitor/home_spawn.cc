@@ -183,6 +183,7 @@ void HomeSession::write_stats(int exit_status) {
     report.drawn_home = stats_.drawn_home;
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
+    report.calls_by_rule = stats_.calls_by_rule;
     report.calls_home = stats_.calls_home;
     report.calls_watched = futex_news_.watched();
     report.futex_wakes = stats_.futex_wakes;

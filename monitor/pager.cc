@@ -404,8 +404,6 @@ void Pager::run(const AcquireDone& action) {
     if (it != waiting_.end()) it->second->set(!action.refused);
 }
 
-void Pager::run(const Anchored&) {}
-
 void Pager::run(const CollectDone& action) {
     auto it = waiting_.find(action.cookie);
     if (it != waiting_.end()) it->second->set(action.left_behind == 0);

@@ -134,6 +134,13 @@ public:
     void let_program_fill(Fragment& fragment, Range range, bool fills);
     void wake_unfilled(Fragment& fragment, Range range);
     Task<int> fill(std::shared_ptr<Fragment> fragment, Address at, std::span<const std::byte> page);
+    // Memory that devices have pinned (pager_pinned.cc): it stays where it is. probe: devices here
+    // may have, so a page that is to be shared is taken, and put back, which a pinned one refuses.
+    void probe_for_pins() { probes_pins_ = true; }
+    // asks: a thread here wants a page that is pinned elsewhere. Without it, it waits.
+    using AskPinned = std::function<void(Fragment&, Address at, Tid tid)>;
+    void on_pinned(AskPinned asks) { ask_pinned_ = std::move(asks); }
+    void serve_later(Fragment& fragment, Address at, Tid tid);
     // The process will be ended, and must not see memory that is not what it was.
     void give_up(Fragment& fragment);
 
@@ -189,6 +196,8 @@ private:
     void run(const CollectDone& action);
     Task<void> take(Take action);
     bool take_early(const Take& action);
+    [[nodiscard]] bool may_be_pinned(const Mapping& mapping, const Take& action) const;
+    Task<Fragment::Taken> share_by_moving(uint64_t take, Piece piece);
     Task<void> remove(std::weak_ptr<Fragment> weak, Address at, PageRun run);
     [[nodiscard]] bool is_being_removed(const PageRun& run) const;
     Task<void> install_later(Install action);
@@ -252,6 +261,8 @@ private:
     AnyFault any_fault_;
     bool shared_is_home_ = false;
     AskProgram ask_program_;
+    AskPinned ask_pinned_;
+    bool probes_pins_ = false;
     // Who waits for what only the program can provide, and whether to write.
     std::map<std::pair<Fragment*, Address>, std::pair<Tid, bool>> unfilled_;
     Signal filled_;

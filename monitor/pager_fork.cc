@@ -46,9 +46,15 @@ Task<void> Pager::collect(Fragment& fragment) {
                             Access::read, cookie, now());
     }
     settle();
+    bool all_came = true;
     for (auto& [cookie, done] : pending) {
         OneShot<bool>& one = *done;
-        co_await wait_for(cookie, one);
+        bool came = co_await wait_for(cookie, one);
+        all_came = all_came && came;
+    }
+    if (!all_came) {
+        spdlog::warn("a child of process {} lacks memory that a device of the acceptor has pinned",
+                     fragment.pid());
     }
 }
 

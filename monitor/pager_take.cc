@@ -75,7 +75,9 @@ Task<void> Pager::take(Take action) {
         Range range{p.address, p.address + p.count * page_size};
         Fragment::Taken got;
         bool native = p.mapping->backing == Backing::native_file;
-        if (native || action.leave == Presence::shared) {
+        if (may_be_pinned(*p.mapping, action)) {
+            got = co_await share_by_moving(action.id, p);
+        } else if (native || action.leave == Presence::shared) {
             if (!native && action.had == Presence::exclusive) p.fragment->write_protect(range);
             got = p.fragment->peek(p.address, p.count);
             if (p.mapping->functions) show_functions(*p.mapping, p.address, got);

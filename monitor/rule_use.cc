@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "monitor/call_rules.h"
+
 namespace gpr {
 namespace {
 
@@ -17,6 +19,8 @@ const char* kind_text(SplitKind kind) {
         case SplitKind::path: return "path";
         case SplitKind::missing: return "missing";
         case SplitKind::dev: return "dev";
+        case SplitKind::sock: return "sock";
+        case SplitKind::sys: return "sys";
     }
     return "";
 }
@@ -27,7 +31,8 @@ bool is_for_all(const SplitRule& rule) {
 
 }  // namespace
 
-RuleUse::RuleUse(const std::vector<SplitRule>& rules) : rules_(rules), used_(rules.size()) {
+RuleUse::RuleUse(const std::vector<SplitRule>& rules)
+    : rules_(rules), used_(rules.size()), of_calls_(rules_of_calls(rules)) {
     auto any = [&](SplitKind kind) {
         return std::any_of(rules_.begin(), rules_.end(),
                            [&](const SplitRule& rule) { return rule.kind == kind; });
@@ -49,6 +54,10 @@ void RuleUse::note(const SplitRule& rule) {
 
 void RuleUse::note_path(size_t number) {
     if (number < about_files_.size()) used_[about_files_[number]] = true;
+}
+
+void RuleUse::note_call(size_t number) {
+    if (number < of_calls_.size()) used_[of_calls_[number]] = true;
 }
 
 std::vector<std::string> RuleUse::idle() const {

@@ -17,6 +17,8 @@ public:
     void note(const SplitRule& rule);
     // number: among the rules about files, as PathRules counts them.
     void note_path(size_t number);
+    // number: among the calls that the rules give away, as remote_calls_of() has them.
+    void note_call(size_t number);
 
     // Rules that never matched, as the user wrote them. A profile is for many hosts, so of one it
     // is enough that any of its rules matched. Rules for the whole program match always.
@@ -26,6 +28,7 @@ private:
     std::vector<SplitRule> rules_;
     std::vector<bool> used_;
     std::vector<size_t> about_files_;  // places in rules_
+    std::vector<size_t> of_calls_;     // the same
 };
 
 // As on the command line, without the node.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "monitor/call_rules.h"
 #include "monitor/device_variables.h"
 #include "monitor/directory_record.h"
 #include "monitor/home_session.h"
@@ -101,6 +102,7 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     const PathRules paths(path_rules_of(options.rules), read_root_links());
     hello.paths = paths.all();
     hello.root_links = read_root_links();
+    hello.calls = remote_calls_of(options.rules);
     hello.vdso = own_vdso();
     hello.devices = {options.device_count, options.devices};
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
@@ -126,7 +128,7 @@ int choose_fd_base(const ExecOptions& options, const Welcome& peer) {
     constexpr uint64_t usual = 4096, room = 1024;
     PathRules paths(path_rules_of(options.rules));
     paths.keep_standby(peer.standby);
-    if (paths.empty()) return 0;
+    if (paths.empty() && remote_calls_of(options.rules).empty()) return 0;
     rlimit ours{};
     getrlimit(RLIMIT_NOFILE, &ours);
     uint64_t wanted = std::max<uint64_t>(ours.rlim_cur, usual);
@@ -263,8 +265,10 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     return session.failure().empty() ? 0 : exit_gpr_failed;
 }
 
-Result<int> install_filter(const SplitPolicy& policy, const Launch& launch) {
+Result<int> install_filter(const std::vector<SplitRule>& rules, const Launch& launch) {
+    const SplitPolicy policy(rules);
     FilterOptions filter_options;
+    filter_options.remote_calls = remote_calls_of(rules);
     if (launch.fd_base != 0) {
         filter_options.files_elsewhere = true;
         filter_options.fd_base = static_cast<uint32_t>(launch.fd_base);
@@ -336,7 +340,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter(SplitPolicy(options.rules), launch);
+    auto listener = install_filter(options.rules, launch);
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

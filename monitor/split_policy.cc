@@ -18,7 +18,7 @@ bool matches(const std::string& pattern, const std::string& path) {
 }  // namespace
 
 SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
-    std::erase_if(rules_, [](const SplitRule& rule) { return is_about_files(rule.kind); });
+    std::erase_if(rules_, [](const SplitRule& rule) { return !is_about_code(rule.kind); });
     for (const SplitRule& rule : rules_) {
         (rule.kind == SplitKind::all ? all_ : mixed_) = true;
         if (rule.kind == SplitKind::fn) has_functions_ = true;

@@ -11,7 +11,7 @@ namespace gpr {
 
 class SplitPolicy {
 public:
-    // Rules about files are left to PathRules.
+    // Rules about files are left to PathRules, those about system calls to call_rules.h.
     explicit SplitPolicy(const std::vector<SplitRule>& rules);
 
     // The class of executable memory that shows this file. executable: the program's own file.

@@ -45,7 +45,10 @@ void StatsReport::write(const std::string& path) const {
         {"crossings", crossings},
         {"gravity", {{"home", drawn_home}}},
         {"syscalls",
-         {{"native", calls_native}, {"fd_owner", calls_fd_owner}, {"home", calls_home}}},
+         {{"native", calls_native},
+          {"fd_owner", calls_fd_owner},
+          {"by_rule", calls_by_rule},
+          {"home", calls_home}}},
         {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
         {"nodes", nlohmann::json::array({node(0, home_cpu, home, bytes_in, bytes_out),
                                          node(1, remote_cpu, remote, bytes_out, bytes_in)})}};

@@ -72,6 +72,7 @@ std::vector<std::string> traits_of(const Row& row) {
     if (row.changes_fds()) words.emplace_back("changes-fds");
     if (row.has(Trait::maps_memory)) words.emplace_back("maps-memory");
     if (row.home_notify()) words.emplace_back("seen-at-home");
+    if (row.by_rule()) words.emplace_back("by-rule");
     return words;
 }
 
@@ -119,7 +120,8 @@ constexpr const char* introduction =
     "- **refused**: ENOSYS, as for every number that is not listed.\n\n"
     "Arguments: `in[..]`, `out[..]` and `inout[..]` are buffers carried with the call, with their\n"
     "size in bytes or the argument that gives it; `pointer` is followed through the program's\n"
-    "memory. Calls *seen at home* are reported to the supervisor when made on node 0, too.\n\n";
+    "memory. Calls *seen at home* are reported to the supervisor when made on node 0, too.\n"
+    "A split rule `sys:NAME` may give those marked *by-rule* to the acceptor.\n\n";
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -86,11 +87,19 @@ private:
             bool extra = options_.notify_everything && !launching;
             bool opens = options_.conditions.stops_opens() && row.opens_by_name();
             if (extra || opens || row.home_notify()) return notify_;
-            if (!options_.files_elsewhere || launching) return allow_;
+            if (!options_.files_elsewhere) return allow_;
+            if (launching) return fds_elsewhere(row);
             if (options_.conditions.mixed_session && row.polls()) return notify_;
             return row.path_argument() >= 0 ? notify_ : fds_elsewhere(row);
         }
         if (row.place == Place::native) return allow_;
+        bool sends = row.number == SYS_sendmsg || row.number == SYS_sendmmsg;
+        if (sends && options_.watch_sent_fds) return notify_;
+        if (options_.watch_pins && row.number == SYS_io_uring_register) return notify_;
+        if (options_.watch_pins && row.number == SYS_setsockopt) {
+            Label pins = program_.branch(BPF_JEQ, SOL_XDP, notify_, fds_owned(row));
+            return program_.load(low_half_of(1), pins);
+        }
         return row.place == Place::fd_owner ? fds_owned(row) : notify_;
     }
 
@@ -138,6 +147,18 @@ private:
             Label test = program_.branch(BPF_JEQ, rule.value, match, otherwise);
             if (rule.mask != 0xffffffff) test = program_.mask(rule.mask, test);
             otherwise = program_.load(low_half_of(rule.argument), test);
+        }
+        return remote_or(row, otherwise);
+    }
+
+    // Split rules come before what the table says.
+    Label remote_or(const Row& row, Label otherwise) {
+        for (const RemoteCall& call : options_.remote_calls) {
+            if (call.number != row.number || otherwise == notify_) continue;
+            if (call.family == RemoteCall::any_family) return notify_;
+            Label test =
+                program_.branch(BPF_JEQ, static_cast<uint32_t>(call.family), notify_, otherwise);
+            otherwise = program_.load(low_half_of(0), test);
         }
         return otherwise;
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/remote_call.h"
 #include "syscall/park.h"
 #include "syscall/table.h"
 
@@ -21,6 +22,13 @@ struct FilterOptions {
     // At home: calls on descriptors of the acceptor, and on names of files, are reported, because
     // it may be the acceptor that has them.
     bool files_elsewhere = false;
+    // Reported on both nodes: they are made at the acceptor, which counts them.
+    std::vector<RemoteCall> remote_calls;
+    // At the acceptor: what sends descriptors along is reported, because home's are not there.
+    bool watch_sent_fds = false;
+    // At the acceptor: what has devices pin memory is reported, because the kernel cannot wait for
+    // missing pages there.
+    bool watch_pins = false;
     bool kill_foreign_arch = false;  // else i386 calls get ENOSYS
 };
 

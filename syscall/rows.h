@@ -28,6 +28,7 @@ inline constexpr Trait blocks = Trait::blocks;
 inline constexpr Trait final = Trait::never_returns;
 inline constexpr Trait opens = Trait::changes_fds;
 inline constexpr Trait notify = Trait::home_notify;
+inline constexpr Trait by_rule = Trait::by_rule;
 inline constexpr Trait maps = Trait::home_notify | Trait::maps_memory;
 
 // Struct sizes of the x86-64 ABI; tests/unit/syscall compares them with the headers.

@@ -31,7 +31,7 @@ constexpr Row table[] = {
     {256, "migrate_pages", home, partial, plain, {num, num, raw, raw}, "moves home's pages"},
     {279, "move_pages", home, partial, plain, {num, num, raw, raw, raw, num},
      "answers for pages that are resident at home"},
-    {319, "memfd_create", home, full, opens, {text, num}},
+    {319, "memfd_create", home, full, opens | by_rule, {text, num}},
     {323, "userfaultfd", home, partial, opens | notify, {num},
      "private anonymous memory, missing pages; see decision 20"},
     {325, "mlock2", coherent, partial, notify, {num, num, num}, "noted, but pages are not locked"},

@@ -9,7 +9,7 @@ constexpr const char* priority = "the thread's shadow at home gets it; the accep
 
 // clang-format off
 constexpr Row table[] = {
-    {24, "sched_yield", native, full, plain, {}},
+    {24, "sched_yield", native, full, by_rule, {}},
     {39, "getpid", native, full, plain, {}},
     {56, "clone", special, full, opens, {num, num, raw, raw, num}},
     {57, "fork", special, full, opens, {}},
@@ -54,8 +54,8 @@ constexpr Row table[] = {
     {143, "sched_getparam", home, full, plain, {num, out(4)}},
     {144, "sched_setscheduler", home, partial, plain, {num, num, in(4)}, priority},
     {145, "sched_getscheduler", home, full, plain, {num}},
-    {146, "sched_get_priority_max", native, full, plain, {num}},
-    {147, "sched_get_priority_min", native, full, plain, {num}},
+    {146, "sched_get_priority_max", native, full, by_rule, {num}},
+    {147, "sched_get_priority_min", native, full, by_rule, {num}},
     {148, "sched_rr_get_interval", home, full, plain, {num, out(timespec_size)}},
     {157, "prctl", home, partial, plain, {num, prctl_arg, num, num, num},
      "per-thread CPU settings act where the thread is; the rest acts at home"},
@@ -78,7 +78,7 @@ constexpr Row table[] = {
     {302, "prlimit64", home, partial, plain, {num, num, in(rlimit_size), out(rlimit_size)},
      "limits of CPU time and memory hold at home only"},
     {308, "setns", home, partial, plain, {fd, num}, "namespaces change at home only"},
-    {309, "getcpu", native, full, plain, {raw, raw, num}},
+    {309, "getcpu", native, full, by_rule, {raw, raw, num}},
     {310, "process_vm_readv", home, full, plain, {num, raw, num, raw, num, num}},
     {311, "process_vm_writev", home, full, plain, {num, raw, num, raw, num, num}},
     {312, "kcmp", home, full, plain, {num, num, num, num, num}},

@@ -8,7 +8,7 @@ constexpr Argument address_length = inout(4);
 
 // clang-format off
 constexpr Row table[] = {
-    {41, "socket", home, full, opens, {num, num, num}},
+    {41, "socket", home, full, opens | by_rule, {num, num, num}},
     {42, "connect", fd_owner, full, blocks, {fd, narrow(in_n(2)), num}},
     {43, "accept", fd_owner, full, blocks | opens, {fd, sized_by(2), address_length}},
     {44, "sendto", fd_owner, full, blocks, {fd, in_n(2), num, num, narrow(in_n(5)), num}},
@@ -21,7 +21,7 @@ constexpr Row table[] = {
     {50, "listen", fd_owner, full, plain, {fd, num}},
     {51, "getsockname", fd_owner, full, plain, {fd, sized_by(2), address_length}},
     {52, "getpeername", fd_owner, full, plain, {fd, sized_by(2), address_length}},
-    {53, "socketpair", home, full, opens, {num, num, num, out(8)}},
+    {53, "socketpair", home, full, opens | by_rule, {num, num, num, out(8)}},
     {54, "setsockopt", fd_owner, full, plain, {fd, num, num, narrow(in_n(4)), num},
      "pointers inside an option use the program's memory through coherence"},
     // Some options are read before they are written (TCP_ZEROCOPY_RECEIVE).

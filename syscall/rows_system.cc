@@ -8,8 +8,8 @@ constexpr const char* gone = "not implemented by Linux any more";
 
 // clang-format off
 constexpr Row table[] = {
-    {63, "uname", home, full, plain, {out(utsname_size)}},
-    {99, "sysinfo", home, full, plain, {out(sysinfo_size)}, "describes home"},
+    {63, "uname", home, full, by_rule, {out(utsname_size)}},
+    {99, "sysinfo", home, full, by_rule, {out(sysinfo_size)}, "describes home"},
     {101, "ptrace", home, partial, blocks, {num, num, raw, raw},
      "processes of the session have a tracer already"},
     {103, "syslog", home, full, blocks, {num, narrow(out_n(2)), num}},
@@ -51,7 +51,7 @@ constexpr Row table[] = {
     {317, "seccomp", special, partial, notify, {num, num, raw},
      "a listener of the program's own is refused with EBUSY"},
     // Any node's randomness is as good.
-    {318, "getrandom", native, full, plain, {out_n(1), num, num}},
+    {318, "getrandom", native, full, by_rule, {out_n(1), num, num}},
     {320, "kexec_file_load", home, full, plain, {fd, fd, num, raw, num}},
     {321, "bpf", home, partial, opens, {num, raw, num}, "programs load into home's kernel"},
     // Made by the kernel's own trampoline where somebody probes the program: refusing breaks it.

@@ -33,6 +33,7 @@ enum class Trait : uint16_t {
     home_notify = 1 << 3,    // the home filter reports it as well
     maps_memory = 1 << 4,    // changes the address space
     polls = 1 << 5,          // waits for descriptors that are named in memory
+    by_rule = 1 << 6,        // a split rule may give it to the acceptor
 };
 constexpr Trait operator|(Trait a, Trait b) {
     return static_cast<Trait>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
@@ -73,6 +74,7 @@ struct Row {
         return changes_fds() && path_argument() >= 0;
     }
     [[nodiscard]] constexpr bool polls() const { return has(Trait::polls); }
+    [[nodiscard]] constexpr bool by_rule() const { return has(Trait::by_rule); }
     [[nodiscard]] constexpr bool home_notify() const { return has(Trait::home_notify); }
 };
 

@@ -51,6 +51,10 @@ const CommandSpec& acceptor_spec() {
             token_file_setting,
             {"export", SettingKind::list, "PATH",
              "let sessions see PATH (a glob) too; may be repeated"},
+            {"allow-network", SettingKind::toggle, "",
+             "let sessions make sockets in this host's network, by split rules sock:FAMILY"},
+            {"allow-raw-network", SettingKind::toggle, "",
+             "the same, also raw, packet and XDP sockets: they get CAP_NET_RAW"},
             {"pretend-without", SettingKind::list, "NAME",
              "for tests: behave as if the CPU lacked this feature; 'vdso': as another kernel"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
@@ -87,6 +91,8 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
             return fail(fmt::format("--export wants an absolute path, not '{}'", path));
         }
     }
+    options.network.raw = settings.toggle("allow-raw-network");
+    options.network.sockets = options.network.raw || settings.toggle("allow-network");
     options.pretend_without = settings.list("pretend-without");
     for (const std::string& name : options.pretend_without) {
         CpuDescription any;

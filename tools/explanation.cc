@@ -62,6 +62,7 @@ public:
             if (rules_[i].kind == SplitKind::missing) continue;
             for (std::string& path : files_matching(rules_[i].pattern)) matched(i, std::move(path));
         }
+        for (size_t i = 0; i < rules_.size(); i++) add_calls(i);
         return std::move(result_);
     }
 
@@ -123,6 +124,15 @@ private:
         const size_t rule = about_files_[library.path_rule];
         file.file_why = reason(rules_[rule]);
         matched(rule, library.path);
+    }
+
+    // What is known of calls before they are made.
+    void add_calls(size_t rule) {
+        if (rules_[rule].kind == SplitKind::sock) {
+            matched(rule, fmt::format("all sockets of family {}", rules_[rule].pattern));
+        } else if (rules_[rule].kind == SplitKind::sys) {
+            matched(rule, fmt::format("each call of {}", rules_[rule].pattern));
+        }
     }
 
     // Paths, also behind an equals sign: --device=/dev/kvm.

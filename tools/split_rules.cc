@@ -1,23 +1,21 @@
 #include "tools/split_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <limits>
 #include <random>
 
+#include "syscall/call_choice.h"
+#include "tools/suggest.h"
 #include "transport/endpoint.h"
 
 namespace gpr {
 namespace {
 
-// Kinds the design names and this version does not have.
-constexpr std::array later_kinds = {"sock", "sys"};
 constexpr std::string_view known_kinds =
     "auto, all, lib:GLOB, fn:LIB!FUNCTION, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, "
-    "profile:NAME or "
-    "chaos[:SEED]";
+    "sock:FAMILY, sys:NAME, profile:NAME or chaos[:SEED]";
 constexpr std::string_view profile_kind = "profile:";
 
 bool is_name_char(char c) {
@@ -87,11 +85,7 @@ Result<RuleText> cut_node(std::string_view text, const std::vector<AcceptorAddre
                             names_of(acceptors)));
 }
 
-Failure bad_kind(std::string_view text, std::string_view kind) {
-    if (std::find(later_kinds.begin(), later_kinds.end(), kind) != later_kinds.end()) {
-        return fail(fmt::format("split rule '{}': '{}:' is not supported in this version; use {}",
-                                text, kind, known_kinds));
-    }
+Failure bad_kind(std::string_view text) {
     return fail(fmt::format("split rule '{}' is not understood; use {}, then @NODE if needed", text,
                             known_kinds));
 }
@@ -166,6 +160,38 @@ Result<SplitRule> parse_chaos(std::string_view text, const std::string& seed,
     return rule;
 }
 
+std::string meant(std::string_view typed, const std::vector<std::string_view>& known) {
+    const std::string nearest = nearest_word(typed, known);
+    return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+}
+
+Result<SplitRule> parse_sockets(std::string_view text, const std::string& name,
+                                const std::string& node) {
+    const auto family = family_called(name);
+    if (!family) {
+        return fail(fmt::format("split rule '{}': no family of sockets is called '{}'{}", text,
+                                name, meant(name, family_names())));
+    }
+    return SplitRule{SplitKind::sock, name_of_family(*family), node};
+}
+
+Result<SplitRule> parse_call(std::string_view text, const std::string& name,
+                             const std::string& node) {
+    const Row* row = find_row(std::string_view(name));
+    if (row == nullptr) {
+        std::vector<std::string_view> known;
+        for (const Row* each : all_rows()) known.emplace_back(each->name);
+        return fail(fmt::format("split rule '{}': no system call is called '{}'{}", text, name,
+                                meant(name, known)));
+    }
+    const std::string why_not = why_not_remote(*row);
+    if (!why_not.empty()) {
+        return fail(fmt::format("split rule '{}': {} cannot be given to the acceptor: {}", text,
+                                name, why_not));
+    }
+    return SplitRule{SplitKind::sys, name, node};
+}
+
 uint64_t draw_seed() {
     std::random_device source;
     return source() | 1;
@@ -199,10 +225,10 @@ private:
         for (const std::string& name : profiles_.names()) {
             GPR_CHECK(read_profile(std::string(profile_kind) + name + node));
         }
-        const auto is_of_code = [](const SplitRule& rule) { return !is_about_files(rule.kind); };
-        // Those of code would be for what runs already.
+        const auto is_of_other = [](const SplitRule& rule) { return !is_about_files(rule.kind); };
+        // Those of code would be for what runs already, and calls are made all the time.
         rules.erase(
-            std::remove_if(rules.begin() + static_cast<ptrdiff_t>(first), rules.end(), is_of_code),
+            std::remove_if(rules.begin() + static_cast<ptrdiff_t>(first), rules.end(), is_of_other),
             rules.end());
         for (size_t i = first; i < rules.size(); ++i) rules[i].standby = true;
         return {};
@@ -268,9 +294,13 @@ Result<SplitRule> parse_split_rule(std::string_view text,
     if (rule == "chaos") return SplitRule{SplitKind::chaos, "", runs_on, draw_seed()};
     if (kind == "chaos") return parse_chaos(text, pattern, runs_on);
     const bool about_files = kind == "path" || kind == "missing" || kind == "dev";
-    const bool has_pattern = kind == "lib" || kind == "fn" || kind == "home" || about_files;
-    if (!has_pattern || colon == std::string_view::npos) return bad_kind(text, kind);
+    const bool about_calls = kind == "sock" || kind == "sys";
+    const bool has_pattern =
+        kind == "lib" || kind == "fn" || kind == "home" || about_files || about_calls;
+    if (!has_pattern || colon == std::string_view::npos) return bad_kind(text);
     if (kind == "fn") return parse_function(text, pattern, runs_on);
+    if (kind == "sock") return parse_sockets(text, pattern, runs_on);
+    if (kind == "sys") return parse_call(text, pattern, runs_on);
     if (pattern.empty()) {
         return fail(
             fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
@@ -295,9 +325,8 @@ Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>&
     for (const std::string& text : texts) GPR_CHECK(reader.read(text));
     if (texts.empty()) GPR_CHECK(reader.read("auto"));
     std::vector<SplitRule>& rules = reader.rules;
-    const auto about_code = std::count_if(rules.begin(), rules.end(), [](const SplitRule& rule) {
-        return !is_about_files(rule.kind);
-    });
+    const auto about_code = std::count_if(
+        rules.begin(), rules.end(), [](const SplitRule& rule) { return is_about_code(rule.kind); });
     for (const SplitRule& rule : rules) {
         if (rule.kind == SplitKind::chaos && about_code > 1) {
             return fail("split rule 'chaos' is for the whole program; leave out the other rules");

@@ -194,6 +194,8 @@ struct ProcessGone {
   reason @8 :Text;          # why it ended unasked; empty: home wanted it
   callsFdOwner @9 :UInt64;  # by name or on mapping, on files of the acceptor; of the whole session
   usedPaths @10 :List(UInt32);  # of the session: which of Hello.paths decided anything, from 0
+  usedCalls @11 :List(UInt32);  # the same of Hello.calls
+  callsByRule @12 :UInt64;      # of those calls, of the whole session
 }
 
 struct Crossing {
@@ -382,6 +384,7 @@ struct Echo {
 
 struct Ping {
   id @0 :UInt64;
+  clock @1 :ClockSample;  # in pongs of the handshake: when the sender answered
 }
 
 struct Bye {
@@ -417,6 +420,12 @@ struct Hello {
   vdso @7 :Data;  # the initiator's image; empty: it has none
   devices @8 :DeviceRequest;
   wantInventory @9 :Bool;  # what the acceptor has, and then no session
+  calls @10 :List(RemoteCall);  # that are made at the acceptor, whichever node the thread is on
+}
+
+struct RemoteCall {
+  number @0 :UInt16;
+  family @1 :Int32;  # only if that is its first argument; -1: whatever it is
 }
 
 # No count: those named, also if other sessions have them. Else so many, for this session alone, of

@@ -48,6 +48,20 @@ void write_links(const std::vector<RootLink>& links, wire::Hello::Builder to) {
     }
 }
 
+void write_calls(const std::vector<RemoteCall>& calls, wire::Hello::Builder to) {
+    auto list = to.initCalls(static_cast<unsigned>(calls.size()));
+    for (unsigned i = 0; i < calls.size(); i++) {
+        list[i].setNumber(calls[i].number);
+        list[i].setFamily(calls[i].family);
+    }
+}
+
+std::vector<RemoteCall> read_calls(wire::Hello::Reader from) {
+    std::vector<RemoteCall> calls;
+    for (auto call : from.getCalls()) calls.push_back({call.getNumber(), call.getFamily()});
+    return calls;
+}
+
 std::vector<RootLink> read_links(wire::Hello::Reader from) {
     std::vector<RootLink> links;
     for (auto link : from.getRootLinks()) {
@@ -71,6 +85,7 @@ void write_hello(const Hello& hello, wire::Hello::Builder to) {
     set_greeting(hello, to);
     write_paths(hello.paths, to);
     write_links(hello.root_links, to);
+    write_calls(hello.calls, to);
     to.setVdso({reinterpret_cast<const kj::byte*>(hello.vdso.data()), hello.vdso.size()});
     auto devices = to.initDevices();
     devices.setCount(hello.devices.count);
@@ -83,6 +98,7 @@ Hello read_hello(wire::Hello::Reader from) {
     auto hello = read_greeting<Hello>(from);
     hello.paths = read_paths(from);
     hello.root_links = read_links(from);
+    hello.calls = read_calls(from);
     const auto vdso = std::as_bytes(std::span(from.getVdso().begin(), from.getVdso().size()));
     hello.vdso.assign(vdso.begin(), vdso.end());
     hello.devices = {from.getDevices().getCount(), read_texts(from.getDevices().getNames())};

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <limits>
+
 #include "transport/greeting.h"
 #include "transport/greeting_messages.h"
 #include "transport/stream_link.h"
@@ -43,6 +45,9 @@ std::string version_conflict(uint32_t initiator, uint32_t acceptor) {
         "on both",
         initiator, acceptor);
 }
+
+// Questions about the peer's clocks; the one that was answered fastest counts.
+constexpr int clock_questions = 8;
 
 // Their clocks when ours were at `now`, by what they were when ours were at `then`.
 ClockSample later(ClockSample theirs, const ClockSample& then, const ClockSample& now) {
@@ -162,7 +167,6 @@ private:
 
     Result<EstablishedInitiator> greet() {
         auto frame = greeting_->receive();
-        const ClockSample heard_at = sample_clocks();
         if (!frame) return failed(frame.error());
         if (!frame->message().isHello()) return failed("broke the protocol: no hello");
         auto hello = frame->message().getHello();
@@ -185,17 +189,47 @@ private:
             auto admitted = options_.admit(result.peer, welcome);
             if (!admitted) return refused(admitted.error().message());
         }
+        GPR_TRY(const auto compared, compare_clocks());
         FrameBuilder builder;
         write_welcome(welcome, builder.message().initWelcome());
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
-        // To admit it may have taken long.
-        result.peer.host.clock = later(result.peer.host.clock, heard_at, sample_clocks());
+        result.peer.host.clock = later(compared.theirs, compared.ours, sample_clocks());
         result.peer_name = options_.peer_name;
         result.token_id = token_->id;
         result.encrypted = encrypted_;
         result.stream = greeting_->take_stream();
         result.receiver = greeting_->take_receiver();
         return result;
+    }
+
+    struct Clocks {
+        ClockSample theirs, ours;  // at the same moment
+    };
+
+    // As good as half a round trip of the fastest answer. One that says what it was when it sent
+    // something is late by as long as we took to look, so time would step back with a crossing.
+    Result<Clocks> compare_clocks() {
+        Clocks best;
+        int64_t fastest = std::numeric_limits<int64_t>::max();
+        for (uint64_t id = 1; id <= clock_questions; id++) {
+            FrameBuilder question;
+            question.message().initPing().setId(id);
+            const ClockSample asked = sample_clocks();
+            if (auto sent = greeting_->send(question); !sent) return failed(sent.error());
+            auto frame = greeting_->receive();
+            const ClockSample heard = sample_clocks();
+            if (!frame) return failed(frame.error());
+            auto message = frame->message();
+            if (!message.isPong() || message.getPong().getId() != id) {
+                return failed("broke the protocol: no answer about its clocks");
+            }
+            int64_t took = heard.monotonic_ns - asked.monotonic_ns;
+            if (took >= fastest) continue;
+            fastest = took;
+            const ClockSample half{took / 2, took / 2, took / 2};
+            best = {read_clock(message.getPong().getClock()), later(asked, {}, half)};
+        }
+        return best;
     }
 
     const TokenFile& tokens_;
@@ -288,6 +322,15 @@ private:
         return {};
     }
 
+    Result<> tell_clock(uint64_t question) {
+        FrameBuilder builder;
+        auto answer = builder.message().initPong();
+        answer.setId(question);
+        write_clock(sample_clocks(), answer.initClock());
+        if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
+        return {};
+    }
+
     // A refusal is an error here.
     Result<ReceivedFrame> receive() {
         auto frame = greeting_->receive();
@@ -306,15 +349,15 @@ private:
     }
 
     Result<EstablishedAcceptor> greet() {
-        // What has passed since it was made, for the connection and its encryption, is no part of
-        // the difference between two clocks.
-        Hello hello = ours_;
-        hello.host.clock = sample_clocks();
         FrameBuilder builder;
-        write_hello(hello, builder.message().initHello());
+        write_hello(ours_, builder.message().initHello());
         greeting_->trust_peer();
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
         GPR_TRY(auto frame, receive());
+        for (int i = 0; i < clock_questions && frame.message().isPing(); i++) {
+            GPR_CHECK(tell_clock(frame.message().getPing().getId()));
+            GPR_TRY(frame, receive());
+        }
         if (!frame.message().isWelcome()) return failed("it broke the protocol: no welcome");
         EstablishedAcceptor result;
         result.peer = read_welcome(frame.message().getWelcome());

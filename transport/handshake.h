@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/remote_call.h"
 #include "base/result.h"
 #include "transport/endpoint.h"
 #include "transport/host.h"
@@ -21,7 +22,7 @@ class ByteStream;
 class FrameReceiver;
 class Loop;
 
-inline constexpr uint32_t protocol_version = 4;
+inline constexpr uint32_t protocol_version = 5;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
 // What an acceptor may take longer to look at its devices before it welcomes who asks for them.
 inline constexpr std::chrono::milliseconds inventory_timeout{10000};
@@ -52,7 +53,8 @@ struct Hello {
     std::vector<RootLink> root_links;
     std::vector<std::byte> vdso;  // the image that programs see there
     DeviceRequest devices;
-    bool want_inventory = false;  // and then no session
+    std::vector<RemoteCall> calls;  // that are made at the acceptor
+    bool want_inventory = false;    // and then no session
 };
 struct Welcome {
     uint32_t version = protocol_version;

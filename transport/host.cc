@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t extended_state_leaf = 0xd;
 constexpr uint32_t extended_base = 0x80000000;
 
-int64_t read_clock(clockid_t id) {
+int64_t nanoseconds_of(clockid_t id) {
     timespec t{};
     ::clock_gettime(id, &t);
     return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
@@ -129,7 +129,7 @@ CpuDescription read_cpu(wire::Cpu::Reader from) {
 }  // namespace
 
 ClockSample sample_clocks() {
-    return {read_clock(CLOCK_REALTIME), read_clock(CLOCK_MONOTONIC), read_clock(CLOCK_BOOTTIME)};
+    return {nanoseconds_of(CLOCK_REALTIME), nanoseconds_of(CLOCK_MONOTONIC), nanoseconds_of(CLOCK_BOOTTIME)};
 }
 
 std::vector<std::byte> own_vdso() {
@@ -163,16 +163,23 @@ HostDescription describe_this_host() {
     return host;
 }
 
+void write_clock(const ClockSample& clock, wire::ClockSample::Builder to) {
+    to.setRealtimeNs(clock.realtime_ns);
+    to.setMonotonicNs(clock.monotonic_ns);
+    to.setBoottimeNs(clock.boottime_ns);
+}
+
+ClockSample read_clock(wire::ClockSample::Reader from) {
+    return {from.getRealtimeNs(), from.getMonotonicNs(), from.getBoottimeNs()};
+}
+
 void write_host(const HostDescription& host, wire::Host::Builder to) {
     to.setHostName(host.host_name);
     to.setKernelRelease(host.kernel_release);
     write_texts(host.features, to.initFeatures(static_cast<unsigned>(host.features.size())));
     to.setPageSize(host.page_size);
     write_cpu(host.cpu, to.initCpu());
-    auto clock = to.initClock();
-    clock.setRealtimeNs(host.clock.realtime_ns);
-    clock.setMonotonicNs(host.clock.monotonic_ns);
-    clock.setBoottimeNs(host.clock.boottime_ns);
+    write_clock(host.clock, to.initClock());
     auto limits = to.initLimits();
     limits.setOpenFilesSoft(host.limits.open_files_soft);
     limits.setOpenFilesHard(host.limits.open_files_hard);
@@ -189,8 +196,7 @@ HostDescription read_host(wire::Host::Reader from) {
     host.features = read_texts(from.getFeatures());
     host.page_size = from.getPageSize();
     host.cpu = read_cpu(from.getCpu());
-    auto clock = from.getClock();
-    host.clock = {clock.getRealtimeNs(), clock.getMonotonicNs(), clock.getBoottimeNs()};
+    host.clock = read_clock(from.getClock());
     auto limits = from.getLimits();
     host.limits = {limits.getOpenFilesSoft(), limits.getOpenFilesHard(), limits.getThreadsMax(),
                    limits.getPidMax(), limits.getMapCountMax()};

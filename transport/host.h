@@ -50,6 +50,8 @@ struct HostDescription {
 };
 
 ClockSample sample_clocks();
+void write_clock(const ClockSample& clock, wire::ClockSample::Builder to);
+ClockSample read_clock(wire::ClockSample::Reader from);
 HostDescription describe_this_host();
 // The code that the kernel shows to every process for its clocks; empty: it does not.
 std::vector<std::byte> own_vdso();

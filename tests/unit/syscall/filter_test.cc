@@ -135,6 +135,56 @@ TEST_CASE("home reports what may be about files of the acceptor, only if it has 
     }
 }
 
+TEST_CASE("home reports messages on descriptors of the acceptor, and lets the launcher's pass") {
+    auto with = options();
+    with.files_elsewhere = true;
+    auto filter = home_filter(with);
+    for (uint32_t number : {SYS_sendmsg, SYS_recvmsg}) {
+        CHECK(run(filter, call(number, {base})).action == SECCOMP_RET_USER_NOTIF);
+        CHECK(run(filter, call(number, {base - 1})).action == SECCOMP_RET_ALLOW);
+    }
+}
+
+TEST_CASE("calls that rules give away are reported on both nodes, and no others") {
+    constexpr uint64_t junk = 0xdeadbeef00000000;
+    for (bool home : {false, true}) {
+        auto plain = options();
+        auto with = options();
+        with.remote_calls = {{SYS_socket, 2}, {SYS_socket, 10}, {SYS_uname}, {SYS_getcpu}};
+        auto before = home ? home_filter(plain) : acceptor_filter(plain);
+        auto filter = home ? home_filter(with) : acceptor_filter(with);
+        for (uint64_t family : {uint64_t{2}, uint64_t{10}, junk | 2}) {
+            CHECK(run(filter, call(SYS_socket, {family})).action == SECCOMP_RET_USER_NOTIF);
+        }
+        for (uint32_t number : {SYS_uname, SYS_getcpu}) {
+            CHECK(run(filter, call(number, {7})).action == SECCOMP_RET_USER_NOTIF);
+            CHECK(run(filter, call(number, {7}, stub_ip)).action == SECCOMP_RET_ALLOW);
+        }
+        for (const Row* row : all_rows()) {
+            if (row->number == SYS_uname || row->number == SYS_getcpu) continue;
+            CAPTURE(row->name);
+            CHECK(run(filter, call(row->number, {1, 2})).action ==
+                  run(before, call(row->number, {1, 2})).action);
+        }
+    }
+}
+
+TEST_CASE("at the acceptor what sends descriptors or pins memory is reported if asked for") {
+    auto with = options();
+    auto without = acceptor_filter(with);
+    with.watch_sent_fds = with.watch_pins = true;
+    auto filter = acceptor_filter(with);
+    for (uint32_t number : {SYS_sendmsg, SYS_sendmmsg, SYS_io_uring_register}) {
+        CHECK(run(filter, call(number, {base})).action == SECCOMP_RET_USER_NOTIF);
+        CHECK(run(without, call(number, {base})).action == SECCOMP_RET_ALLOW);
+    }
+    constexpr uint64_t xdp = 283;  // SOL_XDP
+    CHECK(run(filter, call(SYS_setsockopt, {base, xdp})).action == SECCOMP_RET_USER_NOTIF);
+    CHECK(run(filter, call(SYS_setsockopt, {base, 1})).action == SECCOMP_RET_ALLOW);
+    CHECK(run(filter, call(SYS_setsockopt, {base - 1, 1})).action == SECCOMP_RET_USER_NOTIF);
+    CHECK(run(without, call(SYS_setsockopt, {base, xdp})).action == SECCOMP_RET_ALLOW);
+}
+
 TEST_CASE("the filters decide as the table does, for every number and many arguments") {
     auto values = sample_values();
     for (const Conditions& session : {Conditions{}, mixed, watched}) {
