@@ -1,16 +1,18 @@
 // From a fresh image (or a native child) to a process with a fragment on both sides.
 
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/uapi/userfaultfd.h"
+#include "base/userfaultfd.h"
 #include "monitor/extended_state.h"
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
@@ -32,6 +34,14 @@ constexpr uint64_t largest_stack = 64ULL << 20;
 bool is_kernel_page(const MapsEntry& e) {
     return e.name == "[vdso]" || e.name.starts_with("[vvar") || e.name == "[vsyscall]" ||
            e.name == "[uprobes]";
+}
+
+int free_descriptor(pid_t pid) {
+    for (int number = 0;; number++) {
+        std::string link = fmt::format("/proc/{}/fd/{}", pid, number);
+        struct stat st {};
+        if (lstat(link.c_str(), &st) != 0) return number;
+    }
 }
 
 // Preparation needs descriptors of the program for a moment, and it may have used all it has.
@@ -236,16 +246,15 @@ Task<Result<void>> HomeSession::open_uffd(HomeProcess& process, HomeThread& thre
     StubThread& stub = *thread.stub;
     int64_t number = co_await stub.call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
     if (number == -EPERM) {
-        // A normal user may use the device if the administrator allows it ('gpr setup').
-        volatile gpr_slot& slot = stub.mailbox().slot(stub.slot());
-        const char path[] = "/dev/userfaultfd";
-        std::memcpy(const_cast<uint8_t*>(slot.scratch), path, sizeof path);
-        int64_t device = co_await stub.call(SYS_openat, static_cast<uint64_t>(AT_FDCWD),
-                                            stub.scratch_address().value, O_RDWR | O_CLOEXEC);
-        if (device >= 0) {
-            number = co_await stub.call(SYS_ioctl, static_cast<uint64_t>(device), 0xaa00,
-                                        O_CLOEXEC | O_NONBLOCK);
-            co_await stub.call(SYS_close, static_cast<uint64_t>(device));
+        // A normal user may use the device if the administrator allows it ('gpr setup'). It is
+        // ours: the program may have become a user who may not.
+        Fd device(open(userfaultfd_device, O_RDWR | O_CLOEXEC));
+        int place = free_descriptor(process.pid);
+        bool passed = device && co_await stub.take_fd(device.get(), place);
+        if (passed) {
+            number = co_await stub.call(SYS_ioctl, static_cast<uint64_t>(place),
+                                        USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+            co_await stub.call(SYS_close, static_cast<uint64_t>(place));
         }
     }
     auto checked = from_kernel(number, "userfaultfd is refused; 'gpr setup' as root grants it");

@@ -74,12 +74,9 @@ struct SessionMessage {
 struct Freeze { pid @0 :Int32; on @1 :Bool; }  # not on: they may go on
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
 struct CpuAnswer { cookie @0 :UInt32; totalNs @1 :UInt64; userNs @2 :UInt64; }
+# pid and tid: who asks. id: of the process or thread in question; 0: who asks.
 struct CpuQuestion {
-  cookie @0 :UInt32;
-  pid @1 :Int32;  # who asks
-  tid @2 :Int32;
-  ofThread @3 :Bool;
-  id @4 :Int32;   # of the process or thread in question; 0: who asks
+  cookie @0 :UInt32; pid @1 :Int32; tid @2 :Int32; ofThread @3 :Bool; id @4 :Int32;
 }
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
@@ -89,11 +86,8 @@ struct SeccompFilter {
   code @1 :Data;     # struct sock_filter, one after the other
 }
 
-struct Membarrier {
-  pid @0 :Int32;
-  command @1 :UInt32;  # MEMBARRIER_CMD_REGISTER_*
-  flags @2 :UInt32;
-}
+# MEMBARRIER_CMD_REGISTER_*
+struct Membarrier { pid @0 :Int32; command @1 :UInt32; flags @2 :UInt32; }
 
 struct UnfilledPage {
   pid @0 :Int32;

@@ -129,7 +129,8 @@ CpuDescription read_cpu(wire::Cpu::Reader from) {
 }  // namespace
 
 ClockSample sample_clocks() {
-    return {nanoseconds_of(CLOCK_REALTIME), nanoseconds_of(CLOCK_MONOTONIC), nanoseconds_of(CLOCK_BOOTTIME)};
+    return {nanoseconds_of(CLOCK_REALTIME), nanoseconds_of(CLOCK_MONOTONIC),
+            nanoseconds_of(CLOCK_BOOTTIME)};
 }
 
 std::vector<std::byte> own_vdso() {
