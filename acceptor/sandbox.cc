@@ -205,6 +205,7 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
         return fail(answer.error,
                     fmt::format("the sandbox's init could not {}", answer.failed_step));
     }
+    if (answer.limit_of_ids > 0) limit_of_ids_ = answer.limit_of_ids;
     struct stat pid_namespace {};
     const auto directory = fmt::format("/proc/{}/ns/", init_pid_);
     GPR_CHECK(from_libc(stat((directory + "pid").c_str(), &pid_namespace),

@@ -73,6 +73,8 @@ public:
 
     // In the worker's pid namespace. The worker must not wait for it.
     [[nodiscard]] pid_t init_pid() const { return init_pid_; }
+    // One more than the highest pid that a process in it can have.
+    [[nodiscard]] pid_t limit_of_ids() const { return limit_of_ids_; }
     // False: not asked for, or the kernel has no time namespaces; clocks are then this host's.
     [[nodiscard]] bool has_time_namespace() const { return static_cast<bool>(time_namespace_); }
 
@@ -88,6 +90,7 @@ private:
     Fd time_namespace_;
     Fd alive_;  // init ends when the last copy of this closes
     pid_t init_pid_ = -1;
+    pid_t limit_of_ids_ = 32768;
     int cgroup_fd_ = -1;
     SessionLimits limits_;
     uint64_t capabilities_ = 0;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -35,6 +36,7 @@ public:
         prctl(PR_SET_NAME, "gpr-init");
         need(setsid(), "start a session");
         make_time_namespace();
+        read_limit_of_ids();
         set_names();
         make_root();
         drop_privileges();
@@ -52,6 +54,16 @@ private:
     void send_report() {
         const InitReport report = report_;  // g++-12 misjudges the member's size with sanitizers
         [[maybe_unused]] const auto sent = write(report_fd, &report, sizeof(report));
+    }
+
+    // Newer kernels have one for each pid namespace.
+    void read_limit_of_ids() {
+        const int file = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+        char text[16] = {};
+        if (file != -1 && read(file, text, sizeof(text) - 1) > 0) {
+            report_.limit_of_ids = std::atoi(text);
+        }
+        close(file);
     }
 
     void need(long returned, const char* step) {

@@ -9,6 +9,7 @@ namespace gpr {
 struct InitReport {
     int error = 0;
     bool has_time_namespace = false;
+    int limit_of_ids = 0;
     char failed_step[48] = {};
 };
 

@@ -6,14 +6,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "acceptor/worker.h"
 #include "base/log.h"
@@ -30,18 +27,6 @@ namespace {
 
 // Above our own descriptors in an empty process, with room for what it begins with.
 constexpr unsigned least_fd_base = 64;
-
-// One more than the highest id that a sandbox can give. Since Linux 6.14 each pid namespace has a
-// limit of its own, and begins with the highest possible.
-pid_t limit_of_ids() {
-    constexpr pid_t most = 4 << 20;  // PID_MAX_LIMIT
-    pid_t limit = 32768;
-    std::ifstream("/proc/sys/kernel/pid_max") >> limit;
-    utsname kernel{};
-    int major = 0, minor = 0;
-    if (uname(&kernel) != 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2) return limit;
-    return std::pair(major, minor) >= std::pair(6, 14) ? most : limit;
-}
 
 }  // namespace
 
@@ -95,7 +80,7 @@ Result<RemoteThread*> Worker::adopt_leader(RemoteProcess& process) {
 pid_t Worker::next_helper_id(pid_t of_process) {
     constexpr pid_t low_end = 300, low_count = 298, high_count = 100'000;
     constexpr size_t helpers = 3;  // of each process
-    static const pid_t limit = limit_of_ids();
+    const pid_t limit = sandbox_.limit_of_ids();
     next_helper_ = (next_helper_ + 1) % high_count;
     bool few = processes_.size() * helpers < low_count / 2;
     if (of_process > 2 * low_end && few) return 2 + next_helper_ % low_count;

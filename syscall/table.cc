@@ -95,7 +95,8 @@ constexpr ArgumentRule rules[] = {
     {157, 0, every_bit, 21, notify, notify, Condition::always, "PR_GET_SECCOMP"},
     {157, 0, every_bit, 22, notify, notify, Condition::always, "PR_SET_SECCOMP"},
     {157, 0, every_bit, 35, notify, notify, Condition::always, "PR_SET_MM"},
-    {157, 0, every_bit, 59, notify, notify, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
+    // It would take the calls of the stub, too.
+    {157, 0, every_bit, 59, refuse, refuse, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
     // What the process may use or sees of the CPU must be the same on every node.
     {158, 0, every_bit, 0x1012, notify, notify, Condition::always, "ARCH_SET_CPUID"},
     {158, 0, every_bit, 0x1023, notify, notify, Condition::always, "ARCH_REQ_XCOMP_PERM"},
