@@ -73,12 +73,7 @@ constexpr ArgumentRule rules[] = {
     {228, 0, every_bit, 2, notify, allow, Condition::always, "CLOCK_PROCESS_CPUTIME_ID"},
     {228, 0, every_bit, 3, notify, allow, Condition::always, "CLOCK_THREAD_CPUTIME_ID"},
     {228, 0, 0x80000000, 0x80000000, notify, allow, Condition::always, "of a process or a thread"},
-    // Where timers on those clocks are, which have this bit in their ids:
-    // acceptor/worker_timers.cc.
-    {222, 0, every_bit, 2, notify, notify, Condition::mixed_session, "CLOCK_PROCESS_CPUTIME_ID"},
-    {222, 0, every_bit, 3, notify, notify, Condition::mixed_session, "CLOCK_THREAD_CPUTIME_ID"},
-    {222, 0, 0x80000000, 0x80000000, notify, notify, Condition::mixed_session,
-     "of a process or a thread"},
+    // Timers on those clocks are where they were made; the acceptor's have this bit in their ids.
     {223, 0, 0xc0000000, 0x40000000, notify, notify, Condition::mixed_session, "of CPU time"},
     {224, 0, 0xc0000000, 0x40000000, notify, notify, Condition::mixed_session, "of CPU time"},
     {225, 0, 0xc0000000, 0x40000000, notify, notify, Condition::mixed_session, "of CPU time"},

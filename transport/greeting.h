@@ -10,6 +10,9 @@
 
 namespace gpr {
 
+// The acceptor's questions about the initiator's clocks; the one answered fastest counts.
+inline constexpr int clock_questions = 8;
+
 class Greeting {
 public:
     Greeting(std::unique_ptr<ByteStream> stream, Deadline deadline)

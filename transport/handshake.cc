@@ -46,9 +46,6 @@ std::string version_conflict(uint32_t initiator, uint32_t acceptor) {
         initiator, acceptor);
 }
 
-// Questions about the peer's clocks; the one that was answered fastest counts.
-constexpr int clock_questions = 8;
-
 // Their clocks when ours were at `now`, by what they were when ours were at `then`.
 ClockSample later(ClockSample theirs, const ClockSample& then, const ClockSample& now) {
     theirs.realtime_ns += now.realtime_ns - then.realtime_ns;

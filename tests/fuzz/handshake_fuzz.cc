@@ -15,6 +15,7 @@
 #include "transport/byte_stream.h"
 #include "transport/frame_encoder.h"
 #include "transport/frame_receiver.h"
+#include "transport/greeting.h"
 #include "transport/handshake.h"
 #include "transport/tls_stream.h"
 
@@ -87,7 +88,17 @@ Bytes first_flight(bool plain) {
     return bytes;
 }
 
-Bytes hello_frame() {
+void append(Bytes& bytes, FrameBuilder& frame) {
+    FrameEncoder encoder;
+    if (!encoder.start(frame, Priority::urgent) || !encoder.next()) abort();
+    for (const iovec& part : encoder.parts()) {
+        const auto* data = static_cast<const uint8_t*>(part.iov_base);
+        bytes.insert(bytes.end(), data, data + part.iov_len);
+    }
+}
+
+// And the answers to the questions that follow.
+Bytes hello_frames() {
     FrameBuilder frame;
     auto hello = frame.message().initHello();
     hello.setProtocolVersion(protocol_version);
@@ -95,12 +106,12 @@ Bytes hello_frame() {
     auto host = describe_this_host();
     host.devices = {"/dev/kvm"};
     write_host(host, hello.initHost());
-    FrameEncoder encoder;
-    if (!encoder.start(frame, Priority::urgent) || !encoder.next()) abort();
     Bytes bytes;
-    for (const iovec& part : encoder.parts()) {
-        const auto* data = static_cast<const uint8_t*>(part.iov_base);
-        bytes.insert(bytes.end(), data, data + part.iov_len);
+    append(bytes, frame);
+    for (int id = 1; id <= clock_questions; id++) {
+        frame.restart();
+        frame.message().initPong().setId(static_cast<uint64_t>(id));
+        append(bytes, frame);
     }
     return bytes;
 }
@@ -155,7 +166,7 @@ std::vector<Bytes> seeds() {
         bytes.insert(bytes.begin(), as_stranger);
         all.push_back(bytes);
     }
-    auto hello = hello_frame();
+    auto hello = hello_frames();
     for (uint8_t how : {as_stranger, with_proven_token}) {
         auto bytes = hello;
         bytes.insert(bytes.begin(), how);
