@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "acceptor/worker.h"
+#include "monitor/exit_hold.h"
 #include "monitor/robust_list.h"
 
 namespace gpr {
@@ -13,8 +14,6 @@ namespace gpr {
 namespace {
 // A page may never come when the process is going down at home as well.
 constexpr std::chrono::milliseconds page_patience{500};
-// Between the last call of a thread and what the kernel does to its memory then.
-constexpr std::chrono::milliseconds hold_patience{200};
 constexpr uint64_t pi_bit = 1;      // in a pointer of the list: the lock inherits priority
 constexpr int robust_limit = 2048;  // ROBUST_LIST_LIMIT of linux/futex.h
 }  // namespace
@@ -80,8 +79,13 @@ Task<void> Worker::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
     pid_t pid = thread.process->pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = thread.process->fragment;
     uint64_t hold = co_await pager_.hold(*fragment, std::move(words), Access::write);
-    if (RemoteThread* still = find_thread(pid, tid)) still->exit_hold = hold;
-    loop_.after(hold_patience, [this, hold] { pager_.release(hold); });
+    RemoteThread* still = find_thread(pid, tid);
+    if (!still) {
+        pager_.release(hold);
+        co_return;
+    }
+    still->exit_hold = hold;
+    release_after_end(loop_, pager_, still->process->host_pid, still->host_tid, hold);
 }
 
 Task<void> Worker::end_process(Frame frame) {

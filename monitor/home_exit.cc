@@ -7,6 +7,7 @@
 
 #include <climits>
 
+#include "monitor/exit_hold.h"
 #include "monitor/home_session.h"
 #include "monitor/robust_list.h"
 
@@ -15,8 +16,6 @@ namespace gpr {
 namespace {
 // A page may never come when the acceptor's part of the process is going down as well.
 constexpr std::chrono::milliseconds page_patience{500};
-// Between the last stop and what the kernel does then.
-constexpr std::chrono::milliseconds hold_patience{200};
 }  // namespace
 
 // The parent is still inside its clone, which was looked at when it began: its arguments may have
@@ -77,8 +76,7 @@ Task<void> HomeSession::before_exit(HomeThread& thread, bool filtered) {
     thread.exit_hold = last->hold;
     // Whoever waits for the word looks at it again, and waits for the page until it is let go.
     if (thread.tid == process.pid) tell_exit(thread);
-    // The end of a main thread is reported when all others have ended: too late to let go then.
-    loop_.after(hold_patience, [this, hold = last->hold] { pager_.release(hold); });
+    release_after_end(loop_, pager_, process.pid, thread.tid, last->hold);
 }
 
 void HomeSession::tell_exit(HomeThread& thread) {

@@ -182,11 +182,11 @@ private:
         Welcome welcome = ours_;
         if (welcome.session_id.empty()) welcome.session_id = result.peer.session_id;
         if (welcome.node_id == 0) welcome.node_id = result.peer.node_id;
+        GPR_TRY(const auto compared, compare_clocks());  // to admit it may take all of the time
         if (options_.admit) {
             auto admitted = options_.admit(result.peer, welcome);
             if (!admitted) return refused(admitted.error().message());
         }
-        GPR_TRY(const auto compared, compare_clocks());
         FrameBuilder builder;
         write_welcome(welcome, builder.message().initWelcome());
         if (auto sent = greeting_->send(builder); !sent) return failed(sent.error());
