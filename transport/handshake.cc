@@ -47,11 +47,15 @@ std::string version_conflict(uint32_t initiator, uint32_t acceptor) {
 }
 
 // Their clocks when ours were at `now`, by what they were when ours were at `then`.
-ClockSample later(ClockSample theirs, const ClockSample& then, const ClockSample& now) {
-    theirs.realtime_ns += now.realtime_ns - then.realtime_ns;
-    theirs.monotonic_ns += now.monotonic_ns - then.monotonic_ns;
-    theirs.boottime_ns += now.boottime_ns - then.boottime_ns;
-    return theirs;
+ClockSample later(const ClockSample& theirs, const ClockSample& then, const ClockSample& now) {
+    // Unsigned, because a peer may claim any time.
+    const auto sum = [](int64_t claimed, int64_t from, int64_t to) {
+        return static_cast<int64_t>(static_cast<uint64_t>(claimed) +
+                                    static_cast<uint64_t>(to - from));
+    };
+    return {sum(theirs.realtime_ns, then.realtime_ns, now.realtime_ns),
+            sum(theirs.monotonic_ns, then.monotonic_ns, now.monotonic_ns),
+            sum(theirs.boottime_ns, then.boottime_ns, now.boottime_ns)};
 }
 
 // --- acceptor --------------------------------------------------------------------------------
