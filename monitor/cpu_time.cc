@@ -11,9 +11,10 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "monitor/process_stat.h"
 
 namespace gpr {
 
@@ -21,22 +22,9 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 
-// The fields of proc(5), stat, behind the name, which may hold anything: state is the first.
-std::vector<std::string> stat_of(const std::string& folder) {
-    std::ifstream in(folder + "/stat");
-    std::string line, field;
-    std::getline(in, line);
-    size_t name_end = line.rfind(')');
-    std::vector<std::string> fields;
-    if (name_end == std::string::npos) return fields;
-    std::istringstream rest(line.substr(name_end + 1));
-    while (rest >> field) fields.push_back(field);
-    return fields;
-}
-
 uint64_t user_time(const std::string& folder) {
     constexpr size_t utime = 11;
-    std::vector<std::string> fields = stat_of(folder);
+    std::vector<std::string> fields = stat_fields(folder);
     if (fields.size() <= utime) return 0;
     uint64_t ticks = std::strtoull(fields[utime].c_str(), nullptr, 10);
     return ticks * (second / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
@@ -104,11 +92,6 @@ CpuTime cpu_time_of_thread(pid_t pid, pid_t tid) {
     std::ifstream(folder + "/schedstat") >> used.total_ns;
     used.user_ns = user_time(folder);
     return used;
-}
-
-pid_t parent_of(pid_t pid) {
-    std::vector<std::string> fields = stat_of(fmt::format("/proc/{}", pid));
-    return fields.size() < 2 ? 0 : std::atoi(fields[1].c_str());
 }
 
 std::optional<CpuTimeCall> cpu_time_call(uint64_t number, const uint64_t* args) {

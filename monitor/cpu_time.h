@@ -24,8 +24,6 @@ struct CpuTime {
 // So far, with its ended threads. Zero where the process is gone. pid: as this supervisor names it.
 CpuTime cpu_time_of(pid_t pid);
 CpuTime cpu_time_of_thread(pid_t pid, pid_t tid);
-// 0: it has none, or is gone.
-pid_t parent_of(pid_t pid);
 
 // A call that tells what somebody has used.
 struct CpuTimeCall {

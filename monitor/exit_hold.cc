@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <string>
+#include <vector>
+
+#include "monitor/process_stat.h"
 
 namespace gpr {
 
@@ -15,13 +17,8 @@ constexpr std::chrono::milliseconds patience{200};
 constexpr int most_looks = 50;
 
 bool has_ended(pid_t pid, pid_t tid) {
-    std::ifstream in(fmt::format("/proc/{}/task/{}/stat", pid, tid));
-    std::string line;
-    if (!std::getline(in, line)) return true;
-    size_t name_end = line.rfind(')');
-    if (name_end == std::string::npos || name_end + 2 >= line.size()) return true;
-    char state = line[name_end + 2];
-    return state == 'Z' || state == 'X';
+    std::vector<std::string> fields = stat_fields(fmt::format("/proc/{}/task/{}", pid, tid));
+    return fields.empty() || fields[0] == "Z" || fields[0] == "X";
 }
 
 void look_again(Loop& loop, Pager& pager, pid_t pid, pid_t tid, uint64_t hold, int looks) {

@@ -8,6 +8,7 @@
 
 #include "monitor/cpu_time.h"
 #include "monitor/home_session.h"
+#include "monitor/process_stat.h"
 
 namespace gpr {
 
