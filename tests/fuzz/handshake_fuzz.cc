@@ -154,7 +154,8 @@ void speak_with_token(Fd socket, std::span<const uint8_t> bytes) {
     if (!stream || !(*stream)->handshake(steady_clock::now() + std::chrono::seconds(10))) abort();
     iovec part{const_cast<uint8_t*>(bytes.data()), bytes.size()};
     if (!bytes.empty() && !(*stream)->write({&part, 1})) return;
-    (*stream)->finish_writing();
+    // Gone at once, it would not be there for the questions.
+    linger(**stream, steady_clock::now() + std::chrono::seconds(10));
 }
 
 }  // namespace
