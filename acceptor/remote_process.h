@@ -10,9 +10,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "acceptor/gravity.h"
 #include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
+#include "monitor/gravity.h"
 #include "monitor/notifier.h"
 #include "monitor/program_filter.h"
 #include "monitor/waits.h"

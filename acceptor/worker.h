@@ -110,8 +110,9 @@ private:
 
     // --- program code on both nodes (worker_code.cc) ---
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
+    bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
     Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
-                      bool write);
+                      bool write, bool by_gravity);
     static bool is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
                               const Notification& n);
     Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);

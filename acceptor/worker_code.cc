@@ -12,7 +12,7 @@
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/extended_state.h"
-#include "monitor/fault_origin.h"
+#include "monitor/neutral_code.h"
 #include "monitor/page_wire.h"
 #include "monitor/pending_fault_raw.h"
 #include "monitor/robust_list.h"
@@ -35,6 +35,16 @@ void block_all_signals(pid_t host_tid) {
     ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), host_tid, sizeof all, &all);
 }
 }  // namespace
+
+// Not only for code that is missing here.
+bool Worker::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
+    if (chaos_) return chaos_->leaves_at_fault();
+    RemoteThread* thread = find_thread(fragment.pid(), tid);
+    const Mapping* m = fragment.space.find(at);
+    if (!thread || !thread->process->gravity || !m || !pager_.misses(*m, at, write)) return false;
+    thread->gravity.faulted();
+    return thread->gravity.pulls();
+}
 
 Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                               pid_t tid) {
@@ -59,17 +69,22 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bo
         bool chance = (chaos_ || (data && data->shared)) && movable &&
                       origin.kind == FaultOrigin::Kind::program && data && !data->trapped;
         bool visiting = movable && Clock::now() < thread->visits_until;
-        if ((!fetch && !chance) || visiting) {
+        bool drawn = false;
+        if (movable && !fetch && !chance && !visiting && thread->gravity.pulls()) {
+            drawn = in_neutral_code(*fragment, origin, CodeClass::remote);
+            if (!drawn) thread->gravity.kept();
+        }
+        if ((!fetch && !chance && !drawn) || visiting) {
             pager_.serve(*fragment, at, write, tid);
             co_return;
         }
-        co_await depart(fragment, *thread, at, write);
+        co_await depart(fragment, *thread, at, write, drawn);
         co_return;
     }
 }
 
 Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
-                          bool write) {
+                          bool write, bool by_gravity) {
     pid_t tid = thread.tid;
     if (thread.awaited) {  // see home_code.cc
         loop_.after(stops_in, [this, fragment, at, write, tid] {
@@ -103,7 +118,7 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
         co_return;
     }
     if (code) thread.left_at = at;
-    co_await send_home(thread, *context, missing && missing->shared);
+    co_await send_home(thread, *context, missing && missing->shared, by_gravity);
 }
 
 // It stands in a ptrace stop with these registers, which will go on at home.
@@ -151,7 +166,7 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
 // It runs code that is on both nodes, and its calls have cost more than going home does.
 bool Worker::is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
                            const Notification& n) {
-    if (!process.gravity || !thread.gravity.pulls_home()) return false;
+    if (!process.gravity || !thread.gravity.pulls()) return false;
     const Mapping* code = process.fragment->space.find({n.instruction_pointer});
     return code && code->code == CodeClass::neutral;
 }

@@ -16,7 +16,7 @@ void Worker::watch_futexes() {
         return;
     }
     futex_news_.use(std::move(*watch), [this](pid_t pid, pid_t tid, const FutexWakeCall& wake) {
-        if (tid != 0) pager_.on_progress(tid);
+        if (tid != 0) pager_.on_past_progress(tid);
         if (RemoteProcess* process = find_process(pid)) send_futex_wake(*process, wake);
     });
 }

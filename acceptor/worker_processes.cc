@@ -105,7 +105,11 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     if (process.mixed) pager_.keep_shared_home();
     if (start.getChaosSeed() != 0 && !chaos_) {
         chaos_ = std::make_unique<Chaos>(start.getChaosSeed(), self_);
-        pager_.on_any_fault([this] { return chaos_->leaves_at_fault(); });
+    }
+    if (chaos_ || process.gravity) {
+        pager_.on_any_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+            return may_leave_at_fault(fragment, at, write, static_cast<pid_t>(tid));
+        });
     }
     if (process.mixed && start.getBpf()) watch_futexes();
     FilterOptions filter;
@@ -286,6 +290,7 @@ Task<void> Worker::arrive(Frame frame) {
     pager_.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
     thread->mask = context.signal_mask;
+    thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await set_free(*thread, context);
 }
@@ -295,7 +300,6 @@ Task<void> Worker::arrive(Frame frame) {
 Task<void> Worker::set_free(RemoteThread& thread, const ThreadContext& context) {
     pid_t pid = thread.process->pid, tid = thread.tid;
     thread.here = thread.leaving_stub = true;
-    thread.gravity.arrived(Clock::now());
     co_await thread.stub->resume(context);
     RemoteThread* still = find_thread(pid, tid);
     if (!still) co_return;

@@ -158,6 +158,14 @@ void PageAgent::on_progress(Tid tid, uint64_t now_ns) {
     c.end();
 }
 
+void PageAgent::on_past_progress(Tid tid, uint64_t now_ns) {
+    Core& c = *core_;
+    c.begin(now_ns);
+    Core::Actor* a = c.find_actor(static_cast<uint32_t>(tid));
+    if (a && !a->waiting) c.end_instruction(*a);
+    c.end();
+}
+
 void PageAgent::on_thread_gone(Tid tid, uint64_t now_ns) {
     on_progress(tid, now_ns);
     core_->actors.erase(static_cast<uint32_t>(tid));

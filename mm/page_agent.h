@@ -73,6 +73,8 @@ public:
                   uint64_t now_ns);
     // The thread got further than its last fault (syscall, crossing): its pages need no hold.
     void on_progress(Tid tid, uint64_t now_ns);
+    // The same, told some time after it happened: if the thread waits for a page, it does so since.
+    void on_past_progress(Tid tid, uint64_t now_ns);
     // The thread is gone, or no longer waits here (it was moved).
     void on_thread_gone(Tid tid, uint64_t now_ns);
     void on_timer(uint64_t now_ns);

@@ -88,7 +88,7 @@ struct ExecOptions {
     std::string record_file;        // what the directory did goes here; empty: nowhere
     bool mask_cpu = false;          // hide CPU features that the acceptor lacks from the C library
     bool bpf = true;                // where the kernels allow it
-    bool gravity = true;            // threads in neutral code go where their calls are made
+    bool gravity = true;            // threads in neutral code go where their calls and pages are
     bool plain_allowed = false;     // TCP without TLS, because the user said so
     std::string program;            // as typed: argv[0] of the program
     std::string program_path;       // what execve gets, found in PATH

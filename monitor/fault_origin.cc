@@ -22,7 +22,7 @@ FaultOrigin fault_origin(pid_t tid) {
     if (std::sscanf(text, "%ld 0x%lx 0x%lx", &number, &sp, &pc) < 1) {
         return {FaultOrigin::Kind::unknown, 0};
     }
-    if (number == -1) return {FaultOrigin::Kind::program, pc};
+    if (number == -1) return {FaultOrigin::Kind::program, pc, -1, sp};
     std::sscanf(text, "%*d %*x %*x %*x %*x %*x %*x 0x%lx", &sp);
     return {FaultOrigin::Kind::kernel, 0, number, sp};
 }

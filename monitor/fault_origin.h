@@ -27,7 +27,7 @@ struct FaultOrigin {
     Kind kind = Kind::gone;
     uint64_t instruction = 0;
     long call = -1;      // kernel: the system call
-    uint64_t stack = 0;  // kernel: the stack pointer where it was made
+    uint64_t stack = 0;  // its stack pointer; kernel: where the call was made
 };
 
 // From /proc/TID/syscall, without stopping the thread. tid: in the supervisor's namespace.

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "monitor/extended_state.h"
-#include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
+#include "monitor/neutral_code.h"
 #include "monitor/page_wire.h"
 #include "monitor/pending_fault_raw.h"
 #include "monitor/robust_list.h"
@@ -166,6 +166,17 @@ Task<std::optional<ThreadContext>> HomeSession::capture(HomeThread& thread) {
     co_return context;
 }
 
+// Not only for code that is missing here.
+bool HomeSession::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
+    if (chaos_) return chaos_->leaves_at_fault();
+    auto it = threads_.find(tid);
+    const Mapping* m = fragment.space.find(at);
+    if (it == threads_.end() || !m || !pager_.misses(*m, at, write)) return false;
+    Gravity& gravity = it->second->gravity;
+    gravity.faulted();
+    return gravity.pulls();
+}
+
 Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                                    pid_t tid) {
     for (int looks = 1;; looks++) {
@@ -197,7 +208,12 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
             co_return;
         }
         bool visiting = movable && Clock::now() < thread->visits_until;
-        if ((!fetch && !chance) || (fetch && visiting)) {
+        bool drawn = false;
+        if (movable && !fetch && !chance && !visiting && thread->gravity.pulls()) {
+            drawn = in_neutral_code(*fragment, origin, CodeClass::home);
+            if (!drawn) thread->gravity.kept();
+        }
+        if ((!fetch && !chance && !drawn) || (fetch && visiting)) {
             pager_.serve(*fragment, at, write, tid);
             co_return;
         }
@@ -211,7 +227,7 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
             });
             co_return;
         }
-        co_await leave(fragment, *thread, at, write);
+        co_await leave(fragment, *thread, at, write, drawn ? Why::gravity : Why::code);
         co_return;
     }
 }
@@ -228,7 +244,7 @@ void HomeSession::refuse_loan(const Fragment& fragment, Address at) {
 
 // For want of the page, which is code or, in chaos, anything.
 Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
-                              bool write, bool pinned) {
+                              bool write, Why why) {
     pid_t tid = thread.tid;
     // If it is not as we thought, it needs the page to come to where it can stop.
     auto stuck = loop_.after(stops_in, [this, fragment, at, write, tid] {
@@ -246,7 +262,11 @@ Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& th
         co_return;
     }
     if (code) thread.left_at = at;
-    bool visit = pinned || (missing && missing->anchored);
+    bool visit = why == Why::pinned || (missing && missing->anchored);
+    if (why == Why::gravity) {
+        thread.gravity.left(Clock::now());
+        stats_.drawn_away++;
+    }
     co_await depart(thread, *context, visit);
 }
 
@@ -295,6 +315,7 @@ Task<void> HomeSession::arrive(Frame frame) {
     stats_.drawn_home += crossing.getByGravity();
     pager_.on_missed(thread->tid, missed_of(crossing));
     thread->remote = thread->masked = false;
+    thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     bool missed_one = thread->passed.has_value();  // it left before that came there

@@ -7,7 +7,7 @@ namespace gpr {
 
 void HomeSession::watch_futexes(std::unique_ptr<CallWatch> watch) {
     futex_news_.use(std::move(watch), [this](pid_t pid, pid_t tid, const FutexWakeCall& wake) {
-        if (tid != 0) pager_.on_progress(tid);
+        if (tid != 0) pager_.on_past_progress(tid);
         if (HomeProcess* process = find_process(pid)) send_futex_wake(*process, wake);
     });
 }

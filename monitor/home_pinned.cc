@@ -32,7 +32,7 @@ Task<void> HomeSession::pinned_fault(std::shared_ptr<Fragment> fragment, Address
         if (movable && origin.kind == FaultOrigin::Kind::program && !thread->awaited) {
             spdlog::trace("tid {} goes to {:#x}, which is pinned there", tid, at.value);
             thread->pin_wait.reset();
-            co_await leave(fragment, *thread, at, false, true);
+            co_await leave(fragment, *thread, at, false, Why::pinned);
         } else {
             wait_for_pin(*fragment, at, thread, tid);
         }

@@ -142,12 +142,16 @@ Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, u
     auto set = trace::set_registers(tid, *regs);
     if (!set) co_return tl::make_unexpected(set.error());
     trace::single_step(tid);
+    bool stopped = false;
     for (;;) {
         WaitStatus status = co_await next_stop(thread);
         if (status.ended()) co_return fail(ESRCH, "the program ended while it was being prepared");
         if (status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP) break;
+        stopped |= status.kind == WaitStatus::Kind::signal_stop && status.value == SIGSTOP;
         trace::single_step(tid);
     }
+    // All others are blocked. Back into the queue, where a SIGCONT undoes it.
+    if (stopped) syscall(SYS_tgkill, thread.process->pid, tid, SIGSTOP);
     auto after = trace::registers(tid);
     if (!after) co_return tl::make_unexpected(after.error());
     co_return from_kernel(static_cast<long>(after->rax), "a system call made for the program");
@@ -373,7 +377,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setFdBase(fd_base_);
     start.setBpf(options_.bpf);
     start.setNewImage(process.new_image);
-    start.setGravity(options_.gravity && policy_.mixed() && !chaos_);
+    start.setGravity(has_gravity_);
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
     const FilterList& filters = first->filters;

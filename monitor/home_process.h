@@ -13,6 +13,7 @@
 
 #include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
+#include "monitor/gravity.h"
 #include "monitor/program_filter.h"
 #include "monitor/requeued_signals.h"
 #include "monitor/waits.h"
@@ -59,6 +60,7 @@ struct HomeThread {
     bool alt_stack_changed = true;  // since the acceptor was told
     bool masked = false;            // the shadow's mask is not the program's: signals are postponed
     Clock::time_point visits_until{};  // till then it may run the acceptor's code here
+    Gravity gravity;
     struct PinWait {
         Address page{};
         Clock::time_point until{};

@@ -17,6 +17,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
       link_(link),
       options_(options),
       policy_(options.rules),
+      has_gravity_(options.gravity && policy_.has_gravity()),
       paths_(path_rules_of(options.rules), read_root_links()),
       remote_calls_(remote_calls_of(options.rules)),
       rule_use_(options.rules),
@@ -33,7 +34,11 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
       remote_changed_(loop) {
     if (policy_.chaos_seed() != 0) {
         chaos_ = std::make_unique<Chaos>(policy_.chaos_seed(), directory_node);
-        pager_.on_any_fault([this] { return chaos_->leaves_at_fault(); });
+    }
+    if (chaos_ || has_gravity_) {
+        pager_.on_any_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+            return may_leave_at_fault(fragment, at, write, static_cast<pid_t>(tid));
+        });
     }
     pager_.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
         on_unfilled(fragment.pid(), at, write, static_cast<pid_t>(tid));

@@ -31,7 +31,8 @@ namespace gpr {
 
 struct SessionStats {
     uint64_t crossings = 0;
-    uint64_t drawn_home = 0;    // of those: by gravity
+    uint64_t drawn_home = 0;    // of those: by gravity,
+    uint64_t drawn_away = 0;    // also the other way
     uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
     uint64_t calls_fd_owner = 0;
     uint64_t calls_by_rule = 0;
@@ -213,8 +214,10 @@ private:
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
     void refuse_loan(const Fragment& fragment, Address at);
+    bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
+    enum class Why { code, pinned, gravity };
     Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at, bool write,
-                     bool pinned = false);
+                     Why why);
     // Pages that a device of the acceptor has pinned (home_pinned.cc).
     Task<void> pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
     void wait_for_pin(Fragment& fragment, Address at, HomeThread* thread, pid_t tid);
@@ -398,6 +401,7 @@ private:
     Link& link_;
     const ExecOptions& options_;
     SplitPolicy policy_;
+    const bool has_gravity_;
     PathRules paths_;
     std::vector<RemoteCall> remote_calls_;
     mutable RuleUse rule_use_;  // looking up is using

@@ -181,6 +181,7 @@ void HomeSession::write_stats(int exit_status) {
     report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
     report.crossings = stats_.crossings;
     report.drawn_home = stats_.drawn_home;
+    report.drawn_away = stats_.drawn_away;
     report.calls_native = stats_.calls_native;
     report.calls_fd_owner = stats_.calls_fd_owner;
     report.calls_by_rule = stats_.calls_by_rule;

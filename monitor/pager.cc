@@ -115,6 +115,11 @@ void Pager::on_progress(Tid tid) {
     settle();
 }
 
+void Pager::on_past_progress(Tid tid) {
+    agent_.on_past_progress(tid, now());
+    settle();
+}
+
 void Pager::on_thread_gone(Tid tid) {
     faulting_.erase(tid);
     agent_.on_thread_gone(tid, now());
@@ -160,7 +165,7 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         return;
     }
     bool elsewhere = mapping->trapped || mapping->anchored || (mapping->shared && shared_is_home_);
-    if (code_fault_ && (elsewhere || (any_fault_ && any_fault_()))) {
+    if (code_fault_ && (elsewhere || (any_fault_ && any_fault_(fragment, at, write, tid)))) {
         code_fault_(fragment, at, write, tid);
         return;
     }

@@ -42,7 +42,7 @@ public:
     using CodeFault = std::function<void(Fragment&, Address at, bool write, Tid tid)>;
     void on_code_fault(CodeFault handler) { code_fault_ = std::move(handler); }
     // Faults elsewhere go there, too, if this says so.
-    using AnyFault = std::function<bool()>;
+    using AnyFault = std::function<bool(Fragment&, Address at, bool write, Tid tid)>;
     void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
     // So do faults on shared memory, where threads that need it go home; and pages of it that home
     // lends keep what the program writes there meanwhile.
@@ -90,6 +90,7 @@ public:
     void watch_queue(std::function<uint64_t()> bytes) { queued_bytes_ = std::move(bytes); }
     void on_drained() { serve_read_ahead(); }
     void on_progress(Tid tid);
+    void on_past_progress(Tid tid);  // told some time after it happened
     void on_thread_gone(Tid tid);
     void on_thread_end(Tid tid);  // nowhere any more
 
@@ -148,6 +149,8 @@ public:
     // Threads that stand at a missing page: at least as many of them cannot run.
     [[nodiscard]] size_t faulting() const { return faulting_.size(); }
     [[nodiscard]] Presence presence(PageKey key) const { return agent_.presence(key); }
+    // A thread here has to wait for this private data until it comes from elsewhere.
+    [[nodiscard]] bool misses(const Mapping& mapping, Address at, bool write) const;
 
 private:
     // The part of a run that is contiguous in one mapping of one fragment.

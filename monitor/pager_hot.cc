@@ -10,11 +10,14 @@
 
 namespace gpr {
 
-// The page had to come from elsewhere, and so kept the thread waiting.
-void Pager::note_missed(const Mapping& mapping, Address at, bool write, Tid tid) {
-    if (mapping.trapped || is_shared(mapping.object)) return;
+bool Pager::misses(const Mapping& mapping, Address at, bool write) const {
+    if (mapping.trapped || mapping.anchored || is_shared(mapping.object)) return false;
     Presence here = agent_.presence(mapping.key(at));
-    if (here == Presence::exclusive || (here == Presence::shared && !write)) return;
+    return here != Presence::exclusive && (here != Presence::shared || write);
+}
+
+void Pager::note_missed(const Mapping& mapping, Address at, bool write, Tid tid) {
+    if (!misses(mapping, at, write)) return;
     hot_.on_fault(tid, {at.value / page_size, write ? Access::write : Access::read});
 }
 

@@ -53,7 +53,7 @@ CodeClass SplitPolicy::classify(const std::string& path, const std::string& exec
         return rule->kind == SplitKind::lib ? CodeClass::remote : CodeClass::home;
     }
     if (all_) return CodeClass::remote;
-    return path == executable ? CodeClass::home : CodeClass::neutral;
+    return has_functions_ && path == executable ? CodeClass::home : CodeClass::neutral;
 }
 
 }  // namespace gpr

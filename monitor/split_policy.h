@@ -16,8 +16,8 @@ public:
 
     // The class of executable memory that shows this file. executable: the program's own file.
     // A pattern without a slash is for the file's name, one with a slash for its path. The first
-    // rule that matches decides; without one the executable is home and the rest is neutral, or,
-    // under `all`, everything is remote.
+    // rule that matches decides. Without one everything is neutral, or, under `all`, remote; but
+    // the executable is home where functions are chosen, whose threads return when they are done.
     [[nodiscard]] CodeClass classify(const std::string& path, const std::string& executable) const;
 
     // The rule that names this file; none: what holds for all others decides.
@@ -28,6 +28,9 @@ public:
     [[nodiscard]] std::vector<SplitRule> function_rules(const std::string& path) const;
     [[nodiscard]] bool has_functions() const { return has_functions_ && mixed_; }
 
+    // Threads go where their calls and pages are. Not where functions are chosen: no other code
+    // than what they call shall run at the acceptor, and all of that.
+    [[nodiscard]] bool has_gravity() const { return mixed_ && !has_functions_ && chaos_seed_ == 0; }
     // Program code may run on both nodes of a session.
     [[nodiscard]] bool mixed() const { return mixed_; }
     // A process begins at the acceptor, not at home.

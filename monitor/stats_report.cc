@@ -43,7 +43,7 @@ void StatsReport::write(const std::string& path) const {
         {"exit_status", exit_status},
         {"wall_s", wall_s},
         {"crossings", crossings},
-        {"gravity", {{"home", drawn_home}}},
+        {"gravity", {{"home", drawn_home}, {"away", drawn_away}}},
         {"syscalls",
          {{"native", calls_native},
           {"fd_owner", calls_fd_owner},

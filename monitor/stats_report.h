@@ -16,7 +16,8 @@ struct StatsReport {
     double wall_s = 0;
     uint64_t crossings = 0;
     uint64_t calls_native = 0, calls_fd_owner = 0, calls_by_rule = 0, calls_home = 0;
-    uint64_t drawn_home = 0;     // of the crossings: for the calls that a thread makes
+    // Of the crossings: for the calls that a thread makes and the pages that it wants.
+    uint64_t drawn_home = 0, drawn_away = 0;
     bool calls_watched = false;  // home's; else FUTEX_WAKE is stopped
     uint64_t futex_wakes = 0;    // that home told the other node
     CpuTime home_cpu, remote_cpu;

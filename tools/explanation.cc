@@ -83,9 +83,9 @@ private:
             file.why = reason(rule_of(SplitKind::all));
             matched(rule_of(SplitKind::all), path);
             if (rule) matched(*rule, path);
-        } else if (path == program_.path) {
+        } else if (policy_.has_functions() && path == program_.path) {
             file.where = "home";
-            file.why = "it is the program itself";
+            file.why = "it is the program itself, whose functions return to it";
         }
         add_functions(file);
         return result_.code.emplace_back(std::move(file));

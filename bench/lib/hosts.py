@@ -57,9 +57,10 @@ class Hosts:
         processors = ",".join(str(number) for number in sorted(self.processors[host]))
         return ["nsenter", f"--net=/run/netns/{host}", "taskset", "-c", processors, *command]
 
-    def gpr_command(self, rule: str, stats: Path, command: list[str]) -> list[str]:
+    def gpr_command(self, rules: list[str], stats: Path, command: list[str]) -> list[str]:
         gpr = [str(self.lane.gpr), "exec", "--acceptor", self.lane.address, "--token-file",
-               str(self.lane.token_file), "--split", rule, f"--stats={stats}", "--", *command]
+               str(self.lane.token_file), *(w for rule in rules for w in ("--split", rule)),
+               f"--stats={stats}", "--", *command]
         return self.command(INITIATOR, gpr)
 
     def start(self, command: list[str], **options) -> subprocess.Popen:

@@ -19,7 +19,9 @@ PAGE, REQUEST, RESULT = 4096, 32, 8
 CROSSING = 1024  # registers and the part of the extended state that calls use
 SMALL_WRITE = 64
 RAW_KINDS = ["tcp block", "tls block", "tcp spin", "tls spin"]
-LIBRARY_RULE = "lib:*libgprbench*"
+WHOLE = ["all"]
+# The program comes back after each call, whatever it does then.
+LIBRARY = ["lib:*libgprbench*", "home:*_subject"]
 
 
 @dataclasses.dataclass
@@ -72,7 +74,7 @@ class Bench:
     def split_subject(self) -> Subject:
         command = [self.program("split_subject"), str(self.data)]
         return Subject(self.hosts, "split_subject", self.hosts.gpr_command(
-            "all", self.stats, command))
+            WHOLE, self.stats, command))
 
     def library_subject(self, before: list[str], name: str) -> Subject:
         command = [*before, self.program("library_subject"), str(self.data)]
@@ -139,7 +141,7 @@ def why_no_library_mode(bench: Bench) -> str:
     command = [bench.program("library_subject"), str(bench.data)]
     try:
         subject = Subject(bench.hosts, "library_subject",
-                          bench.hosts.gpr_command(LIBRARY_RULE, bench.stats, command))
+                          bench.hosts.gpr_command(LIBRARY, bench.stats, command))
         subject.ask("cross", 10)
         subject.quit()
         crossings = json.loads(bench.stats.read_text())["crossings"]
@@ -154,7 +156,7 @@ def crossing(bench: Bench, why_not: str) -> LatencyRow:
         return LatencyRow(title, bench.placement, 1.5, None, {}, why_not)
     command = [bench.program("library_subject"), str(bench.data)]
     subject = Subject(bench.hosts, "library_subject",
-                      bench.hosts.gpr_command(LIBRARY_RULE, bench.stats, command))
+                      bench.hosts.gpr_command(LIBRARY, bench.stats, command))
     try:
         return _latency_row(bench, title, 1.5, subject, "cross", (CROSSING, CROSSING))
     finally:
@@ -241,7 +243,7 @@ def compress(bench: Bench) -> RatioRow:
                                 for i in range(bench.sizes.compress_bytes // 12)))
     command = ["xz", "-T1", "-2", "-c", str(source)]
     ways = {"native": bench.hosts.command(ACCEPTOR, command),
-            "ours": bench.hosts.gpr_command("all", bench.stats, command)}
+            "ours": bench.hosts.gpr_command(WHOLE, bench.stats, command)}
     times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(bench.sizes.compress_rounds):
         for way, words in ways.items():
@@ -266,7 +268,7 @@ def local_half(bench: Bench, why_not: str) -> list[RatioRow]:
     if not why_not:
         command = [bench.program("library_subject"), str(bench.data)]
         subjects["ours"] = Subject(bench.hosts, "ours", bench.hosts.gpr_command(
-            LIBRARY_RULE, bench.stats, command))
+            LIBRARY, bench.stats, command))
         subjects["ours"].ask("cross", 10)  # it is really split
     rows = []
     try:

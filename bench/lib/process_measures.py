@@ -1,6 +1,6 @@
 """Threads, futexes, signals and children of a split process, against native runs."""
 
-from measures import LIBRARY_RULE, PAGE, REQUEST, Bench, RatioRow
+from measures import LIBRARY, PAGE, REQUEST, WHOLE, Bench, RatioRow
 from hosts import ACCEPTOR, INITIATOR
 from statistics_of import median
 from subjects import Subject, take_turns
@@ -14,9 +14,9 @@ def _native(bench: Bench, where: str) -> Subject:
         where, [bench.program("process_subject")]))
 
 
-def _split(bench: Bench, rule: str) -> Subject:
+def _split(bench: Bench, rules: list[str]) -> Subject:
     return Subject(bench.hosts, "ours", bench.hosts.gpr_command(
-        rule, bench.stats, [bench.program("process_subject")]))
+        rules, bench.stats, [bench.program("process_subject")]))
 
 
 def _row(bench: Bench, title: str, target: str, samples: dict[str, list[int]]) -> RatioRow:
@@ -24,10 +24,10 @@ def _row(bench: Bench, title: str, target: str, samples: dict[str, list[int]]) -
     return RatioRow(title, bench.placement, "us", target, found.pop("ours"), found)
 
 
-def _compare(bench: Bench, where: str, rule: str,
+def _compare(bench: Bench, where: str, rules: list[str],
              wanted: list[tuple[str, str, int, str]]) -> list[RatioRow]:
     """Each (title, command, count, target) natively on `where` and split."""
-    native, split = _native(bench, where), _split(bench, rule)
+    native, split = _native(bench, where), _split(bench, rules)
     try:
         rows = []
         for title, command, count, target in wanted:
@@ -43,7 +43,7 @@ def _compare(bench: Bench, where: str, rule: str,
 def at_the_acceptor(bench: Bench) -> list[RatioRow]:
     batch = bench.sizes.batch
     few = max(batch // WARM_BATCH, 2)
-    return _compare(bench, ACCEPTOR, "all", [
+    return _compare(bench, ACCEPTOR, WHOLE, [
         ("futex ping-pong of two threads, --split all", "turns", batch, "<= 1.1"),
         ("thread created and joined, --split all", "threads", few, ""),
         ("child forked and waited for, --split all", "forks", few, ""),
@@ -57,7 +57,7 @@ def at_home(bench: Bench, why_not: str) -> list[RatioRow]:
         return []
     batch = bench.sizes.batch
     few = max(batch // WARM_BATCH, 2)
-    return _compare(bench, INITIATOR, LIBRARY_RULE, [
+    return _compare(bench, INITIATOR, LIBRARY, [
         ("futex ping-pong of two threads, local half", "turns", batch, "<= 1.1"),
         ("thread created and joined, local half", "threads", few, ""),
         ("signal to itself, local half", "signals", batch, ""),
@@ -68,7 +68,7 @@ def between_nodes(bench: Bench, why_not: str) -> list[RatioRow]:
     """A word handed to a thread on the other node, which is waked for it, and back."""
     if why_not:
         return []
-    split = _split(bench, LIBRARY_RULE)
+    split = _split(bench, LIBRARY)
     raw = {kind: bench.raw(kind, REQUEST, PAGE) for kind in bench.raw_kinds()[:2]}
     try:
         turns = [("ours", split, "remote_turns", bench.sizes.batch)]

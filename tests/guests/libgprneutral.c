@@ -15,6 +15,13 @@ long neutral_writes(int fd, long count, int call_remote) {
     return written;
 }
 
+uint64_t neutral_walk(const uint64_t* memory, long pages, int call_remote) {
+    uint64_t sum = 0;
+    if (call_remote) sum += (uint64_t)remote_add(1, -1);
+    for (long i = 0; i < pages; i++) sum += memory[(i * 1021 % pages) * 512];
+    return sum;
+}
+
 long neutral_turns(int fd, long count) {
     long sum = 0;
     for (long i = 0; i < count; i++) sum += neutral_writes(fd, 1, 1);

@@ -8,8 +8,8 @@ from pathlib import Path
 DEFAULT_TIMEOUT_S = 60
 SKIP_STATUS = 77  # a guest that lacks something it needs says so and exits with this (as automake)
 
-# Modes a case takes part in unless it says otherwise; "library" and "function" only when it names
-# a library.
+# Modes a case takes part in unless it says otherwise; "library", "bound" and "function" only when
+# it names a library.
 EVERYWHERE = ("native", "again", "home", "split", "local", "chaos")
 
 
@@ -33,7 +33,7 @@ class Case:
     functions: str = "*"  # of the library, for --split fn:GLOB!GLOB; "": not in that mode
     cpu_bound: bool = False  # at least 90 % of the CPU time must be spent on node 1
     expect: dict[str, float] = dataclasses.field(default_factory=dict)  # NAME_min / NAME_max
-    expect_library: dict[str, float] = dataclasses.field(default_factory=dict)
+    expect_bound: dict[str, float] = dataclasses.field(default_factory=dict)
     mask: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     ignore_files: list[str] = dataclasses.field(default_factory=list)
     needs: list[str] = dataclasses.field(default_factory=list)  # commands that must be installed
@@ -51,7 +51,7 @@ class Case:
     def runs_in(self, mode: str) -> bool:
         if mode == "function":
             return bool(self.library and self.functions)
-        return bool(self.library) if mode == "library" else mode in self.modes
+        return bool(self.library) if mode in ("library", "bound") else mode in self.modes
 
     def masked(self, output: bytes) -> bytes:
         """The output with everything replaced that may differ between two native runs."""
@@ -61,7 +61,7 @@ class Case:
 
 
 _KEYS = {"setup", "stdin", "env", "status", "stdout_ends", "timeout_s", "modes", "library",
-         "functions", "cpu_bound", "expect", "expect_library", "mask", "ignore_files", "needs",
+         "functions", "cpu_bound", "expect", "expect_bound", "mask", "ignore_files", "needs",
          "slow", "as_user", "known"}
 
 

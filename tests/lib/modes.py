@@ -1,15 +1,17 @@
 """The ways to run a case; native Linux is the oracle for all others."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 from case import Case
 from lane import Lane
 
 NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
-GPR_MODES = ("home", "split", "local", "library", "function", "chaos")
+GPR_MODES = ("home", "split", "local", "library", "bound", "function", "chaos")
 ALL_MODES = NATIVE_MODES + GPR_MODES
-DEFAULT_MODES = ("native", "home", "split", "library", "function")
+DEFAULT_MODES = ("native", "home", "split", "library", "bound", "function")
 CHAOS_SEED = 1
 
 
@@ -37,9 +39,15 @@ def why_not(mode: str, lane: Lane) -> str:
     return ""
 
 
+def _program(case: Case) -> str:
+    """Of which file the process will be; of a script's, its interpreter is not looked for."""
+    return os.path.realpath(shutil.which(case.command[0]) or case.command[0])
+
+
 def _rules(mode: str, case: Case, seed: int) -> list[str]:
+    library = f"lib:{case.library}"
     return {"home": ["home:*"], "split": ["all"], "local": ["all"],
-            "library": [f"lib:{case.library}"],
+            "library": [library], "bound": [library, f"home:{_program(case)}"],
             "function": [f"fn:{case.library}!{case.functions}"], "chaos": [f"chaos:{seed}"]}[mode]
 
 

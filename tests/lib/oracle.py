@@ -102,9 +102,9 @@ def _bounds(case: Case, mode: str) -> dict[str, float]:
     bounds: dict[str, float] = {"crossings_min": 1, "node1_pages_in_min": 1}
     if mode == "home":  # supervised, and nothing of it belongs elsewhere
         return {"crossings_max": 0, "home_calls_min": 0}
-    if mode == "library":
-        return bounds | case.expect_library
-    if mode == "function":
+    if mode == "bound":  # each call of the library crosses twice
+        return bounds | case.expect_bound
+    if mode in ("library", "function"):
         return bounds
     if case.cpu_bound and mode in ("split", "local"):
         bounds["remote_cpu_share_min"] = 0.9

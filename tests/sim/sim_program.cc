@@ -146,6 +146,11 @@ void World::complete(Thread& t) {
     if (random_.percent(shape_.progress_percent)) {
         nodes_[t.node].agent->on_progress(t.tid, now_);
         drain(t.node);
+    } else if (random_.percent(shape_.progress_percent)) {
+        after(random_.between(0, 60 * us), [this, tid = t.tid, node = t.node] {
+            nodes_[node].agent->on_past_progress(tid, now_);
+            drain(node);
+        });
     }
     if (random_.percent(shape_.drop_percent)) drop(t.node);
     if (--t.left == 0) {

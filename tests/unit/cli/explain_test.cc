@@ -227,7 +227,7 @@ TEST_CASE("code goes where its rule says, and the rule is named") {
     const SplitRule lib{SplitKind::lib, "liba*", "1"};
     const SplitRule idle{SplitKind::lib, "libz*", "1"};
     const auto library = explain({lib, idle}, program);
-    CHECK(code(library, "/p").where == "home");
+    CHECK(code(library, "/p").where == "either");
     CHECK(code(library, "liba.so").where == "acceptor");
     CHECK(code(library, "liba.so").why == "lib:liba*");
     CHECK(code(library, "libb.so").where == "either");

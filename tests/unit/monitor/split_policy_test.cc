@@ -17,7 +17,8 @@ TEST_CASE("a library rule places its matches, the executable and nothing else") 
     CHECK(!policy.begins_remotely());
     CHECK(policy.classify("/usr/lib/libcuda.so.1", program) == CodeClass::remote);
     CHECK(policy.classify("/usr/lib/libcudart-12.so", program) == CodeClass::remote);
-    CHECK(policy.classify(program, program) == CodeClass::home);
+    CHECK(policy.classify(program, program) == CodeClass::neutral);
+    CHECK(policy.has_gravity());
     CHECK(policy.classify("/usr/lib/libc.so.6", program) == CodeClass::neutral);
     CHECK(policy.classify("/usr/lib/notlibcuda.so.1", program) == CodeClass::neutral);
 }
@@ -44,6 +45,7 @@ TEST_CASE("functions of a library leave its class alone") {
     SplitPolicy policy({deflate});
     CHECK(policy.mixed());
     CHECK(policy.has_functions());
+    CHECK(!policy.has_gravity());
     CHECK(policy.classify("/usr/lib/libz.so.1", program) == CodeClass::neutral);
     CHECK(policy.classify(program, program) == CodeClass::home);
     CHECK(policy.function_rules("/usr/lib/libz.so.1") == std::vector{deflate});
