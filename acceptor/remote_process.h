@@ -52,6 +52,8 @@ struct RemoteThread {
     bool leaving_stub = false;         // it is about to run the program
     bool held = false;                 // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
+    bool ending = false;               // nothing but its last call is left of it
+    uint8_t tsc = 0;                   // PR_SET_TSC, if the program called it
     Gravity gravity;
     Address left_at{};       // the page of code whose absence sent it home last
     uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end

@@ -1,6 +1,7 @@
 // System calls of threads that run here.
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
@@ -99,6 +100,11 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_membarrier:
         case SYS_rt_sigaction:
         case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;
+        case SYS_prctl:
+            if (static_cast<int>(n.args[0]) != PR_SET_TSC) break;
+            thread.tsc = static_cast<uint8_t>(n.args[1]);
+            co_await mirror(process, thread, n);
+            co_return;
         case SYS_rt_sigsuspend:
             if (!thread.borrowed) {
                 co_await forward(process, thread, n);

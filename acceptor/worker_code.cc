@@ -25,8 +25,6 @@ namespace gpr {
 
 namespace {
 // See home_code.cc.
-constexpr std::chrono::microseconds falls_asleep_in{20};
-constexpr int most_looks = 50;
 constexpr std::chrono::milliseconds stops_in{10};
 
 // Until the thread, which is in a ptrace stop, has the program's mask again.
@@ -48,38 +46,36 @@ bool Worker::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_
 
 Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                               pid_t tid) {
-    for (int looks = 1;; looks++) {
-        RemoteThread* thread = find_thread(fragment->pid(), tid);
-        bool movable = thread && thread->here && thread->process->mixed;
-        // As at home: it left from here before, so it most likely does now.
-        bool again = movable && thread->left_at == at;
-        FaultOrigin origin = again     ? FaultOrigin{FaultOrigin::Kind::program, at.value}
-                             : movable ? fault_origin(thread->host_tid)
-                                       : FaultOrigin{};
-        if (movable && origin.kind == FaultOrigin::Kind::unknown && looks < most_looks) {
-            OneShot<bool> later(loop_);
-            loop_.after(falls_asleep_in, [&later] { later.set(true); });
-            co_await later;
-            continue;
-        }
-        Mapping* m = fragment->space.find({origin.instruction});
-        bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
-                     may_be_fetch(origin.instruction, at.value, page_size);
-        Mapping* data = fragment->space.find(at);
-        bool chance = (chaos_ || (data && data->shared)) && movable &&
-                      origin.kind == FaultOrigin::Kind::program && data && !data->trapped;
-        bool visiting = movable && Clock::now() < thread->visits_until;
-        bool drawn = false;
-        if (movable && !fetch && !chance && !visiting && thread->gravity.pulls()) {
-            drawn = in_neutral_code(*fragment, origin, CodeClass::remote);
-            if (!drawn) thread->gravity.kept();
-        }
-        if ((!fetch && !chance && !drawn) || visiting) {
-            pager_.serve(*fragment, at, write, tid);
-            co_return;
-        }
-        co_await depart(fragment, *thread, at, write, drawn);
+    auto find_movable = [&]() -> RemoteThread* {
+        RemoteThread* t = find_thread(fragment->pid(), tid);
+        return t && t->here && t->process->mixed ? t : nullptr;
+    };
+    RemoteThread* thread = find_movable();
+    FaultOrigin origin;
+    if (thread && thread->left_at == at) {  // see home_code.cc
+        origin = {FaultOrigin::Kind::program, at.value};
+    } else if (thread) {
+        origin = co_await settled_origin(loop_, thread->host_tid);
+        thread = find_movable();
+    }
+    bool visiting = thread && Clock::now() < thread->visits_until;
+    if (!thread || visiting || origin.kind != FaultOrigin::Kind::program) {
+        pager_.serve(*fragment, at, write, tid);
         co_return;
+    }
+    Mapping* code = fragment->space.find({origin.instruction});
+    Mapping* data = fragment->space.find(at);
+    bool fetch = code && code->trapped && may_be_fetch(origin.instruction, at.value, page_size);
+    bool chance = (chaos_ || (data && data->shared)) && data && !data->trapped;
+    bool drawn = false;
+    if (!fetch && !chance && thread->gravity.pulls()) {
+        drawn = in_neutral_code(*fragment, origin, CodeClass::remote);
+        if (!drawn) thread->gravity.kept();
+    }
+    if (fetch || chance || drawn) {
+        co_await depart(fragment, *thread, at, write, drawn);
+    } else {
+        pager_.serve(*fragment, at, write, tid);
     }
 }
 
@@ -244,6 +240,7 @@ Task<void> Worker::end_shadow(Frame frame) {
         co_await hold_to_end(*thread, std::move(word));
     }
     if (find_thread(end.getPid(), end.getTid()) != thread) co_return;
+    thread->ending = true;
     co_await stub->call(SYS_exit, 0);
 }
 

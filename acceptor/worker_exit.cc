@@ -72,6 +72,7 @@ Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notif
     if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
     co_await hold_to_end(thread, std::move(words));
     co_await ask_home(process, thread, n, false);
+    thread.ending = true;
     process.notifier->let_it_run(n.id);
 }
 

@@ -1,6 +1,8 @@
 // The program's seccomp filters at an acceptor. What all its threads are under, the executor is,
 // too, and who is born from it has them; what a thread is under besides is told to it alone.
 
+#include <algorithm>
+
 #include "acceptor/worker.h"
 #include "base/log.h"
 
@@ -15,7 +17,9 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
     if (call.all_threads) {
         // The kernel here could not do it: it does not know that they were told the same.
         for (const auto& [tid, other] : process.threads) {
-            if (other->filters.empty()) continue;
+            // Of one that home may have seen end, home knows.
+            bool ends = other->ending || (other.get() != &thread && other->clear_tid == 0);
+            if (other->filters.empty() || ends) continue;
             process.notifier->reply_raw(n.id, call.refusal(tid));
             co_return;
         }
@@ -54,6 +58,12 @@ Task<void> Worker::set_filters(Frame frame) {
 }
 
 Task<void> Worker::install_for_all(RemoteProcess& process, FilterList filters) {
+    // Home has let it be done: who is under more is at its end.
+    auto lingers = [](const auto& entry) {
+        return entry.second->ending && !entry.second->filters.empty();
+    };
+    const auto& all = process.threads;
+    while (std::any_of(all.begin(), all.end(), lingers)) co_await stopped_.wait();
     StubThread& executor = process.fragment->executor();
     for (size_t i = 0; i < filters.size(); i++) {
         bool last = i + 1 == filters.size();

@@ -246,6 +246,13 @@ Task<Result<RemoteThread*>> Worker::make_shadow(RemoteProcess& process, pid_t ti
     co_return raw;
 }
 
+// In its stub, as the thread that it stands for or is born of has called.
+Task<void> Worker::set_tsc(RemoteThread& thread, uint8_t mode) {
+    if (mode == 0 || mode == thread.tsc) co_return;
+    thread.tsc = mode;
+    co_await thread.stub->call(SYS_prctl, PR_SET_TSC, mode);
+}
+
 Task<void> Worker::arrive(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
     auto crossing = frame->session().getCrossing();
@@ -276,6 +283,7 @@ Task<void> Worker::arrive(Frame frame) {
     }
     context.xstate = std::move(*state);
     context.signal_mask = crossing.getSignalMask();
+    co_await set_tsc(*thread, crossing.getTsc());
     uint64_t robust = crossing.getRobustList();
     if (robust != 0 && robust != robust_list_of(thread->host_tid)) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
@@ -387,6 +395,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
         if (child) {
             co_await install_for_one(**child, thread.filters);
+            co_await set_tsc(**child, thread.tsc);
             // Not by the kernel: the executor, who gives birth, must never wait for a page.
             auto tid = static_cast<pid_t>(result);
             for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, parent_tid},
@@ -411,7 +420,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     context->regs.rax = static_cast<uint64_t>(result);
     context->regs.orig_rax = ~0UL;
     trace::set_registers(thread.host_tid, context->regs);
-    trace::resume(thread.host_tid);
+    go_on(thread);
 }
 
 }  // namespace gpr

@@ -163,7 +163,10 @@ Task<void> Worker::mask_call(RemoteProcess& process, RemoteThread& thread, Notif
 
 // The mask that the return brings back must be the shadow's, too, which has that of the handler.
 Task<void> Worker::handler_return(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    uint64_t frame = fault_origin(thread.host_tid).stack;  // the kernel's struct ucontext
+    pid_t pid = process.pid, tid = thread.tid;
+    FaultOrigin origin = co_await settled_origin(loop_, thread.host_tid);
+    if (find_thread(pid, tid) != &thread) co_return;
+    uint64_t frame = origin.stack;  // the kernel's struct ucontext
     uint64_t mask = 0;
     auto bytes = std::as_writable_bytes(std::span(&mask, 1));
     bool readable = co_await pager_.read(*process.fragment, {frame + mask_in_ucontext}, bytes);

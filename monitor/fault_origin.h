@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/task.h"
 #include "mm/address_space.h"
+#include "transport/loop.h"
 
 namespace gpr {
 
@@ -21,7 +23,7 @@ struct FaultOrigin {
     enum class Kind {
         program,  // an instruction of the program's at `instruction`
         kernel,   // the kernel, in one of its system calls: it cannot be stopped there
-        unknown,  // it runs, or is on its way to sleep: ask again
+        unknown,  // it runs, or is on its way to sleep: ask again; or nobody may look
         gone,
     };
     Kind kind = Kind::gone;
@@ -32,6 +34,9 @@ struct FaultOrigin {
 
 // From /proc/TID/syscall, without stopping the thread. tid: in the supervisor's namespace.
 FaultOrigin fault_origin(pid_t tid);
+// The same of a thread that is asleep within microseconds, unless it lost its CPU on the way. Who
+// still runs after a millisecond has had its page from elsewhere: unknown.
+Task<FaultOrigin> settled_origin(Loop& loop, pid_t tid);
 
 // Whether an instruction fetch, not an access to data, can have caused the fault on a page.
 // x86 instructions have at most 15 bytes; one that begins on the page before faults there.

@@ -178,7 +178,13 @@ void Fragment::install(Address at, std::span<const std::byte> bytes, bool writab
             continue;
         }
         if (errno == EAGAIN) continue;
-        if (errno != EEXIST) return;  // the range is gone: whoever waited was woken by that
+        if (errno != EEXIST) {
+            // The range is gone, and whoever waited was woken by that. Or there is no memory: then
+            // they are to find out.
+            lost |= errno == ENOMEM;
+            wake({at + done, at + bytes.size()});
+            return;
+        }
         settle_present({at + done, at + done + page_size}, writable);
         done += page_size;
     }

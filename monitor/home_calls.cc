@@ -34,7 +34,10 @@ Task<void> HomeSession::serve_call(Frame frame) {
         reply(*thread, -trace::restart_nointr);
         co_return;
     }
-    if (call.getNumber() == SYS_exit) co_await give_to_others(*thread);
+    if (call.getNumber() == SYS_exit) {
+        thread->exits = true;
+        co_await give_to_others(*thread);
+    }
     std::array<uint64_t, 6> args{};
     for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) args[i] = call.getArgs()[i];
     if (installs_filter(call.getNumber(), args.data())) {
@@ -45,6 +48,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         reply(*thread, seccomp_mode(*thread));
         co_return;
     }
+    if (call.getNumber() == SYS_prctl) note_tsc(*thread, args.data(), true);
     switch (call.getNumber()) {
         case SYS_clone:
         case SYS_clone3:

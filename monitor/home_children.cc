@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds fork_patience{20};
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
 // others have at the acceptor, to have threads, which cannot be moved all at once, to install a
-// filter, which would not let our preparation pass, or to see a file again behind its copy.
+// filter, which would not let our preparation pass, to have a child behind our back, or to see a
+// file again behind its copy.
 bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
     bool can = process.state == HomeProcess::State::native && !process.is_root &&
                !process.shares_memory_with && !process.doomed && link_open_ &&
@@ -30,12 +31,12 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_userfaultfd:
         case SYS_shmat: return true;
-        case SYS_clone: return n.args[0] & CLONE_THREAD;
+        case SYS_clone: return n.args[0] & (CLONE_THREAD | CLONE_UNTRACED);
         case SYS_clone3: {
             uint64_t flags = 0;
             auto memory = RemoteMemory::open(process.pid);
             return memory && memory->read_exact({n.args[0]}, &flags, sizeof flags) &&
-                   (flags & CLONE_THREAD);
+                   (flags & (CLONE_THREAD | CLONE_UNTRACED));
         }
         default: return false;
     }

@@ -20,10 +20,6 @@
 namespace gpr {
 
 namespace {
-// A thread that faulted is asleep within microseconds, unless it lost its CPU on the way.
-constexpr std::chrono::microseconds falls_asleep_in{20};
-// One that runs on for so many looks has had its page from elsewhere.
-constexpr int most_looks = 50;
 // One that is to stop does so within microseconds, unless it waits for its CPU or the kernel waits
 // for a page in its name.
 constexpr std::chrono::milliseconds stops_in{10};
@@ -179,57 +175,55 @@ bool HomeSession::may_leave_at_fault(Fragment& fragment, Address at, bool write,
 
 Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                                    pid_t tid) {
-    for (int looks = 1;; looks++) {
+    auto find_movable = [&]() -> HomeThread* {
         auto it = threads_.find(tid);
-        HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
-        bool movable =
-            thread && !thread->helper && !thread->remote && thread->process->fragment == fragment;
+        HomeThread* t = it == threads_.end() ? nullptr : it->second.get();
+        bool movable = t && !t->helper && !t->remote && t->process->fragment == fragment;
+        return movable ? t : nullptr;
+    };
+    HomeThread* thread = find_movable();
+    FaultOrigin origin;
+    if (thread && thread->left_at == at) {
         // Looking where it stands takes a while. It left from here before, so it most likely does
         // now; leave() finds out.
-        bool again = movable && thread->left_at == at;
-        FaultOrigin origin =
-            again ? FaultOrigin{FaultOrigin::Kind::program, at.value} : fault_origin(tid);
-        if (origin.kind == FaultOrigin::Kind::gone) co_return;
-        if (movable && origin.kind == FaultOrigin::Kind::unknown && looks < most_looks) {
-            OneShot<bool> later(loop_);
-            loop_.after(falls_asleep_in, [&later] { later.set(true); });
-            co_await later;
-            continue;
-        }
-        Mapping* m = fragment->space.find({origin.instruction});
-        bool fetch = movable && origin.kind == FaultOrigin::Kind::program && m && m->trapped &&
-                     may_be_fetch(origin.instruction, at.value, page_size);
-        Mapping* data = fragment->space.find(at);
-        bool anchored = data && data->anchored;
-        bool chance = (chaos_ || anchored) && movable &&
-                      origin.kind == FaultOrigin::Kind::program && data && !data->trapped;
-        if (anchored && !chance) {
-            refuse_loan(*fragment, at);
-            co_return;
-        }
-        bool visiting = movable && Clock::now() < thread->visits_until;
-        bool drawn = false;
-        if (movable && !fetch && !chance && !visiting && thread->gravity.pulls()) {
-            drawn = in_neutral_code(*fragment, origin, CodeClass::home);
-            if (!drawn) thread->gravity.kept();
-        }
-        if ((!fetch && !chance && !drawn) || (fetch && visiting)) {
-            pager_.serve(*fragment, at, write, tid);
-            co_return;
-        }
-        if (thread->awaited) {
-            // It is being stopped and will fault again; but not if it is in a system call, which
-            // had its page and lost it before it got to it.
-            loop_.after(stops_in, [this, fragment, at, write, tid] {
-                auto now = threads_.find(tid);
-                bool stuck = now != threads_.end() && now->second->awaited;
-                if (stuck) pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
-            });
-            co_return;
-        }
-        co_await leave(fragment, *thread, at, write, drawn ? Why::gravity : Why::code);
+        origin = {FaultOrigin::Kind::program, at.value};
+    } else {
+        origin = thread ? co_await settled_origin(loop_, tid) : fault_origin(tid);
+        thread = find_movable();
+    }
+    if (origin.kind == FaultOrigin::Kind::gone) co_return;
+    Mapping* data = fragment->space.find(at);
+    bool anchored = data && data->anchored;
+    bool by_program = thread && origin.kind == FaultOrigin::Kind::program;
+    if (anchored && !by_program) {
+        refuse_loan(*fragment, at);
         co_return;
     }
+    Mapping* code = fragment->space.find({origin.instruction});
+    bool fetch = by_program && code && code->trapped &&
+                 may_be_fetch(origin.instruction, at.value, page_size);
+    bool chance = by_program && (chaos_ || anchored) && data && !data->trapped;
+    bool visiting = thread && Clock::now() < thread->visits_until;
+    bool drawn = false;
+    if (by_program && !fetch && !chance && !visiting && thread->gravity.pulls()) {
+        drawn = in_neutral_code(*fragment, origin, CodeClass::home);
+        if (!drawn) thread->gravity.kept();
+    }
+    if ((!fetch && !chance && !drawn) || (fetch && visiting)) {
+        pager_.serve(*fragment, at, write, tid);
+        co_return;
+    }
+    if (thread->awaited) {
+        // It is being stopped and will fault again; but not if it is in a system call, which had
+        // its page and lost it before it got to it.
+        loop_.after(stops_in, [this, fragment, at, write, tid] {
+            auto now = threads_.find(tid);
+            bool stuck = now != threads_.end() && now->second->awaited;
+            if (stuck) pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
+        });
+        co_return;
+    }
+    co_await leave(fragment, *thread, at, write, drawn ? Why::gravity : Why::code);
 }
 
 // The kernel here, or a thread that cannot go, wants memory that the acceptor alone can map.
@@ -282,6 +276,64 @@ Task<void> HomeSession::depart(HomeThread& thread, const ThreadContext& context,
     pager_.on_thread_gone(static_cast<Tid>(tid));
 }
 
+Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
+                              const ThreadContext& context, bool visit) {
+    FrameBuilder frame;
+    auto crossing = frame.session().initCrossing();
+    crossing.setPid(process.pid);
+    crossing.setTid(thread.tid);
+    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
+    crossing.setSignalMask(context.signal_mask);
+    crossing.setVisit(visit);
+    auto untold = std::span(thread.filters).subspan(thread.filters_there);
+    if (!untold.empty()) {
+        filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));
+        thread.filters_there = thread.filters.size();
+    }
+    put_missed(crossing, pager_.take_missed(thread.tid));
+    std::shared_ptr<StubThread> kept = thread.stub;  // another thread may call exec
+    StubThread& stub = *kept;
+    int64_t got = -1;
+    if (std::exchange(thread.alt_stack_changed, false)) {
+        got = co_await stub.call(SYS_sigaltstack, 0, stub.scratch_address().value);
+    }
+    if (got == 0) {
+        const uint8_t* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+        crossing.setAltStack({stack, sizeof(stack_t)});
+    }
+    if (thread.tsc != thread.tsc_there) crossing.setTsc(thread.tsc_there = thread.tsc);
+    uint64_t robust = robust_list_of(thread.tid);
+    crossing.setRobustList(robust);
+    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
+    frame.add_raw(state);
+    co_await end_loans();
+    if (stub.dead()) co_return;
+    thread.remote = true;
+    stats_.crossings++;
+    std::vector<PageKey> leaving;
+    {
+        LinkBatch together(link_);
+        leaving = pager_.send_along(*process.fragment, thread.tid, context.regs, 1, false);
+        if (leaving.empty()) link_.send(frame, Priority::urgent);
+    }
+    if (!leaving.empty()) {
+        thread.leaving = true;
+        co_await pager_.sent(std::move(leaving));
+        if (stub.dead()) co_return;
+        thread.leaving = false;
+        link_.send(frame, Priority::urgent);
+    }
+    // At its end the kernel looks at the list where the thread runs then. That is there, unless
+    // threads come back.
+    if (robust != 0 && !policy_.mixed()) {
+        co_await stub.call(SYS_set_robust_list, 0, robust_head_size);
+    }
+    // Nothing has been passed on before: it was blocked.
+    if (std::exchange(thread.masked, false) && !thread.passed) {
+        co_await take_mask(thread, context.signal_mask);
+    }
+}
+
 // It makes its call at the acceptor instead.
 Task<void> HomeSession::leave_at_call(HomeProcess& process, HomeThread& thread, bool visit) {
     auto context = co_await capture(thread);
@@ -318,14 +370,16 @@ Task<void> HomeSession::arrive(Frame frame) {
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
+    std::shared_ptr<StubThread> kept = thread->stub;  // another thread may call exec
+    StubThread& stub = *kept;
     bool missed_one = thread->passed.has_value();  // it left before that came there
     if (missed_one) co_await take_back(*thread, false);
     uint64_t robust = crossing.getRobustList();
     if (robust != 0 && robust != robust_list_of(thread->tid)) {
-        co_await thread->stub->call(SYS_set_robust_list, robust, robust_head_size);
+        co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
-    co_await thread->stub->resume(context);
-    if (missed_one) wake_others(*thread, context.signal_mask);
+    co_await stub.resume(context);
+    if (missed_one && !stub.dead()) wake_others(*thread, context.signal_mask);
 }
 
 // A signal for a thread that is in its stub on the way into the program: the stub must not run a

@@ -80,29 +80,22 @@ Task<void> HomeSession::cpu_time_call_here(HomeThread& thread, Notification n) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto tells = cpu_time_call(n.number, n.args);
-    auto context = co_await capture(thread);
-    if (!context) co_return;
-    std::vector<Call> calls{Call{n.number, {}, 0}};
-    std::memcpy(calls[0].args, n.args, sizeof n.args);
-    co_await thread.stub->run(calls);
-    if (thread.stub->dead()) co_return;
-    if (tells && calls[0].result >= 0) {
-        pid_t pid = process.pid, tid = thread.tid;
-        CpuTime used = co_await ask_cpu_time(pid, tid, *tells);
-        if (find_thread(pid, tid) != &thread) co_return;
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
+    int64_t result = co_await make_call(*taken, n);
+    if (taken->stub->dead()) co_return;
+    if (tells && result >= 0) {
+        CpuTime used = co_await ask_cpu_time(process.pid, thread.tid, *tells);
+        if (taken->stub->dead()) co_return;
         bool own = tells->of != CpuTimeCall::Of::thread && tells->id == 0;
         if (own) used += process.cpu_of_images;
-        std::vector<std::byte> result(tells->size);
+        std::vector<std::byte> told(tells->size);
         Address at{n.args[tells->argument]};
-        bool read = co_await pager_.read(*fragment, at, result);
-        add_cpu_time(n.number, *tells, result, used, process.cpu_of_children);
-        if (read) co_await pager_.write(*fragment, at, result);
-        if (find_thread(pid, tid) != &thread) co_return;
+        bool read = co_await pager_.read(*fragment, at, told);
+        add_cpu_time(n.number, *tells, told, used, process.cpu_of_children);
+        if (read) co_await pager_.write(*fragment, at, told);
     }
-    context->regs.rax = static_cast<uint64_t>(calls[0].result);
-    context->regs.orig_rax = ~0UL;
-    thread.masked = false;
-    co_await thread.stub->resume(*context);
+    co_await return_from(thread, std::move(*taken), result);
 }
 
 Task<CpuTime> HomeSession::ask_cpu_time(pid_t pid, pid_t tid, CpuTimeCall call) {

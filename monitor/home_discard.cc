@@ -31,7 +31,7 @@ void HomeSession::announce_discard(HomeProcess& process, Range range,
     tell_discarded(link_, process.pid, range);
 }
 
-Task<int64_t> HomeSession::discard_content(HomeProcess& process, HomeThread& thread, Range range) {
+Task<int64_t> HomeSession::discard_content(HomeProcess& process, StubThread& stub, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t covered = 0;
     std::vector<Mapping> pieces;
@@ -48,7 +48,7 @@ Task<int64_t> HomeSession::discard_content(HomeProcess& process, HomeThread& thr
     announce_discard(process, range, pieces);
     for (const Mapping& m : pieces) {
         if (m.backing != Backing::anonymous || m.trapped) continue;
-        co_await thread.stub->call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);
+        co_await stub.call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);
         fragment->wake(m.range);
     }
     co_return result;
@@ -58,7 +58,7 @@ Task<void> HomeSession::discard_for(HomeProcess& process, HomeThread& thread, Fr
     auto args = frame->session().getCall().getArgs();
     auto guard = co_await metadata_.lock();
     Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
-    int64_t result = co_await discard_content(process, thread, range);
+    int64_t result = co_await discard_content(process, *thread.stub, range);
     guard.release();
     reply(thread, result);
 }

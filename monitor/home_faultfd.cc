@@ -78,21 +78,19 @@ std::shared_ptr<ProgramFaultfd> HomeSession::faultfd_of(pid_t pid, int fd) {
 
 Task<void> HomeSession::make_faultfd_here(HomeProcess& process, HomeThread& thread,
                                           Notification n) {
-    auto context = co_await capture(thread);
-    if (!context) co_return;
-    int64_t made = co_await make_faultfd(process, *thread.stub, n.args[0]);
-    if (thread.stub->dead()) co_return;
-    context->regs.rax = static_cast<uint64_t>(made);
-    context->regs.orig_rax = ~0UL;
-    thread.masked = false;
-    co_await thread.stub->resume(*context);
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
+    int64_t made = co_await make_faultfd(process, *taken->stub, n.args[0]);
+    co_await return_from(thread, std::move(*taken), made);
 }
 
-Task<void> HomeSession::ioctl_here(HomeProcess& process, Notification n,
+Task<void> HomeSession::ioctl_here(HomeProcess& process, HomeThread& thread, Notification n,
                                    std::shared_ptr<ProgramFaultfd> held) {
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
     int64_t result =
         co_await ioctl_faultfd(process, held, static_cast<uint32_t>(n.args[1]), {n.args[2]});
-    notifier_->reply_raw(n.id, result);
+    co_await return_from(thread, std::move(*taken), result);
 }
 
 Task<int64_t> HomeSession::ioctl_faultfd(HomeProcess& process, std::shared_ptr<ProgramFaultfd> held,

@@ -34,12 +34,40 @@ Task<int64_t> HomeSession::install(HomeThread& thread, uint64_t number,
     co_return 0;
 }
 
+// Who has joined a thread takes it for gone, and so does a kernel that is to put all others under
+// a filter. The main thread stays as long as the process.
+Task<void> HomeSession::await_ends(pid_t pid) {
+    auto is_ending = [pid](const auto& entry) {
+        const HomeThread& thread = *entry.second;
+        return (thread.ending || thread.exits) && !thread.helper && thread.tid != pid;
+    };
+    for (;;) {
+        HomeProcess* process = find_process(pid);
+        if (!process) co_return;
+        const auto& all = process->threads;
+        if (std::none_of(all.begin(), all.end(), is_ending)) co_return;
+        co_await remote_changed_.wait();
+    }
+}
+
 // A thread at the acceptor called. It is put under the filter there when this one is.
 Task<void> HomeSession::install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
                                     std::array<uint64_t, 6> args) {
+    pid_t pid = process.pid, tid = thread.tid;
+    std::shared_ptr<StubThread> stub = thread.stub;
     auto call = co_await read_filter_call(pager_, process.fragment, number, args);
+    if (call.all_threads) {
+        co_await await_ends(pid);
+        if (find_thread(pid, tid) != &thread || stub->dead()) co_return;
+        // The kernel there does not know that they were told the same.
+        for (const auto& [other_tid, other] : process.threads) {
+            if (other->filters_there <= process.common_filters) continue;
+            reply(thread, call.refusal(other_tid));
+            co_return;
+        }
+    }
     int64_t result = co_await install(thread, number, args, call);
-    if (thread.stub->dead()) co_return;
+    if (stub->dead()) co_return;
     if (result == 0 && call.filter) {
         thread.filters_there = thread.filters.size();
         if (call.all_threads) note_common_filters(thread);
@@ -51,7 +79,9 @@ Task<void> HomeSession::install_for(HomeProcess& process, HomeThread& thread, ui
 Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::array<uint64_t, 6> args;
     std::copy(n.args, n.args + 6, args.begin());
+    pid_t pid = process.pid;
     auto call = co_await read_filter_call(pager_, process.fragment, n.number, args);
+    if (call.all_threads) co_await await_ends(pid);
     if (!notifier_->still_valid(n.id)) co_return;
     if (call.all_threads) {
         // The kernel there could not do it: it does not know that they were told the same.
@@ -61,18 +91,15 @@ Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, No
             co_return;
         }
     }
-    auto context = co_await capture(thread);
-    if (!context) co_return;
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
     int64_t result = co_await install(thread, n.number, args, call);
-    if (thread.stub->dead()) co_return;
+    if (taken->stub->dead()) co_return;
     if (result == 0 && call.all_threads) {
         tell_common_filters(thread);
         note_common_filters(thread);
     }
-    context->regs.rax = static_cast<uint64_t>(result);
-    context->regs.orig_rax = ~0UL;
-    thread.masked = false;
-    co_await thread.stub->resume(*context);
+    co_await return_from(thread, std::move(*taken), result);
 }
 
 void HomeSession::tell_common_filters(const HomeThread& thread) {

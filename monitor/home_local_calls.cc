@@ -3,6 +3,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <climits>
@@ -81,6 +82,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_rt_sigprocmask: spawn(mask_call(process, thread, n)); return;
         case SYS_rt_sigreturn: spawn(handler_return(process, thread, n)); return;
         case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
+        case SYS_prctl: note_tsc(thread, n.args, false); break;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
         case SYS_clone:
         case SYS_fork:
@@ -110,7 +112,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             int fd = static_cast<int>(n.args[0]);
             auto faultfd = may_be_faultfd ? faultfd_of(process.pid, fd) : nullptr;
             if (faultfd) {
-                spawn(ioctl_here(process, n, std::move(faultfd)));
+                spawn(ioctl_here(process, thread, n, std::move(faultfd)));
                 return;
             }
             SyscallArguments args;
@@ -139,17 +141,12 @@ Task<void> HomeSession::use_call(HomeThread& thread, Notification n, SharedUse u
         co_return;
     }
     if (!notifier_->still_valid(n.id)) co_return;
-    auto context = co_await capture(thread);
-    if (!context) co_return;
-    std::vector<Call> calls{Call{n.number, {}, 0}};
-    std::memcpy(calls[0].args, n.args, sizeof n.args);
-    co_await thread.stub->run(calls);
-    if (thread.stub->dead()) co_return;
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
+    int64_t result = co_await make_call(*taken, n);
+    if (taken->stub->dead()) co_return;
     co_await after_use(use);
-    context->regs.rax = static_cast<uint64_t>(calls[0].result);
-    context->regs.orig_rax = ~0UL;
-    thread.masked = false;
-    co_await thread.stub->resume(*context);
+    co_await return_from(thread, std::move(*taken), result);
 }
 
 void HomeSession::lock_call(HomeProcess& process, const Notification& n) {
@@ -195,32 +192,30 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
     }
     Range hidden = hidden_by(process, n);
     co_await save_shared(fragment->space, hidden);
-    auto context = co_await capture(thread);
-    if (!context) co_return;
-    std::vector<Call> calls{Call{n.number, {}, 0}};
-    std::memcpy(calls[0].args, n.args, sizeof n.args);
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
+    StubThread& stub = *taken->stub;
+    int64_t result = 0;
     if (n.number == SYS_madvise) {
-        calls[0].result = co_await discard_here(process, thread, n);
+        result = co_await discard_here(process, stub, n);
     } else {
-        if (n.number == SYS_mmap && grows_down(n)) calls[0].args[3] &= ~uint64_t{MAP_GROWSDOWN};
+        Notification made = n;
+        if (n.number == SYS_mmap && grows_down(n)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
         Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
-        if (!moving.empty()) co_await fragment->keep_apart(*thread.stub, moving, true);
-        co_await thread.stub->run(calls);
-        if (thread.stub->dead()) co_return;
-        if (!failed(calls[0].result)) co_await note_call(process, n, calls[0].result, path);
+        if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
+        result = co_await make_call(*taken, made);
+        if (stub.dead()) co_return;
+        if (!failed(result)) co_await note_call(process, n, result, path);
         if (!moving.empty()) {
-            bool done = !failed(calls[0].result);
-            Range moved = pages_of(static_cast<uint64_t>(calls[0].result), n.args[2]);
-            if (done) co_await fragment->keep_apart(*thread.stub, moved, false);
+            bool done = !failed(result);
+            Range moved = pages_of(static_cast<uint64_t>(result), n.args[2]);
+            if (done) co_await fragment->keep_apart(stub, moved, false);
             bool kept = n.args[3] & MREMAP_DONTUNMAP;
-            if (!done || kept) co_await fragment->keep_apart(*thread.stub, moving, false);
+            if (!done || kept) co_await fragment->keep_apart(stub, moving, false);
         }
     }
-    context->regs.rax = static_cast<uint64_t>(calls[0].result);
-    context->regs.orig_rax = ~0UL;
     guard.release();
-    thread.masked = false;
-    co_await thread.stub->resume(*context);
+    co_await return_from(thread, std::move(*taken), result);
 }
 
 Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t result,
@@ -335,7 +330,7 @@ void HomeSession::note_break(HomeProcess& process, uint64_t end) {
 }
 
 // MADV_DONTNEED and its kin.
-Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread, Notification n) {
+Task<int64_t> HomeSession::discard_here(HomeProcess& process, StubThread& stub, Notification n) {
     Range range = pages_of(n.args[0], n.args[1]);
     std::vector<Mapping> pieces;
     bool has_content = false, locked = false;
@@ -348,9 +343,9 @@ Task<int64_t> HomeSession::discard_here(HomeProcess& process, HomeThread& thread
     if (locked && (n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE)) co_return -EINVAL;
     if (n.args[2] == MADV_FREE) co_return 0;
     if (has_content && n.args[2] == MADV_DONTNEED) {
-        co_return co_await discard_content(process, thread, range);
+        co_return co_await discard_content(process, stub, range);
     }
-    int64_t result = co_await thread.stub->call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    int64_t result = co_await stub.call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
     // ENOMEM: there are gaps, but what is mapped has been emptied.
     if ((result != 0 && result != -ENOMEM) || pieces.empty()) co_return result;
     announce_discard(process, range, pieces);
@@ -367,6 +362,7 @@ Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, No
     Address at{n.args[1]};
     auto bytes = std::as_writable_bytes(std::span(action.kernel));
     bool readable = sets && co_await pager_.read(*fragment, at, bytes);
+    if (!notifier_->still_valid(n.id)) co_return;
     if (readable) {
         before_action(process, action);
         announce_action(process, action);
@@ -387,11 +383,24 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
         flags = readable ? args.flags : CLONE_VM;  // the kernel will refuse it
         thread.clears_childs_tid = args.child_tid;
     }
+    if (flags & CLONE_UNTRACED) {  // it would be born behind our back: there the call is ours
+        co_await leave_at_call(process, thread, true);
+        co_return;
+    }
     if (!(flags & CLONE_CHILD_CLEARTID)) thread.clears_childs_tid = 0;
     if (n.number == SYS_fork || !(flags & CLONE_VM)) {
         if (!co_await begin_fork(fragment, thread.tid)) co_return;
     }
     notifier_->let_it_run(n.id);
+}
+
+// told: the acceptor, which asked, has done the same.
+void HomeSession::note_tsc(HomeThread& thread, const uint64_t* args, bool told) {
+    bool sets = static_cast<int>(args[0]) == PR_SET_TSC &&
+                (args[1] == PR_TSC_ENABLE || args[1] == PR_TSC_SIGSEGV);
+    if (!sets) return;
+    thread.tsc = static_cast<uint8_t>(args[1]);
+    if (told) thread.tsc_there = thread.tsc;
 }
 
 void HomeSession::tell_membarrier(HomeProcess& process, const Notification& n) {

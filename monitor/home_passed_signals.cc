@@ -120,8 +120,9 @@ void HomeSession::handler_begun(HomeThread& thread, uint32_t serial, uint64_t ma
 
 // The handler waits for them, or for the word that there is none that it does not block.
 Task<void> HomeSession::let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask) {
+    std::shared_ptr<StubThread> stub = thread.stub;
     co_await take_own_mask(thread, mask);
-    if (thread.passed || thread.stub->dead()) co_return;
+    if (stub->dead() || thread.passed) co_return;
     FrameBuilder frame;
     auto word = frame.session().initSignal();
     word.setPid(thread.process->pid);

@@ -8,43 +8,36 @@
 namespace gpr {
 
 namespace {
-// See home_code.cc.
-constexpr std::chrono::microseconds falls_asleep_in{20};
-constexpr int most_looks = 50;
 // Pins of direct I/O end with it; those of registered buffers do not end.
 constexpr std::chrono::seconds direct_io_ends_in{5};
+// Who is refused the same page later than that waits for another pin.
+constexpr std::chrono::seconds one_wait{1};
 }  // namespace
 
 Task<void> HomeSession::pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
-    for (int looks = 1;; looks++) {
-        FaultOrigin origin = fault_origin(tid);
-        if (origin.kind == FaultOrigin::Kind::gone) co_return;
-        auto it = threads_.find(tid);
-        HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
-        bool movable = thread && !thread->helper && !thread->remote && policy_.mixed() &&
-                       thread->process->fragment == fragment;
-        if (movable && origin.kind == FaultOrigin::Kind::unknown && looks < most_looks) {
-            OneShot<bool> later(loop_);
-            loop_.after(falls_asleep_in, [&later] { later.set(true); });
-            co_await later;
-            continue;
-        }
-        if (movable && origin.kind == FaultOrigin::Kind::program && !thread->awaited) {
-            spdlog::trace("tid {} goes to {:#x}, which is pinned there", tid, at.value);
-            thread->pin_wait.reset();
-            co_await leave(fragment, *thread, at, false, Why::pinned);
-        } else {
-            wait_for_pin(*fragment, at, thread, tid);
-        }
-        co_return;
+    FaultOrigin origin = co_await settled_origin(loop_, tid);
+    if (origin.kind == FaultOrigin::Kind::gone) co_return;
+    auto it = threads_.find(tid);
+    HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
+    bool movable = thread && !thread->helper && !thread->remote && policy_.mixed() &&
+                   thread->process->fragment == fragment;
+    if (movable && origin.kind == FaultOrigin::Kind::program && !thread->awaited) {
+        spdlog::trace("tid {} goes to {:#x}, which is pinned there", tid, at.value);
+        thread->pin_wait.reset();
+        co_await leave(fragment, *thread, at, false, Why::pinned);
+    } else {
+        wait_for_pin(*fragment, at, thread, tid);
     }
 }
 
 // The kernel here, in a system call or in the name of the acceptor, cannot be sent there.
 void HomeSession::wait_for_pin(Fragment& fragment, Address at, HomeThread* thread, pid_t tid) {
     const auto now = Clock::now();
-    if (thread && (!thread->pin_wait || thread->pin_wait->page != at)) {
-        thread->pin_wait = HomeThread::PinWait{at, now + direct_io_ends_in};
+    if (thread) {
+        auto& wait = thread->pin_wait;
+        bool again = wait && wait->page == at && now - wait->last < one_wait;
+        if (!again) wait = HomeThread::PinWait{at, now + direct_io_ends_in, now};
+        wait->last = now;
     }
     HomeProcess* process = find_process(fragment.pid());
     if (process && thread && thread->pin_wait->until < now) {

@@ -108,6 +108,10 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     for (int signal = 0;;) {
         trace::single_step(thread.tid, signal);
         WaitStatus status = co_await next_stop(thread);
+        while (status.kind == WaitStatus::Kind::group_stop) {
+            trace::stay_stopped(thread.tid);
+            status = co_await next_stop(thread);
+        }
         if (status.ended()) co_return;
         bool stepped = status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP;
         if (stepped) break;
@@ -142,18 +146,18 @@ Task<Result<int64_t>> HomeSession::inject(HomeThread& thread, uint64_t number, u
     auto set = trace::set_registers(tid, *regs);
     if (!set) co_return tl::make_unexpected(set.error());
     trace::single_step(tid);
-    bool stopped = false;
+    Result<user_regs_struct> after;
     for (;;) {
         WaitStatus status = co_await next_stop(thread);
         if (status.ended()) co_return fail(ESRCH, "the program ended while it was being prepared");
-        if (status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP) break;
-        stopped |= status.kind == WaitStatus::Kind::signal_stop && status.value == SIGSTOP;
+        bool signal = status.kind == WaitStatus::Kind::signal_stop;
+        thread.stop_met |= signal && status.value == SIGSTOP;  // all that can be blocked is
+        after = trace::registers(tid);
+        if (!after) co_return tl::make_unexpected(after.error());
+        bool again = trace::is_restart(static_cast<long>(after->rax));
+        if (signal && status.value == SIGTRAP && !again) break;
         trace::single_step(tid);
     }
-    // All others are blocked. Back into the queue, where a SIGCONT undoes it.
-    if (stopped) syscall(SYS_tgkill, thread.process->pid, tid, SIGSTOP);
-    auto after = trace::registers(tid);
-    if (!after) co_return tl::make_unexpected(after.error());
     co_return from_kernel(static_cast<long>(after->rax), "a system call made for the program");
 }
 
@@ -240,6 +244,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
     regs->orig_rax = ~0UL;
     auto set = trace::set_registers(thread.tid, *regs);
     if (!set) co_return set;
+    if (std::exchange(thread.stop_met, false)) stop_after_all(thread);
     trace::resume(thread.tid);
     // From here on only the stub makes calls for us: the program's filters know it.
     for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
@@ -431,69 +436,12 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
 Task<void> HomeSession::begin(HomeProcess& process, HomeThread& thread,
                               const ThreadContext& context) {
     thread.alt_stack_changed = true;
+    thread.tsc_there = 0;
     thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (chaos_ ? chaos_->begins_remotely() : policy_.begins_remotely()) {
         co_await cross(process, thread, context);
     } else {
         co_await thread.stub->resume(context);
-    }
-}
-
-Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
-                              const ThreadContext& context, bool visit) {
-    FrameBuilder frame;
-    auto crossing = frame.session().initCrossing();
-    crossing.setPid(process.pid);
-    crossing.setTid(thread.tid);
-    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
-    crossing.setSignalMask(context.signal_mask);
-    crossing.setVisit(visit);
-    auto untold = std::span(thread.filters).subspan(thread.filters_there);
-    if (!untold.empty()) {
-        filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));
-        thread.filters_there = thread.filters.size();
-    }
-    put_missed(crossing, pager_.take_missed(thread.tid));
-    StubThread& stub = *thread.stub;
-    int64_t got = -1;
-    if (std::exchange(thread.alt_stack_changed, false)) {
-        got = co_await stub.call(SYS_sigaltstack, 0, stub.scratch_address().value);
-    }
-    if (got == 0) {
-        const uint8_t* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-        crossing.setAltStack({stack, sizeof(stack_t)});
-    }
-    uint64_t robust = robust_list_of(thread.tid);
-    crossing.setRobustList(robust);
-    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
-    frame.add_raw(state);
-    pid_t pid = process.pid;
-    pid_t tid = thread.tid;
-    co_await end_loans();
-    if (find_thread(pid, tid) != &thread) co_return;
-    thread.remote = true;
-    stats_.crossings++;
-    std::vector<PageKey> leaving;
-    {
-        LinkBatch together(link_);
-        leaving = pager_.send_along(*process.fragment, thread.tid, context.regs, 1, false);
-        if (leaving.empty()) link_.send(frame, Priority::urgent);
-    }
-    if (!leaving.empty()) {
-        thread.leaving = true;
-        co_await pager_.sent(std::move(leaving));
-        if (find_thread(pid, tid) != &thread) co_return;
-        thread.leaving = false;
-        link_.send(frame, Priority::urgent);
-    }
-    // At its end the kernel looks at the list where the thread runs then. That is there, unless
-    // threads come back.
-    if (robust != 0 && !policy_.mixed()) {
-        co_await stub.call(SYS_set_robust_list, 0, robust_head_size);
-    }
-    // Nothing has been passed on before: it was blocked.
-    if (std::exchange(thread.masked, false) && !thread.passed) {
-        co_await take_mask(thread, context.signal_mask);
     }
 }
 

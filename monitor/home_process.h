@@ -40,10 +40,12 @@ struct PassedSignal {
 struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
-    std::unique_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
+    std::shared_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
     bool helper = false;               // puncher or executor
     bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
     bool ending = false;               // past its last instruction
+    bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
+    bool exits = false;                // it has made its last call, at the acceptor
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
     FilterList filters;        // of the program, that the kernel thread here is under
@@ -58,12 +60,14 @@ struct HomeThread {
     RequeuedSignals requeued;
     // In a mixed session:
     bool alt_stack_changed = true;  // since the acceptor was told
-    bool masked = false;            // the shadow's mask is not the program's: signals are postponed
+    // PR_SET_TSC; and what its twin at the acceptor was told.
+    uint8_t tsc = 0, tsc_there = 0;
+    bool masked = false;  // the shadow's mask is not the program's: signals are postponed
     Clock::time_point visits_until{};  // till then it may run the acceptor's code here
     Gravity gravity;
     struct PinWait {
         Address page{};
-        Clock::time_point until{};
+        Clock::time_point until{}, last{};
     };
     std::optional<PinWait> pin_wait;         // in a system call, for a page that a device has
     uint64_t clears_childs_tid = 0;          // the same for the child of the clone it is in

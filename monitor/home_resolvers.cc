@@ -73,7 +73,7 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
         ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), tid, 8, &mask);
     };
     set_mask(~(1ULL << (SIGTRAP - 1)));
-    bool returned = false;
+    bool returned = false, stopped = false;
     for (int steps = 0; steps < most_steps && !returned; steps++) {
         trace::single_step(tid);
         WaitStatus status = co_await next_stop(thread);
@@ -84,12 +84,15 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
             on_wait(tid, status);
             co_return false;
         }
+        stopped |=
+            status.kind == WaitStatus::Kind::group_stop || (signal && status.value == SIGSTOP);
         auto regs = trace::registers(tid);
         if (!regs) co_return false;
         context.regs = *regs;
         returned = regs->rip == to && regs->rsp == top.value + sizeof to;
     }
     set_mask(context.signal_mask);
+    if (stopped) stop_after_all(thread);
     co_return returned;
 }
 

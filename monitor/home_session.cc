@@ -162,6 +162,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (!helper && policy_.mixed()) note_clear_tid(parent, child);
         if (!helper) inherit_filters(parent, child);
         child.blocks_trap = parent.blocks_trap;
+        child.tsc = parent.tsc;
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -178,6 +179,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         HomeThread& first = add_thread(child, tid);
         inherit_filters(parent, first);
         first.blocks_trap = parent.blocks_trap;
+        first.tsc = parent.tsc;
         // Memory shared with others is looked after at the acceptor: no instruction without that.
         bool at_once = !parents.doomed && !shares && anyone_writes_shared();
         if (planned && !parents.doomed) {
@@ -299,6 +301,8 @@ void HomeSession::on_notification(const Notification& n) {
             spawn(split_child(process.pid));  // and then calls again
         } else if (local) {
             pager_.on_progress(n.tid);
+            bool forks = n.number == SYS_fork || n.number == SYS_clone || n.number == SYS_clone3;
+            if (thread.fork.ready && !forks) end_fork(thread);  // which failed
             if (is_about_acceptors_fd(n) || is_acceptors_call(n)) {
                 spawn(leave_at_call(process, thread, true));
                 return;

@@ -153,6 +153,7 @@ private:
     // seccomp (home_filters.cc)
     Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
                           FilterCall call);
+    Task<void> await_ends(pid_t pid);
     Task<void> install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
                            std::array<uint64_t, 6> args);
     static int64_t seccomp_mode(const HomeThread& thread);
@@ -213,6 +214,13 @@ private:
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
+    struct TakenCall {  // by a thread that stands in its stub instead
+        ThreadContext context;
+        std::shared_ptr<StubThread> stub;  // of the image that called: dead after an exec
+    };
+    Task<std::optional<TakenCall>> take_call(HomeThread& thread);
+    static Task<int64_t> make_call(const TakenCall& taken, const Notification& n);
+    static Task<void> return_from(HomeThread& thread, TakenCall taken, int64_t result);
     void refuse_loan(const Fragment& fragment, Address at);
     bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
     enum class Why { code, pinned, gravity };
@@ -267,7 +275,9 @@ private:
     Task<void> arrive(Frame frame);
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
     bool postpone_signal(HomeThread& thread, int signal);
+    static void stop_after_all(const HomeThread& thread);
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    static void note_tsc(HomeThread& thread, const uint64_t* args, bool told);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     void lock_call(HomeProcess& process, const Notification& n);
@@ -278,13 +288,13 @@ private:
     Task<void> note_protect(HomeProcess& process, Notification n);
     void note_move(HomeProcess& process, const Notification& n, uint64_t to);
     void note_break(HomeProcess& process, uint64_t end);
-    Task<int64_t> discard_here(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<int64_t> discard_here(HomeProcess& process, StubThread& stub, Notification n);
     // Memory that began as private file content (home_discard.cc).
     static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
     static void note_native_call(HomeProcess& process, const Notification& n);
     std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);
     void announce_discard(HomeProcess& process, Range range, const std::vector<Mapping>& pieces);
-    Task<int64_t> discard_content(HomeProcess& process, HomeThread& thread, Range range);
+    Task<int64_t> discard_content(HomeProcess& process, StubThread& stub, Range range);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
     std::shared_ptr<Fd> file_of(pid_t pid, int fd);
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
@@ -312,7 +322,7 @@ private:
     Task<int64_t> make_faultfd(HomeProcess& process, StubThread& stub, uint64_t flags);
     std::shared_ptr<ProgramFaultfd> faultfd_of(pid_t pid, int fd);
     Task<void> make_faultfd_here(HomeProcess& process, HomeThread& thread, Notification n);
-    Task<void> ioctl_here(HomeProcess& process, Notification n,
+    Task<void> ioctl_here(HomeProcess& process, HomeThread& thread, Notification n,
                           std::shared_ptr<ProgramFaultfd> held);
     Task<int64_t> ioctl_faultfd(HomeProcess& process, std::shared_ptr<ProgramFaultfd> held,
                                 uint32_t command, Address argument);

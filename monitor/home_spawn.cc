@@ -81,7 +81,7 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     // Its stack and registers are set before it runs; until then any stack will do.
     StubThread& stub = *thread.stub;
     clone_args clone{};
-    clone.flags = flags & ~uint64_t{CSIGNAL | CLONE_SETTLS};
+    clone.flags = flags & ~uint64_t{CSIGNAL | CLONE_SETTLS | CLONE_UNTRACED};
     clone.exit_signal = flags & CSIGNAL;
     (flags & CLONE_PIDFD ? clone.pidfd : clone.parent_tid) = args[2];
     clone.child_tid = args[3];

@@ -72,7 +72,8 @@ Task<void> HomeSession::mask_call(HomeProcess& process, HomeThread& thread, Noti
 
 Task<void> HomeSession::handler_return(HomeProcess& process, HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    uint64_t frame = fault_origin(thread.tid).stack;  // the kernel's struct ucontext
+    FaultOrigin origin = co_await settled_origin(loop_, n.tid);
+    uint64_t frame = origin.stack;  // the kernel's struct ucontext
     uint64_t mask = 0;
     Address at{frame + mask_in_ucontext};
     auto bytes = std::as_writable_bytes(std::span(&mask, 1));

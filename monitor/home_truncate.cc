@@ -97,19 +97,13 @@ Task<void> HomeSession::truncate_here(HomeThread& thread, Notification n) {
     co_await before_use(use);
     if (!notifier_->still_valid(n.id)) co_return;
     auto sizes = sizes_before(*thread.process, n.number, args);
-    auto context = co_await capture(thread);
-    if (!context) co_return;
-    std::vector<Call> calls{Call{n.number, {}, 0}};
-    std::copy(args.begin(), args.end(), calls[0].args);
-    co_await thread.stub->run(calls);
-    if (thread.stub->dead()) co_return;
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
+    int64_t result = co_await make_call(*taken, n);
+    if (taken->stub->dead()) co_return;
     co_await after_use(use);
     co_await after_truncation(std::move(sizes));
-    if (thread.stub->dead()) co_return;
-    context->regs.rax = static_cast<uint64_t>(calls[0].result);
-    context->regs.orig_rax = ~0UL;
-    thread.masked = false;
-    co_await thread.stub->resume(*context);
+    co_await return_from(thread, std::move(*taken), result);
 }
 
 }  // namespace gpr

@@ -388,7 +388,7 @@ void Pager::run(const Wake& action) {
     for (const Place& p : places(action.key)) {
         Range page{p.address, p.address + page_size};
         if (p.mapping->trapped) {
-            show_now(*p.fragment, *p.mapping, p.address);
+            if (!show_now(*p.fragment, *p.mapping, p.address)) p.fragment->wake(page);
             continue;
         }
         if (agent_.presence(action.key) == Presence::exclusive && p.mapping->registered) {

@@ -84,7 +84,8 @@ constexpr ArgumentRule rules[] = {
     {38, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {38, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
     {157, 0, every_bit, 25, allow, allow, Condition::always, "PR_GET_TSC"},
-    {157, 0, every_bit, 26, allow, allow, Condition::always, "PR_SET_TSC"},
+    // The thread's, on every node.
+    {157, 0, every_bit, 26, notify, notify, Condition::always, "PR_SET_TSC"},
     {157, 0, every_bit, 29, allow, allow, Condition::always, "PR_SET_TIMERSLACK"},
     {157, 0, every_bit, 30, allow, allow, Condition::always, "PR_GET_TIMERSLACK"},
     {157, 0, every_bit, 21, notify, notify, Condition::always, "PR_GET_SECCOMP"},

@@ -202,7 +202,8 @@ struct Crossing {
   robustList @5 :UInt64;   # its address; 0: as it is at the receiver
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
   filters @8 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
-  byGravity @9 :Bool;      # to home: nothing but its calls draws it there
+  byGravity @9 :Bool;      # to home: nothing but its calls and pages draws it there
+  tsc @10 :UInt8;          # to the acceptor: PR_SET_TSC; 0: as it is there
 }
 
 struct CallRequest {
@@ -485,11 +486,7 @@ struct CpuidLeaf {
 }
 
 # Read one right after the other, nanoseconds.
-struct ClockSample {
-  realtimeNs @0 :Int64;
-  monotonicNs @1 :Int64;
-  boottimeNs @2 :Int64;
-}
+struct ClockSample { realtimeNs @0 :Int64; monotonicNs @1 :Int64; boottimeNs @2 :Int64; }
 
 struct Limits {
   openFilesSoft @0 :UInt64;
