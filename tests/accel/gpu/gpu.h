@@ -22,6 +22,23 @@
         }                                                             \
     } while (0)
 
+// Pinned memory of the host that the device sees, too: these names differ.
+inline GPU(Error_t) host_alloc_mapped(void** memory, size_t bytes) {
+#ifdef __HIPCC__
+    return hipHostMalloc(memory, bytes, hipHostMallocMapped);
+#else
+    return cudaHostAlloc(memory, bytes, cudaHostAllocMapped);
+#endif
+}
+
+inline GPU(Error_t) host_free(void* memory) {
+#ifdef __HIPCC__
+    return hipHostFree(memory);
+#else
+    return cudaFreeHost(memory);
+#endif
+}
+
 // Where there is no device there is nothing to test.
 inline void need_device() {
     int count = 0;

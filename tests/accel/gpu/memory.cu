@@ -39,7 +39,7 @@ int main() {
     report("pageable", pageable.data(), n);
 
     float* pinned = nullptr;
-    CHECK(GPU(HostAlloc)(reinterpret_cast<void**>(&pinned), bytes, GPU(HostAllocMapped)));
+    CHECK(host_alloc_mapped(reinterpret_cast<void**>(&pinned), bytes));
     fill(pinned, n);
     float* seen = nullptr;
     CHECK(GPU(HostGetDevicePointer)(reinterpret_cast<void**>(&seen), pinned, 0));
@@ -48,7 +48,7 @@ int main() {
         for (size_t i = 0; i < n; i++) pinned[i] += 1;
     }
     report("pinned", pinned, n);
-    CHECK(GPU(FreeHost)(pinned));
+    CHECK(host_free(pinned));
 
     std::vector<float> registered(n);
     fill(registered.data(), n);

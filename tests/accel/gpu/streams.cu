@@ -9,7 +9,9 @@ __global__ void add(int* x, int what, size_t n) {
 }
 
 static std::atomic<int> callbacks;
-static void on_host(void* weight) { callbacks += *static_cast<int*>(weight); }
+static void on_host(GPU(Stream_t), GPU(Error_t) error, void* weight) {
+    if (error == GPU(Success)) callbacks += *static_cast<int*>(weight);
+}
 
 int main() {
     need_device();
@@ -32,7 +34,7 @@ int main() {
         }
     }
     for (int s = 0; s < streams; s++) {
-        CHECK(GPU(LaunchHostFunc)(stream[s], on_host, &weights[s]));
+        CHECK(GPU(StreamAddCallback)(stream[s], on_host, &weights[s], 0));
         CHECK(GPU(EventRecord)(done[s], stream[s]));
         // Each stream goes on behind the one before.
         if (s > 0) CHECK(GPU(StreamWaitEvent)(stream[s], done[s - 1], 0));
