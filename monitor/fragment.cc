@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/uapi/pagemap.h"
 #include "base/uapi/userfaultfd.h"
@@ -298,15 +299,22 @@ Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
     return taken;
 }
 
+// The puncher is locked. The memory may be made writable at any moment.
+Task<Fragment::Taken> Fragment::take_in_place(Address at, uint64_t pages) {
+    Range range{at, at + pages * page_size};
+    write_protect(range);
+    Taken taken = peek(at, pages);
+    std::vector<Call> calls{Call{SYS_madvise, {at.value, range.size(), MADV_DONTNEED}, 0}};
+    co_await puncher_->run_locked(calls);
+    co_return taken;
+}
+
 Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool quiet) {
     // UFFDIO_MOVE refuses read-only mappings, and pages that fork made shared, which a write by
     // the executor would undo if they were not write-protected.
     if (quiet || !(prot & PROT_WRITE)) {
-        Taken taken = peek(at, pages);
         auto lock = co_await puncher_->lock();
-        std::vector<Call> calls{Call{SYS_madvise, {at.value, pages * page_size, MADV_DONTNEED}, 0}};
-        co_await puncher_->run_locked(calls);
-        co_return taken;
+        co_return co_await take_in_place(at, pages);
     }
     Taken all;
     auto guard = co_await scratch_.lock();
@@ -327,6 +335,7 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
         used += count;
         volatile gpr_slot& slot = mailbox_->slot(puncher_->slot());
         std::vector<int> failed(count, 1);
+        std::map<uint64_t, Taken> in_place;
         uint64_t i = 0;
         int busy_tries = 0;
         while (i < count) {
@@ -360,13 +369,21 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
                 lock = co_await puncher_->lock();
                 continue;
             }
-            failed[i] = calls[0].result == -EBUSY ? -EBUSY : 0;
+            if (calls[0].result == -EBUSY) {
+                failed[i] = -EBUSY;
+            } else {  // it has another protection than when this began, or is gone
+                in_place[i] = co_await take_in_place({move.src}, 1);
+            }
             i++;
             busy_tries = 0;
         }
         Taken part = peek({scratch}, count);
         for (uint64_t k = 0; k < count; k++) {
             if (failed[k] == -EBUSY) part.results[k] = -EBUSY;
+        }
+        for (const auto& [k, page] : in_place) {
+            part.results[k] = page.results[0];
+            std::copy(page.bytes.begin(), page.bytes.end(), part.bytes.begin() + k * page_size);
         }
         all.bytes.insert(all.bytes.end(), part.bytes.begin(), part.bytes.end());
         all.results.insert(all.results.end(), part.results.begin(), part.results.end());

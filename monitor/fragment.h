@@ -71,7 +71,7 @@ public:
         RawBytes bytes;            // 4096 for each page, zeros where nothing was
         std::vector<int> results;  // 1 taken, 0 was missing, -EBUSY pinned
     };
-    // quiet: nobody can write the pages (they are write-protected, or their mapping is read-only).
+    // prot: what the mapping had when this was decided. quiet: the pages are write-protected.
     Task<Taken> take(Address at, uint64_t pages, int prot, bool quiet);
     // Reads without removing: pages that are missing are marked so.
     Taken peek(Address at, uint64_t pages) const;
@@ -110,6 +110,7 @@ public:
     bool lost = false;  // its memory cannot be had any more: see poison()
 
 private:
+    Task<Taken> take_in_place(Address at, uint64_t pages);
     void settle_present(Range page, bool writable);
 
     Scheduler& scheduler_;
