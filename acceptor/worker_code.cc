@@ -17,10 +17,6 @@
 #include "monitor/pending_fault_raw.h"
 #include "monitor/robust_list.h"
 
-#ifndef PTRACE_SETSIGMASK
-#define PTRACE_SETSIGMASK 0x420b
-#endif
-
 namespace gpr {
 
 namespace {
@@ -28,10 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds stops_in{10};
 
 // Until the thread, which is in a ptrace stop, has the program's mask again.
-void block_all_signals(pid_t host_tid) {
-    uint64_t all = ~0ULL;
-    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), host_tid, sizeof all, &all);
-}
+void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
 }  // namespace
 
 // Not only for code that is missing here.

@@ -11,31 +11,11 @@
 #include "monitor/home_session.h"
 #include "monitor/signal_wire.h"
 
-#ifndef PTRACE_GETSIGMASK
-#define PTRACE_GETSIGMASK 0x420a
-#define PTRACE_SETSIGMASK 0x420b
-#endif
-
 namespace gpr {
 
 namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
-
-// Of a thread in a ptrace stop.
-uint64_t mask_of(pid_t tid) {
-    uint64_t mask = 0;
-    ptrace(static_cast<__ptrace_request>(PTRACE_GETSIGMASK), tid, sizeof mask, &mask);
-    return mask;
-}
-
-void set_mask_of(pid_t tid, uint64_t mask) {
-    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), tid, sizeof mask, &mask);
-}
-
-uint64_t pending_of(pid_t tid) {
-    return trace::signal_set(tid, "SigPnd:") | trace::signal_set(tid, "ShdPnd:");
-}
 
 uint8_t* scratch_of(StubThread& stub) {
     return const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
@@ -70,7 +50,7 @@ Task<void> queue(HomeThread& thread, siginfo_t info) {
 // queued again by the kernel, as it was.
 void HomeSession::leave_in_kernel(HomeThread& thread, int signal) {
     if (auto info = trace::signal_info(thread.tid)) thread.requeued.add(*info);
-    set_mask_of(thread.tid, all_signals);
+    trace::set_signal_mask(thread.tid, all_signals);
     trace::resume(thread.tid, signal);
 }
 
@@ -78,7 +58,7 @@ void HomeSession::keep_order(HomeThread& thread, int signal) {
     if (!thread.requeued.has(signal)) return;
     auto info = trace::signal_info(thread.tid);
     if (!info) return;
-    bool last = !(pending_of(thread.tid) >> (signal - 1) & 1);
+    bool last = !(trace::pending_signals(thread.tid) >> (signal - 1) & 1);
     trace::set_signal_info(thread.tid, thread.requeued.next(*info, last));
 }
 
@@ -87,12 +67,12 @@ void HomeSession::keep_order(HomeThread& thread, int signal) {
 // makes one of several alike. What has no handler acts at once.
 void HomeSession::pass_on(HomeThread& thread, const siginfo_t& info) {
     HomeProcess& process = *thread.process;
-    uint64_t mask = mask_of(thread.tid);
+    uint64_t mask = trace::signal_mask(thread.tid);
     uint32_t serial = ++thread.signals_passed & ~others_wait;
-    uint64_t ready = pending_of(thread.tid) & process.caught_signals & ~mask;
+    uint64_t ready = trace::pending_signals(thread.tid) & process.caught_signals & ~mask;
     if (ready != 0) serial |= others_wait;
     thread.passed = PassedSignal{info, serial, mask, thread.in_call};
-    set_mask_of(thread.tid, mask | process.caught_signals);
+    trace::set_signal_mask(thread.tid, mask | process.caught_signals);
     if (thread.in_call) return;
     FrameBuilder frame;
     auto delivery = frame.session().initSignal();

@@ -19,10 +19,6 @@
 #include "monitor/robust_list.h"
 #include "syscall/park.h"
 
-#ifndef PTRACE_SETSIGMASK
-#define PTRACE_SETSIGMASK 0x420b
-#endif
-
 namespace gpr {
 
 namespace {
@@ -192,8 +188,7 @@ Task<void> HomeSession::take_mask(HomeThread& thread, uint64_t mask) {
 
 // The thread is in the stub then, and the process has its fragment, of which nothing is known yet.
 Task<Result<void>> HomeSession::prepare_stub(HomeProcess& process, HomeThread& thread) {
-    uint64_t mask = all_signals;
-    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &mask);
+    trace::set_signal_mask(thread.tid, all_signals);
 
     auto memory = RemoteMemory::open(process.pid);
     if (!memory) co_return tl::make_unexpected(memory.error());

@@ -11,10 +11,6 @@
 #include "base/log.h"
 #include "monitor/home_session.h"
 
-#ifndef PTRACE_SETSIGMASK
-#define PTRACE_SETSIGMASK 0x420b
-#endif
-
 namespace gpr {
 
 namespace {
@@ -69,10 +65,7 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
     Address top{context.regs.rsp};
     if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to)) co_return false;
     // Other signals wait. Each step is a SIGTRAP, which would be unblocked.
-    auto set_mask = [tid](uint64_t mask) {
-        ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), tid, 8, &mask);
-    };
-    set_mask(~(1ULL << (SIGTRAP - 1)));
+    trace::set_signal_mask(tid, ~(1ULL << (SIGTRAP - 1)));
     bool returned = false, stopped = false;
     for (int steps = 0; steps < most_steps && !returned; steps++) {
         trace::single_step(tid);
@@ -80,7 +73,7 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
         if (status.ended()) co_return false;
         bool signal = status.kind == WaitStatus::Kind::signal_stop && status.value != SIGTRAP;
         if ((signal && is_fault(status.value)) || status.kind == WaitStatus::Kind::event) {
-            set_mask(context.signal_mask);
+            trace::set_signal_mask(tid, context.signal_mask);
             on_wait(tid, status);
             co_return false;
         }
@@ -91,7 +84,7 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
         context.regs = *regs;
         returned = regs->rip == to && regs->rsp == top.value + sizeof to;
     }
-    set_mask(context.signal_mask);
+    trace::set_signal_mask(tid, context.signal_mask);
     if (stopped) stop_after_all(thread);
     co_return returned;
 }

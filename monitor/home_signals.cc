@@ -40,9 +40,7 @@ void tell_where(pid_t tid, pid_t pid) {
 // A SIGSTOP met the thread, which blocked SIGCONT, where it had to go on. One that came since
 // waits, and is undone by none: a newer SIGSTOP would have discarded it.
 void HomeSession::stop_after_all(const HomeThread& thread) {
-    uint64_t waiting = trace::signal_set(thread.tid, "SigPnd:");
-    waiting |= trace::signal_set(thread.tid, "ShdPnd:");
-    bool continued = waiting & bit_of(SIGCONT);
+    bool continued = trace::pending_signals(thread.tid) & bit_of(SIGCONT);
     if (!continued) syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGSTOP);
 }
 

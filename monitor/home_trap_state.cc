@@ -11,10 +11,6 @@
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
 
-#ifndef PTRACE_SETSIGMASK
-#define PTRACE_SETSIGMASK 0x420b
-#endif
-
 namespace gpr {
 
 namespace {
@@ -87,7 +83,7 @@ Task<void> HomeSession::handler_return(HomeProcess& process, HomeThread& thread,
 void HomeSession::repair_mask(HomeThread& thread, ThreadContext& context) {
     if (!thread.blocks_trap) return;
     context.signal_mask |= trap_bit;
-    ptrace(static_cast<__ptrace_request>(PTRACE_SETSIGMASK), thread.tid, 8, &context.signal_mask);
+    trace::set_signal_mask(thread.tid, context.signal_mask);
 }
 
 // The thread is on its way into its stub. Only the process itself may send itself a signal that

@@ -5,6 +5,9 @@
 namespace gpr::trace {
 
 namespace {
+// The C library's header lacks them.
+constexpr int get_signal_mask_request = 0x420a, set_signal_mask_request = 0x420b;
+
 template <class Value>
 Result<Value> fetch(__ptrace_request request, pid_t tid, const char* what) {
     Value value{};
@@ -52,6 +55,20 @@ void single_step(pid_t tid, int signal) {
 }
 void interrupt(pid_t tid) { ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L); }
 void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
+
+uint64_t signal_mask(pid_t tid) {
+    uint64_t mask = 0;
+    ::ptrace(static_cast<__ptrace_request>(get_signal_mask_request), tid, sizeof mask, &mask);
+    return mask;
+}
+
+void set_signal_mask(pid_t tid, uint64_t mask) {
+    ::ptrace(static_cast<__ptrace_request>(set_signal_mask_request), tid, sizeof mask, &mask);
+}
+
+uint64_t pending_signals(pid_t tid) {
+    return signal_set(tid, "SigPnd:") | signal_set(tid, "ShdPnd:");
+}
 
 uint64_t signal_set(pid_t pid, std::string_view name) {
     std::ifstream in(fmt::format("/proc/{}/status", pid));

@@ -23,6 +23,9 @@ void resume(pid_t tid, int signal = 0);
 void single_step(pid_t tid, int signal = 0);
 void interrupt(pid_t tid);
 void stay_stopped(pid_t tid);  // in a group-stop, until SIGCONT
+// Of a thread in a ptrace stop; bit n-1 is signal n, as below.
+uint64_t signal_mask(pid_t tid);
+void set_signal_mask(pid_t tid, uint64_t mask);
 
 inline constexpr long home_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
                                      PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT;
@@ -30,6 +33,7 @@ inline constexpr long acceptor_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE
 
 // A line of signals in /proc/PID/status, such as "SigCgt:": bit n-1 is signal n.
 uint64_t signal_set(pid_t pid, std::string_view name);
+uint64_t pending_signals(pid_t tid);  // of the thread and of its process
 
 // What a system call that was interrupted leaves in rax for the kernel's own use.
 inline constexpr long restart_sys = 512, restart_nointr = 513, restart_nohand = 514,
