@@ -26,7 +26,9 @@ bool HomeSession::copies_in_place(const HomeThread& thread, wire::CallRequest::R
     uint64_t flags = call.getArgs()[0];
     // What devices there have pinned would not come home to be copied.
     bool pinned = !remote_calls_.empty() && call.getOwnPages() > 0;
-    return !(flags & (CLONE_VM | CLONE_FILES)) && !policy_.mixed() && link_open_ &&
+    // With CLONE_VFORK the call here would not return before the child has done with it.
+    constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK;
+    return !(flags & not_here) && !policy_.mixed() && link_open_ &&
            thread.process->state == HomeProcess::State::split && thread.filters.empty() &&
            (call.getOwnPages() >= least_own_pages || pinned);
 }
@@ -69,7 +71,7 @@ Task<HomeSession::ForkResult> HomeSession::fork_here(HomeThread& thread, uint64_
     StubThread& stub = *thread.stub;
     clone_args clone{};
     clone.flags = flags & ~uint64_t{CSIGNAL | CLONE_SETTLS | CLONE_PARENT_SETTID |
-                                    CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID};
+                                    CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_UNTRACED};
     clone.exit_signal = flags & CSIGNAL;
     clone.pidfd = stub.scratch_address().value + sizeof clone;
     auto lock = co_await stub.lock();
