@@ -82,7 +82,6 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_rt_sigprocmask: spawn(mask_call(process, thread, n)); return;
         case SYS_rt_sigreturn: spawn(handler_return(process, thread, n)); return;
         case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
-        case SYS_prctl: note_tsc(thread, n.args, false); break;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
         case SYS_clone:
         case SYS_fork:

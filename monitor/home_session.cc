@@ -295,6 +295,7 @@ void HomeSession::on_notification(const Notification& n) {
         // stays at home is here.
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
+        if (n.number == SYS_prctl) note_tsc(thread, n.args, false);
         if (asks_for_seccomp_mode(n.number, n.args)) {
             notifier_->reply(n.id, seccomp_mode(thread));
         } else if (must_split_for(process, n)) {

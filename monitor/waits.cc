@@ -15,6 +15,7 @@ namespace gpr {
 
 namespace {
 constexpr std::chrono::seconds second_look{1};
+constexpr std::chrono::seconds forgotten_in{10};
 }  // namespace
 
 WaitStatus WaitStatus::decode(int raw) {
@@ -59,6 +60,8 @@ void Waits::poll() {
             bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
             if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
             early_[tid] = status;
+            // Nobody asks for the end any more by then, and the number may become somebody else's.
+            if (!WIFSTOPPED(status)) loop_.after(forgotten_in, [this, tid] { early_.erase(tid); });
             continue;
         }
         auto handler = it->second;
