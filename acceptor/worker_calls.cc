@@ -102,7 +102,9 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;
         case SYS_prctl:
             if (static_cast<int>(n.args[0]) != PR_SET_TSC) break;
-            thread.tsc = static_cast<uint8_t>(n.args[1]);
+            if (n.args[1] == PR_TSC_ENABLE || n.args[1] == PR_TSC_SIGSEGV) {
+                thread.tsc = static_cast<uint8_t>(n.args[1]);
+            }
             co_await mirror(process, thread, n);
             co_return;
         case SYS_rt_sigsuspend:

@@ -28,6 +28,7 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
     if (!context) co_return;
     thread.held = true;
     stopped_.notify_all();
+    pid_t pid = process.pid, tid = thread.tid;
     int64_t result = co_await ask_home(process, thread, n, true);
     if (result == thread_gone) co_return;
     hand_over_answered(thread);
@@ -42,6 +43,7 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
         } else {
             co_await install_for_one(thread, std::move(one));
         }
+        if (find_thread(pid, tid) != &thread) co_return;
     }
     while (process.frozen) co_await stopped_.wait();
     thread.held = false;
@@ -62,8 +64,13 @@ Task<void> Worker::install_for_all(RemoteProcess& process, FilterList filters) {
     auto lingers = [](const auto& entry) {
         return entry.second->ending && !entry.second->filters.empty();
     };
-    const auto& all = process.threads;
-    while (std::any_of(all.begin(), all.end(), lingers)) co_await stopped_.wait();
+    for (pid_t pid = process.pid;;) {
+        RemoteProcess* still = find_process(pid);
+        if (!still || !still->fragment || !still->fragment->has_helpers()) co_return;
+        const auto& all = still->threads;
+        if (std::none_of(all.begin(), all.end(), lingers)) break;
+        co_await stopped_.wait();
+    }
     StubThread& executor = process.fragment->executor();
     for (size_t i = 0; i < filters.size(); i++) {
         bool last = i + 1 == filters.size();
