@@ -146,8 +146,8 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_rt_sigprocmask: co_await mask_call(process, thread, n); co_return;
         case SYS_setitimer:
         case SYS_getitimer:
-            // CPU time is used here, so the timers that count it run here.
-            if (n.args[0] == ITIMER_REAL) {
+            // Where all CPU time is used here, the timers that count it run here.
+            if (n.args[0] == ITIMER_REAL || process.mixed) {
                 co_await forward(process, thread, n);
             } else {
                 process.notifier->let_it_run(n.id);

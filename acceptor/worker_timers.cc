@@ -1,5 +1,6 @@
-// POSIX timers on CPU-time clocks: the CPU is used here, so these timers live here. All others are
-// home's. The program tells them apart no more than it ever could: a timer's id is only a number.
+// POSIX timers on CPU-time clocks, where all program code runs here: the CPU is used here, so these
+// timers live here. All others are home's, and in mixed sessions these are, too. The program tells
+// them apart no more than it ever could: a timer's id is only a number.
 
 #include <sys/syscall.h>
 #include <time.h>
@@ -8,6 +9,7 @@
 #include <cstring>
 
 #include "acceptor/worker.h"
+#include "monitor/cpu_timers.h"
 
 namespace gpr {
 
@@ -28,19 +30,14 @@ clockid_t clock_for_thread(clockid_t clock, pid_t tid) {
     return static_cast<clockid_t>(~static_cast<uint32_t>(tid) << 3) | kind;
 }
 
-bool counts_cpu(clockid_t clock) {
-    bool dynamic = clock < 0 && (clock & 3) != 3;  // 3: a clock that is a descriptor
-    return dynamic || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
-}
-
 std::span<std::byte> bytes_at(void* at, size_t size) { return {static_cast<std::byte*>(at), size}; }
 
 }  // namespace
 
 Task<void> Worker::timer_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     auto clock = static_cast<clockid_t>(n.args[0]);
-    bool here = n.number == SYS_timer_create ? counts_cpu(clock) : is_ours(n);
-    if (!here) {
+    bool here = n.number == SYS_timer_create ? cpu_clock_name(clock).has_value() : is_ours(n);
+    if (!here || process.mixed) {
         co_await forward(process, thread, n);
         co_return;
     }

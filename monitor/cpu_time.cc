@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/cpu_timers.h"
 #include "monitor/process_stat.h"
 
 namespace gpr {
@@ -56,21 +57,11 @@ clock_t ticks(uint64_t ns) {
     return static_cast<clock_t>(ns / (second / static_cast<uint64_t>(sysconf(_SC_CLK_TCK))));
 }
 
-// include/linux/posix-timers_types.h: a dynamic clock id is ~pid << 3, and in the low bits what
-// kind of clock it is: 3 is one that is a descriptor.
 std::optional<CpuTimeCall> of_clock(clockid_t clock) {
-    constexpr clockid_t per_thread = 4, kind = 3, descriptor = 3, user_only = 1;
-    CpuTimeCall call{CpuTimeCall::Of::process, 0, 1, sizeof(timespec), false};
-    if (clock == CLOCK_PROCESS_CPUTIME_ID) return call;
-    if (clock == CLOCK_THREAD_CPUTIME_ID) {
-        call.of = CpuTimeCall::Of::thread;
-        return call;
-    }
-    if (clock >= 0 || (clock & kind) == descriptor) return std::nullopt;
-    if (clock & per_thread) call.of = CpuTimeCall::Of::thread;
-    call.id = ~(clock >> 3);
-    call.user_only = (clock & kind) == user_only;
-    return call;
+    auto name = cpu_clock_name(clock);
+    if (!name) return std::nullopt;
+    auto of = name->of_thread ? CpuTimeCall::Of::thread : CpuTimeCall::Of::process;
+    return CpuTimeCall{of, name->id, 1, sizeof(timespec), name->user_only};
 }
 
 }  // namespace

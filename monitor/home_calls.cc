@@ -134,8 +134,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         changing = co_await actions_of(process).lock();
     }
     auto bounce = fragment->mailbox().bounce(stub.slot());
+    Address bounce_at = Mailbox::bounce_address(stub.slot());
     if (marshalled) {
-        auto args = place(call, Mailbox::bounce_address(stub.slot()), bounce);
+        auto args = place(call, bounce_at, bounce);
         std::copy(args.begin(), args.end(), calls[0].args);
     }
     calls[0].number |= GPR_CALL_OF_PROGRAM;
@@ -148,7 +149,11 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         co_return;
     }
     thread.in_call = wants_reply;
-    co_await stub.run_locked(calls);
+    if (auto result = co_await timer_call_in_bounce(process, calls[0], bounce_at, bounce)) {
+        calls[0].result = *result;
+    } else {
+        co_await stub.run_locked(calls);
+    }
     if (executes && !stub.dead()) process.executing = false;
     if (action && calls[0].result == 0) after_action(process, *action);
     thread.in_call = false;
@@ -162,7 +167,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         if (opened && may_show_process(name)) {
             co_await note_opened(process, stub, static_cast<int>(calls[0].result));
         }
-        add_remote_cpu(process, calls[0], Mailbox::bounce_address(stub.slot()), bounce);
+        add_remote_cpu(process, calls[0], bounce_at, bounce);
+        note_timer_in_bounce(thread, calls[0], bounce_at, bounce);
         out = collect(call, calls[0].result, bounce);
     }
     if (request.getNumber() == SYS_madvise && calls[0].result == 0) {

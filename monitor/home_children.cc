@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
@@ -31,6 +32,9 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_userfaultfd:
         case SYS_shmat: return true;
+        // The kernel here would not see the time that they count.
+        case SYS_setitimer: return n.args[0] != ITIMER_REAL;
+        case SYS_timer_create: return cpu_clock_name(static_cast<clockid_t>(n.args[0])).has_value();
         case SYS_clone: return n.args[0] & (CLONE_THREAD | CLONE_UNTRACED);
         case SYS_clone3: {
             uint64_t flags = 0;

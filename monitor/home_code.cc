@@ -85,6 +85,15 @@ Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std:
     Fragment& fragment = *process.fragment;
     auto kept = keep_text(process, m, path, offset);
     if (!kept) co_return tl::make_unexpected(kept.error());
+    note_copied(process, m);
+    auto taken = co_await take_code_away(fragment, m);
+    if (!taken) co_return taken;
+    spdlog::debug("code of {} at {:#x} runs at the acceptor", path, m.range.begin.value);
+    co_return Result<void>{};
+}
+
+// Its content is known, and stays so.
+Task<Result<void>> HomeSession::take_code_away(Fragment& fragment, Mapping& m) {
     int64_t made = co_await fragment.executor().call(
         SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
@@ -94,7 +103,7 @@ Task<Result<void>> HomeSession::trap_code(HomeProcess& process, Mapping& m, std:
     if (!registered) co_return registered;
     m.backing = Backing::anonymous;
     m.registered = m.trapped = true;
-    spdlog::debug("code of {} at {:#x} runs at the acceptor", path, m.range.begin.value);
+    m.code = CodeClass::remote;
     co_return Result<void>{};
 }
 

@@ -41,10 +41,7 @@ void HomeSession::credit_parent(const HomeProcess& process) {
 // at the acceptor now is added there.
 void HomeSession::add_remote_cpu(HomeProcess& process, const Call& call, Address bounce_at,
                                  std::span<std::byte> bounce) {
-    auto bytes = [&](uint64_t at, size_t size) {
-        bool inside = at >= bounce_at.value && at - bounce_at.value + size <= bounce.size();
-        return inside ? bounce.subspan(at - bounce_at.value, size) : std::span<std::byte>();
-    };
+    auto bytes = [&](uint64_t at, size_t size) { return bytes_in(bounce_at, bounce, at, size); };
     if (call.result < 0) return;
     uint64_t number = call.number & ~uint64_t{GPR_CALL_OF_PROGRAM};
     if (number == SYS_wait4 || number == SYS_waitid) {

@@ -67,11 +67,11 @@ void HomeSession::inherit_copies(const HomeProcess& parent, HomeProcess& child) 
     child.inherited = parent.inherited;
     if (!parent.fragment) return;
     for (const auto& [begin, m] : parent.fragment->space.all()) {
-        if (m.shared || m.trapped || !m.content || m.backing != Backing::anonymous) continue;
+        if (m.shared || !m.content || m.backing != Backing::anonymous) continue;
         auto file = parent.copied_files.find(m.object);
-        child.inherited.push_back(
-            {m.range, m.content, m.content_offset,
-             file == parent.copied_files.end() ? CopiedFile{} : file->second});
+        child.inherited.push_back({m.range, m.content, m.content_offset,
+                                   file == parent.copied_files.end() ? CopiedFile{} : file->second,
+                                   m.trapped});
     }
 }
 
@@ -80,10 +80,14 @@ void HomeSession::note_native_call(HomeProcess& process, const Notification& n) 
     if (process.inherited.empty() && process.inherited_functions.empty()) return;
     bool replaces = n.number == SYS_munmap || n.number == SYS_mremap ||
                     (n.number == SYS_mmap && (n.args[3] & MAP_FIXED));
-    if (!replaces) return;
+    bool writes =
+        (n.number == SYS_mprotect || n.number == SYS_pkey_mprotect) && (n.args[2] & PROT_WRITE);
+    if (!replaces && !writes) return;
     Range gone{{n.args[0]}, {n.args[0] + n.args[1]}};
-    std::erase_if(process.inherited,
-                  [&](const InheritedCopy& copy) { return copy.range.overlaps(gone); });
+    std::erase_if(process.inherited, [&](const InheritedCopy& copy) {
+        return copy.range.overlaps(gone) && (replaces || copy.trapped);
+    });
+    if (!replaces) return;
     std::erase_if(process.inherited_functions, [&](const InheritedFunctions& functions) {
         return functions.range.overlaps(gone);
     });
@@ -111,6 +115,7 @@ std::vector<Mapping> HomeSession::parts_with_files(HomeProcess& process, const M
         m.file = true;
         m.content = copy.content;
         m.content_offset = copy.content_offset + (m.range.begin - copy.range.begin);
+        m.trapped = copy.trapped;
         if (!copy.file.path.empty()) process.copied_files[m.object] = copy.file;
     }
     cut(rest.range.end);

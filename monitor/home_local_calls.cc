@@ -40,11 +40,6 @@ bool grows_down(const Notification& mmap) {
     return (mmap.args[3] & (MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN)) == anonymous;
 }
 
-// Those that count the CPU's time there: acceptor/worker_timers.cc.
-bool is_acceptors_timer(const Notification& n) {
-    return (static_cast<uint32_t>(n.args[0]) & 0xc0000000) == 0x40000000;
-}
-
 bool drops_content(uint64_t advice) {
     return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
            advice == 24 /* MADV_DONTNEED_LOCKED */;
@@ -91,13 +86,15 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_clock_gettime: spawn(cpu_time_call_here(thread, n)); return;
         case SYS_truncate:
         case SYS_ftruncate: spawn(truncate_here(thread, n)); return;
+        case SYS_setitimer:
+        case SYS_getitimer:
+        case SYS_timer_create:
         case SYS_timer_settime:
         case SYS_timer_gettime:
         case SYS_timer_getoverrun:
         case SYS_timer_delete:
-            if (!is_acceptors_timer(n)) break;
-            spawn(leave_at_call(process, thread, true));
-            return;
+        case SYS_setrlimit:
+        case SYS_prlimit64: spawn(timer_call_here(thread, n)); return;
         case SYS_wait4:
         case SYS_waitid:
             if (stats_.crossings == 0) break;  // so no child has used anything there

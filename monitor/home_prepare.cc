@@ -98,6 +98,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.new_image = true;
     process.inherited.clear();
     process.inherited_functions.clear();
+    process.cpu_timers.remove_created();
     begin_trap_state(process);
     if (process.started_remotely) co_await end_remotely(process, true, true);
     // The first step only leaves execve, which writes its result into the registers.
@@ -173,6 +174,7 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
     if (!started) co_return started;
     co_await take_mask(thread, context->signal_mask);
     process.state = HomeProcess::State::split;
+    watch_cpu_limit(process);
     co_return Result<void>{};
 }
 
@@ -323,6 +325,10 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
             }
         }
         for (Mapping& part : parts_with_files(process, m)) {
+            if (part.trapped) {
+                auto taken = co_await take_code_away(fragment, part);
+                if (!taken) co_return taken;
+            }
             if (part.backing == Backing::anonymous && !part.registered) {
                 part.registered = static_cast<bool>(fragment.register_range(part.range));
                 if (!part.registered) part.backing = Backing::native_file;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "monitor/cpu_time.h"
+#include "monitor/cpu_timers.h"
 #include "monitor/fragment.h"
 #include "monitor/gravity.h"
 #include "monitor/program_filter.h"
@@ -95,6 +96,7 @@ struct InheritedCopy {
     std::shared_ptr<Fd> content;
     uint64_t content_offset = 0;
     CopiedFile file;
+    bool trapped = false;  // code that runs at the acceptor, once the process is split
 };
 
 // Code with breakpoints in it that a child has from its parent.
@@ -157,6 +159,8 @@ struct HomeProcess {
     CpuTime cpu_of_images;                    // by images of this process that have ended
     CpuTime cpu_of_children;                  // by children that it has waited for, and theirs
     std::map<pid_t, CpuTime> ended_children;  // that it has not
+    CpuTimers cpu_timers;
+    uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
     bool is_root = false;
 };
 

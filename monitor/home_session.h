@@ -209,6 +209,7 @@ private:
                                   uint64_t file_offset);
     Task<Result<void>> trap_code(HomeProcess& process, Mapping& mapping, std::string path,
                                  uint64_t file_offset);
+    static Task<Result<void>> take_code_away(Fragment& fragment, Mapping& mapping);
     Result<bool> keep_text(const HomeProcess& process, Mapping& mapping, const std::string& path,
                            uint64_t file_offset);
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
@@ -358,6 +359,29 @@ private:
     Task<void> cpu_time_call_here(HomeThread& thread, Notification n);
     Task<CpuTime> ask_cpu_time(pid_t pid, pid_t tid, CpuTimeCall call);
     void on_cpu_answer(wire::CpuAnswer::Reader answer);
+    // --- timers of CPU time (home_cpu_timers.cc) ---
+    Task<uint64_t> cpu_clock(pid_t pid, CpuClock clock);
+    Task<int64_t> use_cpu_timer(pid_t pid, int id, bool absolute,
+                                std::optional<std::array<int64_t, 4>> given,
+                                std::array<int64_t, 4>& before);
+    Task<std::optional<int64_t>> timer_call_in_bounce(HomeProcess& process, Call call,
+                                                      Address bounce_at,
+                                                      std::span<std::byte> bounce);
+    Task<void> timer_call_here(HomeThread& thread, Notification n);
+    struct NewTimer {
+        int id = 0;
+        std::optional<sigevent> event;
+    };
+    void note_timer_call(const HomeThread& thread, uint64_t number, const uint64_t* args,
+                         int64_t result, const NewTimer& made);
+    void note_timer_in_bounce(const HomeThread& thread, const Call& call, Address bounce_at,
+                              std::span<std::byte> bounce);
+    static Task<void> send_for_timer(std::shared_ptr<Fragment> fragment, pid_t pid, pid_t tid,
+                                     siginfo_t info);
+    void watch_cpu_limit(HomeProcess& process);
+    Task<void> run_cpu_timers(pid_t pid);
+    Task<void> fire_cpu_timer(pid_t pid, int id, uint64_t now);
+    static void name_cpu_timer(const HomeThread& thread, int signal);
     std::vector<FileSize> sizes_before(const HomeProcess& process, uint64_t number,
                                        const SyscallArguments& args);
     Task<void> after_truncation(std::vector<FileSize> before);
@@ -441,6 +465,7 @@ private:
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     uint32_t next_cpu_question_ = 1;
+    uint64_t cpu_timers_turns_ = 0;
     std::map<uint32_t, std::unique_ptr<OneShot<CpuTime>>> cpu_answers_;
     struct Loan {
         bool ending = false;

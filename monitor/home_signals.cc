@@ -47,6 +47,7 @@ void HomeSession::stop_after_all(const HomeThread& thread) {
 void HomeSession::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGTRAP && meets_breakpoint(thread)) return;
     keep_order(thread, signal);
+    name_cpu_timer(thread, signal);
     if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
                   !thread.remote   ? "here"

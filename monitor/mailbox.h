@@ -58,4 +58,12 @@ private:
     SlotIndex next_ = 0;
 };
 
+// The part of an area, which lies at `begin` in the program, that an argument points to; empty: it
+// points elsewhere.
+inline std::span<std::byte> bytes_in(Address begin, std::span<std::byte> area, uint64_t at,
+                                     size_t size) {
+    bool inside = at >= begin.value && at - begin.value + size <= area.size();
+    return inside ? area.subspan(at - begin.value, size) : std::span<std::byte>();
+}
+
 }  // namespace gpr

@@ -61,7 +61,7 @@ constexpr Row table[] = {
      "per-thread CPU settings act where the thread is; the rest acts at home"},
     {158, "arch_prctl", native, full, plain, {num, raw}},
     {160, "setrlimit", home, partial, plain, {num, in(rlimit_size)},
-     "limits of CPU time and memory hold at home only"},
+     "limits of memory hold at home only"},
     {186, "gettid", native, full, plain, {}},
     // The sizes count bytes; the kernel rounds and may use less.
     {203, "sched_setaffinity", native, full, plain, {num, num, raw}},
@@ -76,7 +76,7 @@ constexpr Row table[] = {
     {272, "unshare", home, partial, plain, {num},
      "namespaces change at home only; the acceptor's fd table and memory stay shared"},
     {302, "prlimit64", home, partial, plain, {num, num, in(rlimit_size), out(rlimit_size)},
-     "limits of CPU time and memory hold at home only"},
+     "limits of memory hold at home only"},
     {308, "setns", home, partial, plain, {fd, num}, "namespaces change at home only"},
     {309, "getcpu", native, full, by_rule, {raw, raw, num}},
     {310, "process_vm_readv", home, full, plain, {num, raw, num, raw, num, num}},

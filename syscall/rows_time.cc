@@ -6,26 +6,25 @@ namespace {
 
 constexpr const char* wakes = "wakes and PI operations are reported once threads live on two nodes";
 constexpr const char* cpu_timers =
-    "a timer on a CPU-time clock counts the CPU of the node where it was made";
+    "timers of CPU time count that of every node; where code runs on several, to some milliseconds";
 
 // clang-format off
 constexpr Row table[] = {
     {35, "nanosleep", native, full, blocks,
      {in(timespec_size), out(timespec_size, Returned::interrupted)}},
-    {36, "getitimer", home, full, plain, {num, out(itimer_size)},
-     "ITIMER_VIRTUAL and ITIMER_PROF are those of the node where the thread runs"},
+    {36, "getitimer", home, full, plain, {num, out(itimer_size)}, cpu_timers},
     {37, "alarm", home, full, plain, {num}},
     {38, "setitimer", home, full, plain, {num, in(itimer_size), out(itimer_size)},
-     "ITIMER_VIRTUAL and ITIMER_PROF are those of the node where the thread runs"},
+     cpu_timers},
     {96, "gettimeofday", native, full, by_rule, {out(16), out(8)}},
     {159, "adjtimex", home, full, plain, {inout(timex_size, Returned::always)}},
     {164, "settimeofday", home, full, plain, {in(16), in(8)}},
     {201, "time", native, full, by_rule, {out(8)}},
     {202, "futex", native, full, blocks, {raw, num, num, raw, raw, num}, wakes},
-    {222, "timer_create", home, partial, plain, {num, in(sigevent_size), out(4)}, cpu_timers},
-    {223, "timer_settime", home, partial, plain, {num, num, in(itimer_size), out(itimer_size)},
+    {222, "timer_create", home, full, plain, {num, in(sigevent_size), out(4)}, cpu_timers},
+    {223, "timer_settime", home, full, plain, {num, num, in(itimer_size), out(itimer_size)},
      cpu_timers},
-    {224, "timer_gettime", home, partial, plain, {num, out(itimer_size)}, cpu_timers},
+    {224, "timer_gettime", home, full, plain, {num, out(itimer_size)}, cpu_timers},
     {225, "timer_getoverrun", home, full, plain, {num}},
     {226, "timer_delete", home, full, plain, {num}},
     {227, "clock_settime", home, full, plain, {num, in(timespec_size)}},

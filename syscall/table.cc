@@ -73,16 +73,26 @@ constexpr ArgumentRule rules[] = {
     {228, 0, every_bit, 2, notify, allow, Condition::always, "CLOCK_PROCESS_CPUTIME_ID"},
     {228, 0, every_bit, 3, notify, allow, Condition::always, "CLOCK_THREAD_CPUTIME_ID"},
     {228, 0, 0x80000000, 0x80000000, notify, allow, Condition::always, "of a process or a thread"},
-    // Timers on those clocks are where they were made; the acceptor's have this bit in their ids.
-    {223, 0, 0xc0000000, 0x40000000, notify, notify, Condition::mixed_session, "of CPU time"},
-    {224, 0, 0xc0000000, 0x40000000, notify, notify, Condition::mixed_session, "of CPU time"},
-    {225, 0, 0xc0000000, 0x40000000, notify, notify, Condition::mixed_session, "of CPU time"},
-    {226, 0, 0xc0000000, 0x40000000, notify, notify, Condition::mixed_session, "of CPU time"},
-    // Timers of CPU time count the CPU that the thread uses.
+    // No kernel sees the time that these count. Which clock a timer has its id does not tell.
+    {36, 0, every_bit, 1, notify, notify, Condition::mixed_session, "ITIMER_VIRTUAL"},
+    {36, 0, every_bit, 2, notify, notify, Condition::mixed_session, "ITIMER_PROF"},
+    {38, 0, every_bit, 1, notify, notify, Condition::mixed_session, "ITIMER_VIRTUAL"},
+    {38, 0, every_bit, 2, notify, notify, Condition::mixed_session, "ITIMER_PROF"},
+    {223, 0, 0, 0, notify, notify, Condition::mixed_session, "timer_settime"},
+    {224, 0, 0, 0, notify, notify, Condition::mixed_session, "timer_gettime"},
+    {225, 0, 0, 0, notify, notify, Condition::mixed_session, "timer_getoverrun"},
+    {226, 0, 0, 0, notify, notify, Condition::mixed_session, "timer_delete"},
+    {160, 0, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
+    {302, 1, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
+    // Where all program code runs on one node, that node's kernel does. A child that is not split
+    // yet is, before it has such a timer.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
-    {38, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
-    {38, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
+    {38, 0, every_bit, 1, allow, notify, Condition::always, "ITIMER_VIRTUAL"},
+    {38, 0, every_bit, 2, allow, notify, Condition::always, "ITIMER_PROF"},
+    {222, 0, every_bit, 2, notify, notify, Condition::always, "CLOCK_PROCESS_CPUTIME_ID"},
+    {222, 0, every_bit, 3, notify, notify, Condition::always, "CLOCK_THREAD_CPUTIME_ID"},
+    {222, 0, 0x80000000, 0x80000000, notify, notify, Condition::always, "of a process or a thread"},
     {157, 0, every_bit, 25, allow, allow, Condition::always, "PR_GET_TSC"},
     // The thread's, on every node.
     {157, 0, every_bit, 26, notify, notify, Condition::always, "PR_SET_TSC"},
