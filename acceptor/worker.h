@@ -128,6 +128,7 @@ private:
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);
     void watch_futexes();
+    Task<void> futex_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> on_futex_wake(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
     void bounce(pid_t pid, pid_t tid, const HandledSignal& signal);

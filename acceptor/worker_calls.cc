@@ -74,18 +74,8 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_exit: co_await exit_call(process, thread, n); co_return;
         case SYS_exit_group: co_await ask_home(process, thread, n, false); co_return;
         case SYS_futex:
-        case 454:  // futex_wake
-            if (process.mixed && is_shared_word(*process.fragment, {n.args[0]})) {
-                // Who waits there does so at home.
-                co_await leave_at_call(thread, n);
-                co_return;
-            }
-            if (!futex_news_.tells(n.number, n.args)) {
-                if (auto wake = futex_wake_of(n.number, n.args)) send_futex_wake(process, *wake);
-            }
-            calls_native_++;
-            process.notifier->let_it_run(n.id);
-            co_return;
+        case number_futex_wake:
+        case number_futex_requeue: co_await futex_call(process, thread, n); co_return;
         case SYS_mmap: co_await map_call(process, thread, n); co_return;
         case SYS_munmap: co_await unmap_call(process, n); co_return;
         case SYS_mprotect:

@@ -25,6 +25,41 @@ void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) 
     futex_news_.tell(process.pid, wake);
 }
 
+Task<void> Worker::futex_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    pid_t pid = process.pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    // Who waits for shared memory does so at home, and so do all with priority inheritance: one
+    // kernel must know who holds a lock.
+    bool requeues = n.number == number_futex_requeue;
+    if (!requeues && (is_shared_word(*fragment, {n.args[0]}) || is_pi_call(n.number, n.args))) {
+        co_await leave_at_call(thread, n);
+        co_return;
+    }
+    std::vector<FutexWakeCall> wakes;
+    uint64_t hold = 0;
+    if (requeues) {
+        RequeuedWords words;
+        Address at{n.args[0]};
+        auto bytes = std::as_writable_bytes(std::span(&words, 1));
+        bool read = co_await pager_.read(*fragment, at, bytes);
+        if (read) {
+            futex_news_.moves_to(words.to.address);
+            wakes = {words.wake()};
+        }
+    } else if (!futex_news_.tells(n.number, n.args)) {
+        wakes = futex_wakes_of(n.number, n.args);
+        auto changed = words_changed_by(n.number, n.args);
+        if (can_be_changed(*fragment, changed)) {
+            hold = co_await pager_.hold(*fragment, std::move(changed), Access::write);
+        }
+    }
+    if (hold != 0) loop_.after(call_made_in, [this, hold] { pager_.release(hold); });
+    if (find_thread(pid, tid) != &thread) co_return;
+    for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
+    calls_native_++;
+    process.notifier->let_it_run(n.id);
+}
+
 Task<void> Worker::on_futex_wake(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
     auto wake = frame->session().getFutexWake();

@@ -98,6 +98,7 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
         if (!registered) co_return registered;
         // Read and freed again and again: never worth huge pages.
         co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_NOHUGEPAGE);
+        co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_DONTDUMP);
     }
     auto puncher_slot = mailbox_->allocate();
     auto executor_slot = mailbox_->allocate();

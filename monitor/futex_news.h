@@ -31,6 +31,11 @@ public:
     // waiters to another word, this notes it.
     [[nodiscard]] bool tells(uint32_t number, const uint64_t (&args)[6]);
 
+    // The call is about to move waiters to this word, of which the watch does not know.
+    void moves_to(uint64_t address) {
+        if (watch_) watch_->count_for_ever(address);
+    }
+
     // Tells the other node, unless nobody there can be waiting for it; false if so.
     bool tell(pid_t name, const FutexWakeCall& wake);
     static FutexWakeCall told(wire::FutexWake::Reader wake);

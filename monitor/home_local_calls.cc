@@ -19,11 +19,6 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-#ifndef SYS_futex_wake
-#define SYS_futex_wake 454
-#define SYS_futex_requeue 456
-#endif
-
 namespace gpr {
 
 namespace {
@@ -101,8 +96,8 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             spawn(leave_at_call(process, thread, true));
             return;
         case SYS_futex:
-        case SYS_futex_wake:
-        case SYS_futex_requeue: tell_futex_wake(process, n); break;
+        case number_futex_wake:
+        case number_futex_requeue: futex_call(process, thread, n); return;
         default: {
             bool may_be_faultfd = n.number == SYS_ioctl && is_faultfd_ioctl(n.args[1]);
             int fd = static_cast<int>(n.args[0]);
@@ -180,44 +175,42 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
     auto guard = co_await metadata_.lock();
     if (!notifier_->still_valid(n.id)) co_return;  // a signal came: it will call again
     std::shared_ptr<Fragment> fragment = process.fragment;
-    std::string path;
-    if (n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS)) {
-        std::error_code ignored;
-        auto link = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(n.args[4]));
-        path = std::filesystem::read_symlink(link, ignored).string();
-    }
     Range hidden = hidden_by(process, n);
     co_await save_shared(fragment->space, hidden);
     auto taken = co_await take_call(thread);
     if (!taken) co_return;
     StubThread& stub = *taken->stub;
-    int64_t result = 0;
-    if (n.number == SYS_madvise) {
-        result = co_await discard_here(process, stub, n);
-    } else {
-        Notification made = n;
-        if (n.number == SYS_mmap && grows_down(n)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
-        Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
-        if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
-        result = co_await make_call(*taken, made);
-        if (stub.dead()) co_return;
-        if (!failed(result)) co_await note_call(process, n, result, path);
-        if (!moving.empty()) {
-            bool done = !failed(result);
-            Range moved = pages_of(static_cast<uint64_t>(result), n.args[2]);
-            if (done) co_await fragment->keep_apart(stub, moved, false);
-            bool kept = n.args[3] & MREMAP_DONTUNMAP;
-            if (!done || kept) co_await fragment->keep_apart(stub, moving, false);
-        }
-    }
+    int64_t result = co_await change_memory(process, stub, n, n, process.pid);
+    if (stub.dead()) co_return;
     guard.release();
     co_await return_from(thread, std::move(*taken), result);
 }
 
+// stub makes the call, as `made`; caller: whose call it is.
+Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub, Notification n,
+                                         Notification made, pid_t caller) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (n.number == SYS_madvise) co_return co_await discard_here(process, stub, n);
+    if (n.number == SYS_mmap && grows_down(n)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
+    Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
+    if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
+    const uint64_t* a = made.args;
+    int64_t result = co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (stub.dead()) co_return result;
+    if (!failed(result)) co_await note_call(process, n, result, caller);
+    if (moving.empty()) co_return result;
+    bool done = !failed(result);
+    Range moved = pages_of(static_cast<uint64_t>(result), n.args[2]);
+    if (done) co_await fragment->keep_apart(stub, moved, false);
+    bool kept = n.args[3] & MREMAP_DONTUNMAP;
+    if (!done || kept) co_await fragment->keep_apart(stub, moving, false);
+    co_return result;
+}
+
 Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t result,
-                                  std::string path) {
+                                  pid_t caller) {
     switch (n.number) {
-        case SYS_mmap: co_await note_mmap(process, n, static_cast<uint64_t>(result), path); break;
+        case SYS_mmap: co_await note_mmap(process, n, static_cast<uint64_t>(result), caller); break;
         case SYS_munmap: note_unmapped(process, pages_of(n.args[0], n.args[1])); break;
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await note_protect(process, n); break;
@@ -230,8 +223,9 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
     }
 }
 
+// caller: whose descriptor it is; a guest has its own.
 Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t begin,
-                                  std::string path) {
+                                  pid_t caller) {
     if ((n.args[3] & MAP_TYPE) != MAP_PRIVATE) {
         int fd = n.args[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(n.args[4]);
         map_shared(process, {begin}, n.args[1], static_cast<int>(n.args[2]), fd);
@@ -246,12 +240,15 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
     bool native = m.file || (n.args[3] & MAP_HUGETLB);
     if (native) m.backing = Backing::native_file;
     bool copied = m.file && (m.prot & PROT_WRITE);
-    if (copied) m.content = file_of(process.pid, static_cast<int>(n.args[4]));
+    if (copied) m.content = file_of(caller, static_cast<int>(n.args[4]));
     m.content_offset = n.args[5];
     Result<void> made;
     if (m.file && (m.prot & PROT_WRITE)) {
         made = co_await make_anonymous(process, m);
     } else if (native) {
+        std::error_code ignored;
+        auto link = fmt::format("/proc/{}/fd/{}", caller, static_cast<int>(n.args[4]));
+        std::string path = m.file ? std::filesystem::read_symlink(link, ignored).string() : "";
         made = co_await place_code(process, m, path, n.args[5]);
     }
     if (!made) {

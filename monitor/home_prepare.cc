@@ -91,6 +91,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     thread.stub.reset();
     thread.remote = thread.in_call = thread.ending = thread.leaving = false;
     thread.passed.reset();
+    if (process.shares_memory_with) end_of_guest(thread);
     process.shares_memory_with = nullptr;
     process.state = HomeProcess::State::preparing;
     process.caught_signals = process.one_shot_signals = process.to_reset = 0;
@@ -245,6 +246,8 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
     trace::resume(thread.tid);
     // From here on only the stub makes calls for us: the program's filters know it.
     for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
+    // A core dump would write gigabytes of holes, and fill them.
+    co_await thread.stub->call(SYS_madvise, GPR_MAILBOX, GPR_MAILBOX_SIZE, MADV_DONTDUMP);
     co_return Result<void>{};
 }
 

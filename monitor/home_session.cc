@@ -177,6 +177,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.one_shot_signals = parents.one_shot_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
+        if (planned && shares) first.clear_tid = birth->second.clear_tid;
         inherit_filters(parent, first);
         first.blocks_trap = parent.blocks_trap;
         first.tsc = parent.tsc;
@@ -212,6 +213,7 @@ void HomeSession::on_end(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     if (thread.stub) thread.stub->on_death();
     if (policy_.mixed() && !thread.helper) tell_exit(thread);
+    if (process.shares_memory_with) end_of_guest(thread);
     if (process.fragment) {
         if (process.fragment->has_helpers()) {
             if (tid == process.fragment->puncher_tid()) process.fragment->puncher().on_death();
@@ -293,6 +295,10 @@ void HomeSession::on_notification(const Notification& n) {
     if (n.number != gpr_park_number) {
         // Children that are not split do as they like; of a split process's program only what
         // stays at home is here.
+        if (process.shares_memory_with && changes_memory(n) && owner_of_memory(process)) {
+            spawn(memory_call_of_guest(process.pid, n));
+            return;
+        }
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
         if (n.number == SYS_prctl) note_tsc(thread, n.args, false);

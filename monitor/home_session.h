@@ -124,6 +124,7 @@ private:
     struct Birth {
         ThreadContext context;
         bool shares_memory = false;
+        uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID, if so
         std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
     };
     struct ForkResult {
@@ -280,11 +281,17 @@ private:
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     static void note_tsc(HomeThread& thread, const uint64_t* args, bool told);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<int64_t> change_memory(HomeProcess& process, StubThread& stub, Notification n,
+                                Notification made, pid_t caller);
+    // Children that share memory (home_guests.cc).
+    static HomeProcess* owner_of_memory(const HomeProcess& guest);
+    static bool changes_memory(const Notification& n);
+    Task<void> memory_call_of_guest(pid_t guest, Notification n);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     void lock_call(HomeProcess& process, const Notification& n);
     Range hidden_by(HomeProcess& process, const Notification& n) const;
-    Task<void> note_call(HomeProcess& process, Notification n, int64_t result, std::string path);
-    Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, std::string path);
+    Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
+    Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, pid_t caller);
     void note_unmapped(HomeProcess& process, Range range);
     Task<void> note_protect(HomeProcess& process, Notification n);
     void note_move(HomeProcess& process, const Notification& n, uint64_t to);
@@ -301,7 +308,12 @@ private:
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> fork_call(HomeProcess& process, HomeThread& thread, Notification n);
     void tell_membarrier(HomeProcess& process, const Notification& n);
+    void futex_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    Task<void> futex_call_in_memory(HomeProcess& process, HomeThread& thread, Notification n);
     void tell_futex_wake(HomeProcess& process, const Notification& n);
+    void tell_wake(HomeProcess& process, const FutexWakeCall& wake);
+    void end_of_guest(HomeThread& thread);
+    Task<void> clear_tid_of_guest(pid_t owner, Address at, pid_t tid);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame);
     void note_clear_tid(HomeThread& parent, HomeThread& child);

@@ -59,6 +59,7 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     }
     Birth birth;
     birth.shares_memory = (flags & CLONE_VM) != 0;
+    if (flags & CLONE_CHILD_CLEARTID) birth.clear_tid = args[3];
     ThreadContext& child = birth.context;
     std::memcpy(&child.regs, call.getRegisters().begin(), sizeof child.regs);
     auto xstate = reinterpret_cast<const std::byte*>(call.getExtendedState().begin());

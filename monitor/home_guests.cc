@@ -1,0 +1,66 @@
+// Children that share their parent's memory until they exec or end: those of vfork, and of clone
+// with CLONE_VM. They run here, what they change of the address space is changed on every node.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "monitor/home_session.h"
+
+namespace gpr {
+
+namespace {
+constexpr int descriptor_of_executor = 3;  // it has none of its own
+}  // namespace
+
+// nullptr: it has not been split, and its kernel does it all.
+HomeProcess* HomeSession::owner_of_memory(const HomeProcess& guest) {
+    HomeProcess* owner = guest.shares_memory_with;
+    while (owner && owner->shares_memory_with) owner = owner->shares_memory_with;
+    bool split = owner && owner->state == HomeProcess::State::split && owner->fragment &&
+                 owner->fragment->has_helpers() && owner->started_remotely;
+    return split ? owner : nullptr;
+}
+
+bool HomeSession::changes_memory(const Notification& n) {
+    switch (n.number) {
+        // A shared file is one of its own descriptors; who maps one in a guest has it there only.
+        case SYS_mmap: return (n.args[3] & MAP_TYPE) == MAP_PRIVATE;
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_mremap:
+        case SYS_brk: return true;
+        case SYS_madvise: return n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE;
+        default: return false;
+    }
+}
+
+// Its memory is the owner's, whose executor makes the call.
+Task<void> HomeSession::memory_call_of_guest(pid_t guest, Notification n) {
+    auto guard = co_await metadata_.lock();
+    HomeProcess* process = find_process(guest);
+    HomeProcess* owner = process ? owner_of_memory(*process) : nullptr;
+    if (!owner || !notifier_->still_valid(n.id)) {
+        notifier_->let_it_run(n.id);
+        co_return;
+    }
+    std::shared_ptr<Fragment> fragment = owner->fragment;
+    Notification made = n;
+    bool of_file = n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS);
+    if (of_file) {
+        Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, guest, 0)));
+        Fd file(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), n.args[4], 0)));
+        bool passed =
+            file && co_await fragment->executor().take_fd(file.get(), descriptor_of_executor);
+        if (!passed) {
+            notifier_->reply_error(n.id, EBADF);
+            co_return;
+        }
+        made.args[4] = descriptor_of_executor;
+    }
+    int64_t result = co_await change_memory(*owner, fragment->executor(), n, made, guest);
+    if (of_file) co_await fragment->executor().call(SYS_close, descriptor_of_executor);
+    notifier_->reply_raw(n.id, result);
+}
+
+}  // namespace gpr
