@@ -11,6 +11,8 @@ namespace gpr {
 
 namespace {
 
+constexpr int madv_dontneed_locked = 24;  // Linux 5.18
+
 const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
 
 // Advice about fork, which happens at home, and about the file itself.
@@ -30,6 +32,10 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     calls_native_++;
+    if (is_guard_advice(n.number, n.args)) {
+        process.notifier->reply_error(n.id, EINVAL);
+        co_return;
+    }
     if (advice == MADV_FREE && size != 0) {  // it may be freed; we keep it
         process.notifier->reply(n.id, 0);
         co_return;
@@ -48,7 +54,8 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     }
     auto guard = co_await metadata_.lock();
     bool of_file = false;
-    if (sound && advice == MADV_DONTNEED) {
+    bool discards = sound && (advice == MADV_DONTNEED || advice == madv_dontneed_locked);
+    if (discards) {
         process.fragment->space.for_each(range, [&](const Mapping& m) {
             bool of_home = m.file && !m.shared && !m.born_at_acceptor;
             of_file = of_file || of_home;
@@ -59,7 +66,7 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         co_await forward(process, thread, n);
         co_return;
     }
-    if (sound && advice == MADV_DONTNEED) {
+    if (discards) {
         co_await discard_call(process, n, range);
         co_return;
     }
@@ -68,35 +75,31 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     process.notifier->reply_raw(n.id, result);
 }
 
-// MADV_DONTNEED, under the lock.
+// MADV_DONTNEED and its kin, under the lock.
 Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range range) {
     std::vector<Mapping> pieces;
-    bool shared = false, locked = false;
-    process.fragment->space.for_each(range, [&](Mapping& m) {
+    bool locked = false;
+    uint64_t covered = 0;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    fragment->space.for_each(range, [&](Mapping& m) {
         locked = locked || m.locked;
-        shared = shared || m.shared;
-        pieces.push_back(m);
+        covered += m.range.size();
+        if (!m.shared) pieces.push_back(m);  // what is shared keeps its content anyway
     });
-    if (locked) {
+    if (locked && n.args[2] == MADV_DONTNEED) {
         process.notifier->reply_error(n.id, EINVAL);
         co_return;
     }
-    if (shared) {  // which keeps its content anyway
-        process.notifier->reply(n.id, 0);
-        co_return;
+    for (const Mapping& m : pieces) {
+        co_await fragment->executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
+                                           MADV_DONTNEED);
+        pager_.discard({m});
+        fragment->wake(m.range);
+        if (m.content && m.backing == Backing::anonymous) fill_from_file(*fragment, m);
+        tell_discarded(link_, process.pid, m.range);
     }
-    int64_t result = co_await process.fragment->executor().call(SYS_madvise, range.begin.value,
-                                                                range.size(), MADV_DONTNEED);
-    // ENOMEM: there are gaps, but what is mapped has been emptied.
-    if ((result == 0 || result == -ENOMEM) && !pieces.empty()) {
-        pager_.discard(pieces);
-        process.fragment->wake(range);
-        for (const Mapping& m : pieces) {
-            if (m.content && m.backing == Backing::anonymous) fill_from_file(*process.fragment, m);
-        }
-        tell_discarded(link_, process.pid, range);
-    }
-    process.notifier->reply_raw(n.id, result);
+    // With gaps, what is mapped has been emptied all the same.
+    process.notifier->reply_raw(n.id, covered == range.size() ? 0 : -ENOMEM);
 }
 
 void Worker::lock_call(RemoteProcess& process, const Notification& n) {

@@ -18,6 +18,8 @@ namespace {
 
 // A call that only has to be made.
 constexpr std::chrono::milliseconds done_in{2};
+// A page that we have and that still cannot be read is for the kernel at home to complain of.
+constexpr int tries_for_pages = 20;
 
 class FragmentReader : public MemoryReader {
 public:
@@ -78,6 +80,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case number_futex_requeue: co_await futex_call(process, thread, n); co_return;
         case SYS_mmap: co_await map_call(process, thread, n); co_return;
         case SYS_munmap: co_await unmap_call(process, n); co_return;
+        case SYS_pkey_alloc: process.notifier->reply_error(n.id, ENOSPC); co_return;
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await protect_call(process, n); co_return;
         case SYS_madvise: co_await advise_call(process, thread, n); co_return;
@@ -120,6 +123,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_epoll_pwait2: co_await wait_call(process, thread, n); co_return;
         case SYS_sendmsg:
         case SYS_sendmmsg: co_await send_message_call(process, thread, n); co_return;
+        case SYS_io_uring_setup: co_await ring_call(process, thread, n); co_return;
         case SYS_setsockopt:
         case SYS_io_uring_register: co_await pin_call(process, thread, n); co_return;
         case SYS_epoll_ctl: co_await epoll_control(process, thread, n); co_return;
@@ -288,13 +292,16 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
             return false;
         };
         if (!try_again()) co_return 0;
-        while (auto* need = std::get_if<NeedPages>(&marshalled)) {
+        std::vector<PageNeed> needed_last;
+        for (int again = 0; auto* need = std::get_if<NeedPages>(&marshalled);) {
             std::vector<PageNeed> pages = need->pages;
-            bool ok = true;
+            again = pages == needed_last ? again + 1 : 0;
+            needed_last = pages;
+            bool ok = again < tries_for_pages;
             for (const PageNeed& p : pages) {
+                if (!ok) break;
                 ok = co_await pager_.make_resident(*fragment, p.range,
                                                    p.write ? Access::write : Access::read);
-                if (!ok) break;
             }
             if (!ok) marshalled = RawCall{};
             if (ok && !try_again()) co_return 0;

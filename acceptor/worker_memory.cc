@@ -129,14 +129,17 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
     process.fragment->space.overlapping(range, [&](const Mapping& m) {
         refused = refused || (m.shared && !m.may_write && (n.args[2] & PROT_WRITE));
     });
-    if (refused) {
-        process.notifier->reply_error(n.id, EACCES);
+    bool has_key = n.number == SYS_pkey_mprotect && static_cast<int>(n.args[3]) > 0;
+    if (refused || has_key) {  // no key has been given to anybody
+        process.notifier->reply_error(n.id, refused ? EACCES : EINVAL);
         co_return;
     }
     if (n.args[2] & PROT_WRITE) co_await copy_files(process, range);
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
-    if (result == 0 && size != 0) {
+    // The kernel stops at the first gap.
+    if (result == -ENOMEM) range.end = process.fragment->space.mapped_until(range.begin);
+    if ((result == 0 || result == -ENOMEM) && !range.empty() && size != 0) {
         process.fragment->space.for_each(range,
                                          [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
         tell_protected(link_, process.pid, range, static_cast<int>(n.args[2]));

@@ -32,7 +32,8 @@ tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const No
     uint64_t flags = n.args[3];
     bool keeps = flags & MREMAP_DONTUNMAP, fixed = flags & MREMAP_FIXED;
     bool may_move = flags & MREMAP_MAYMOVE;
-    if ((flags & ~known) || new_size == 0 || new_size > address_limit ||
+    // Of no size: a second mapping of the same shared memory, which we do not make.
+    if ((flags & ~known) || new_size == 0 || old_size == 0 || new_size > address_limit ||
         n.args[0] % page_size != 0 || ((fixed || keeps) && !may_move) ||
         (keeps && old_size != new_size)) {
         return tl::make_unexpected(EINVAL);

@@ -15,6 +15,14 @@ Mapping* AddressSpace::find_from(Address a) {
     return it == mappings_.end() ? nullptr : &it->second;
 }
 
+Address AddressSpace::mapped_until(Address begin) const {
+    Address end = begin;
+    overlapping({begin, Address{UINT64_MAX}}, [&](const Mapping& m) {
+        if (m.range.begin <= end) end = std::max(end, m.range.end);
+    });
+    return end;
+}
+
 bool AddressSpace::is_free(Range range) const {
     auto it = mappings_.upper_bound(range.begin);
     if (it != mappings_.begin() && std::prev(it)->second.range.overlaps(range)) return false;

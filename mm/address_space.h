@@ -69,6 +69,8 @@ public:
     // The first mapping that ends above a.
     [[nodiscard]] Mapping* find_from(Address a);
     [[nodiscard]] bool is_free(Range range) const;
+    // The end of what is mapped from here on without a gap; `begin` if nothing is.
+    [[nodiscard]] Address mapped_until(Address begin) const;
 
     // Replaces what was there. Returns the pieces that were replaced.
     std::vector<Mapping> map(Mapping mapping);

@@ -167,27 +167,39 @@ Task<void> Fragment::keep_apart(StubThread& caller, Range range, bool apart) {
 }
 
 void Fragment::install(Address at, std::span<const std::byte> bytes, bool writable) {
-    uint64_t done = 0;
+    uint64_t done = 0, most = bytes.size();
     while (done < bytes.size()) {
         uffdio_copy c{};
         c.dst = at.value + done;
         c.src = reinterpret_cast<uint64_t>(bytes.data() + done);
-        c.len = bytes.size() - done;
+        c.len = std::min(most, bytes.size() - done);
         c.mode = writable ? 0 : UFFDIO_COPY_MODE_WP;
-        if (ioctl(uffd_.get(), UFFDIO_COPY, &c) == 0) return;
+        if (ioctl(uffd_.get(), UFFDIO_COPY, &c) == 0) {
+            done += c.len;
+            continue;
+        }
         if (c.copy > 0) {
             done += static_cast<uint64_t>(c.copy);
             continue;
         }
         if (errno == EAGAIN) continue;
-        if (errno != EEXIST) {
-            // The range is gone, and whoever waited was woken by that. Or there is no memory: then
-            // they are to find out.
-            lost |= errno == ENOMEM;
+        if (errno == ENOMEM) {  // who waited is to find out
+            lost = true;
             wake({at + done, at + bytes.size()});
             return;
         }
-        settle_present({at + done, at + done + page_size}, writable);
+        bool present = errno == EEXIST;
+        if (!present && c.len > page_size) {
+            most =
+                page_size;  // what advice has made several mappings to the kernel, or gone in part
+            continue;
+        }
+        Range page{at + done, at + done + page_size};
+        if (present) {
+            settle_present(page, writable);
+        } else {
+            wake(page);  // it is gone
+        }
         done += page_size;
     }
 }
@@ -202,15 +214,21 @@ void Fragment::install_zero(Address at, uint64_t pages, bool writable) {
         }
         return;
     }
-    while (pages > 0) {
+    for (uint64_t most = pages; pages > 0;) {
         uffdio_zeropage z{};
-        z.range = {at.value, pages * page_size};
-        if (ioctl(uffd_.get(), UFFDIO_ZEROPAGE, &z) == 0) return;
+        uint64_t count = std::min(most, pages);
+        z.range = {at.value, count * page_size};
+        bool made = ioctl(uffd_.get(), UFFDIO_ZEROPAGE, &z) == 0;
         uint64_t done = z.zeropage > 0 ? static_cast<uint64_t>(z.zeropage) / page_size : 0;
+        if (made) done = count;
         if (done == 0) {
             if (errno == EAGAIN) continue;
-            if (errno != EEXIST) return;
-            settle_present({at, at + page_size}, writable);
+            bool present = errno == EEXIST;
+            if (!present && count > 1) {
+                most = 1;
+                continue;
+            }
+            if (present) settle_present({at, at + page_size}, writable);
             done = 1;
         }
         at = at + done * page_size;

@@ -15,6 +15,7 @@ namespace gpr {
 namespace {
 // Pages of a raw call that are fetched before it runs; beyond that it faults as it goes.
 constexpr uint64_t prefetch_limit = 64ULL << 20;
+constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
 // A call that is to end is stopped again, if it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
 }  // namespace
@@ -64,7 +65,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
         case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
         case SYS_madvise:
-            if (args[2] == MADV_DONTNEED) {
+            if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
                 co_await discard_for(process, *thread, frame);
                 co_return;
             }
@@ -124,6 +125,10 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     SyscallArguments given;
     std::copy(calls[0].args, calls[0].args + 6, given.begin());
     SharedUse use = shared_use(process, request.getNumber(), given);
+    // A pointer that we do not follow may lead to any of it, behind our back.
+    const Row* row = find_row(request.getNumber());
+    bool raw = !marshalled || (row && row->has_raw());
+    if (raw && !policy_.mixed() && anyone_writes_shared()) use = use_of_everything();
     co_await before_use(use);
     auto sizes = sizes_before(process, request.getNumber(), given);
     if (memory_files_) co_await bring_for_memory_file(process, request.getNumber(), given);
@@ -162,7 +167,6 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (marshalled) {
         std::string_view name{reinterpret_cast<const char*>(call.in_bytes.data()),
                               call.in_bytes.size()};
-        const Row* row = find_row(request.getNumber());
         bool opened = row && row->opens_by_name() && calls[0].result >= 0;
         if (opened && may_show_process(name)) {
             co_await note_opened(process, stub, static_cast<int>(calls[0].result));

@@ -56,7 +56,18 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_remap_file_pages:
         case SYS_shmat:
         case SYS_shmdt:
-        case SYS_brk: spawn(memory_call(process, thread, n)); return;
+        case SYS_brk:
+            if (n.number == SYS_mremap && n.args[1] == 0) {  // a duplicate, which we do not make
+                notifier_->reply_error(n.id, EINVAL);
+                return;
+            }
+            spawn(memory_call(process, thread, n));
+            return;
+        case SYS_pkey_alloc: notifier_->reply_error(n.id, ENOSPC); return;
+        case SYS_io_uring_register:
+            if (!registers_buffers(n.args[1])) break;
+            notifier_->reply_error(n.id, EOPNOTSUPP);
+            return;
         case SYS_mlock:
         case SYS_mlock2:
         case SYS_munlock:
@@ -197,6 +208,12 @@ Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub,
     const uint64_t* a = made.args;
     int64_t result = co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (stub.dead()) co_return result;
+    if (n.number == SYS_mprotect && result == -ENOMEM) {  // the kernel stops at the first gap
+        Address begin{n.args[0]};
+        Address end = std::min(fragment->space.mapped_until(begin), begin + n.args[1]);
+        n.args[1] = end - begin;
+        if (n.args[1] != 0) co_await note_protect(process, n);
+    }
     if (!failed(result)) co_await note_call(process, n, result, caller);
     if (moving.empty()) co_return result;
     bool done = !failed(result);

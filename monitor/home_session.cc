@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "monitor/call_rules.h"
+#include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
 #include "syscall/park.h"
 #include "syscall/table.h"
@@ -301,6 +302,10 @@ void HomeSession::on_notification(const Notification& n) {
         }
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
+        if (is_guard_advice(n.number, n.args)) {
+            notifier_->reply_error(n.id, EINVAL);
+            return;
+        }
         if (n.number == SYS_prctl) note_tsc(thread, n.args, false);
         if (asks_for_seccomp_mode(n.number, n.args)) {
             notifier_->reply(n.id, seccomp_mode(thread));

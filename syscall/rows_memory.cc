@@ -37,7 +37,7 @@ constexpr Row table[] = {
     {325, "mlock2", coherent, partial, notify, {num, num, num}, "noted, but pages are not locked"},
     {329, "pkey_mprotect", coherent, partial, maps, {num, num, num, num}, "see pkey_alloc"},
     {330, "pkey_alloc", coherent, partial, notify, {num, num},
-     "every node must give the same key"},
+     "says that no key is left (ENOSPC): keys do not travel with the pages"},
     {331, "pkey_free", coherent, partial, notify, {num}, "see pkey_alloc"},
     {440, "process_madvise", home, partial, notify, {fd, raw, num, num, num},
      "advice on the caller's own memory reaches home's pages only"},

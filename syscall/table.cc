@@ -48,6 +48,11 @@ constexpr ArgumentRule rules[] = {
     // A child that is not split yet is, before it has threads.
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
     {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
+    // What is pinned for a ring at home cannot go to the acceptor.
+    {427, 1, every_bit, 0, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS"},
+    {427, 1, every_bit, 15, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS2"},
+    {427, 1, every_bit, 16, notify, notify, Condition::mixed_session,
+     "IORING_REGISTER_BUFFERS_UPDATE"},
     // Whoever makes a userfaultfd holds one of ours.
     {16, 1, 0xff00, 0xaa00, notify, notify, Condition::mixed_session, "of userfaultfd"},
     // What a process may have done in its name holds on every node.

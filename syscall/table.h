@@ -66,6 +66,13 @@ struct Row {
         }
         return places;
     }
+    // Some pointer of it is not followed: the kernel works on the program's own memory.
+    [[nodiscard]] constexpr bool has_raw() const {
+        for (const Argument& argument : arguments) {
+            if (argument.kind == Kind::raw) return true;
+        }
+        return false;
+    }
     [[nodiscard]] constexpr bool blocks() const { return has(Trait::blocks); }
     [[nodiscard]] constexpr bool never_returns() const { return has(Trait::never_returns); }
     [[nodiscard]] constexpr bool changes_fds() const { return has(Trait::changes_fds); }
