@@ -284,7 +284,7 @@ void Sandbox::reap_processes() {
         std::array<char, 64> link{};
         if (readlink((directory + "ns/pid").c_str(), link.data(), link.size() - 1) < 0) return;
         if (pid == init_pid_ || pid_namespace_link_ != link.data()) return;
-        for_each_number(directory + "task", collect);
+        for_each_number(directory + "task", [](pid_t task) { collect(task); });
         collect(pid);
     });
 }
