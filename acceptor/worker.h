@@ -18,6 +18,8 @@
 #include "monitor/ptrace.h"
 #include "transport/link.h"
 
+struct clone_args;  // linux/sched.h
+
 namespace gpr {
 
 struct WorkerOptions {
@@ -66,6 +68,7 @@ private:
                                             uint64_t child_tid);
     Task<void> set_free(RemoteThread& thread, const ThreadContext& context);
     void go_on(RemoteThread& thread);
+    Task<int> read_clone_args(RemoteProcess& process, Notification n, clone_args& args);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     // --- forks whose memory stays where it is (worker_forks.cc) ---

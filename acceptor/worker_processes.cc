@@ -337,24 +337,47 @@ Task<Result<ThreadContext>> Worker::stop_in_call(RemoteThread& thread, uint64_t 
     co_return capture_context(thread.host_tid);
 }
 
+// As the kernel does (copy_clone_args_from_user, clone3_args_valid). 0: it may try; else the error.
+Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, clone_args& args) {
+    uint64_t size = n.args[1];
+    if (size > page_size) co_return E2BIG;
+    if (size < CLONE_ARGS_SIZE_VER0) co_return EINVAL;
+    std::vector<std::byte> bytes(std::max<uint64_t>(size, sizeof args));
+    Address at{n.args[0]};
+    auto given = std::span(bytes).first(size);
+    bool readable = co_await pager_.read(*process.fragment, at, given);
+    if (!readable) co_return EFAULT;
+    std::memcpy(&args, bytes.data(), sizeof args);
+    for (std::byte unknown : std::span(bytes).subspan(sizeof args)) {
+        if (unknown != std::byte{0}) co_return E2BIG;
+    }
+    constexpr uint64_t highest_signal = 64, not_clone3s = CLONE_DETACHED | CSIGNAL;
+    bool alone = args.flags & (CLONE_THREAD | CLONE_PARENT);
+    bool wrong = args.exit_signal > highest_signal || (args.flags & not_clone3s) ||
+                 (alone && args.exit_signal != 0) || (args.stack == 0) != (args.stack_size == 0);
+    // Not done: what home's kernel would have to be asked for with more than clone's arguments.
+    bool more = args.set_tid_size != 0 || (args.flags & CLONE_INTO_CGROUP);
+    co_return wrong || more ? EINVAL : 0;
+}
+
 Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     // One form for all of them: clone's.
     uint64_t flags = n.args[0], stack = n.args[1], parent_tid = n.args[2], child_tid = n.args[3],
-             tls = n.args[4];
+             tls = n.args[4], second_tid_at = 0;
     if (n.number == SYS_fork) flags = SIGCHLD, stack = 0;
     if (n.number == SYS_vfork) flags = SIGCHLD | CLONE_VM | CLONE_VFORK, stack = 0;
     if (n.number == SYS_clone3) {
         clone_args args{};
-        size_t size = std::min<uint64_t>(n.args[1], sizeof args);
-        Address at{n.args[0]};
-        bool readable = n.args[1] >= CLONE_ARGS_SIZE_VER0 &&
-                        co_await pager_.read(*process.fragment, at,
-                                             {reinterpret_cast<std::byte*>(&args), size});
-        if (!readable || args.set_tid_size != 0 || (args.flags & CLONE_INTO_CGROUP)) {
-            process.notifier->reply_error(n.id, readable ? EINVAL : EFAULT);
+        int error = co_await read_clone_args(process, n, args);
+        if (error != 0) {
+            process.notifier->reply_error(n.id, error);
             co_return;
         }
         flags = args.flags | args.exit_signal;
+        if (flags & CLONE_PIDFD && flags & CLONE_PARENT_SETTID) {  // clone has one place for both
+            flags &= ~uint64_t{CLONE_PARENT_SETTID};
+            second_tid_at = args.parent_tid;
+        }
         stack = args.stack == 0 ? 0 : args.stack + args.stack_size;
         parent_tid = flags & CLONE_PIDFD ? args.pidfd : args.parent_tid;
         child_tid = args.child_tid;
@@ -389,6 +412,11 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     bool made_here = find_process(static_cast<pid_t>(result)) != nullptr;
     if (result > 0 && !made_here) {
         keep_descriptors(static_cast<pid_t>(result), std::move(kept));
+    }
+    if (result > 0 && second_tid_at != 0) {
+        auto tid = static_cast<pid_t>(result);
+        co_await pager_.write(*process.fragment, {second_tid_at},
+                              std::as_bytes(std::span(&tid, 1)));
     }
     hand_over_answered(thread);
     if (result > 0 && (flags & CLONE_THREAD)) {

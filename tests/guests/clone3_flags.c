@@ -17,7 +17,44 @@ static pid_t start(uint64_t flags, int* pidfd, int exit_signal) {
     return (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
 }
 
+static long try(const void* arguments, size_t size) {
+    long child = syscall(SYS_clone3, arguments, size);
+    if (child == 0) _exit(0);
+    if (child > 0) CHECK_EQ(waitpid((pid_t)child, NULL, __WALL), child);
+    return child;
+}
+
+static void refuse(void) {
+    struct clone_args plain = {.exit_signal = SIGCHLD}, changed;
+    static char newer[2 * 4096];
+    memcpy(newer, &plain, sizeof plain);
+    CHECK_ERRNO(try(&plain, 40), EINVAL);
+    CHECK(try(newer, 200) > 0);
+    newer[150] = 1;
+    CHECK_ERRNO(try(newer, 200), E2BIG);
+    newer[150] = 0;
+    CHECK_ERRNO(try(newer, 5000), E2BIG);
+    CHECK_ERRNO(try((void*)16, sizeof plain), EFAULT);
+    changed = plain, changed.exit_signal = 70;
+    CHECK_ERRNO(try(&changed, sizeof changed), EINVAL);
+    changed.exit_signal = 0x100 | SIGCHLD;
+    CHECK_ERRNO(try(&changed, sizeof changed), EINVAL);
+    changed = plain, changed.stack = 0x1000;
+    CHECK_ERRNO(try(&changed, sizeof changed), EINVAL);
+    changed = plain, changed.stack_size = 4096;
+    CHECK_ERRNO(try(&changed, sizeof changed), EINVAL);
+    changed = plain, changed.flags = CLONE_DETACHED;
+    CHECK_ERRNO(try(&changed, sizeof changed), EINVAL);
+    int tid = -1, pidfd = -1;
+    changed = plain, changed.flags = CLONE_PARENT_SETTID | CLONE_PIDFD;
+    changed.parent_tid = (uintptr_t)&tid, changed.pidfd = (uintptr_t)&pidfd;
+    CHECK_EQ(try(&changed, sizeof changed), tid);
+    CHECK(pidfd >= 0);
+    CHECK_EQ(close(pidfd), 0);
+}
+
 int main(void) {
+    refuse();
     int pidfd = -1, status;
     signal(SIGUSR1, on_signal);
     pid_t child = start(CLONE_FILES | CLONE_FS | CLONE_PIDFD, &pidfd, SIGUSR1);
