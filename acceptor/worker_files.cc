@@ -153,7 +153,11 @@ Task<void> Worker::close_range_call(RemoteProcess& process, RemoteThread& thread
         co_return;
     }
     n.args[1] = process.fd_base - 1;
-    co_await forward(process, thread, n);
+    // Not by going there: it may have come from there for this.
+    int64_t result = co_await ask_home(process, thread, n, true);
+    if (result == thread_gone && thread.stub->dead()) co_return;
+    hand_over_answered(thread);
+    process.notifier->reply_raw(n.id, result);
 }
 
 // Memory that shows a file of ours. A private view is like any memory that began here, but that

@@ -66,7 +66,7 @@ Task<void> Worker::on_futex_wake(Frame frame) {
     RemoteProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment || process->ending) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment, FutexNews::told(wake));
+    co_await wake_futex_held(pager_, *fragment, FutexNews::told(wake));
 }
 
 }  // namespace gpr

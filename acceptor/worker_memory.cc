@@ -137,8 +137,10 @@ Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
     if (n.args[2] & PROT_WRITE) co_await copy_files(process, range);
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
-    // The kernel stops at the first gap.
-    if (result == -ENOMEM) range.end = process.fragment->space.mapped_until(range.begin);
+    if (result == -ENOMEM) {  // the kernel stops at the first gap; without one it did nothing
+        Address until = process.fragment->space.mapped_until(range.begin);
+        range.end = until < range.end ? until : range.begin;
+    }
     if ((result == 0 || result == -ENOMEM) && !range.empty() && size != 0) {
         process.fragment->space.for_each(range,
                                          [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });

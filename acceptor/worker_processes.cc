@@ -345,7 +345,8 @@ Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, clone_
     std::vector<std::byte> bytes(std::max<uint64_t>(size, sizeof args));
     Address at{n.args[0]};
     auto given = std::span(bytes).first(size);
-    bool readable = co_await pager_.read(*process.fragment, at, given);
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    bool readable = co_await pager_.read(*fragment, at, given);
     if (!readable) co_return EFAULT;
     std::memcpy(&args, bytes.data(), sizeof args);
     for (std::byte unknown : std::span(bytes).subspan(sizeof args)) {
@@ -413,12 +414,13 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (result > 0 && !made_here) {
         keep_descriptors(static_cast<pid_t>(result), std::move(kept));
     }
+    hand_over_answered(thread);
     if (result > 0 && second_tid_at != 0) {
         auto tid = static_cast<pid_t>(result);
-        co_await pager_.write(*process.fragment, {second_tid_at},
-                              std::as_bytes(std::span(&tid, 1)));
+        std::shared_ptr<Fragment> fragment = process.fragment;
+        Address at{second_tid_at};
+        co_await pager_.write(*fragment, at, std::as_bytes(std::span(&tid, 1)));
     }
-    hand_over_answered(thread);
     if (result > 0 && (flags & CLONE_THREAD)) {
         auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
         if (child) {

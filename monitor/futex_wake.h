@@ -9,6 +9,7 @@
 
 #include "base/task.h"
 #include "monitor/fragment.h"
+#include "monitor/pager.h"
 
 namespace gpr {
 
@@ -46,5 +47,8 @@ inline constexpr std::chrono::milliseconds call_made_in{5};
 bool is_shared_word(Fragment& fragment, Address word);
 
 Task<void> wake_futex(Fragment& fragment, FutexWakeCall wake);
+// The same where nobody is there only for that: its page is held meanwhile, because the executor
+// must never wait for one.
+Task<void> wake_futex_held(Pager& pager, Fragment& fragment, FutexWakeCall wake);
 
 }  // namespace gpr

@@ -94,7 +94,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
                                  bool wants_reply) {
     auto request = frame->session().getCall();
     std::shared_ptr<Fragment> fragment = process.fragment;
-    StubThread& stub = *thread.stub;
+    std::shared_ptr<StubThread> kept = thread.stub;
+    StubThread& stub = *kept;
     std::vector<Call> calls(1);
     calls[0].number = request.getNumber();
     for (unsigned i = 0; i < 6 && i < request.getArgs().size(); i++) {
@@ -127,7 +128,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     SharedUse use = shared_use(process, request.getNumber(), given);
     // A pointer that we do not follow may lead to any of it, behind our back.
     const Row* row = find_row(request.getNumber());
-    bool raw = !marshalled || (row && row->has_raw());
+    bool raw = !marshalled || (row && row->points_anywhere(given));
     if (raw && !policy_.mixed() && anyone_writes_shared()) use = use_of_everything();
     co_await before_use(use);
     auto sizes = sizes_before(process, request.getNumber(), given);
@@ -156,6 +157,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     thread.in_call = wants_reply;
     if (auto result = co_await timer_call_in_bounce(process, calls[0], bounce_at, bounce)) {
         calls[0].result = *result;
+        if (stub.dead()) co_return;
     } else {
         co_await stub.run_locked(calls);
     }

@@ -23,7 +23,8 @@ constexpr uint64_t second = 1'000'000'000;
 constexpr std::chrono::nanoseconds soonest = 1ms;
 // The same for a clock that stands still.
 constexpr std::chrono::nanoseconds soonest_idle = 10ms;
-constexpr std::chrono::nanoseconds latest = 1h;
+// Threads that begin meanwhile are not waited for longer than this.
+constexpr std::chrono::nanoseconds latest = 1s;
 // The kernel lets a process send itself signals of no code of the kernel's own.
 constexpr int by_cpu_timer = -0x6770;
 
@@ -138,7 +139,10 @@ Task<int64_t> HomeSession::use_cpu_timer(pid_t pid, int id, bool absolute,
         if (!every || !first) co_return -EINVAL;
         interval = *every, value = *first;
     }
-    if (!timers.has(id)) timers.add(id, {0, id == CpuTimers::interval_virtual});
+    if (is_interval(id) && !timers.has(id)) {
+        timers.add(id, {0, id == CpuTimers::interval_virtual});
+    }
+    if (!timers.has(id)) co_return -EINVAL;
     uint64_t now = co_await cpu_clock(pid, timers.clock_of(id));
     process = find_process(pid);
     if (!process) co_return thread_gone;
@@ -149,7 +153,7 @@ Task<int64_t> HomeSession::use_cpu_timer(pid_t pid, int id, bool absolute,
     }
     uint64_t due = value == 0 || absolute ? value : now + value;
     before = words_of(process->cpu_timers.set(id, now, due, interval), in_second);
-    spawn(run_cpu_timers(pid));
+    if (due != 0) spawn(run_cpu_timers(pid));
     co_return 0;
 }
 
@@ -314,6 +318,10 @@ Task<void> HomeSession::run_cpu_timers(pid_t pid) {
         for (CpuClock clock : clocks) {
             uint64_t now = co_await cpu_clock(pid, clock);
             if (!is_ours()) co_return;
+            if (process->state != HomeProcess::State::split) {
+                wait = soonest_idle;
+                break;
+            }
             for (int id : process->cpu_timers.expire(clock, now)) {
                 co_await fire_cpu_timer(pid, id, now);
                 if (!is_ours()) co_return;
@@ -334,6 +342,7 @@ Task<void> HomeSession::fire_cpu_timer(pid_t pid, int id, uint64_t now) {
     HomeProcess* process = find_process(pid);
     std::shared_ptr<Fragment> fragment = process ? process->fragment : nullptr;
     if (!fragment || !fragment->has_helpers()) co_return;
+    if (!process->cpu_timers.has(id)) co_return;  // deleted meanwhile
     if (id == CpuTimers::limit) {
         rlimit limit{};
         if (prlimit(pid, RLIMIT_CPU, nullptr, &limit) != 0) co_return;

@@ -19,6 +19,7 @@ namespace gpr {
 
 bool HomeSession::is_about_acceptors_fd(const Notification& n) const {
     const Row* row = fd_base_ == 0 ? nullptr : find_row(n.number);
+    if (row && n.number == SYS_close_range) return static_cast<uint32_t>(n.args[1]) >= fd_base_;
     for (size_t i = 0; row && i < row->arguments.size(); i++) {
         auto fd = static_cast<uint32_t>(n.args[i]);
         if (row->arguments[i].kind == Kind::fd && fd >= fd_base_ && fd <= INT32_MAX) return true;

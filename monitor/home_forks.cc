@@ -249,6 +249,7 @@ Task<Result<void>> HomeSession::prepare_copy(HomeProcess& process, HomeThread& t
     }
     co_await take_mask(thread, context.signal_mask);
     process.state = HomeProcess::State::split;
+    watch_cpu_limit(process);
     co_return Result<void>{};
 }
 

@@ -55,6 +55,7 @@ Task<void> HomeSession::futex_call_in_memory(HomeProcess& process, HomeThread& t
         hold = co_await pager_.hold(*fragment, std::move(changed), Access::write);
     }
     HomeThread* still = find_thread(pid, tid);
+    if (still && still->process->fragment != fragment) still = nullptr;  // it executes a program
     if (still && n.number == number_futex_requeue) {
         futex_news_.moves_to(words.to.address);
         tell_wake(*still->process, words.wake());
@@ -86,7 +87,7 @@ Task<void> HomeSession::clear_tid_of_guest(pid_t owner, Address at, pid_t tid) {
     FutexWakeCall wake{at.value, INT_MAX, 0xffffffff, true};
     process = find_process(owner);
     if (process) send_futex_wake(*process, wake);
-    co_await wake_futex(*fragment, wake);
+    co_await wake_futex_held(pager_, *fragment, wake);
 }
 
 void HomeSession::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {

@@ -12,13 +12,16 @@ namespace {
 constexpr int descriptor_of_executor = 3;  // it has none of its own
 }  // namespace
 
-// nullptr: it has not been split, and its kernel does it all.
-HomeProcess* HomeSession::owner_of_memory(const HomeProcess& guest) {
-    HomeProcess* owner = guest.shares_memory_with;
-    while (owner && owner->shares_memory_with) owner = owner->shares_memory_with;
-    bool split = owner && owner->state == HomeProcess::State::split && owner->fragment &&
-                 owner->fragment->has_helpers() && owner->started_remotely;
-    return split ? owner : nullptr;
+// nullptr: it has not been split, has ended or executes a program; the guest's kernel does it all.
+HomeProcess* HomeSession::owner_of_memory(const HomeProcess& guest) const {
+    std::shared_ptr<Fragment> memory = guest.guest_of.lock();
+    if (!memory || !memory->has_helpers()) return nullptr;
+    for (const auto& [pid, owner] : processes_) {
+        if (owner->fragment != memory) continue;
+        bool split = owner->state == HomeProcess::State::split && owner->started_remotely;
+        return split ? owner.get() : nullptr;
+    }
+    return nullptr;
 }
 
 bool HomeSession::changes_memory(const Notification& n) {
@@ -37,10 +40,21 @@ bool HomeSession::changes_memory(const Notification& n) {
 
 // Its memory is the owner's, whose executor makes the call.
 Task<void> HomeSession::memory_call_of_guest(pid_t guest, Notification n) {
+    if (n.number == SYS_mremap && n.args[1] == 0) {  // a duplicate, which we do not make
+        notifier_->reply_error(n.id, EINVAL);
+        co_return;
+    }
     auto guard = co_await metadata_.lock();
     HomeProcess* process = find_process(guest);
     HomeProcess* owner = process ? owner_of_memory(*process) : nullptr;
-    if (!owner || !notifier_->still_valid(n.id)) {
+    if (owner) {
+        std::shared_ptr<Fragment> held = owner->fragment;
+        Range hidden = hidden_by(*owner, n);
+        co_await save_shared(held->space, hidden);
+        process = find_process(guest);
+        owner = process ? owner_of_memory(*process) : nullptr;
+    }
+    if (!owner || owner->fragment->executor().dead() || !notifier_->still_valid(n.id)) {
         notifier_->let_it_run(n.id);
         co_return;
     }
@@ -59,6 +73,10 @@ Task<void> HomeSession::memory_call_of_guest(pid_t guest, Notification n) {
         made.args[4] = descriptor_of_executor;
     }
     int64_t result = co_await change_memory(*owner, fragment->executor(), n, made, guest);
+    if (fragment->executor().dead()) {  // the owner has ended meanwhile
+        notifier_->let_it_run(n.id);
+        co_return;
+    }
     if (of_file) co_await fragment->executor().call(SYS_close, descriptor_of_executor);
     notifier_->reply_raw(n.id, result);
 }

@@ -208,11 +208,13 @@ Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub,
     const uint64_t* a = made.args;
     int64_t result = co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (stub.dead()) co_return result;
-    if (n.number == SYS_mprotect && result == -ENOMEM) {  // the kernel stops at the first gap
+    bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
+    if (protects && result == -ENOMEM) {  // the kernel stops at the first gap, if there is one
         Address begin{n.args[0]};
-        Address end = std::min(fragment->space.mapped_until(begin), begin + n.args[1]);
-        n.args[1] = end - begin;
-        if (n.args[1] != 0) co_await note_protect(process, n);
+        Address until = fragment->space.mapped_until(begin);
+        bool gap = until > begin && until < begin + n.args[1];
+        n.args[1] = until - begin;
+        if (gap) co_await note_protect(process, n);
     }
     if (!failed(result)) co_await note_call(process, n, result, caller);
     if (moving.empty()) co_return result;

@@ -171,7 +171,10 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.pid = tid;
         bool shares = planned ? birth->second.shares_memory
                               : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
-        if (shares) child.shares_memory_with = &parents;
+        if (shares) {
+            child.shares_memory_with = &parents;
+            child.guest_of = parents.fragment ? parents.fragment : parents.guest_of.lock();
+        }
         if (!shares) inherit_copies(parents, child);
         if (policy_.has_functions()) inherit_functions(parents, child);
         child.caught_signals = parents.caught_signals;

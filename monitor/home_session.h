@@ -284,7 +284,7 @@ private:
     Task<int64_t> change_memory(HomeProcess& process, StubThread& stub, Notification n,
                                 Notification made, pid_t caller);
     // Children that share memory (home_guests.cc).
-    static HomeProcess* owner_of_memory(const HomeProcess& guest);
+    [[nodiscard]] HomeProcess* owner_of_memory(const HomeProcess& guest) const;
     static bool changes_memory(const Notification& n);
     Task<void> memory_call_of_guest(pid_t guest, Notification n);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);

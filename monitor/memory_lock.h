@@ -13,7 +13,9 @@ namespace gpr {
 // Opcodes of io_uring_register(2) that pin the program's memory: IORING_REGISTER_BUFFERS, _BUFFERS2
 // and _BUFFERS_UPDATE.
 inline bool registers_buffers(uint64_t opcode) {
-    return opcode == 0 || opcode == 15 || opcode == 16;
+    uint32_t what =
+        static_cast<uint32_t>(opcode) & ~(1u << 31);  // IORING_REGISTER_USE_REGISTERED_RING
+    return what == 0 || what == 15 || what == 16;
 }
 
 // MADV_GUARD_INSTALL and _REMOVE (Linux 6.13): marks in one kernel's page tables, which do not

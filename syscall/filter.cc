@@ -88,6 +88,10 @@ private:
             bool opens = options_.conditions.stops_opens() && row.opens_by_name();
             if (extra || opens || row.home_notify()) return notify_;
             if (!options_.files_elsewhere) return allow_;
+            if (row.number == SYS_close_range) {  // up to the acceptor's
+                return program_.load(low_half_of(1),
+                                     program_.branch(BPF_JGE, options_.fd_base, notify_, allow_));
+            }
             if (launching) return fds_elsewhere(row);
             if (options_.conditions.mixed_session && row.polls()) return notify_;
             return row.path_argument() >= 0 ? notify_ : fds_elsewhere(row);

@@ -13,6 +13,7 @@ namespace {
 using enum Verdict;
 
 constexpr uint32_t every_bit = 0xffffffff;
+constexpr uint32_t opcode_bits = 0x7fffffff;  // without IORING_REGISTER_USE_REGISTERED_RING
 constexpr uint32_t futex_private = 128, futex_clock = 256;
 constexpr uint32_t futex_command = ~(futex_private | futex_clock);
 
@@ -49,9 +50,9 @@ constexpr ArgumentRule rules[] = {
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
     {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
     // What is pinned for a ring at home cannot go to the acceptor.
-    {427, 1, every_bit, 0, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS"},
-    {427, 1, every_bit, 15, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS2"},
-    {427, 1, every_bit, 16, notify, notify, Condition::mixed_session,
+    {427, 1, opcode_bits, 0, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS"},
+    {427, 1, opcode_bits, 15, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS2"},
+    {427, 1, opcode_bits, 16, notify, notify, Condition::mixed_session,
      "IORING_REGISTER_BUFFERS_UPDATE"},
     // Whoever makes a userfaultfd holds one of ours.
     {16, 1, 0xff00, 0xaa00, notify, notify, Condition::mixed_session, "of userfaultfd"},

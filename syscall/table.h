@@ -67,9 +67,9 @@ struct Row {
         return places;
     }
     // Some pointer of it is not followed: the kernel works on the program's own memory.
-    [[nodiscard]] constexpr bool has_raw() const {
-        for (const Argument& argument : arguments) {
-            if (argument.kind == Kind::raw) return true;
+    [[nodiscard]] constexpr bool points_anywhere(const std::array<uint64_t, 6>& args) const {
+        for (size_t i = 0; i < args.size(); i++) {
+            if (arguments[i].kind == Kind::raw && args[i] != 0) return true;
         }
         return false;
     }

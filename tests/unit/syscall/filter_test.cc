@@ -126,7 +126,9 @@ TEST_CASE("home reports what may be about files of the acceptor, only if it has 
                     args[place] = fd;
                     auto number = static_cast<uint32_t>(fd);
                     bool theirs = (fds >> place & 1) && number >= base && number <= INT32_MAX;
-                    bool told = elsewhere && (row->path_argument() >= 0 || theirs);
+                    bool up_to_theirs =
+                        row->number == SYS_close_range && place == 1 && number >= base;
+                    bool told = elsewhere && (row->path_argument() >= 0 || theirs || up_to_theirs);
                     CHECK(run(filter, call(row->number, args)).action ==
                           action_for(told ? Verdict::notify : Verdict::allow));
                 }
