@@ -252,7 +252,7 @@ void HomeSession::note_timer_call(const HomeThread& thread, uint64_t number, con
     }
     if (!policy_.mixed()) return;
     if (number == SYS_timer_delete) process.cpu_timers.remove(static_cast<int>(args[0]));
-    if (number != SYS_timer_create) return;
+    if (number != SYS_timer_create || made.id < 0) return;  // it may write there meanwhile
     auto clock = cpu_clock_name(static_cast<clockid_t>(args[0]));
     bool own = clock && (clock->of_thread || clock->id == 0 || clock->id == process.pid);
     if (!own) return;
@@ -261,7 +261,8 @@ void HomeSession::note_timer_call(const HomeThread& thread, uint64_t number, con
     if (made.event) {
         bool silent = made.event->sigev_notify == SIGEV_NONE;
         bool directed = made.event->sigev_notify & SIGEV_THREAD_ID;
-        signal.number = silent ? 0 : made.event->sigev_signo;
+        bool sound = made.event->sigev_signo >= 1 && made.event->sigev_signo <= 64;
+        signal.number = silent || !sound ? 0 : made.event->sigev_signo;
         signal.thread = directed ? made.event->_sigev_un._tid : 0;
         std::memcpy(&signal.value, &made.event->sigev_value, sizeof signal.value);
     }

@@ -100,7 +100,7 @@ Task<void> HomeSession::on_futex_wake(Frame frame) {
     HomeProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex(*fragment, FutexNews::told(wake));
+    co_await wake_futex_held(pager_, *fragment, FutexNews::told(wake));
 }
 
 }  // namespace gpr
