@@ -6,6 +6,7 @@
 #include "acceptor/worker.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
+#include "monitor/refusals.h"
 
 namespace gpr {
 

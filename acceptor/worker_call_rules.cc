@@ -12,7 +12,7 @@
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/call_rules.h"
-#include "monitor/memory_lock.h"
+#include "monitor/refusals.h"
 
 namespace gpr {
 

@@ -14,6 +14,7 @@
 #include "monitor/home_session.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
+#include "monitor/refusals.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "monitor/call_rules.h"
-#include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
+#include "monitor/refusals.h"
 #include "syscall/park.h"
 #include "syscall/table.h"
 

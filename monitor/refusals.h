@@ -1,0 +1,24 @@
+// Calls that would leave something in one kernel that does not travel with the pages: they are
+// refused on every node, with an error upon which programs do without.
+#pragma once
+
+#include <cstdint>
+
+namespace gpr {
+
+// Opcodes of io_uring_register(2) that pin the program's memory: IORING_REGISTER_BUFFERS, _BUFFERS2
+// and _BUFFERS_UPDATE.
+inline bool registers_buffers(uint64_t opcode) {
+    constexpr uint32_t by_index = 1u << 31;  // IORING_REGISTER_USE_REGISTERED_RING
+    uint32_t what = static_cast<uint32_t>(opcode) & ~by_index;
+    return what == 0 || what == 15 || what == 16;
+}
+
+// MADV_GUARD_INSTALL and _REMOVE (Linux 6.13): marks in one kernel's page tables, which do not
+// travel. Refused as older kernels do, upon which programs use mprotect.
+inline bool is_guard_advice(uint64_t number, const uint64_t* args) {
+    constexpr uint64_t madvise = 28, guard_install = 102, guard_remove = 103;
+    return number == madvise && (args[2] == guard_install || args[2] == guard_remove);
+}
+
+}  // namespace gpr
