@@ -12,6 +12,7 @@
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/call_rules.h"
+#include "monitor/passed_fds.h"
 #include "monitor/refusals.h"
 
 namespace gpr {
@@ -27,25 +28,6 @@ constexpr uint64_t most_buffers = 1 << 14;        // IORING_MAX_REG_BUFFERS
 template <class T>
 std::span<std::byte> bytes_of(std::vector<T>& list) {
     return std::as_writable_bytes(std::span(list));
-}
-
-// The descriptors that the control message takes along.
-std::vector<int> sent_fds(std::span<std::byte> control) {
-    std::vector<int> found;
-    msghdr header{};
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-        auto at = static_cast<size_t>(reinterpret_cast<std::byte*>(c) - control.data());
-        size_t length = std::min<size_t>(c->cmsg_len, control.size() - at);
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || length < CMSG_LEN(0)) {
-            continue;
-        }
-        std::vector<int> fds((length - CMSG_LEN(0)) / sizeof(int));
-        std::memcpy(fds.data(), CMSG_DATA(c), fds.size() * sizeof(int));
-        found.insert(found.end(), fds.begin(), fds.end());
-    }
-    return found;
 }
 
 }  // namespace
@@ -88,7 +70,7 @@ Task<int> Worker::sends_foreign_fds(RemoteProcess& process, Notification n) {
             std::min<uint64_t>(header.msg_controllen, most_control_bytes));
         Address at{reinterpret_cast<uint64_t>(header.msg_control)};
         if (!co_await pager_.read(*fragment, at, control)) continue;
-        for (int fd : sent_fds(control)) {
+        for (int fd : passed_fds(control)) {
             if (!has_fd_here(process, static_cast<uint32_t>(fd))) co_return EBADF;
         }
     }

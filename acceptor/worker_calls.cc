@@ -23,7 +23,7 @@ constexpr int tries_for_pages = 20;
 
 class FragmentReader : public MemoryReader {
 public:
-    explicit FragmentReader(Fragment& fragment) : fragment_(fragment) {}
+    FragmentReader(Fragment& fragment, const Pager& pager) : fragment_(fragment), pager_(pager) {}
 
     ReadOutcome read(Address from, void* to, size_t bytes) override {
         // /proc/pid/mem reads what the program may not.
@@ -31,7 +31,7 @@ public:
         for (Address at = from; at < from + bytes && mapped;) {
             Mapping* m = fragment_.space.find(at);
             if (m && !(m->prot & (PROT_READ | PROT_WRITE))) return ReadOutcome::unmapped;
-            met_shared_ = met_shared_ || (m && m->shared);
+            note(m);
             mapped = m != nullptr;  // the kernel's own pages are not in our list
             if (m) at = m->range.end;
         }
@@ -42,16 +42,22 @@ public:
         for (Address at = range.begin; at < range.end;) {
             Mapping* m = fragment_.space.find(at);
             if (!m || !(m->prot & PROT_WRITE)) return false;
-            met_shared_ = met_shared_ || m->shared;
+            note(m);
             at = m->range.end;
         }
         return true;
     }
 
+    // Some of it is shared memory that is used at home.
     [[nodiscard]] bool met_shared() const { return met_shared_; }
 
 private:
+    void note(const Mapping* m) {
+        met_shared_ = met_shared_ || (m && m->shared && pager_.is_used_at_home(m->object));
+    }
+
     Fragment& fragment_;
+    const Pager& pager_;
     bool met_shared_ = false;
 };
 
@@ -280,14 +286,16 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
                                bool wants_reply, const ThreadContext* context, bool* met_shared,
                                uint32_t wait) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    FragmentReader reader(*fragment);
+    FragmentReader reader(*fragment, pager_);
     SyscallArguments args;
     std::memcpy(args.data(), n.args, sizeof n.args);
     Marshalled marshalled = RawCall{};
     if (!context) {
         auto try_again = [&] {
             marshalled = marshal(n.number, args, reader);
-            if (!met_shared || !reader.met_shared()) return true;
+            if (!reader.met_shared()) return true;
+            if (!process.mixed && wants_reply) marshalled = RawCall{"others use that memory, too"};
+            if (!met_shared) return true;
             *met_shared = true;
             return false;
         };

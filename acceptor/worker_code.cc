@@ -22,6 +22,7 @@ namespace gpr {
 namespace {
 // See home_code.cc.
 constexpr std::chrono::milliseconds stops_in{10};
+constexpr std::chrono::milliseconds stops_surely_in{1000};
 
 // Until the thread, which is in a ptrace stop, has the program's mask again.
 void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
@@ -39,9 +40,11 @@ bool Worker::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_
 
 Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                               pid_t tid) {
+    const Mapping* wanted = fragment->space.find(at);
+    bool only_home = wanted && wanted->shared && pager_.is_used_at_home(wanted->object);
     auto find_movable = [&]() -> RemoteThread* {
         RemoteThread* t = find_thread(fragment->pid(), tid);
-        return t && t->here && t->process->mixed ? t : nullptr;
+        return t && t->here && (t->process->mixed || only_home) ? t : nullptr;
     };
     RemoteThread* thread = find_movable();
     FaultOrigin origin;
@@ -50,6 +53,14 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bo
     } else if (thread) {
         origin = co_await settled_origin(loop_, thread->host_tid);
         thread = find_movable();
+        // What others use must not be lent to the program, in which order it would come back nobody
+        // knows.
+        for (int tries = 0; thread && !thread->process->mixed && tries < stops_surely_in.count() &&
+                            origin.kind == FaultOrigin::Kind::unknown;
+             tries++) {
+            origin = co_await settled_origin(loop_, thread->host_tid);
+            thread = find_movable();
+        }
     }
     bool visiting = thread && Clock::now() < thread->visits_until;
     if (!thread || visiting || origin.kind != FaultOrigin::Kind::program) {
@@ -75,8 +86,9 @@ Task<void> Worker::code_fault(std::shared_ptr<Fragment> fragment, Address at, bo
 Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
                           bool write, bool by_gravity) {
     pid_t tid = thread.tid;
+    auto patience = thread.process->mixed ? stops_in : stops_surely_in;
     if (thread.awaited) {  // see home_code.cc
-        loop_.after(stops_in, [this, fragment, at, write, tid] {
+        loop_.after(patience, [this, fragment, at, write, tid] {
             RemoteThread* now = find_thread(fragment->pid(), tid);
             if (now && now->awaited) pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
         });
@@ -84,7 +96,7 @@ Task<void> Worker::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thre
     }
     trace::interrupt(thread.host_tid);
     // If it is not as we thought, it needs the page to come to where it can stop.
-    auto stuck = loop_.after(stops_in, [this, fragment, at, write, tid] {
+    auto stuck = loop_.after(patience, [this, fragment, at, write, tid] {
         pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
     });
     WaitStatus status = co_await next_stop(thread, true);
@@ -122,7 +134,7 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
     crossing.setByGravity(by_gravity);
-    crossing.setRobustList(robust_list_of(thread.host_tid));
+    if (thread.process->mixed) crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, pager_.take_missed(thread.tid));
     // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it

@@ -28,11 +28,18 @@ void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) 
 Task<void> Worker::futex_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
-    // Who waits for shared memory does so at home, and so do all with priority inheritance: one
-    // kernel must know who holds a lock.
+    // Who waits for memory that is used at home does so there, and so do in mixed sessions all with
+    // priority inheritance: one kernel must know who holds a lock.
     bool requeues = n.number == number_futex_requeue;
-    if (!requeues && (is_shared_word(*fragment, {n.args[0]}) || is_pi_call(n.number, n.args))) {
+    const Mapping* m = requeues ? nullptr : fragment->space.find({n.args[0]});
+    bool only_home = m && m->shared && pager_.is_used_at_home(m->object);
+    if (only_home || (!requeues && process.mixed && is_pi_call(n.number, n.args))) {
         co_await leave_at_call(thread, n);
+        co_return;
+    }
+    if (!process.mixed) {
+        calls_native_++;
+        process.notifier->let_it_run(n.id);
         co_return;
     }
     std::vector<FutexWakeCall> wakes;

@@ -161,6 +161,10 @@ Task<void> Worker::apply_mapping(Frame frame) {
         pager_.erase_shared(change.getForget());
         co_return;
     }
+    if (change.isUse()) {
+        pager_.keep_shared_home(change.getUse().getObject(), change.getUse().getAtHome());
+        co_return;
+    }
     RemoteProcess* process = find_process(change.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;

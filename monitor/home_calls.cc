@@ -144,7 +144,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (marshalled) {
         auto args = place(call, bounce_at, bounce);
         std::copy(args.begin(), args.end(), calls[0].args);
+        note_given(process, calls[0], bounce_at, bounce);
     }
+    co_await meet_outsiders(true);
     calls[0].number |= GPR_CALL_OF_PROGRAM;
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;
@@ -181,6 +183,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         co_await note_fork_advice(process, given);
     }
     co_await after_use(use);
+    co_await meet_outsiders(false);
     if (!sizes.empty()) co_await after_truncation(std::move(sizes));
     reply(thread, calls[0].result, out);
 }

@@ -204,6 +204,11 @@ Task<void> HomeSession::code_fault(std::shared_ptr<Fragment> fragment, Address a
     Mapping* data = fragment->space.find(at);
     bool anchored = data && data->anchored;
     bool by_program = thread && origin.kind == FaultOrigin::Kind::program;
+    if (anchored && by_program && thread->visiting) {
+        thread->wants_device = true;
+        trace::interrupt(tid);
+        co_return;
+    }
     if (anchored && !by_program) {
         refuse_loan(*fragment, at);
         co_return;
@@ -373,6 +378,11 @@ Task<void> HomeSession::arrive(Frame frame) {
     context.signal_mask = crossing.getSignalMask();
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     stats_.crossings++;
+    if (!policy_.mixed()) {
+        if (thread->passed) co_await take_back(*thread, false);  // it left before that came there
+        co_await visit(*thread, std::move(context));
+        co_return;
+    }
     stats_.drawn_home += crossing.getByGravity();
     pager_.on_missed(thread->tid, missed_of(crossing));
     thread->remote = thread->masked = false;

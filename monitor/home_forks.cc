@@ -28,7 +28,9 @@ bool HomeSession::copies_in_place(const HomeThread& thread, wire::CallRequest::R
     bool pinned = !remote_calls_.empty() && call.getOwnPages() > 0;
     // With CLONE_VFORK the call here would not return before the child has done with it.
     constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK;
+    auto visits = [](const auto& t) { return t.second->visiting; };
     return !(flags & not_here) && !policy_.mixed() && link_open_ &&
+           std::ranges::none_of(thread.process->threads, visits) &&
            thread.process->state == HomeProcess::State::split && thread.filters.empty() &&
            (call.getOwnPages() >= least_own_pages || pinned);
 }

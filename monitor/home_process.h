@@ -49,13 +49,15 @@ struct HomeThread {
     bool exits = false;                // it has made its last call, at the acceptor
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
-    FilterList filters;        // of the program, that the kernel thread here is under
-    size_t filters_there = 0;  // how many of them its twin at the acceptor is
-    bool in_call = false;      // the shadow runs a forwarded call
-    uint32_t wait = 0;         // the name of that call for the acceptor that may interrupt it
-    bool interrupted = false;  // it has
-    bool repeatable = false;   // which can be made again, after a handler
-    bool leaving = false;      // it is at the acceptor as soon as its crossing has been sent
+    FilterList filters;         // of the program, that the kernel thread here is under
+    size_t filters_there = 0;   // how many of them its twin at the acceptor is
+    bool in_call = false;       // the shadow runs a forwarded call
+    uint32_t wait = 0;          // the name of that call for the acceptor that may interrupt it
+    bool interrupted = false;   // it has
+    bool repeatable = false;    // which can be made again, after a handler
+    bool leaving = false;       // it is at the acceptor as soon as its crossing has been sent
+    bool visiting = false;      // it came for shared memory that others use: HomeSession::visit
+    bool wants_device = false;  // and there met memory that only the acceptor may use
     std::optional<PassedSignal> passed;  // till the acceptor says what became of it
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;
@@ -142,6 +144,7 @@ struct HomeProcess {
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
     uint64_t one_shot_signals = 0;          // whose handler is for once: SA_RESETHAND
+    uint64_t restarting_signals = 0;        // whose handler lets calls go on: SA_RESTART
     std::array<uint64_t, 4> trap_action{};  // of SIGTRAP, which a breakpoint may undo
     uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
     uint64_t to_reset = 0;                  // those that the kernel here must be told of

@@ -179,6 +179,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (policy_.has_functions()) inherit_functions(parents, child);
         child.caught_signals = parents.caught_signals;
         child.one_shot_signals = parents.one_shot_signals;
+        child.restarting_signals = parents.restarting_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         if (planned && shares) first.clear_tid = birth->second.clear_tid;
@@ -423,7 +424,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
                 return;
             }
             if (auto object = object_of(*message); object && pager_.is_shared(*object)) {
-                if (policy_.mixed()) note_loan(*object);
+                note_request(*object);
                 // What changes shared objects is decided here, so nothing has to be waited for;
                 // and whoever holds the lock may be waiting for these.
                 pager_.on_message(1, std::move(*message));

@@ -23,25 +23,13 @@
 #include "monitor/program_faultfd.h"
 #include "monitor/ptrace.h"
 #include "monitor/rule_use.h"
+#include "monitor/session_stats.h"
+#include "monitor/shared_file.h"
 #include "monitor/split_policy.h"
 #include "syscall/marshal.h"
 #include "transport/link.h"
 
 namespace gpr {
-
-struct SessionStats {
-    uint64_t crossings = 0;
-    uint64_t drawn_home = 0;    // of those: by gravity,
-    uint64_t drawn_away = 0;    // also the other way
-    uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
-    uint64_t calls_fd_owner = 0;
-    uint64_t calls_by_rule = 0;
-    uint64_t calls_home = 0;
-    CpuTime home_cpu, remote_cpu;
-    PagerStats remote_pages;
-    uint64_t futex_wakes = 0;  // that the acceptor was told of
-    std::map<std::string, FunctionUse> functions;
-};
 
 class HomeSession {
 public:
@@ -54,9 +42,9 @@ public:
     void start(pid_t root, Fd listener);
     // Before start(): the acceptor lacks these CPU features, and the C library does not use them.
     void note_masked(std::vector<std::string> features) { masked_ = std::move(features); }
-    // Before start(): private wakes are not stopped, the watch tells them.
-    // Of the profiles that stand by the acceptor has something for these.
+    // Before start(): of the profiles that stand by the acceptor has something for these.
     void keep_standby(const std::vector<std::string>& profiles) { paths_.keep_standby(profiles); }
+    // Before start(): private wakes are not stopped, the watch tells them.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     // The reason the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const { return failure_; }
@@ -350,13 +338,6 @@ private:
     Task<void> on_faultfd_closed(uint64_t inode);
 
     // --- shared memory (home_shared.cc) ---
-    struct SharedFile {
-        ObjectId object = 0;
-        uint64_t mapped_device = 0, mapped_inode = 0;  // as /proc/PID/maps tells them
-        uint64_t device = 0, inode = 0;                // as stat does
-        Fd path;                                       // O_PATH; none for memory without a name
-        bool written = false;                          // some mapping may write
-    };
     void join_shared(HomeProcess& process, Mapping& mapping, const MapsEntry& entry, int fd);
     void map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd);
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
@@ -417,6 +398,19 @@ private:
     void note_writer(SharedFile& file);
     [[nodiscard]] bool anyone_writes_shared() const;
 
+    // Others use it, too (home_outsiders.cc, home_visits.cc).
+    void begin_watching(SharedFile& file, const std::string& mapped_as);
+    void look_for_outsiders(const std::set<uint64_t>& changed);
+    void choose_node(SharedFile& file);
+    void note_request(ObjectId object);
+    void note_given(HomeProcess& process, const Call& call, Address bounce_at,
+                    std::span<std::byte> bounce);
+    Task<void> meet_outsiders(bool tells);
+    Task<void> visit(HomeThread& thread, ThreadContext context);
+    Task<bool> stand_still(HomeThread& thread);
+    bool is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const;
+    bool is_beyond_end(Fragment& fragment, const siginfo_t& info);
+
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);
     static std::optional<Action> action_of(const MarshalledCall& call);
@@ -474,6 +468,7 @@ private:
     std::map<pid_t, int> barriers_;  // that came back, while a fork waits for them
     std::map<pid_t, std::unique_ptr<OneShot<bool>>> ending_;
     std::map<ObjectId, SharedFile> shared_files_;
+    std::unique_ptr<Outsiders> outsiders_;  // none in a mixed session, which needs none
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     uint32_t next_cpu_question_ = 1;

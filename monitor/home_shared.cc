@@ -77,7 +77,7 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
     bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
     auto at = std::ranges::find_if(shared_files_, [&](const auto& entry) {
         const SharedFile& f = entry.second;
-        return !distinct && f.mapped_device == e.device && f.mapped_inode == e.inode;
+        return !distinct && f.names.mapped_device == e.device && f.names.mapped_inode == e.inode;
     });
     m.shared = true;
     m.file = true;  // also memory without a name starts with what it has at home
@@ -89,14 +89,14 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
         ObjectId object = next_object_++;
         file = &shared_files_[object];
         file->object = object;
-        file->mapped_device = e.device;
-        file->mapped_inode = e.inode;
+        file->names.mapped_device = e.device;
+        file->names.mapped_inode = e.inode;
         file->path =
             has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC)) : open_by_mapping(process.pid, e);
         uint64_t pages = end;
         if (file->path && fstat(file->path.get(), &st) == 0) {
-            file->device = st.st_dev;
-            file->inode = st.st_ino;
+            file->names.device = st.st_dev;
+            file->names.inode = st.st_ino;
             if (S_ISREG(st.st_mode)) {
                 pages = pages_of(static_cast<uint64_t>(st.st_size));
             } else {
@@ -104,6 +104,7 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
             }
         }
         pager_.add_shared(file->object, Fd(), pages);
+        begin_watching(*file, e.name);
     } else if (!file->path && end > pager_.shared_pages(file->object)) {
         resize(*file, end);
     } else {
@@ -170,7 +171,7 @@ HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t nu
         if (row->arguments[i].kind != Kind::fd || fd < 0) continue;
         if (stat(link_of(process.pid, fd).c_str(), &st) != 0) continue;
         for (const auto& [object, f] : shared_files_) {
-            bool same = f.device == st.st_dev && f.inode == st.st_ino;
+            bool same = f.names.device == st.st_dev && f.names.inode == st.st_ino;
             if (same && (use.modifies || f.written)) use.files.push_back(object);
         }
     }
@@ -219,7 +220,9 @@ bool HomeSession::anyone_writes_shared() const {
 
 // From now on what is at home may be old: no child may use it without being split.
 void HomeSession::note_writer(SharedFile& file) {
-    if (!std::exchange(file.written, true)) split_children_now();
+    if (std::exchange(file.written, true)) return;
+    split_children_now();
+    choose_node(file);
 }
 
 void HomeSession::note_protection(const Mapping& m) {
@@ -238,7 +241,10 @@ void HomeSession::forget_unseen(const std::vector<Mapping>& gone) {
                    (process.inherits && process.inherits->space.shows(m.object));
         };
         if (!m.shared || std::ranges::any_of(processes_, shows)) continue;
-        if (shared_files_.erase(m.object) == 0) continue;
+        auto file = shared_files_.find(m.object);
+        if (file == shared_files_.end()) continue;
+        if (outsiders_) outsiders_->forget(file->second.watched);
+        shared_files_.erase(file);
         pager_.erase_shared(m.object);
         tell_forgotten(link_, m.object);
     }

@@ -117,11 +117,11 @@ void HomeSession::before_action(HomeProcess& process, const Action& action) {
     note_trap_action(process, action);
     if (!action.catches()) return;
     process.caught_signals |= bit;
-    if (action.kernel[1] & SA_RESETHAND) {
-        process.one_shot_signals |= bit;
-    } else {
-        process.one_shot_signals &= ~bit;
-    }
+    auto note = [&](uint64_t& signals, uint64_t flag) {
+        signals = action.kernel[1] & flag ? signals | bit : signals & ~bit;
+    };
+    note(process.one_shot_signals, SA_RESETHAND);
+    note(process.restarting_signals, SA_RESTART);
 }
 
 void HomeSession::after_action(HomeProcess& process, const Action& action) {

@@ -164,7 +164,8 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         fragment.wake({at, at + page_size});
         return;
     }
-    bool elsewhere = mapping->trapped || mapping->anchored || (mapping->shared && shared_is_home_);
+    bool elsewhere = mapping->trapped || mapping->anchored ||
+                     (mapping->shared && is_used_at_home(mapping->object));
     if (code_fault_ && (elsewhere || (any_fault_ && any_fault_(fragment, at, write, tid)))) {
         code_fault_(fragment, at, write, tid);
         return;

@@ -44,9 +44,13 @@ public:
     // Faults elsewhere go there, too, if this says so.
     using AnyFault = std::function<bool(Fragment&, Address at, bool write, Tid tid)>;
     void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
-    // So do faults on shared memory, where threads that need it go home; and pages of it that home
-    // lends keep what the program writes there meanwhile.
+    // So do faults on shared memory that is used at home, to which threads that need it go; and of
+    // pages that home lends it keeps what is written there meanwhile. An object need not be known.
     void keep_shared_home() { shared_is_home_ = true; }
+    void keep_shared_home(ObjectId object, bool keep);
+    // At home: others may write what is lent of this one, too.
+    void expect_writers(ObjectId object) { shared_.at(object).has_writers = true; }
+    [[nodiscard]] bool is_used_at_home(ObjectId object) const;
     // Brings the page here. Data of a trapped one can be read for a moment.
     void serve(Fragment& fragment, Address at, bool write, Tid tid);
     // Node 0, around a kernel's copy of the process's memory: all that others wrote, and all
@@ -225,7 +229,8 @@ private:
     struct Shared {
         Fd memfd;
         uint64_t pages = 0;
-        // At home, where the program goes on writing pages that it has lent: what they were.
+        bool has_writers = false;
+        // At home, where others go on writing pages that it has lent: what they were.
         std::map<uint64_t, std::shared_ptr<const std::byte>> lent;
     };
     // Visits the part of the run that each mapping shows, on this node.
@@ -262,7 +267,8 @@ private:
     uint64_t faults_ = 0;
     CodeFault code_fault_;
     AnyFault any_fault_;
-    bool shared_is_home_ = false;
+    bool shared_is_home_ = false;  // all; else
+    std::set<ObjectId> used_at_home_;
     AskProgram ask_program_;
     AskPinned ask_pinned_;
     bool probes_pins_ = false;

@@ -23,6 +23,18 @@ void Pager::add_shared(ObjectId object, Fd memfd, uint64_t pages) {
     add_object(object, directory_node);
 }
 
+void Pager::keep_shared_home(ObjectId object, bool keep) {
+    if (keep) {
+        used_at_home_.insert(object);
+    } else {
+        used_at_home_.erase(object);
+    }
+}
+
+bool Pager::is_used_at_home(ObjectId object) const {
+    return shared_is_home_ || used_at_home_.contains(object);
+}
+
 int Pager::shared_memfd(ObjectId object) const {
     auto it = shared_.find(object);
     return it == shared_.end() ? -1 : it->second.memfd.get();
@@ -60,6 +72,7 @@ void Pager::resize_shared(ObjectId object, uint64_t pages) {
 
 void Pager::erase_shared(ObjectId object) {
     if (shared_.erase(object) == 0) return;
+    used_at_home_.erase(object);
     erase(object);
     settle();
 }
@@ -221,12 +234,13 @@ std::vector<TakeResult> Pager::take_shared(const Take& action) {
             }
         });
     }
+    bool written_here = !o.memfd && (o.has_writers || is_used_at_home(run.object));
     std::vector<TakeResult> results(run.count);
     for (uint32_t i = 0; i < run.count; i++) {
         results[i].kind = !action.want_data ? Taken::none : here[i] ? Taken::data : Taken::zero;
         if (results[i].kind != Taken::data) continue;
         results[i].bytes = {block, block->data() + i * page_size};
-        if (!o.memfd && shared_is_home_) o.lent[run[i].index] = results[i].bytes;
+        if (written_here) o.lent[run[i].index] = results[i].bytes;
     }
     return results;
 }

@@ -53,6 +53,9 @@ void resume(pid_t tid, int signal) {
 void single_step(pid_t tid, int signal) {
     ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal));
 }
+void resume_to_call(pid_t tid, int signal) {
+    ::ptrace(PTRACE_SYSCALL, tid, nullptr, static_cast<long>(signal));
+}
 void interrupt(pid_t tid) { ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L); }
 void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
 

@@ -21,6 +21,7 @@ Result<unsigned long> event_message(pid_t tid);
 // These fail silently where the thread is gone: its death is reported by a wait.
 void resume(pid_t tid, int signal = 0);
 void single_step(pid_t tid, int signal = 0);
+void resume_to_call(pid_t tid, int signal = 0);  // or to the return from the one it is in
 void interrupt(pid_t tid);
 void stay_stopped(pid_t tid);  // in a group-stop, until SIGCONT
 // Of a thread in a ptrace stop; bit n-1 is signal n, as below.
@@ -28,7 +29,8 @@ uint64_t signal_mask(pid_t tid);
 void set_signal_mask(pid_t tid, uint64_t mask);
 
 inline constexpr long home_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
-                                     PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT;
+                                     PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |
+                                     PTRACE_O_TRACESYSGOOD;
 inline constexpr long acceptor_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
 
 // A line of signals in /proc/PID/status, such as "SigCgt:": bit n-1 is signal n.

@@ -149,4 +149,16 @@ Task<bool> StubThread::resume(const ThreadContext& context) {
     co_return alive;
 }
 
+Task<void> StubThread::parked() {
+    while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+}
+
+void StubThread::become(pid_t host_tid, const ThreadContext& context) {
+    bases_.reset();
+    state_ = State::in_program;
+    ThreadContext begin = context;
+    begin.regs.orig_rax = ~0UL;
+    apply_context(host_tid, begin);
+}
+
 }  // namespace gpr

@@ -58,6 +58,10 @@ public:
     // lets it run.
     void capture(pid_t host_tid, user_regs_struct regs);
 
+    // The same by ptrace, for a thread that was parked() and has been stopped.
+    Task<void> parked();
+    void become(pid_t host_tid, const ThreadContext& context);
+
     [[nodiscard]] bool in_stub() const { return state_ != State::in_program; }
     [[nodiscard]] bool working() const { return state_ == State::working; }
     [[nodiscard]] bool dead() const { return state_ == State::dead; }

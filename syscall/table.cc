@@ -35,8 +35,8 @@ constexpr ArgumentRule rules[] = {
     {202, 1, futex_command, 11, notify, notify, Condition::mixed_session, "FUTEX_WAIT_REQUEUE_PI"},
     {202, 1, futex_command, 12, notify, notify, Condition::mixed_session, "FUTEX_CMP_REQUEUE_PI"},
     {202, 1, futex_command, 13, notify, notify, Condition::mixed_session, "FUTEX_LOCK_PI2"},
-    // It may wait for a word in shared memory, which is home's.
-    {202, 1, 128, 0, notify, allow, Condition::mixed_session, "without FUTEX_PRIVATE_FLAG"},
+    // It may wait for a word in shared memory that is used at home.
+    {202, 1, futex_private, 0, notify, allow, Condition::always, "without FUTEX_PRIVATE_FLAG"},
     {454, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_wake"},
     {456, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_requeue"},
     // A child gets a copy of the memory as it is here: what is elsewhere comes home first.

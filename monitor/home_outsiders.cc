@@ -1,0 +1,135 @@
+// Shared memory that processes outside the session use, too: docs/decisions/0029. Only sessions
+// whose program runs at the acceptor as a whole need this; mixed ones use all of it at home.
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "monitor/home_session.h"
+#include "monitor/mapping_news.h"
+#include "monitor/passed_fds.h"
+
+namespace gpr {
+
+namespace {
+
+std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
+
+// Who made the other end of the socket; 0: nobody knows.
+pid_t peer_of(pid_t pid, int fd) {
+    Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    Fd socket(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), fd, 0)));
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.pid;
+}
+
+}  // namespace
+
+// Of a file that has just been mapped for the first time.
+void HomeSession::begin_watching(SharedFile& file, const std::string& mapped_as) {
+    if (policy_.mixed()) return;
+    if (!outsiders_) {
+        outsiders_ = std::make_unique<Outsiders>(loop_, [this] { spawn(meet_outsiders(false)); });
+    }
+    bool anonymous = mapped_as.starts_with("/dev/zero");
+    if (anonymous || file.names.mapped_inode == 0) return;
+    file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
+    pager_.expect_writers(file.object);
+    look_for_outsiders({file.watched.id()});
+}
+
+// changed: ids of what others may have begun to use. Till we have looked they have.
+void HomeSession::look_for_outsiders(const std::set<uint64_t>& changed) {
+    std::vector<FileNames> names;
+    for (const auto& [object, file] : shared_files_) names.push_back(file.names);
+    auto found = outsiders_->look(names, [this](pid_t pid) {
+        return pid == getpid() || threads_.contains(pid) || processes_.contains(pid);
+    });
+    size_t i = 0;
+    for (auto& [object, file] : shared_files_) {
+        if (found) {
+            file.outside = found->at(i++);
+        } else if (changed.contains(file.watched.id())) {
+            file.outside = {true, true};
+        }
+        choose_node(file);
+    }
+}
+
+// From now on its threads use it at home, or no longer. What the acceptor has of it comes back.
+void HomeSession::choose_node(SharedFile& file) {
+    bool at_home = file.is_contended();
+    if (!outsiders_ || at_home == pager_.is_used_at_home(file.object)) return;
+    spdlog::debug("shared memory {:#x} is used {}", file.object,
+                  at_home ? "at home, where others use it" : "at the acceptor");
+    pager_.keep_shared_home(file.object, at_home);
+    tell_used_at_home(link_, file.object, at_home);
+    file.touched = true;
+}
+
+// The acceptor wants pages of it.
+void HomeSession::note_request(ObjectId object) {
+    if (pager_.is_used_at_home(object)) note_loan(object);
+    auto file = shared_files_.find(object);
+    if (file != shared_files_.end()) file->second.touched = true;
+}
+
+// Before the program tells anybody anything, and before it hears anything: those who know of each
+// other by it see what the other one wrote. tells: who then opens a file by its name finds it so.
+Task<void> HomeSession::meet_outsiders(bool tells) {
+    if (!outsiders_) co_return;
+    if (auto changed = outsiders_->take_news()) look_for_outsiders(*changed);
+    std::vector<ObjectId> contended, told;
+    for (auto& [object, file] : shared_files_) {
+        bool open_to_others = tells && file.written && file.watched.has_name(file.path);
+        if (!file.touched || !(file.is_contended() || open_to_others)) continue;
+        file.touched = false;
+        (file.is_contended() ? contended : told).push_back(object);
+    }
+    if (!link_open_) co_return;
+    if (!contended.empty()) {
+        co_await pager_.collect_shared(std::move(contended), Access::write);
+    }
+    if (!told.empty()) co_await pager_.collect_shared(std::move(told), Access::read);
+}
+
+// The program is about to send a message. Who receives what it takes along uses it at once.
+void HomeSession::note_given(HomeProcess& process, const Call& call, Address bounce_at,
+                             std::span<std::byte> bounce) {
+    uint64_t number = call.number & ~uint64_t{GPR_CALL_OF_PROGRAM};
+    bool several = number == SYS_sendmmsg;
+    if (!outsiders_ || (number != SYS_sendmsg && !several)) return;
+    uint64_t count = several ? std::min<uint64_t>(call.args[2], UIO_MAXIOV) : 1;
+    bool to_ours = false, asked = false;
+    for (uint64_t i = 0; i < count; i++) {
+        mmsghdr message{};
+        size_t size = several ? sizeof message : sizeof message.msg_hdr;
+        auto header = bytes_in(bounce_at, bounce, call.args[1] + i * size, size);
+        std::memcpy(&message, header.data(), header.size());
+        const msghdr& m = message.msg_hdr;
+        auto control = bytes_in(bounce_at, bounce, reinterpret_cast<uint64_t>(m.msg_control),
+                                m.msg_controllen);
+        for (int fd : passed_fds(control)) {
+            if (!std::exchange(asked, true)) {
+                to_ours = processes_.contains(peer_of(process.pid, static_cast<int>(call.args[0])));
+            }
+            struct stat st {};
+            if (to_ours || stat(link_of(process.pid, fd).c_str(), &st) != 0) continue;
+            for (auto& [object, file] : shared_files_) {
+                if (file.names.device != st.st_dev || file.names.inode != st.st_ino) continue;
+                file.given = true;
+                choose_node(file);
+            }
+        }
+    }
+}
+
+}  // namespace gpr

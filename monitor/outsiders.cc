@@ -1,0 +1,190 @@
+#include "monitor/outsiders.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "monitor/remote_memory_raw.h"
+
+namespace gpr {
+
+namespace {
+
+// Nothing tells of an attachment.
+constexpr std::chrono::milliseconds segments_every{20};
+// Of the time that a look took.
+constexpr int rest_after_look = 2;
+
+struct CloseDir {
+    void operator()(DIR* dir) const { closedir(dir); }
+};
+using Dir = std::unique_ptr<DIR, CloseDir>;
+
+uint64_t id_of(int inotify, int segment) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(inotify)) << 32 |
+           static_cast<uint32_t>(segment);
+}
+
+bool is_number(const char* name) { return name[0] >= '0' && name[0] <= '9'; }
+
+class Search {
+public:
+    explicit Search(std::span<const FileNames> files) : files_(files), uses_(files.size()) {}
+
+    void look_at(pid_t pid) {
+        auto maps = read_maps(pid);
+        for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+            if (e.inode == 0) continue;
+            bool writes = e.shared && (e.prot & PROT_WRITE);
+            note(writes, [&](const FileNames& f) {
+                return f.mapped_inode == e.inode && f.mapped_device == e.device;
+            });
+        }
+        Dir fds(opendir(fmt::format("/proc/{}/fd", pid).c_str()));
+        while (dirent* fd = fds ? readdir(fds.get()) : nullptr) {
+            struct stat st {};
+            if (!is_number(fd->d_name) || fstatat(dirfd(fds.get()), fd->d_name, &st, 0) != 0) {
+                continue;
+            }
+            struct stat opened {};
+            bool known = fstatat(dirfd(fds.get()), fd->d_name, &opened, AT_SYMLINK_NOFOLLOW) == 0;
+            note(known && (opened.st_mode & S_IWUSR),
+                 [&](const FileNames& f) { return f.inode == st.st_ino && f.device == st.st_dev; });
+        }
+    }
+
+    std::vector<OutsideUse> found() && { return std::move(uses_); }
+
+private:
+    template <class Is>
+    void note(bool writes, Is is) {
+        for (size_t i = 0; i < files_.size(); i++) {
+            if (!is(files_[i])) continue;
+            uses_[i].any = true;
+            uses_[i].writes = uses_[i].writes || writes;
+        }
+    }
+
+    std::span<const FileNames> files_;
+    std::vector<OutsideUse> uses_;
+};
+
+}  // namespace
+
+Outsiders::Outsiders(Loop& loop, std::function<void()> on_news)
+    : loop_(loop), on_news_(std::move(on_news)), inotify_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    if (!inotify_) {
+        spdlog::warn("who opens files that the program shares is not seen: no inotify");
+        return;
+    }
+    readable_ = loop.watch(inotify_.get(), POLLIN, [this](uint32_t) { on_news_(); });
+}
+
+bool Outsiders::Watched::has_name(const Fd& path) const {
+    struct stat st {};
+    return segment >= 0 || (named && fstat(path.get(), &st) == 0 && st.st_nlink > 0);
+}
+
+uint64_t Outsiders::Watched::id() const { return id_of(inotify, segment); }
+
+Outsiders::Watched Outsiders::watch(const Fd& path, const std::string& mapped_as,
+                                    uint64_t mapped_inode) {
+    Watched watched;
+    if (mapped_as.starts_with("/SYSV")) {
+        watched.segment = static_cast<int>(mapped_inode);
+        attachments_[watched.segment] = 0;
+        if (!std::exchange(polling_, true)) {
+            loop_.after(segments_every, [this] { look_at_segments(); });
+        }
+    } else if (path && inotify_) {
+        watched.named = !mapped_as.starts_with("/memfd:");
+        auto link = fmt::format("/proc/self/fd/{}", path.get());
+        watched.inotify = inotify_add_watch(inotify_.get(), link.c_str(), IN_OPEN | IN_CLOSE);
+        if (watched.inotify >= 0) users_[watched.inotify]++;
+    }
+    return watched;
+}
+
+void Outsiders::forget(Watched& watched) {
+    attachments_.erase(watched.segment);
+    auto it = users_.find(watched.inotify);
+    if (it == users_.end() || --it->second > 0) return;
+    inotify_rm_watch(inotify_.get(), watched.inotify);
+    users_.erase(it);
+}
+
+void Outsiders::look_at_segments() {
+    polling_ = !attachments_.empty();
+    if (!polling_) return;
+    on_news_();
+    loop_.after(segments_every, [this] { look_at_segments(); });
+}
+
+std::optional<std::set<uint64_t>> Outsiders::take_news() {
+    bool due = std::exchange(look_due_, false);
+    std::set<uint64_t> ids;
+    alignas(inotify_event) char events[4096];
+    for (;;) {
+        ssize_t size = inotify_ ? read(inotify_.get(), events, sizeof events) : 0;
+        if (size <= 0) break;
+        for (ssize_t at = 0; at < size;) {
+            auto* event = reinterpret_cast<const inotify_event*>(events + at);
+            at += static_cast<ssize_t>(sizeof *event + event->len);
+            if (event->mask & IN_Q_OVERFLOW) {
+                for (auto [inotify, users] : users_) ids.insert(id_of(inotify, -1));
+            } else if (!(event->mask & IN_IGNORED)) {
+                ids.insert(id_of(event->wd, -1));
+            }
+        }
+    }
+    for (auto& [segment, before] : attachments_) {
+        shmid_ds state{};
+        if (shmctl(segment, IPC_STAT, &state) != 0 || state.shm_nattch == before) continue;
+        before = state.shm_nattch;
+        ids.insert(id_of(-1, segment));
+    }
+    if (ids.empty() && !due) return std::nullopt;
+    return ids;
+}
+
+std::optional<std::vector<OutsideUse>> Outsiders::look(std::span<const FileNames> files,
+                                                       const std::function<bool(pid_t)>& is_ours) {
+    auto begin = Clock::now();
+    if (begin < next_look_) {
+        look_later();
+        return std::nullopt;
+    }
+    Search search(files);
+    Dir proc(opendir("/proc"));
+    while (dirent* entry = proc ? readdir(proc.get()) : nullptr) {
+        if (!is_number(entry->d_name)) continue;
+        pid_t pid = std::atoi(entry->d_name);
+        if (!is_ours(pid)) search.look_at(pid);
+    }
+    auto end = Clock::now();
+    next_look_ = end + rest_after_look * (end - begin);
+    return std::move(search).found();
+}
+
+void Outsiders::look_later() {
+    if (std::exchange(look_planned_, true)) return;
+    loop_.after(next_look_ - Clock::now(), [this] {
+        look_planned_ = false;
+        look_due_ = true;
+        on_news_();
+    });
+}
+
+}  // namespace gpr

@@ -1,0 +1,80 @@
+// Processes outside a session that use the files and segments that its program shares.
+//
+// Who has one open or mapped /proc tells, which takes milliseconds; that somebody new may have it,
+// inotify(7), and for System V segments their number of attachments.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+// One file's: file systems such as btrfs show others in /proc/PID/maps than stat(2) gives.
+struct FileNames {
+    uint64_t mapped_device = 0, mapped_inode = 0;
+    uint64_t device = 0, inode = 0;
+};
+
+struct OutsideUse {
+    bool any = false;
+    bool writes = false;  // it is open for writing, or mapped so
+};
+
+class Outsiders {
+public:
+    // on_news: call take_news().
+    explicit Outsiders(Loop& loop, std::function<void()> on_news);
+
+    // What take_news() listens for. mapped_as: its name in /proc/PID/maps.
+    class Watched {
+    public:
+        // Somebody may open it by its name: what he finds must be in order before he hears of it.
+        [[nodiscard]] bool has_name(const Fd& path) const;
+
+        [[nodiscard]] uint64_t id() const;
+
+    private:
+        friend class Outsiders;
+        int inotify = -1;
+        int segment = -1;
+        bool named = false;
+    };
+    Watched watch(const Fd& path, const std::string& mapped_as, uint64_t mapped_inode);
+    void forget(Watched& watched);
+
+    // Since the last time somebody may have begun or ceased to use what has these ids; there may be
+    // none of them, and a look is due that could not be had before. Nothing: no news.
+    std::optional<std::set<uint64_t>> take_news();
+
+    // Of each file, all uses by processes that are not ours. Of those whose /proc we may not read
+    // nothing is known. Nothing: the last look was just now, and took its time; there will be news.
+    std::optional<std::vector<OutsideUse>> look(std::span<const FileNames> files,
+                                                const std::function<bool(pid_t)>& is_ours);
+
+private:
+    void look_at_segments();
+    void look_later();
+
+    Loop& loop_;
+    std::function<void()> on_news_;
+    Fd inotify_;
+    gpr::Watch readable_;
+    std::map<int, int> users_;             // of each inotify watch: one file may be known twice
+    std::map<int, uint64_t> attachments_;  // by segment
+    bool polling_ = false;
+    Clock::time_point next_look_{};
+    bool look_planned_ = false, look_due_ = false;
+};
+
+}  // namespace gpr

@@ -1,0 +1,13 @@
+// Descriptors that a message takes along: SCM_RIGHTS, unix(7).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace gpr {
+
+// control: of the sender, as at msg_control.
+std::vector<int> passed_fds(std::span<std::byte> control);
+
+}  // namespace gpr

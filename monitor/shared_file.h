@@ -1,0 +1,28 @@
+// An object of shared memory, as home knows it.
+#pragma once
+
+#include <cstdint>
+
+#include "base/fd.h"
+#include "mm/address_space.h"
+#include "monitor/outsiders.h"
+
+namespace gpr {
+
+struct SharedFile {
+    ObjectId object = 0;
+    FileNames names;
+    Fd path;               // O_PATH; none for memory without a name
+    bool written = false;  // some mapping may write
+    bool touched = false;  // the acceptor has asked for pages since it was last in order here
+    // Of processes outside the session:
+    Outsiders::Watched watched;
+    OutsideUse outside;
+    bool given = false;  // a descriptor of it has been sent to one of them
+    // Its threads use it at home, where others see at once what they do.
+    [[nodiscard]] bool is_contended() const {
+        return given || (outside.any && (written || outside.writes));
+    }
+};
+
+}  // namespace gpr

@@ -1,0 +1,160 @@
+#include "monitor/outsiders.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "monitor/remote_memory_raw.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr size_t size = 4096;
+
+// Does something and then waits to be killed.
+class Other {
+public:
+    template <class Do>
+    explicit Other(Do work) {
+        int ready[2];
+        REQUIRE(pipe(ready) == 0);
+        pid_ = fork();
+        if (pid_ == 0) {
+            work();
+            char done = 0;
+            if (write(ready[1], &done, 1) == 1) pause();
+            _exit(0);
+        }
+        close(ready[1]);
+        char done = 0;
+        REQUIRE(read(ready[0], &done, 1) == 1);
+        close(ready[0]);
+    }
+    ~Other() {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    Other(const Other&) = delete;
+    Other& operator=(const Other&) = delete;
+
+private:
+    pid_t pid_ = -1;
+};
+
+struct Memory {
+    explicit Memory(int of) : fd(of) {
+        REQUIRE(ftruncate(of, size) == 0);
+        void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, of, 0);
+        REQUIRE(at != MAP_FAILED);
+        struct stat st {};
+        REQUIRE(fstat(of, &st) == 0);
+        auto maps = read_maps(getpid());
+        REQUIRE(maps);
+        for (const MapsEntry& e : *maps) {
+            if (e.range.begin.value != reinterpret_cast<uint64_t>(at)) continue;
+            names = {e.device, e.inode, st.st_dev, st.st_ino};
+            name = e.name;
+        }
+        // Only we may have it in sight, by what each case does with it.
+        munmap(at, size);
+    }
+    Fd fd;
+    FileNames names;
+    std::string name;
+};
+
+struct Fixture {
+    Fixture() : loop(*Loop::create()), outsiders(*loop, [] {}) {}
+    OutsideUse use_of(const Memory& memory) {
+        for (;;) {  // it rests after each look
+            auto found = outsiders.look({&memory.names, 1}, [](pid_t p) { return p == getpid(); });
+            if (found) return found->at(0);
+            usleep(1000);
+        }
+    }
+    std::unique_ptr<Loop> loop;
+    Outsiders outsiders;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "another process has the file open, mapped, or not any more") {
+    Memory memory(memfd_create("ours", MFD_CLOEXEC));
+    CHECK_FALSE(use_of(memory).any);
+    {
+        Other reads([&] {
+            auto link = "/proc/self/fd/" + std::to_string(memory.fd.get());
+            if (open(link.c_str(), O_RDONLY) < 0) _exit(1);
+            close(memory.fd.get());
+        });
+        OutsideUse use = use_of(memory);
+        CHECK(use.any);
+        CHECK_FALSE(use.writes);
+    }
+    {
+        Other has([] {});
+        CHECK(use_of(memory).writes);
+    }
+    {
+        Other maps([&] {
+            int fd = memory.fd.get();
+            void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+            if (at == MAP_FAILED) _exit(1);
+            close(fd);
+        });
+        CHECK(use_of(memory).writes);
+    }
+    CHECK_FALSE(use_of(memory).any);
+}
+
+TEST_CASE_FIXTURE(Fixture, "opening and closing are news, once") {
+    Memory memory(memfd_create("ours", MFD_CLOEXEC));
+    auto watched = outsiders.watch(memory.fd, memory.name, memory.names.mapped_inode);
+    outsiders.take_news();
+    CHECK_FALSE(outsiders.take_news());
+    auto link = "/proc/self/fd/" + std::to_string(memory.fd.get());
+    int fd = open(link.c_str(), O_RDONLY);
+    CHECK(outsiders.take_news());
+    CHECK_FALSE(outsiders.take_news());
+    close(fd);
+    CHECK(outsiders.take_news());
+    outsiders.forget(watched);
+    close(open(link.c_str(), O_RDONLY));
+    outsiders.take_news();  // that the watch is gone
+    CHECK_FALSE(outsiders.take_news());
+}
+
+TEST_CASE_FIXTURE(Fixture, "attaching a segment is news") {
+    int segment = shmget(IPC_PRIVATE, size, IPC_CREAT | 0600);
+    REQUIRE(segment >= 0);
+    auto watched = outsiders.watch(Fd(), "/SYSV00000000 (deleted)", static_cast<uint64_t>(segment));
+    CHECK(watched.has_name(Fd()));
+    outsiders.take_news();
+    void* at = shmat(segment, nullptr, 0);
+    CHECK(outsiders.take_news());
+    CHECK_FALSE(outsiders.take_news());
+    shmdt(at);
+    CHECK(outsiders.take_news());
+    shmctl(segment, IPC_RMID, nullptr);
+    outsiders.forget(watched);
+}
+
+TEST_CASE_FIXTURE(Fixture, "nobody can open a file without a name") {
+    Memory memfd(memfd_create("ours", MFD_CLOEXEC));
+    auto watched = outsiders.watch(memfd.fd, memfd.name, memfd.names.mapped_inode);
+    CHECK_FALSE(watched.has_name(memfd.fd));
+    char path[] = "/tmp/gpr-outsiders-XXXXXX";
+    Memory file(mkstemp(path));
+    auto named = outsiders.watch(file.fd, file.name, file.names.mapped_inode);
+    CHECK(named.has_name(file.fd));
+    unlink(path);
+    CHECK_FALSE(named.has_name(file.fd));
+}
+
+}  // namespace gpr
