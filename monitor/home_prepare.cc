@@ -94,7 +94,8 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     if (process.shares_memory_with) end_of_guest(thread);
     process.shares_memory_with = nullptr;
     process.state = HomeProcess::State::preparing;
-    process.caught_signals = process.one_shot_signals = process.to_reset = 0;
+    process.caught_signals = process.to_reset = 0;
+    process.one_shot_actions.clear();
     process.executing = false;
     process.new_image = true;
     process.inherited.clear();
@@ -404,18 +405,20 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
         }
         if (e.name == "[vdso]") start.setVdsoEnd(e.range.end.value);
     }
+    // Handlers of a child, what is ignored, which also outlives an exec, and what SA_RESETHAND has
+    // left: it says SIG_DFL, and more.
+    std::array<std::array<uint64_t, 4>, 64> kernel{};
+    std::vector<Call> calls;
+    for (uint64_t signal = 1; signal <= kernel.size(); signal++) {
+        uint64_t at = Mailbox::bounce_address(0).value + (signal - 1) * sizeof kernel[0];
+        calls.push_back(Call{SYS_rt_sigaction, {signal, 0, at, sizeof(uint64_t)}, 0});
+    }
+    if (StubThread* stub = fragment.stub_thread(0)) co_await stub->run(calls);
+    std::memcpy(kernel.data(), fragment.mailbox().bounce(0).data(), sizeof kernel);
     std::vector<std::pair<int, std::array<uint64_t, 4>>> actions;
-    StubThread* stub = fragment.stub_thread(0);
-    // Handlers of a child, and what is ignored: that also outlives an exec.
-    uint64_t not_default = process.caught_signals | trace::signal_set(process.pid, "SigIgn:");
-    for (int signal = 1; stub && signal <= 64; signal++) {
-        if (!(not_default >> (signal - 1) & 1)) continue;
-        int64_t got = co_await stub->call(SYS_rt_sigaction, static_cast<uint64_t>(signal), 0,
-                                          stub->scratch_address().value, 8);
-        if (got != 0) continue;
-        std::array<uint64_t, 4> action;
-        std::memcpy(action.data(), const_cast<uint8_t*>(stub->mailbox().slot(0).scratch), 32);
-        actions.emplace_back(signal, action);
+    for (int signal = 0; const auto& action : kernel) {
+        signal++;
+        if (action != std::array<uint64_t, 4>{}) actions.emplace_back(signal, action);
     }
     auto out = start.initActions(static_cast<unsigned>(actions.size()));
     for (unsigned k = 0; k < actions.size(); k++) {

@@ -143,8 +143,9 @@ struct HomeProcess {
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
-    uint64_t one_shot_signals = 0;          // whose handler is for once: SA_RESETHAND
-    uint64_t restarting_signals = 0;        // whose handler lets calls go on: SA_RESTART
+    uint64_t restarting_signals = 0;  // whose handler lets calls go on: SA_RESTART
+    // SA_RESETHAND, by signal: the action that is left once the handler has begun.
+    std::map<int, std::array<uint64_t, 4>> one_shot_actions;
     std::array<uint64_t, 4> trap_action{};  // of SIGTRAP, which a breakpoint may undo
     uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
     uint64_t to_reset = 0;                  // those that the kernel here must be told of

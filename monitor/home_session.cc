@@ -178,7 +178,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (!shares) inherit_copies(parents, child);
         if (policy_.has_functions()) inherit_functions(parents, child);
         child.caught_signals = parents.caught_signals;
-        child.one_shot_signals = parents.one_shot_signals;
+        child.one_shot_actions = parents.one_shot_actions;
         child.restarting_signals = parents.restarting_signals;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);

@@ -419,7 +419,7 @@ private:
     void announce_action(HomeProcess& process, const Action& action);
     AsyncMutex& actions_of(HomeProcess& process);
     void note_handled(HomeThread& thread, int signal);
-    Task<void> reset_action(HomeThread& thread, int signal);
+    Task<void> reset_action(HomeThread& thread, Action left);
     void on_remote_signal(Frame frame);
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);

@@ -117,11 +117,13 @@ void HomeSession::before_action(HomeProcess& process, const Action& action) {
     note_trap_action(process, action);
     if (!action.catches()) return;
     process.caught_signals |= bit;
-    auto note = [&](uint64_t& signals, uint64_t flag) {
-        signals = action.kernel[1] & flag ? signals | bit : signals & ~bit;
-    };
-    note(process.one_shot_signals, SA_RESETHAND);
-    note(process.restarting_signals, SA_RESTART);
+    bool restarts = action.kernel[1] & SA_RESTART;
+    process.restarting_signals &= ~bit;
+    if (restarts) process.restarting_signals |= bit;
+    process.one_shot_actions.erase(action.signal);
+    if (!(action.kernel[1] & SA_RESETHAND)) return;
+    auto& left = process.one_shot_actions[action.signal] = action.kernel;
+    left[0] = reinterpret_cast<uint64_t>(SIG_DFL);
 }
 
 void HomeSession::after_action(HomeProcess& process, const Action& action) {
@@ -148,34 +150,35 @@ void HomeSession::announce_action(HomeProcess& process, const Action& action) {
 void HomeSession::note_handled(HomeThread& thread, int signal) {
     HomeProcess& process = *thread.process;
     uint64_t bit = bit_of(signal);
-    if (!(process.one_shot_signals & bit)) return;
-    process.one_shot_signals &= ~bit;
+    auto one_shot = process.one_shot_actions.find(signal);
+    if (one_shot == process.one_shot_actions.end()) return;
+    Action left{signal, one_shot->second};
+    process.one_shot_actions.erase(one_shot);
     if (thread.remote) {
         process.to_reset |= bit;
-        spawn(reset_action(thread, signal));
+        spawn(reset_action(thread, left));
     } else {
         process.caught_signals &= ~bit;
-        announce_action(process, {signal, {}});
+        announce_action(process, left);
     }
 }
 
-Task<void> HomeSession::reset_action(HomeThread& thread, int signal) {
+Task<void> HomeSession::reset_action(HomeThread& thread, Action left) {
     HomeProcess& process = *thread.process;
     StubThread& stub = *thread.stub;
-    uint64_t bit = bit_of(signal);
+    uint64_t bit = bit_of(left.signal);
     auto guard = co_await stub.lock();
     auto changing = co_await actions_of(process).lock();
     if (!(process.to_reset & bit)) co_return;  // the program has set another one since
     process.to_reset &= ~bit;
-    Action none{signal, {}};
     auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memcpy(scratch, none.kernel.data(), sizeof none.kernel);
-    std::vector<Call> calls{
-        Call{SYS_rt_sigaction,
-             {static_cast<uint64_t>(signal), stub.scratch_address().value, 0, sizeof(uint64_t)},
-             0}};
+    std::memcpy(scratch, left.kernel.data(), sizeof left.kernel);
+    std::vector<Call> calls{Call{
+        SYS_rt_sigaction,
+        {static_cast<uint64_t>(left.signal), stub.scratch_address().value, 0, sizeof(uint64_t)},
+        0}};
     co_await stub.run_locked(calls);
-    if (calls[0].result == 0) after_action(process, none);
+    if (calls[0].result == 0) after_action(process, left);
 }
 
 // The kernel stops the threads it has here; those that run at the acceptor are no business of its.
