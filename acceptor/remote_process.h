@@ -53,6 +53,7 @@ struct RemoteThread {
     bool held = false;                 // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
     bool ending = false;               // nothing but its last call is left of it
+    bool alt_stack_changed = false;    // since home was told
     uint8_t tsc = 0;                   // PR_SET_TSC, if the program called it
     Gravity gravity;
     Address left_at{};       // the page of code whose absence sent it home last

@@ -122,6 +122,8 @@ private:
     Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
     Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false,
                          bool by_gravity = false);
+    Task<void> mirror_alt_stack(RemoteProcess& process, RemoteThread& thread,
+                                const ThreadContext& context);
     Task<void> set_action(Frame frame);
     Task<void> register_membarrier(Frame frame);
     Task<CpuTime> usage_of(RemoteProcess& process);

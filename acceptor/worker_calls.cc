@@ -97,8 +97,12 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_munlockall: lock_call(process, n); co_return;
         case SYS_mremap: co_await move_call(process, n); co_return;
         case SYS_membarrier:
-        case SYS_rt_sigaction:
-        case SYS_sigaltstack: co_await mirror(process, thread, n); co_return;
+        case SYS_rt_sigaction: co_await mirror(process, thread, n); co_return;
+        case SYS_sigaltstack:
+            if (n.args[0] != 0) thread.alt_stack_changed = true;
+            calls_native_++;
+            process.notifier->let_it_run(n.id);
+            co_return;
         case SYS_prctl:
             if (static_cast<int>(n.args[0]) != PR_SET_TSC) break;
             if (n.args[1] == PR_TSC_ENABLE || n.args[1] == PR_TSC_SIGSEGV) {

@@ -11,6 +11,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/alt_stack.h"
 #include "monitor/extended_state.h"
 #include "monitor/neutral_code.h"
 #include "monitor/page_wire.h"
@@ -141,6 +142,15 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
     // still: without a record it is void. No other signal of the process here is this thread's.
     thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
     block_all_signals(thread.host_tid);
+    bool stub_first = std::exchange(thread.alt_stack_changed, false);
+    if (stub_first) {
+        thread.here = false;
+        thread.stub->capture(thread.host_tid, context.regs);
+        stopped_.notify_all();
+        co_await put_alt_stack(*thread.stub, crossing);
+        while (thread.process->frozen && !thread.stub->dead()) co_await stopped_.wait();
+        if (thread.stub->dead()) co_return;
+    }
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
     frame.add_raw(state);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
@@ -156,7 +166,7 @@ Task<void> Worker::send_home(RemoteThread& thread, const ThreadContext& context,
         if (leaving.empty()) link_.send(frame, gpr::Priority::urgent);
     }
     thread.here = false;
-    thread.stub->capture(thread.host_tid, context.regs);
+    if (!stub_first) thread.stub->capture(thread.host_tid, context.regs);
     pager_.on_thread_gone(thread.tid);
     stopped_.notify_all();
     if (leaving.empty()) co_return;

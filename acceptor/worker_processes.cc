@@ -14,6 +14,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/alt_stack.h"
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
 #include "monitor/page_wire.h"
@@ -269,11 +270,7 @@ Task<void> Worker::arrive(Frame frame) {
     }
     co_await install_for_one(*thread, filters_from_wire(crossing.getFilters()));
     StubThread& stub = *thread->stub;
-    if (crossing.getAltStack().size() == sizeof(stack_t)) {
-        auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-        std::memcpy(scratch, crossing.getAltStack().begin(), sizeof(stack_t));
-        co_await stub.call(SYS_sigaltstack, stub.scratch_address().value, 0);
-    }
+    co_await take_alt_stack(stub, crossing);
     ThreadContext context;
     std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
     auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
@@ -361,6 +358,23 @@ Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, clone_
     co_return wrong || more ? EINVAL : 0;
 }
 
+// The child will have that of its parent's shadow. The thread, which is in a ptrace stop, stays in
+// its stub.
+Task<void> Worker::mirror_alt_stack(RemoteProcess& process, RemoteThread& thread,
+                                    const ThreadContext& context) {
+    StubThread& stub = *thread.stub;
+    stub.capture(thread.host_tid, context.regs);
+    auto guard = co_await stub.lock();
+    uint64_t at = stub.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_sigaltstack, {0, at}, 0}};
+    co_await stub.run_locked(calls);
+    if (stub.dead()) co_return;
+    Notification change{};
+    change.number = SYS_sigaltstack;
+    change.args[0] = at;
+    co_await ask_home(process, thread, change, false);
+}
+
 Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     // One form for all of them: clone's.
     uint64_t flags = n.args[0], stack = n.args[1], parent_tid = n.args[2], child_tid = n.args[3],
@@ -395,6 +409,11 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (!context) co_return;
     thread.held = true;
     stopped_.notify_all();
+    bool inherits_alt_stack = !(flags & CLONE_THREAD);
+    if (inherits_alt_stack && std::exchange(thread.alt_stack_changed, false)) {
+        co_await mirror_alt_stack(process, thread, *context);
+        if (thread.stub->dead()) co_return;
+    }
     bool copies = !(flags & CLONE_VM);
     AsyncMutex::Guard forking(nullptr);
     if (copies) {
@@ -449,6 +468,10 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     thread.held = false;
     context->regs.rax = static_cast<uint64_t>(result);
     context->regs.orig_rax = ~0UL;
+    if (thread.stub->in_stub()) {
+        co_await set_free(thread, *context);
+        co_return;
+    }
     trace::set_registers(thread.host_tid, context->regs);
     go_on(thread);
 }

@@ -10,13 +10,12 @@
 #include "base/log.h"
 #include "monitor/fault_origin.h"
 #include "monitor/interrupted_call.h"
+#include "monitor/signal_frame.h"
 #include "monitor/signal_wire.h"
 
 namespace gpr {
 
 namespace {
-// flags, link, stack and sigcontext come first (asm-generic/ucontext.h).
-constexpr uint64_t mask_in_ucontext = 8 + 8 + 24 + 256;
 // From dequeueing a signal to the stop before its delivery, if the CPU is busy.
 constexpr std::chrono::milliseconds stands_in{10};
 
@@ -40,6 +39,15 @@ bool is_in_stop(pid_t host_tid) {
         if (line.starts_with("State:")) return line.find("t (") != std::string::npos;
     }
     return false;
+}
+
+// The thread stands at the first instruction of a handler.
+bool keeps_alt_stack(Fragment& fragment, pid_t host_tid) {
+    auto regs = trace::registers(host_tid);
+    SignalFrame frame{};
+    bool read = regs && fragment.memory().read_exact({regs->rsp + return_address_size}, &frame,
+                                                     sizeof frame);
+    return read && !(static_cast<unsigned>(frame.stack.ss_flags) & ss_autodisarm);
 }
 
 bool seems_discarded(const RemoteThread& thread) {
@@ -166,17 +174,18 @@ Task<void> Worker::handler_return(RemoteProcess& process, RemoteThread& thread, 
     pid_t pid = process.pid, tid = thread.tid;
     FaultOrigin origin = co_await settled_origin(loop_, thread.host_tid);
     if (find_thread(pid, tid) != &thread) co_return;
-    uint64_t frame = origin.stack;  // the kernel's struct ucontext
-    uint64_t mask = 0;
-    auto bytes = std::as_writable_bytes(std::span(&mask, 1));
-    bool readable = co_await pager_.read(*process.fragment, {frame + mask_in_ucontext}, bytes);
-    if (readable && thread.mask != mask) {
+    SignalFrame frame{};
+    auto bytes = std::as_writable_bytes(std::span(&frame, 1));
+    bool readable = co_await pager_.read(*process.fragment, {origin.stack}, bytes);
+    if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;
+    if (readable && thread.mask != frame.mask) {
         Notification change = n;
         change.number = SYS_rt_sigprocmask;
-        const uint64_t args[6] = {SIG_SETMASK, frame + mask_in_ucontext, 0, sizeof mask, 0, 0};
+        uint64_t mask_at = origin.stack + offsetof(SignalFrame, mask);
+        const uint64_t args[6] = {SIG_SETMASK, mask_at, 0, sizeof frame.mask, 0, 0};
         std::memcpy(change.args, args, sizeof args);
         if (!co_await change_mask(process, thread, n, change)) co_return;
-        thread.mask = mask;
+        thread.mask = frame.mask;
     }
     process.notifier->let_it_run(n.id);
 }
@@ -245,6 +254,9 @@ bool Worker::handler_begun(RemoteProcess& process, RemoteThread& thread) {
                         (stopped_by->si_code == SIGTRAP || stopped_by->si_code == TRAP_TRACE ||
                          stopped_by->si_code == TRAP_BRKPT);
     thread.awaits_others = stands_there && begun.serial & others_wait;
+    if (stands_there && !keeps_alt_stack(*process.fragment, thread.host_tid)) {
+        thread.alt_stack_changed = true;
+    }
     return stands_there;
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/alt_stack.h"
 #include "monitor/extended_state.h"
 #include "monitor/home_session.h"
 #include "monitor/neutral_code.h"
@@ -307,14 +308,7 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     put_missed(crossing, pager_.take_missed(thread.tid));
     std::shared_ptr<StubThread> kept = thread.stub;  // another thread may call exec
     StubThread& stub = *kept;
-    int64_t got = -1;
-    if (std::exchange(thread.alt_stack_changed, false)) {
-        got = co_await stub.call(SYS_sigaltstack, 0, stub.scratch_address().value);
-    }
-    if (got == 0) {
-        const uint8_t* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-        crossing.setAltStack({stack, sizeof(stack_t)});
-    }
+    if (std::exchange(thread.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
     if (thread.tsc != thread.tsc_there) crossing.setTsc(thread.tsc_there = thread.tsc);
     uint64_t robust = robust_list_of(thread.tid);
     crossing.setRobustList(robust);
@@ -397,6 +391,7 @@ Task<void> HomeSession::arrive(Frame frame) {
     if (robust != 0 && robust != robust_list_of(thread->tid)) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
+    co_await take_alt_stack(stub, crossing);
     co_await stub.resume(context);
     if (missed_one && !stub.dead()) wake_others(*thread, context.signal_mask);
 }

@@ -10,14 +10,13 @@
 
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
+#include "monitor/signal_frame.h"
 
 namespace gpr {
 
 namespace {
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 constexpr uint64_t trap_bit = bit_of(SIGTRAP);
-// flags, link, stack and sigcontext come first (asm-generic/ucontext.h).
-constexpr uint64_t mask_in_ucontext = 8 + 8 + 24 + 256;
 
 bool is_ignored(const std::array<uint64_t, 4>& action) {
     return action[0] == reinterpret_cast<uint64_t>(SIG_IGN);
@@ -45,6 +44,7 @@ void HomeSession::note_trap_action(HomeProcess& process, const Action& action) {
 
 void HomeSession::note_handler(HomeThread& thread, int signal) {
     if (thread.process->blocking_trap & bit_of(signal)) thread.blocks_trap = true;
+    thread.alt_stack_changed = true;  // if it has SS_AUTODISARM
 }
 
 Task<void> HomeSession::mask_call(HomeProcess& process, HomeThread& thread, Notification n) {
@@ -69,13 +69,12 @@ Task<void> HomeSession::mask_call(HomeProcess& process, HomeThread& thread, Noti
 Task<void> HomeSession::handler_return(HomeProcess& process, HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     FaultOrigin origin = co_await settled_origin(loop_, n.tid);
-    uint64_t frame = origin.stack;  // the kernel's struct ucontext
-    uint64_t mask = 0;
-    Address at{frame + mask_in_ucontext};
-    auto bytes = std::as_writable_bytes(std::span(&mask, 1));
-    bool readable = co_await pager_.read(*fragment, at, bytes);
+    SignalFrame frame{};
+    auto bytes = std::as_writable_bytes(std::span(&frame, 1));
+    bool readable = co_await pager_.read(*fragment, {origin.stack}, bytes);
     if (find_thread(fragment->pid(), n.tid) != &thread) co_return;
-    if (readable) thread.blocks_trap = mask & trap_bit;
+    if (readable) thread.blocks_trap = frame.mask & trap_bit;
+    if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;
     notifier_->let_it_run(n.id);
 }
 

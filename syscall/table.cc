@@ -42,8 +42,8 @@ constexpr ArgumentRule rules[] = {
     // A child gets a copy of the memory as it is here: what is elsewhere comes home first.
     {56, 0, 0x100, 0, notify, notify, Condition::mixed_session, "without CLONE_VM"},
     {57, 0, 0, 0, notify, notify, Condition::mixed_session, "fork"},
-    // The shadow may have the handler's mask.
-    {15, 0, 0, 0, notify, notify, Condition::watched_trap, "rt_sigreturn"},
+    // The shadow may have the handler's mask, and another alternate stack.
+    {15, 0, 0, 0, notify, notify, Condition::mixed_session, "rt_sigreturn"},
     {14, 0, 0, 0, notify, notify, Condition::watched_trap, "rt_sigprocmask"},
     {15, 0, 0, 0, notify, allow, Condition::always, "rt_sigreturn"},
     // A child that is not split yet is, before it has threads.

@@ -1,0 +1,28 @@
+#include "monitor/alt_stack.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include <cstring>
+
+namespace gpr {
+
+Task<void> put_alt_stack(StubThread& stub, wire::Crossing::Builder crossing) {
+    auto guard = co_await stub.lock();
+    std::vector<Call> calls{Call{SYS_sigaltstack, {0, stub.scratch_address().value}, 0}};
+    co_await stub.run_locked(calls);
+    if (calls[0].result != 0) co_return;
+    const auto* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    crossing.setAltStack({stack, sizeof(stack_t)});
+}
+
+Task<void> take_alt_stack(StubThread& stub, wire::Crossing::Reader crossing) {
+    if (crossing.getAltStack().size() != sizeof(stack_t)) co_return;
+    auto guard = co_await stub.lock();
+    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
+    std::memcpy(scratch, crossing.getAltStack().begin(), sizeof(stack_t));
+    std::vector<Call> calls{Call{SYS_sigaltstack, {stub.scratch_address().value, 0}, 0}};
+    co_await stub.run_locked(calls);
+}
+
+}  // namespace gpr
