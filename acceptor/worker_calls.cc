@@ -104,6 +104,10 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
             process.notifier->let_it_run(n.id);
             co_return;
         case SYS_prctl:
+            if (static_cast<int>(n.args[0]) == PR_SET_TIMERSLACK) {  // home answers PR_GET_...
+                co_await mirror(process, thread, n);
+                co_return;
+            }
             if (static_cast<int>(n.args[0]) != PR_SET_TSC) break;
             if (n.args[1] == PR_TSC_ENABLE || n.args[1] == PR_TSC_SIGSEGV) {
                 thread.tsc = static_cast<uint8_t>(n.args[1]);

@@ -102,8 +102,8 @@ constexpr ArgumentRule rules[] = {
     {157, 0, every_bit, 25, allow, allow, Condition::always, "PR_GET_TSC"},
     // The thread's, on every node.
     {157, 0, every_bit, 26, notify, notify, Condition::always, "PR_SET_TSC"},
-    {157, 0, every_bit, 29, allow, allow, Condition::always, "PR_SET_TIMERSLACK"},
-    {157, 0, every_bit, 30, allow, allow, Condition::always, "PR_GET_TIMERSLACK"},
+    {157, 0, every_bit, 29, notify, allow, Condition::always, "PR_SET_TIMERSLACK"},
+    {157, 0, every_bit, 30, notify, allow, Condition::always, "PR_GET_TIMERSLACK"},
     {157, 0, every_bit, 21, notify, notify, Condition::always, "PR_GET_SECCOMP"},
     {157, 0, every_bit, 22, notify, notify, Condition::always, "PR_SET_SECCOMP"},
     {157, 0, every_bit, 35, notify, notify, Condition::always, "PR_SET_MM"},
