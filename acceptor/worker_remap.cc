@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -42,7 +43,12 @@ tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const No
     if (!m) return tl::make_unexpected(EFAULT);
     Remap move;
     move.from = {{n.args[0]}, {n.args[0] + old_size}};
-    if ((keeps || m->shared) && m->range.end < move.from.end) return tl::make_unexpected(EFAULT);
+    bool only_shrinks = !fixed && !keeps && new_size <= old_size;
+    bool only_moves = fixed && !keeps && new_size == old_size;
+    space.overlapping(move.from, [&](const Mapping& p) { only_moves = only_moves && !p.shared; });
+    bool whole = only_moves ? space.mapped_until(move.from.begin) >= move.from.end
+                            : is_one_mapping(space, move.from);
+    if (!whole && !only_shrinks) return tl::make_unexpected(EFAULT);
     uint64_t to = n.args[0];
     Range tail{move.from.end, {n.args[0] + new_size}};
     bool fits =
@@ -83,8 +89,7 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
         co_await executor.call(SYS_mprotect, move.from.begin.value, move.from.size(), PROT_NONE);
     }
     if (moves) co_await fragment.keep_apart(executor, move.from, true);
-    int64_t result = co_await executor.call(SYS_mremap, move.from.begin.value, move.from.size(),
-                                            move.to.size(), flags, move.to.begin.value);
+    int64_t result = co_await move_memory(fragment, executor, move.from, move.to, flags);
     if (result != static_cast<int64_t>(move.to.begin.value)) {
         if (moves) co_await fragment.keep_apart(executor, move.from, false);
         if (hidden) {

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/refusals.h"
@@ -207,7 +208,9 @@ Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub,
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
     const uint64_t* a = made.args;
-    int64_t result = co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    int64_t result = n.number == SYS_mremap
+                         ? co_await remap_memory(*fragment, stub, a)
+                         : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (stub.dead()) co_return result;
     bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
     if (protects && result == -ENOMEM) {  // the kernel stops at the first gap, if there is one

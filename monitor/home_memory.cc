@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "monitor/home_session.h"
+#include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
@@ -241,8 +242,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             uint64_t flags = from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
             if (move.getKept() != 0) flags |= MREMAP_DONTUNMAP;
             co_await fragment->keep_apart(executor, from, true);
-            int64_t result = co_await executor.call(SYS_mremap, from.begin.value, from.size(),
-                                                    to.size(), flags, to.begin.value);
+            int64_t result = co_await move_memory(*fragment, executor, from, to, flags);
             if (result != static_cast<int64_t>(to.begin.value)) {
                 abandon(
                     fmt::format("memory of process {} cannot be moved at home as it was at the "

@@ -1,0 +1,20 @@
+// mremap on this node. What is one mapping to the program may be several to the kernel here: some
+// are registered, or had pages before they were neighbours. And several at once the kernel moves
+// only where none is registered (mremap(2), since Linux 6.17).
+#pragma once
+
+#include "monitor/fragment.h"
+
+namespace gpr {
+
+// Whether the kernel would see one mapping, were it not for us.
+[[nodiscard]] bool is_one_mapping(const AddressSpace& space, Range range);
+
+// To a place that is decided. What moves is mapped throughout.
+Task<int64_t> move_memory(Fragment& fragment, StubThread& caller, Range from, Range to,
+                          uint64_t flags);
+
+// As the program calls it: args are mremap's.
+Task<int64_t> remap_memory(Fragment& fragment, StubThread& caller, const uint64_t* args);
+
+}  // namespace gpr
