@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/advice.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/refusals.h"
@@ -28,6 +29,11 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     Range range{{n.args[0]}, {n.args[0] + size}};
     auto advice = static_cast<int>(n.args[2]);
+    if (int error = advice_error(process.fragment->space, n.args)) {
+        calls_native_++;
+        process.notifier->reply_error(n.id, error);
+        co_return;
+    }
     if (belongs_home(advice)) {
         co_await forward(process, thread, n);
         co_return;

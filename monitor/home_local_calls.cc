@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/advice.h"
 #include "monitor/home_session.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
@@ -76,6 +77,10 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_mlockall:
         case SYS_munlockall: lock_call(process, n); return;
         case SYS_madvise:
+            if (int error = advice_error(process.fragment->space, n.args)) {
+                notifier_->reply_error(n.id, error);
+                return;
+            }
             if (!drops_content(n.args[2])) break;
             spawn(memory_call(process, thread, n));
             return;
