@@ -357,9 +357,8 @@ Task<int64_t> HomeSession::discard_here(HomeProcess& process, StubThread& stub, 
     bool has_content = false, locked = false;
     process.fragment->space.for_each(range, [&](Mapping& m) {
         locked = locked || m.locked;
-        if (m.backing != Backing::anonymous) return;
-        has_content = has_content || m.file;
-        pieces.push_back(m);
+        has_content = has_content || (m.file && m.backing == Backing::anonymous);
+        pieces.push_back(m);  // of files, too: the acceptor drops what it has of the whole range
     });
     if (locked && (n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE)) co_return -EINVAL;
     if (n.args[2] == MADV_FREE) co_return 0;

@@ -56,6 +56,21 @@ static void read_over_borders(int advice) {
     CHECK_EQ(close(fd), 0);
 }
 
+static void drop_beside_file(void) {
+    int fd = make_file(FEW);
+    char *memory = map(2 * FEW, MAP_PRIVATE), *text = memory + FEW * PAGE;
+    CHECK(mmap(text, FEW * PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == text);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < FEW; i++) memory[i * PAGE] = text[i * PAGE];
+        for (int i = 0; i < FEW; i++) CHECK_EQ(memory[i * PAGE], mark(i));
+        CHECK_EQ(madvise(memory, 2 * FEW * PAGE, MADV_DONTNEED), 0);
+        for (int i = 0; i < FEW; i++) CHECK_EQ(memory[i * PAGE], 0);
+        for (int i = 0; i < FEW; i++) CHECK_EQ(text[i * PAGE], mark(i));
+    }
+    CHECK_EQ(munmap(memory, 2 * FEW * PAGE), 0);
+    CHECK_EQ(close(fd), 0);
+}
+
 static void wipe_in_child(void) {
     for (int round = 0; round < 6; round++) {
         char* memory = map(4, MAP_PRIVATE);
@@ -113,6 +128,7 @@ int main(void) {
     signal(SIGSEGV, on_fault);
     read_over_borders(MADV_RANDOM);
     read_over_borders(MADV_DONTDUMP);
+    drop_beside_file();
     wipe_in_child();
     drop_mixed();
     drop_copies_of_file();
