@@ -39,27 +39,24 @@ tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const No
         (keeps && old_size != new_size)) {
         return tl::make_unexpected(EINVAL);
     }
-    Mapping* m = sound(n.args[0], old_size) ? space.find({n.args[0]}) : nullptr;
-    if (!m) return tl::make_unexpected(EFAULT);
     Remap move;
     move.from = {{n.args[0]}, {n.args[0] + old_size}};
+    uint64_t to = fixed ? n.args[4] : n.args[0];
+    Range target{{to}, {to + new_size}};
+    bool free_target = sound(to, new_size) && !target.overlaps(reserved);
+    if (fixed && (!free_target || target.overlaps(move.from))) return tl::make_unexpected(EINVAL);
+    Mapping* m = sound(n.args[0], old_size) ? space.find({n.args[0]}) : nullptr;
+    if (!m) return tl::make_unexpected(EFAULT);
     bool only_shrinks = !fixed && !keeps && new_size <= old_size;
     bool only_moves = fixed && !keeps && new_size == old_size;
     space.overlapping(move.from, [&](const Mapping& p) { only_moves = only_moves && !p.shared; });
     bool whole = only_moves ? space.mapped_until(move.from.begin) >= move.from.end
                             : is_one_mapping(space, move.from);
     if (!whole && !only_shrinks) return tl::make_unexpected(EFAULT);
-    uint64_t to = n.args[0];
     Range tail{move.from.end, {n.args[0] + new_size}};
     bool fits =
         new_size <= old_size || (in_place && space.is_free(tail) && !tail.overlaps(reserved));
-    if (fixed) {
-        to = n.args[4];
-        Range target{{to}, {to + new_size}};
-        if (!sound(to, new_size) || target.overlaps(reserved) || target.overlaps(move.from)) {
-            return tl::make_unexpected(EINVAL);
-        }
-    } else if (keeps || !fits) {
+    if (!fixed && (keeps || !fits)) {
         uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
         auto gap = space.find_gap({{base}, {base + GPR_ARENA_SIZE}}, new_size);
         if (!gap || !may_move) return tl::make_unexpected(ENOMEM);

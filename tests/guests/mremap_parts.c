@@ -61,6 +61,11 @@ static void move_unlike(void) {
     if (moved == MAP_FAILED && errno == EFAULT) SKIP("the kernel moves one mapping at a time");
     CHECK(moved == target && are_filled(moved));
     is_gone(memory, 2 * PARTS);
+    for (int i = 0; i < 5; i++) {
+        int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+        CHECK(mremap(memory, size, size, flags, target) == MAP_FAILED && errno == EFAULT);
+        CHECK(mremap(memory, size, size, flags, memory) == MAP_FAILED && errno == EINVAL);
+    }
     CHECK_EQ(mprotect(moved, size, PROT_READ | PROT_WRITE), 0);
     guest_fill(moved, size, 99);
     CHECK(guest_is_filled(moved, size, 99));
