@@ -13,7 +13,6 @@
 namespace gpr {
 
 namespace {
-constexpr size_t si_pid_at = 12;  // in siginfo_t of a child
 constexpr size_t most_ended_children = 4096;
 }  // namespace
 
@@ -48,7 +47,7 @@ void HomeSession::add_remote_cpu(HomeProcess& process, const Call& call, Address
         auto pid = static_cast<pid_t>(call.result);
         auto info = bytes(call.args[2], sizeof(siginfo_t));
         if (number == SYS_waitid && !info.empty()) {
-            std::memcpy(&pid, info.data() + si_pid_at, sizeof pid);
+            std::memcpy(&pid, info.data() + offsetof(siginfo_t, si_pid), sizeof pid);
         }
         add_waited(process, pid, bytes(call.args[number == SYS_wait4 ? 3 : 4], sizeof(rusage)),
                    policy_.mixed() || (number == SYS_waitid && call.args[3] & WNOWAIT));
