@@ -25,6 +25,10 @@ constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
 
 const std::byte zero_pages[64 * page_size] = {};
 
+// For helpers that are processes. A signal to the program's process group is none of theirs.
+const Call leave_group{SYS_setpgid, {0, 0}, 0};
+const Call close_all{SYS_close_range, {0, ~0U}, 0};
+
 }  // namespace
 
 Fragment::Fragment(Scheduler& scheduler, pid_t pid, pid_t host_pid, RemoteMemory memory,
@@ -111,10 +115,11 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
     auto puncher = co_await give_birth_to_helper(worker, *puncher_, CLONE_VM, next_id);
     if (!puncher) co_return tl::make_unexpected(puncher.error());
     puncher_tid_ = *puncher;
-    if (uffd_number > 0) {
-        co_await puncher_->call(SYS_close_range, 0, static_cast<uint64_t>(uffd_number - 1));
-    }
-    co_await puncher_->call(SYS_close_range, static_cast<uint64_t>(uffd_number + 1), ~0U);
+    auto number = static_cast<uint64_t>(uffd_number);
+    std::vector<Call> keep_one{Call{SYS_close_range, {number + 1, ~0U}, 0}};
+    if (uffd_number > 0) keep_one.push_back({SYS_close_range, {0, number - 1}, 0});
+    if (!executor_is_thread) keep_one.push_back(leave_group);
+    co_await puncher_->run(keep_one);
 
     uint64_t flags = CLONE_VM;
     if (executor_is_thread) {
@@ -123,7 +128,8 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
     auto executor = co_await give_birth_to_helper(worker, *executor_, flags, next_id);
     if (!executor) co_return tl::make_unexpected(executor.error());
     executor_tid_ = *executor;
-    if (!executor_is_thread) co_await executor_->call(SYS_close_range, 0, ~0U);
+    std::vector<Call> keep_nothing{leave_group, close_all};
+    if (!executor_is_thread) co_await executor_->run(keep_nothing);
     int64_t closed = co_await worker.call(SYS_close, static_cast<uint64_t>(uffd_number));
     (void)closed;
     co_return Result<void>{};
@@ -138,7 +144,8 @@ Task<Result<void>> Fragment::start_waker(StubThread& worker, NextId next_id, boo
     auto born = co_await give_birth_to_helper(worker, *waker_, flags, next_id);
     if (!born) co_return tl::make_unexpected(born.error());
     waker_tid_ = *born;
-    if (!is_thread) co_await waker_->call(SYS_close_range, 0, ~0U);
+    std::vector<Call> keep_nothing{leave_group, close_all};
+    if (!is_thread) co_await waker_->run(keep_nothing);
     co_return Result<void>{};
 }
 

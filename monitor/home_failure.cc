@@ -207,7 +207,7 @@ void HomeSession::on_helper_end(HomeProcess& process, pid_t tid) {
                 tid == process.fragment->waker_tid();
     if (!needed || !ours || process.executing) return;
     if (is_being_killed(process.pid)) {
-        // With it, as by SIGKILL for its process group. That is how it ends, and no news.
+        // With it, as by SIGKILL for its cgroup. That is how it ends, and no news.
         pager_.give_up(*process.fragment);
         return;
     }

@@ -45,6 +45,10 @@ void HomeSession::stop_after_all(const HomeThread& thread) {
 }
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
+    if (signal == SIGSTOP && thread.helper) {  // it blocks the others
+        trace::resume(thread.tid);
+        return;
+    }
     if (signal == SIGTRAP && meets_breakpoint(thread)) return;
     keep_order(thread, signal);
     name_cpu_timer(thread, signal);
