@@ -54,7 +54,8 @@ static __always_inline int shows_process(__u64 name) {
            name == NAME('s', 'm', 'a', 'p', 's', 0, 0) ||
            name == NAME('s', 't', 'a', 't', 'u', 's', 0) ||
            name == NAME('c', 'm', 'd', 'l', 'i', 'n', 'e') ||
-           name == NAME('e', 'n', 'v', 'i', 'r', 'o', 'n');
+           name == NAME('e', 'n', 'v', 'i', 'r', 'o', 'n') ||
+           name == NAME('c', 'h', 'i', 'l', 'd', 'r', 'e'); /* children */
 }
 
 static __always_inline void opening_ends(struct task_struct* task, struct pt_regs* regs, long fd) {

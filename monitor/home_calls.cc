@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
 #include "monitor/signal_wire.h"
 #include "syscall/table.h"
@@ -49,7 +50,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         reply(*thread, seccomp_mode(*thread));
         co_return;
     }
-    if (call.getNumber() == SYS_prctl) note_tsc(*thread, args.data(), true);
+    if (call.getNumber() == SYS_prctl) note_prctl(*thread, args.data(), true);
     switch (call.getNumber()) {
         case SYS_clone:
         case SYS_clone3:
@@ -148,6 +149,12 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     }
     co_await meet_outsiders(true);
     calls[0].number |= GPR_CALL_OF_PROGRAM;
+    bool waits = waits_for_children(request.getNumber());
+    if (waits || request.getNumber() == SYS_unshare) {
+        auto is_guest = [&](const auto& p) { return p.second->shares_memory_with == &process; };
+        bool has_guests = std::any_of(processes_.begin(), processes_.end(), is_guest);
+        hide_helpers(process, has_guests, calls[0]);
+    }
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;
     if (request.getNumber() == SYS_exit_group) process.group_exit = true;
@@ -160,6 +167,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (auto result = co_await timer_call_in_bounce(process, calls[0], bounce_at, bounce)) {
         calls[0].result = *result;
         if (stub.dead()) co_return;
+    } else if (waits) {
+        co_await wait_without(orphaned_helpers_, stub, calls);
     } else {
         co_await stub.run_locked(calls);
     }

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
@@ -17,8 +18,8 @@ constexpr std::chrono::milliseconds fork_patience{20};
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
 // others have at the acceptor, to have threads, which cannot be moved all at once, to install a
-// filter, which would not let our preparation pass, to have a child behind our back, or to see a
-// file again behind its copy.
+// filter, which would not let our preparation pass, to have a child behind our back, to get
+// orphans, among which may be helpers, or to see a file again behind its copy.
 bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
     bool can = process.state == HomeProcess::State::native && !process.is_root &&
                !process.shares_memory_with && !process.doomed && link_open_ &&
@@ -32,6 +33,7 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_userfaultfd:
         case SYS_shmat: return true;
+        case SYS_prctl: return static_cast<int>(n.args[0]) == PR_SET_CHILD_SUBREAPER;
         // The kernel here would not see the time that they count.
         case SYS_setitimer: return n.args[0] != ITIMER_REAL;
         case SYS_timer_create: return cpu_clock_name(static_cast<clockid_t>(n.args[0])).has_value();

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "monitor/advice.h"
+#include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
@@ -108,11 +109,18 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_timer_delete:
         case SYS_setrlimit:
         case SYS_prlimit64: spawn(timer_call_here(thread, n)); return;
+        case SYS_unshare:
         case SYS_wait4:
-        case SYS_waitid:
-            if (stats_.crossings == 0) break;  // so no child has used anything there
+        case SYS_waitid: {
+            bool waits = waits_for_children(n.number);
+            bool asks_for_usage = waits && n.args[n.number == SYS_wait4 ? 3 : 4] != 0;
+            // Without a crossing no child has used anything there.
+            bool leaves = (asks_for_usage && stats_.crossings > 0) ||
+                          (waits && orphaned_helpers_.expected()) || sees_helpers(n.number, n.args);
+            if (!leaves) break;
             spawn(leave_at_call(process, thread, true));
             return;
+        }
         case SYS_futex:
         case number_futex_wake:
         case number_futex_requeue: futex_call(process, thread, n); return;
@@ -415,7 +423,8 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
 }
 
 // told: the acceptor, which asked, has done the same.
-void HomeSession::note_tsc(HomeThread& thread, const uint64_t* args, bool told) {
+void HomeSession::note_prctl(HomeThread& thread, const uint64_t* args, bool told) {
+    orphaned_helpers_.note_prctl(args);
     bool sets = static_cast<int>(args[0]) == PR_SET_TSC &&
                 (args[1] == PR_TSC_ENABLE || args[1] == PR_TSC_SIGSEGV);
     if (!sets) return;

@@ -50,7 +50,8 @@ uint64_t offset_of(pid_t pid, int fd) {
 }  // namespace
 
 bool HomeSession::may_show_process(std::string_view path) {
-    constexpr std::string_view names[] = {"mem", "maps", "cmdline", "environ", "status"};
+    constexpr std::string_view names[] = {"mem",     "maps",   "cmdline",
+                                          "environ", "status", "children"};
     auto in_path = [&](std::string_view name) { return path.find(name) != path.npos; };
     return std::any_of(std::begin(names), std::end(names), in_path);
 }

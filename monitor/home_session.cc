@@ -150,6 +150,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
     auto message = trace::event_message(parent.tid);
     if (!message) return;
     auto tid = static_cast<pid_t>(*message);
+    orphaned_helpers_.note_birth(tid);
     HomeProcess& parents = *parent.process;
     bool copied = end_fork(parent);
     auto birth = births_.find(parent.tid);
@@ -217,6 +218,7 @@ void HomeSession::on_end(HomeThread& thread) {
     pid_t tid = thread.tid;
     HomeProcess& process = *thread.process;
     if (thread.stub) thread.stub->on_death();
+    if (thread.helper || tid == process.pid) orphaned_helpers_.note_end(tid, thread.helper);
     if (policy_.mixed() && !thread.helper) tell_exit(thread);
     if (process.shares_memory_with) end_of_guest(thread);
     if (process.fragment) {
@@ -310,7 +312,7 @@ void HomeSession::on_notification(const Notification& n) {
             notifier_->reply_error(n.id, EINVAL);
             return;
         }
-        if (n.number == SYS_prctl) note_tsc(thread, n.args, false);
+        if (n.number == SYS_prctl) note_prctl(thread, n.args, false);
         if (asks_for_seccomp_mode(n.number, n.args)) {
             notifier_->reply(n.id, seccomp_mode(thread));
         } else if (must_split_for(process, n)) {

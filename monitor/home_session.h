@@ -18,6 +18,7 @@
 #include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
+#include "monitor/orphaned_helpers.h"
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
 #include "monitor/program_faultfd.h"
@@ -175,6 +176,7 @@ private:
     Task<void> end_remotely(HomeProcess& process, bool memory_gone, bool new_image = false);
     void forget_remotely(pid_t pid);
     void end_helpers(HomeProcess& process);
+    [[nodiscard]] bool is_helper(pid_t pid) const;
     void write_stats(int exit_status);
     void tell_idle_rules() const;
 
@@ -267,7 +269,7 @@ private:
     bool postpone_signal(HomeThread& thread, int signal);
     static void stop_after_all(const HomeThread& thread);
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
-    static void note_tsc(HomeThread& thread, const uint64_t* args, bool told);
+    void note_prctl(HomeThread& thread, const uint64_t* args, bool told);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<int64_t> change_memory(HomeProcess& process, StubThread& stub, Notification n,
                                 Notification made, pid_t caller);
@@ -480,6 +482,7 @@ private:
     };
     std::map<ObjectId, Loan> lent_;  // shared memory of which the acceptor may have pages
     std::map<uint64_t, std::shared_ptr<ProgramFaultfd>> faultfds_;  // by the socket's inode
+    OrphanedHelpers orphaned_helpers_;
     SessionStats stats_;
     std::string failure_;
     ObjectId next_object_ = 1;

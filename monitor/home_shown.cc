@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
 #include "syscall/table.h"
 
@@ -87,8 +88,9 @@ std::string HomeSession::shown_status(HomeProcess& process, const std::string& p
 // fd: what the call has just opened. The stub's lock is held.
 Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int fd) {
     pid_t pid = process.pid;
-    std::string path = fmt::format("/proc/{}/fd/{}", pid, fd), text;
-    for (std::string_view name : {"maps", "smaps", "cmdline", "environ", "status"}) {
+    std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+    std::optional<std::string> text;
+    for (std::string_view name : {"maps", "smaps", "cmdline", "environ", "status", "children"}) {
         pid_t owner = owner_of_file(pid, fd, name);
         HomeProcess* shown = owner != 0 ? find_process(owner) : nullptr;
         if (!shown || !shown->fragment) continue;
@@ -96,12 +98,14 @@ Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int
             text = shown_maps(*shown, path, name == "smaps");
         } else if (name == "status") {
             text = shown_status(*shown, path);
+        } else if (name == "children") {
+            text = children_without([&](pid_t child) { return is_helper(child); }, text_of(path));
         } else {
             text = co_await shown_arguments(*shown, path);
         }
         break;
     }
-    if (text.empty()) co_return;
+    if (!text) co_return;
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto* scratch = const_cast<uint8_t*>(fragment->mailbox().slot(stub.slot()).scratch);
     uint64_t at = stub.scratch_address().value;
@@ -111,7 +115,7 @@ Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int
     put("shown");
     int64_t made = co_await call_locked(stub, {SYS_memfd_create, {at, MFD_CLOEXEC}, 0});
     if (made < 0) co_return;  // then it sees more than it should
-    std::ofstream(fmt::format("/proc/{}/fd/{}", pid, made)) << text << std::flush;
+    std::ofstream(fmt::format("/proc/{}/fd/{}", pid, made)) << *text << std::flush;
     put(fmt::format("/proc/self/fd/{}", made));
     int64_t reader = co_await call_locked(
         stub, {SYS_openat, {static_cast<uint64_t>(AT_FDCWD), at, O_RDONLY | O_CLOEXEC}, 0});

@@ -27,6 +27,13 @@ bool is_strict_death(pid_t tid) {
     return info && filter_death(*info) == FilterDeath::by_strict_mode;
 }
 
+// Nothing else: not of a child whose SIGCHLD was one too many while this one waited.
+bool tells_of_helper(const OrphanedHelpers& orphans, pid_t tid) {
+    auto info = orphans.expected() ? trace::signal_info(tid) : fail("no helper is an orphan");
+    if (!info || info->si_code <= 0 || !orphans.contains(info->si_pid)) return false;
+    return orphans.is_latest(info->si_pid) || (trace::pending_signals(tid) & bit_of(SIGCHLD));
+}
+
 // A fault that native Linux may not have.
 void tell_where(pid_t tid, pid_t pid) {
     auto info = trace::signal_info(tid);
@@ -46,6 +53,11 @@ void HomeSession::stop_after_all(const HomeThread& thread) {
 
 void HomeSession::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGSTOP && thread.helper) {  // it blocks the others
+        trace::resume(thread.tid);
+        return;
+    }
+    if (signal == SIGCHLD && tells_of_helper(orphaned_helpers_, thread.tid)) {
+        restart_what_is_never_interrupted(thread.tid);
         trace::resume(thread.tid);
         return;
     }

@@ -102,6 +102,11 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     if (result != thread_gone) reply(thread, result);
 }
 
+bool HomeSession::is_helper(pid_t pid) const {
+    auto it = threads_.find(pid);
+    return orphaned_helpers_.contains(pid) || (it != threads_.end() && it->second->helper);
+}
+
 void HomeSession::end_helpers(HomeProcess& process) {
     for (auto& [tid, thread] : process.threads) {
         if (thread->helper) kill(tid, SIGKILL);
@@ -162,7 +167,8 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
             credit_parent(process);
             co_await save_shared(process);
-            end_helpers(process);
+            // The SIGCHLD of the first that ends is the one that a reaper gets.
+            if (!orphaned_helpers_.expected()) end_helpers(process);
         }
         if (process.is_root) {
             write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));

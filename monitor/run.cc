@@ -309,6 +309,9 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         end = moved;
     }
     pid_t program = getpid();
+    int reaps = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &reaps);
+    if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 0);
     pid_t middle = fork();
     if (middle == 0) {
         // A grandchild, so that the program has no child that it does not know.
@@ -347,6 +350,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     }
     send_word(channel[0], Word::ready, *listener);
     if (!monitor_says(Word::go)) return exit_gpr_failed;
+    if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 1);  // the monitor notes that
     execve(options.program_path.c_str(), arguments.data(), environ);
     int error = errno;
     complain(fmt::format("cannot execute {}: {}", options.program_path, std::strerror(error)));

@@ -68,9 +68,7 @@ constexpr ArgumentRule rules[] = {
     // CPU time is a sum over the nodes. The other clocks are read without a system call.
     {98, 0, 0, 0, notify, notify, Condition::mixed_session, "getrusage"},
     {100, 0, 0, 0, notify, notify, Condition::mixed_session, "times"},
-    {61, 3, every_bit, 0, notify, allow, Condition::mixed_session, "wait4 without usage"},
     {61, 0, 0, 0, notify, notify, Condition::mixed_session, "wait4"},
-    {247, 4, every_bit, 0, notify, allow, Condition::mixed_session, "waitid without usage"},
     {247, 0, 0, 0, notify, notify, Condition::mixed_session, "waitid"},
     {228, 0, every_bit, 2, notify, notify, Condition::mixed_session, "CLOCK_PROCESS_CPUTIME_ID"},
     {228, 0, every_bit, 3, notify, notify, Condition::mixed_session, "CLOCK_THREAD_CPUTIME_ID"},
@@ -107,6 +105,9 @@ constexpr ArgumentRule rules[] = {
     {157, 0, every_bit, 21, notify, notify, Condition::always, "PR_GET_SECCOMP"},
     {157, 0, every_bit, 22, notify, notify, Condition::always, "PR_SET_SECCOMP"},
     {157, 0, every_bit, 35, notify, notify, Condition::always, "PR_SET_MM"},
+    // Orphans may be helpers, which share the memory: the program has none.
+    {157, 0, every_bit, 36, notify, notify, Condition::always, "PR_SET_CHILD_SUBREAPER"},
+    {272, 0, 0x100, 0x100, notify, notify, Condition::mixed_session, "CLONE_VM"},
     // It would take the calls of the stub, too.
     {157, 0, every_bit, 59, refuse, refuse, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
     // What the process may use or sees of the CPU must be the same on every node.

@@ -1,0 +1,41 @@
+// Helpers of gpr whose process ends before them become children of its reaper. Where that is a
+// process of the session, it must not hear of them. Pure.
+#pragma once
+
+#include <sys/prctl.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <unordered_map>
+
+namespace gpr {
+
+class OrphanedHelpers {
+public:
+    // A process of the session makes this call of prctl.
+    void note_prctl(const uint64_t* args) {
+        expected_ = expected_ || static_cast<int>(args[0]) == PR_SET_CHILD_SUBREAPER;
+    }
+    [[nodiscard]] bool expected() const { return expected_; }
+
+    void note_end(pid_t pid, bool helper) {
+        if (!helper) processes_ended_++;
+        if (helper && expected_) ended_at_[pid] = processes_ended_;
+    }
+    // The number is somebody else's from now on.
+    void note_birth(pid_t pid) { ended_at_.erase(pid); }
+
+    [[nodiscard]] bool contains(pid_t pid) const { return ended_at_.contains(pid); }
+    // Nobody else has ended since, whose SIGCHLD may have been lost to that of this one.
+    [[nodiscard]] bool is_latest(pid_t pid) const {
+        auto it = ended_at_.find(pid);
+        return it != ended_at_.end() && it->second == processes_ended_;
+    }
+
+private:
+    bool expected_ = false;
+    uint64_t processes_ended_ = 0;
+    std::unordered_map<pid_t, uint64_t> ended_at_;  // of a helper: processes_ended_ then
+};
+
+}  // namespace gpr
