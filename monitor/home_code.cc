@@ -374,6 +374,7 @@ Task<void> HomeSession::arrive(Frame frame) {
     stats_.crossings++;
     if (!policy_.mixed()) {
         if (thread->passed) co_await take_back(*thread, false);  // it left before that came there
+        co_await take_alt_stack(*thread->stub, crossing);        // for its children
         co_await visit(*thread, std::move(context));
         co_return;
     }

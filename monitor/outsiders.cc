@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -44,7 +46,8 @@ public:
     explicit Search(std::span<const FileNames> files) : files_(files), uses_(files.size()) {}
 
     void look_at(pid_t pid) {
-        auto maps = read_maps(pid);
+        // Taking every line apart would take most of the time.
+        auto maps = may_map(pid) ? read_maps(pid) : std::vector<MapsEntry>{};
         for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
             if (e.inode == 0) continue;
             bool writes = e.shared && (e.prot & PROT_WRITE);
@@ -68,6 +71,20 @@ public:
     std::vector<OutsideUse> found() && { return std::move(uses_); }
 
 private:
+    bool may_map(pid_t pid) {
+        Fd in(open(fmt::format("/proc/{}/maps", pid).c_str(), O_RDONLY | O_CLOEXEC));
+        size_t size = 0;
+        for (ssize_t got = 1; got > 0; size += static_cast<size_t>(got)) {
+            if (text_.size() < size + read_at_once) text_.resize(size + read_at_once);
+            got = std::max<ssize_t>(read(in.get(), text_.data() + size, read_at_once), 0);
+        }
+        std::string_view text(text_.data(), size);
+        return std::ranges::any_of(files_, [&](const FileNames& f) {
+            return f.mapped_inode != 0 &&
+                   text.find(fmt::format(" {} ", f.mapped_inode)) != text.npos;
+        });
+    }
+
     template <class Is>
     void note(bool writes, Is is) {
         for (size_t i = 0; i < files_.size(); i++) {
@@ -77,8 +94,10 @@ private:
         }
     }
 
+    static constexpr size_t read_at_once = 1 << 16;
     std::span<const FileNames> files_;
     std::vector<OutsideUse> uses_;
+    std::string text_;
 };
 
 }  // namespace
@@ -175,6 +194,8 @@ std::optional<std::vector<OutsideUse>> Outsiders::look(std::span<const FileNames
     }
     auto end = Clock::now();
     next_look_ = end + rest_after_look * (end - begin);
+    spdlog::debug("looked for others who use {} shared objects: {} us", files.size(),
+                  std::chrono::duration_cast<std::chrono::microseconds>(end - begin).count());
     return std::move(search).found();
 }
 
