@@ -218,6 +218,7 @@ static int play(const char* kind, const char* path) {
     lock(a);
     alternate(a);
     call(a);
+    if (me == 1) CHECK_EQ(unlink(path), 0);
     return guest_passed();
 }
 

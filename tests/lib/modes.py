@@ -46,8 +46,9 @@ def _program(case: Case) -> str:
 
 def _rules(mode: str, case: Case, seed: int) -> list[str]:
     library = f"lib:{case.library}"
-    return {"home": ["home:*"], "split": ["all"], "local": ["all"],
-            "library": [library], "bound": [library, f"home:{_program(case)}"],
+    if mode == "bound":
+        return [library, f"home:{_program(case)}"]
+    return {"home": ["home:*"], "split": ["all"], "local": ["all"], "library": [library],
             "function": [f"fn:{case.library}!{case.functions}"], "chaos": [f"chaos:{seed}"]}[mode]
 
 
