@@ -48,6 +48,7 @@ struct RemoteThread {
     std::optional<HandledSignal> borrowed_for;  // delivered once it waits
     OneShot<WaitStatus>* awaited = nullptr;
     bool restarts_at_home = false;     // the call it was interrupted in last was home's
+    Address waits_at{};                // the word in shared memory that its last call here was on
     Clock::time_point visits_until{};  // till then it may run home's code here
     bool leaving_stub = false;         // it is about to run the program
     bool held = false;                 // stopped by the call it made, until that is done

@@ -133,6 +133,8 @@ private:
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);
     void watch_futexes();
+    [[nodiscard]] bool waits_for_home(const RemoteThread& thread) const;
+    void use_at_home(ObjectId object);
     Task<void> futex_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> on_futex_wake(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);

@@ -69,6 +69,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     if (made_by_rule(process, n)) co_return;
+    if (n.number != SYS_restart_syscall) thread.waits_at = {};
     switch (n.number) {
         case SYS_clone:
         case SYS_clone3:
@@ -170,6 +171,9 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
             // The kernel that interrupted the call knows how to go on with it.
             if (std::exchange(thread.restarts_at_home, false)) {
                 co_await forward(process, thread, n);
+            } else if (waits_for_home(thread)) {
+                n.number = SYS_futex;  // with all of its time, if that is relative
+                co_await leave_at_call(thread, n);
             } else {
                 process.notifier->let_it_run(n.id);
             }

@@ -187,6 +187,7 @@ Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n, bool by_g
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
+    context->regs.rax = n.number;
     co_await send_home(thread, *context, false, by_gravity);
 }
 

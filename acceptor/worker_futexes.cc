@@ -39,6 +39,7 @@ Task<void> Worker::futex_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     if (!process.mixed) {
         calls_native_++;
+        thread.waits_at = {n.args[0]};
         process.notifier->let_it_run(n.id);
         co_return;
     }
@@ -65,6 +66,21 @@ Task<void> Worker::futex_call(RemoteProcess& process, RemoteThread& thread, Noti
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
     calls_native_++;
     process.notifier->let_it_run(n.id);
+}
+
+bool Worker::waits_for_home(const RemoteThread& thread) const {
+    const Mapping* m = thread.process->fragment->space.find(thread.waits_at);
+    return m && m->shared && pager_.is_used_at_home(m->object);
+}
+
+// Others may use it now, who are at home: so is everybody who waits there, or will be. It calls
+// again, and leaves.
+void Worker::use_at_home(ObjectId object) {
+    pager_.keep_shared_home(object);
+    for (const auto& [host_tid, thread] : by_host_tid_) {
+        bool waits = thread->here && !thread->awaited && waits_for_home(*thread);
+        if (waits) trace::interrupt(host_tid);
+    }
 }
 
 Task<void> Worker::on_futex_wake(Frame frame) {

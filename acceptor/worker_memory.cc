@@ -161,8 +161,8 @@ Task<void> Worker::apply_mapping(Frame frame) {
         pager_.erase_shared(change.getForget());
         co_return;
     }
-    if (change.isUse()) {
-        pager_.keep_shared_home(change.getUse().getObject(), change.getUse().getAtHome());
+    if (change.isUsedAtHome()) {
+        use_at_home(change.getUsedAtHome());
         co_return;
     }
     RemoteProcess* process = find_process(change.getPid());

@@ -123,4 +123,11 @@ std::string children_without(const std::function<bool(pid_t)>& is_helper, const 
     return shown;
 }
 
+bool tells_of_helper(const OrphanedHelpers& orphans, pid_t tid) {
+    auto info = orphans.expected() ? trace::signal_info(tid) : fail("no helper is an orphan");
+    if (!info || info->si_code <= 0 || !orphans.contains(info->si_pid)) return false;
+    return orphans.is_latest(info->si_pid) ||
+           (trace::pending_signals(tid) & (1ULL << (SIGCHLD - 1)));
+}
+
 }  // namespace gpr

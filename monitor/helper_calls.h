@@ -26,4 +26,8 @@ Task<void> wait_without(const OrphanedHelpers& orphans, StubThread& stub, std::v
 // Of the text of /proc/PID/task/TID/children what is not about them.
 std::string children_without(const std::function<bool(pid_t)>& is_helper, const std::string& text);
 
+// The thread is in the stop before a SIGCHLD, which tells of nothing else: not of a child whose own
+// was one too many while this one waited.
+bool tells_of_helper(const OrphanedHelpers& orphans, pid_t tid);
+
 }  // namespace gpr

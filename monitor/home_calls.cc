@@ -148,6 +148,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         note_given(process, calls[0], bounce_at, bounce);
     }
     co_await meet_outsiders(true);
+    if (stub.dead()) co_return;
     calls[0].number |= GPR_CALL_OF_PROGRAM;
     bool waits = waits_for_children(request.getNumber());
     if (waits || request.getNumber() == SYS_unshare) {
@@ -193,6 +194,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     }
     co_await after_use(use);
     co_await meet_outsiders(false);
+    if (stub.dead()) co_return;
     if (!sizes.empty()) co_await after_truncation(std::move(sizes));
     reply(thread, calls[0].result, out);
 }

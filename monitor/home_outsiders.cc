@@ -39,39 +39,36 @@ void HomeSession::begin_watching(SharedFile& file, const std::string& mapped_as)
     if (!outsiders_) {
         outsiders_ = std::make_unique<Outsiders>(loop_, [this] { spawn(meet_outsiders(false)); });
     }
-    bool anonymous = mapped_as.starts_with("/dev/zero");
-    if (anonymous || file.names.mapped_inode == 0) return;
+    if (mapped_as.starts_with("/dev/zero")) return;  // anonymous
     file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
-    pager_.expect_writers(file.object);
-    look_for_outsiders({file.watched.id()});
+    file.given = given_.contains({file.names.device, file.names.inode});
+    look_for_outsiders(false);
 }
 
-// changed: ids of what others may have begun to use. Till we have looked they have.
-void HomeSession::look_for_outsiders(const std::set<uint64_t>& changed) {
+void HomeSession::look_for_outsiders(bool can_wait) {
     std::vector<FileNames> names;
     for (const auto& [object, file] : shared_files_) names.push_back(file.names);
-    auto found = outsiders_->look(names, [this](pid_t pid) {
+    auto is_ours = [this](pid_t pid) {
         return pid == getpid() || threads_.contains(pid) || processes_.contains(pid);
-    });
+    };
+    auto found = outsiders_->look(names, is_ours, can_wait);
+    if (!found) return;
     size_t i = 0;
     for (auto& [object, file] : shared_files_) {
-        if (found) {
-            file.outside = found->at(i++);
-        } else if (changed.contains(file.watched.id())) {
-            file.outside = {true, true};
-        }
+        file.outside = found->at(i++);
         choose_node(file);
     }
 }
 
-// From now on its threads use it at home, or no longer. What the acceptor has of it comes back.
+// Once others use it its threads use it at home, and what the acceptor has of it comes back. That
+// lasts as long as it is mapped: to go back nobody might be in it here, or on his way.
 void HomeSession::choose_node(SharedFile& file) {
-    bool at_home = file.is_contended();
-    if (!outsiders_ || at_home == pager_.is_used_at_home(file.object)) return;
-    spdlog::debug("shared memory {:#x} is used {}", file.object,
-                  at_home ? "at home, where others use it" : "at the acceptor");
-    pager_.keep_shared_home(file.object, at_home);
-    tell_used_at_home(link_, file.object, at_home);
+    if (!outsiders_) return;
+    if (file.written && file.watched.id()) pager_.expect_writers(file.object);
+    if (!file.is_contended() || pager_.is_used_at_home(file.object)) return;
+    spdlog::debug("shared memory {:#x} is used at home, where others use it", file.object);
+    pager_.keep_shared_home(file.object);
+    tell_used_at_home(link_, file.object);
     file.touched = true;
 }
 
@@ -86,19 +83,29 @@ void HomeSession::note_request(ObjectId object) {
 // other by it see what the other one wrote. tells: who then opens a file by its name finds it so.
 Task<void> HomeSession::meet_outsiders(bool tells) {
     if (!outsiders_) co_return;
-    if (auto changed = outsiders_->take_news()) look_for_outsiders(*changed);
+    auto turn = co_await outsiders_->turn();
+    Outsiders::News news = outsiders_->take_news();
+    bool is_urgent = false;
+    for (auto& [object, file] : shared_files_) {
+        auto id = file.watched.id();
+        if (id && news.written.contains(*id)) note_size(file);
+        is_urgent |= id && file.written && news.opened.contains(*id);
+    }
+    if (news.look_due || !news.opened.empty()) look_for_outsiders(!is_urgent);
     std::vector<ObjectId> contended, told;
     for (auto& [object, file] : shared_files_) {
-        bool open_to_others = tells && file.written && file.watched.has_name(file.path);
-        if (!file.touched || !(file.is_contended() || open_to_others)) continue;
+        if (!file.touched) continue;
+        bool at_home = pager_.is_used_at_home(object);
+        if (!at_home && !(tells && file.written && file.watched.has_name(file.path))) continue;
         file.touched = false;
-        (file.is_contended() ? contended : told).push_back(object);
+        (at_home ? contended : told).push_back(object);
     }
-    if (!link_open_) co_return;
-    if (!contended.empty()) {
+    if (!contended.empty() && link_open_) {
         co_await pager_.collect_shared(std::move(contended), Access::write);
     }
-    if (!told.empty()) co_await pager_.collect_shared(std::move(told), Access::read);
+    if (!told.empty() && link_open_) {
+        co_await pager_.collect_shared(std::move(told), Access::read);
+    }
 }
 
 // The program is about to send a message. Who receives what it takes along uses it at once.
@@ -106,7 +113,7 @@ void HomeSession::note_given(HomeProcess& process, const Call& call, Address bou
                              std::span<std::byte> bounce) {
     uint64_t number = call.number & ~uint64_t{GPR_CALL_OF_PROGRAM};
     bool several = number == SYS_sendmmsg;
-    if (!outsiders_ || (number != SYS_sendmsg && !several)) return;
+    if (policy_.mixed() || (number != SYS_sendmsg && !several)) return;
     uint64_t count = several ? std::min<uint64_t>(call.args[2], UIO_MAXIOV) : 1;
     bool to_ours = false, asked = false;
     for (uint64_t i = 0; i < count; i++) {
@@ -122,7 +129,9 @@ void HomeSession::note_given(HomeProcess& process, const Call& call, Address bou
                 to_ours = processes_.contains(peer_of(process.pid, static_cast<int>(call.args[0])));
             }
             struct stat st {};
-            if (to_ours || stat(link_of(process.pid, fd).c_str(), &st) != 0) continue;
+            bool found = stat(link_of(process.pid, fd).c_str(), &st) == 0;
+            if (to_ours || !found || !S_ISREG(st.st_mode)) continue;
+            given_.insert({st.st_dev, st.st_ino});
             for (auto& [object, file] : shared_files_) {
                 if (file.names.device != st.st_dev || file.names.inode != st.st_ino) continue;
                 file.given = true;

@@ -402,7 +402,7 @@ private:
 
     // Others use it, too (home_outsiders.cc, home_visits.cc).
     void begin_watching(SharedFile& file, const std::string& mapped_as);
-    void look_for_outsiders(const std::set<uint64_t>& changed);
+    void look_for_outsiders(bool can_wait);
     void choose_node(SharedFile& file);
     void note_request(ObjectId object);
     void note_given(HomeProcess& process, const Call& call, Address bounce_at,
@@ -470,7 +470,8 @@ private:
     std::map<pid_t, int> barriers_;  // that came back, while a fork waits for them
     std::map<pid_t, std::unique_ptr<OneShot<bool>>> ending_;
     std::map<ObjectId, SharedFile> shared_files_;
-    std::unique_ptr<Outsiders> outsiders_;  // none in a mixed session, which needs none
+    std::unique_ptr<Outsiders> outsiders_;           // none in a mixed session, which needs none
+    std::set<std::pair<uint64_t, uint64_t>> given_;  // device, inode of what was sent to outsiders
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     uint32_t next_cpu_question_ = 1;

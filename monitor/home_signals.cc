@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
 #include "monitor/interrupted_call.h"
 #include "monitor/signal_wire.h"
@@ -25,13 +26,6 @@ bool is_ignored(pid_t pid, int signal) {
 bool is_strict_death(pid_t tid) {
     auto info = trace::signal_info(tid);
     return info && filter_death(*info) == FilterDeath::by_strict_mode;
-}
-
-// Nothing else: not of a child whose SIGCHLD was one too many while this one waited.
-bool tells_of_helper(const OrphanedHelpers& orphans, pid_t tid) {
-    auto info = orphans.expected() ? trace::signal_info(tid) : fail("no helper is an orphan");
-    if (!info || info->si_code <= 0 || !orphans.contains(info->si_pid)) return false;
-    return orphans.is_latest(info->si_pid) || (trace::pending_signals(tid) & bit_of(SIGCHLD));
 }
 
 // A fault that native Linux may not have.

@@ -5,8 +5,8 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
-#include "base/log.h"
 #include "monitor/fault_origin.h"
+#include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
 #include "monitor/pending_fault_raw.h"
 
@@ -50,10 +50,13 @@ void rewind_call(user_regs_struct& regs) {
 
 }  // namespace
 
-// It waits at home for those who share the word, or wakes them.
+// It waits at home for those who share the word, or wakes them. No other call is made here, so what
+// goes on after a signal is one of these.
 bool HomeSession::is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const {
     const Mapping* m = fragment.space.find({regs.rdi});
-    return regs.orig_rax == SYS_futex && m && m->shared && pager_.is_used_at_home(m->object);
+    bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & FUTEX_PRIVATE_FLAG);
+    return regs.orig_rax == SYS_restart_syscall ||
+           (waits && m && m->shared && pager_.is_used_at_home(m->object));
 }
 
 // Others have changed the size of the file, which the acceptor will know before the thread is back.
@@ -72,10 +75,11 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::shared_ptr<StubThread> stub = thread.stub;
     pid_t tid = thread.tid;
+    thread.remote = false;  // a signal that comes now waits till the thread has its own mask
     if (!co_await stand_still(thread)) co_return;
     thread.alt_stack_changed = false;  // handlers run at the acceptor
     thread.visiting = true;
-    thread.remote = thread.wants_device = false;
+    thread.masked = thread.wants_device = false;
     stub->become(tid, context);
     Loop::TimerId timer = 0;
     auto go_on = [&](int signal = 0) { trace::resume_to_call(tid, signal); };
@@ -89,10 +93,11 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
     };
     go_on_for_a_while();
     std::optional<siginfo_t> signal;
-    for (bool in_call = false, over = false; !over;) {
+    bool in_call = false, at_call = false;
+    for (bool over = false; !over;) {
         WaitStatus status = co_await next_stop(thread);
         auto regs = trace::registers(tid);
-        if (!regs || status.kind == WaitStatus::Kind::event) {
+        if (status.ended() || !regs || status.kind == WaitStatus::Kind::event) {
             loop_.cancel(timer);
             thread.visiting = false;
             if (!status.ended()) on_wait(tid, status);
@@ -105,10 +110,14 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
                     loop_.cancel(timer);
                     in_call ? go_on() : go_on_for_a_while();
                 } else {
-                    over = true;
+                    at_call = over = true;
                 }
                 break;
             case WaitStatus::Kind::signal_stop: {
+                if (status.value == SIGCHLD && tells_of_helper(orphaned_helpers_, tid)) {
+                    go_on();
+                    break;
+                }
                 keep_order(thread, status.value);
                 name_cpu_timer(thread, status.value);
                 auto info = trace::signal_info(tid);
@@ -120,6 +129,8 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
                     break;
                 }
                 if (!repeats) signal = *info;
+                // What it needs besides is not at home: it gets the page there.
+                thread.wants_device = repeats && stands_where_it_came(*regs);
                 over = true;
                 break;
             }
@@ -129,9 +140,7 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
                 break;
             default:  // an interruption
                 stop_remotely(process, false);
-                if (in_call) {
-                    go_on();
-                } else if (has_fault_pending(tid) || stands_where_it_came(*regs)) {
+                if (has_fault_pending(tid) || stands_where_it_came(*regs)) {
                     go_on_for_a_while();
                 } else {
                     over = true;
@@ -145,9 +154,13 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
     if (!left) co_return;
     if (signal) {
         end_call(left->regs, process.restarting_signals & bit_of(signal->si_signo));
-    } else if (!in_program(left->regs)) {
+    } else if (at_call) {
         rewind_call(left->regs);
+    } else {
+        trace::rewind_interrupted_call(left->regs);
     }
+    co_await meet_outsiders(false);  // another size of the file, above all
+    if (stub->dead()) co_return;
     co_await cross(process, thread, *left, thread.wants_device);
     if (stub->dead()) co_return;
     if (signal) pass_on(thread, *signal);
@@ -165,8 +178,16 @@ Task<bool> HomeSession::stand_still(HomeThread& thread) {
         if (stub->dead() || thread.awaited) co_return false;
         trace::interrupt(tid);
         WaitStatus status = co_await next_stop(thread, true);
+        while (status.kind == WaitStatus::Kind::group_stop) {
+            stop_remotely(*thread.process, true);
+            trace::stay_stopped(tid);
+            status = co_await next_stop(thread);
+        }
         if (status.ended()) co_return false;
-        if (status.kind == WaitStatus::Kind::trap_stop) co_return true;
+        if (status.kind == WaitStatus::Kind::trap_stop) {
+            stop_remotely(*thread.process, false);
+            co_return true;
+        }
         guard.release();
         on_wait(tid, status);
     }

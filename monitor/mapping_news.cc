@@ -97,12 +97,8 @@ void tell_forgotten(Link& link, ObjectId object) {
     tell(link, 0, [&](Change change) { change.setForget(object); });
 }
 
-void tell_used_at_home(Link& link, ObjectId object, bool at_home) {
-    tell(link, 0, [&](Change change) {
-        auto use = change.initUse();
-        use.setObject(object);
-        use.setAtHome(at_home);
-    });
+void tell_used_at_home(Link& link, ObjectId object) {
+    tell(link, 0, [&](Change change) { change.setUsedAtHome(object); });
 }
 
 }  // namespace gpr

@@ -27,6 +27,6 @@ void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept);
 // Shared memory, which is not one process's.
 void tell_resized(Link& link, ObjectId object, uint64_t pages);
 void tell_forgotten(Link& link, ObjectId object);
-void tell_used_at_home(Link& link, ObjectId object, bool at_home);
+void tell_used_at_home(Link& link, ObjectId object);
 
 }  // namespace gpr

@@ -9,10 +9,12 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -26,8 +28,9 @@ namespace {
 
 // Nothing tells of an attachment.
 constexpr std::chrono::milliseconds segments_every{20};
-// Of the time that a look took.
-constexpr int rest_after_look = 2;
+// Of the time that a look took, if the next one can wait.
+constexpr int rest_after_look = 10;
+constexpr std::string_view segment_name = "/SYSV";
 
 struct CloseDir {
     void operator()(DIR* dir) const { closedir(dir); }
@@ -41,36 +44,35 @@ uint64_t id_of(int inotify, int segment) {
 
 bool is_number(const char* name) { return name[0] >= '0' && name[0] <= '9'; }
 
+pid_t tracer_of(pid_t pid) {
+    std::ifstream in(fmt::format("/proc/{}/status", pid));
+    constexpr std::string_view name = "TracerPid:";
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with(name)) return std::atoi(line.c_str() + name.size());
+    }
+    return 0;
+}
+
 class Search {
 public:
     explicit Search(std::span<const FileNames> files) : files_(files), uses_(files.size()) {}
 
     void look_at(pid_t pid) {
-        // Taking every line apart would take most of the time.
-        auto maps = may_map(pid) ? read_maps(pid) : std::vector<MapsEntry>{};
-        for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
-            if (e.inode == 0) continue;
-            bool writes = e.shared && (e.prot & PROT_WRITE);
-            note(writes, [&](const FileNames& f) {
-                return f.mapped_inode == e.inode && f.mapped_device == e.device;
-            });
-        }
-        Dir fds(opendir(fmt::format("/proc/{}/fd", pid).c_str()));
-        while (dirent* fd = fds ? readdir(fds.get()) : nullptr) {
-            struct stat st {};
-            if (!is_number(fd->d_name) || fstatat(dirfd(fds.get()), fd->d_name, &st, 0) != 0) {
-                continue;
-            }
-            struct stat opened {};
-            bool known = fstatat(dirfd(fds.get()), fd->d_name, &opened, AT_SYMLINK_NOFOLLOW) == 0;
-            note(known && (opened.st_mode & S_IWUSR),
-                 [&](const FileNames& f) { return f.inode == st.st_ino && f.device == st.st_dev; });
+        found_.assign(files_.size(), OutsideUse{});
+        look_at_memory(pid);
+        look_at_descriptors(pid);
+        auto is_used = [](const OutsideUse& use) { return use.any; };
+        if (std::ranges::none_of(found_, is_used) || tracer_of(pid) == getpid()) return;
+        for (size_t i = 0; i < files_.size(); i++) {
+            uses_[i].any |= found_[i].any;
+            uses_[i].writes |= found_[i].writes;
         }
     }
 
     std::vector<OutsideUse> found() && { return std::move(uses_); }
 
 private:
+    // Taking every line apart would take most of the time.
     bool may_map(pid_t pid) {
         Fd in(open(fmt::format("/proc/{}/maps", pid).c_str(), O_RDONLY | O_CLOEXEC));
         size_t size = 0;
@@ -80,30 +82,60 @@ private:
         }
         std::string_view text(text_.data(), size);
         return std::ranges::any_of(files_, [&](const FileNames& f) {
-            return f.mapped_inode != 0 &&
-                   text.find(fmt::format(" {} ", f.mapped_inode)) != text.npos;
+            return text.find(fmt::format(" {} ", f.mapped_inode)) != text.npos;
         });
+    }
+
+    void look_at_memory(pid_t pid) {
+        auto maps = may_map(pid) ? read_maps(pid) : std::vector<MapsEntry>{};
+        for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+            if (e.inode == 0 && !e.name.starts_with(segment_name)) continue;
+            note(e.shared && (e.prot & PROT_WRITE), [&](const FileNames& f) {
+                return f.mapped_inode == e.inode && f.mapped_device == e.device;
+            });
+        }
+    }
+
+    void look_at_descriptors(pid_t pid) {
+        Dir fds(opendir(fmt::format("/proc/{}/fd", pid).c_str()));
+        while (dirent* fd = fds ? readdir(fds.get()) : nullptr) {
+            struct statx st {};
+            // A server of a network or in user space is not asked: it may be one of ours.
+            if (!is_number(fd->d_name) ||
+                statx(dirfd(fds.get()), fd->d_name, AT_STATX_DONT_SYNC, STATX_INO, &st) != 0) {
+                continue;
+            }
+            struct stat opened {};
+            bool known = fstatat(dirfd(fds.get()), fd->d_name, &opened, AT_SYMLINK_NOFOLLOW) == 0;
+            note(known && (opened.st_mode & S_IWUSR), [&](const FileNames& f) {
+                return f.inode == st.stx_ino &&
+                       f.device == makedev(st.stx_dev_major, st.stx_dev_minor);
+            });
+        }
     }
 
     template <class Is>
     void note(bool writes, Is is) {
         for (size_t i = 0; i < files_.size(); i++) {
             if (!is(files_[i])) continue;
-            uses_[i].any = true;
-            uses_[i].writes = uses_[i].writes || writes;
+            found_[i].any = true;
+            found_[i].writes |= writes;
         }
     }
 
     static constexpr size_t read_at_once = 1 << 16;
     std::span<const FileNames> files_;
-    std::vector<OutsideUse> uses_;
+    std::vector<OutsideUse> uses_, found_;  // of all processes; of one
     std::string text_;
 };
 
 }  // namespace
 
 Outsiders::Outsiders(Loop& loop, std::function<void()> on_news)
-    : loop_(loop), on_news_(std::move(on_news)), inotify_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    : loop_(loop),
+      on_news_(std::move(on_news)),
+      turn_(loop),
+      inotify_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
     if (!inotify_) {
         spdlog::warn("who opens files that the program shares is not seen: no inotify");
         return;
@@ -116,12 +148,15 @@ bool Outsiders::Watched::has_name(const Fd& path) const {
     return segment >= 0 || (named && fstat(path.get(), &st) == 0 && st.st_nlink > 0);
 }
 
-uint64_t Outsiders::Watched::id() const { return id_of(inotify, segment); }
+std::optional<uint64_t> Outsiders::Watched::id() const {
+    if (inotify < 0 && segment < 0) return std::nullopt;
+    return id_of(inotify, segment);
+}
 
 Outsiders::Watched Outsiders::watch(const Fd& path, const std::string& mapped_as,
                                     uint64_t mapped_inode) {
     Watched watched;
-    if (mapped_as.starts_with("/SYSV")) {
+    if (mapped_as.starts_with(segment_name)) {
         watched.segment = static_cast<int>(mapped_inode);
         attachments_[watched.segment] = 0;
         if (!std::exchange(polling_, true)) {
@@ -130,13 +165,18 @@ Outsiders::Watched Outsiders::watch(const Fd& path, const std::string& mapped_as
     } else if (path && inotify_) {
         watched.named = !mapped_as.starts_with("/memfd:");
         auto link = fmt::format("/proc/self/fd/{}", path.get());
-        watched.inotify = inotify_add_watch(inotify_.get(), link.c_str(), IN_OPEN | IN_CLOSE);
-        if (watched.inotify >= 0) users_[watched.inotify]++;
+        watched.inotify = inotify_add_watch(inotify_.get(), link.c_str(), IN_OPEN | IN_MODIFY);
+        if (watched.inotify >= 0) {
+            users_[watched.inotify]++;
+        } else {
+            spdlog::warn("who opens {}, which the program shares, is not seen: {}", mapped_as,
+                         std::strerror(errno));
+        }
     }
     return watched;
 }
 
-void Outsiders::forget(Watched& watched) {
+void Outsiders::forget(const Watched& watched) {
     attachments_.erase(watched.segment);
     auto it = users_.find(watched.inotify);
     if (it == users_.end() || --it->second > 0) return;
@@ -151,9 +191,9 @@ void Outsiders::look_at_segments() {
     loop_.after(segments_every, [this] { look_at_segments(); });
 }
 
-std::optional<std::set<uint64_t>> Outsiders::take_news() {
-    bool due = std::exchange(look_due_, false);
-    std::set<uint64_t> ids;
+Outsiders::News Outsiders::take_news() {
+    News news;
+    news.look_due = std::exchange(look_due_, false);
     alignas(inotify_event) char events[4096];
     for (;;) {
         ssize_t size = inotify_ ? read(inotify_.get(), events, sizeof events) : 0;
@@ -162,26 +202,29 @@ std::optional<std::set<uint64_t>> Outsiders::take_news() {
             auto* event = reinterpret_cast<const inotify_event*>(events + at);
             at += static_cast<ssize_t>(sizeof *event + event->len);
             if (event->mask & IN_Q_OVERFLOW) {
-                for (auto [inotify, users] : users_) ids.insert(id_of(inotify, -1));
-            } else if (!(event->mask & IN_IGNORED)) {
-                ids.insert(id_of(event->wd, -1));
+                for (auto [inotify, users] : users_) {
+                    news.opened.insert(id_of(inotify, -1));
+                    news.written.insert(id_of(inotify, -1));
+                }
             }
+            if (event->mask & IN_OPEN) news.opened.insert(id_of(event->wd, -1));
+            if (event->mask & IN_MODIFY) news.written.insert(id_of(event->wd, -1));
         }
     }
     for (auto& [segment, before] : attachments_) {
         shmid_ds state{};
         if (shmctl(segment, IPC_STAT, &state) != 0 || state.shm_nattch == before) continue;
         before = state.shm_nattch;
-        ids.insert(id_of(-1, segment));
+        news.opened.insert(id_of(-1, segment));
     }
-    if (ids.empty() && !due) return std::nullopt;
-    return ids;
+    return news;
 }
 
 std::optional<std::vector<OutsideUse>> Outsiders::look(std::span<const FileNames> files,
-                                                       const std::function<bool(pid_t)>& is_ours) {
+                                                       const std::function<bool(pid_t)>& is_ours,
+                                                       bool can_wait) {
     auto begin = Clock::now();
-    if (begin < next_look_) {
+    if (can_wait && begin < next_look_) {
         look_later();
         return std::nullopt;
     }

@@ -16,14 +16,16 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/task.h"
 #include "transport/loop.h"
 
 namespace gpr {
 
 // One file's: file systems such as btrfs show others in /proc/PID/maps than stat(2) gives.
 struct FileNames {
-    uint64_t mapped_device = 0, mapped_inode = 0;
+    uint64_t mapped_device = 0, mapped_inode = 0;  // of a System V segment: the second is its id
     uint64_t device = 0, inode = 0;
+    bool operator==(const FileNames&) const = default;
 };
 
 struct OutsideUse {
@@ -36,13 +38,13 @@ public:
     // on_news: call take_news().
     explicit Outsiders(Loop& loop, std::function<void()> on_news);
 
-    // What take_news() listens for. mapped_as: its name in /proc/PID/maps.
+    // What take_news() listens for.
     class Watched {
     public:
         // Somebody may open it by its name: what he finds must be in order before he hears of it.
         [[nodiscard]] bool has_name(const Fd& path) const;
-
-        [[nodiscard]] uint64_t id() const;
+        // Nothing: news of it are not to be had.
+        [[nodiscard]] std::optional<uint64_t> id() const;
 
     private:
         friend class Outsiders;
@@ -50,17 +52,27 @@ public:
         int segment = -1;
         bool named = false;
     };
+    // mapped_as: its name in /proc/PID/maps.
     Watched watch(const Fd& path, const std::string& mapped_as, uint64_t mapped_inode);
-    void forget(Watched& watched);
+    void forget(const Watched& watched);
 
-    // Since the last time somebody may have begun or ceased to use what has these ids; there may be
-    // none of them, and a look is due that could not be had before. Nothing: no news.
-    std::optional<std::set<uint64_t>> take_news();
+    // Since the last time.
+    struct News {
+        std::set<uint64_t> opened;   // ids of what somebody has opened or attached
+        std::set<uint64_t> written;  // by a call, which may have changed its size
+        bool look_due = false;       // one that could wait is to be had now
+    };
+    News take_news();
 
-    // Of each file, all uses by processes that are not ours. Of those whose /proc we may not read
-    // nothing is known. Nothing: the last look was just now, and took its time; there will be news.
+    // Of each file, all uses by processes that are not ours: known, or traced by us. Of those whose
+    // /proc we may not read nothing is known. can_wait: then nothing if the last look was just now;
+    // there will be news.
     std::optional<std::vector<OutsideUse>> look(std::span<const FileNames> files,
-                                                const std::function<bool(pid_t)>& is_ours);
+                                                const std::function<bool(pid_t)>& is_ours,
+                                                bool can_wait);
+
+    // Held while what has been heard is put in order.
+    [[nodiscard]] auto turn() { return turn_.lock(); }
 
 private:
     void look_at_segments();
@@ -68,6 +80,7 @@ private:
 
     Loop& loop_;
     std::function<void()> on_news_;
+    AsyncMutex turn_;
     Fd inotify_;
     gpr::Watch readable_;
     std::map<int, int> users_;             // of each inotify watch: one file may be known twice

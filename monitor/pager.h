@@ -47,7 +47,7 @@ public:
     // So do faults on shared memory that is used at home, to which threads that need it go; and of
     // pages that home lends it keeps what is written there meanwhile. An object need not be known.
     void keep_shared_home() { shared_is_home_ = true; }
-    void keep_shared_home(ObjectId object, bool keep);
+    void keep_shared_home(ObjectId object) { used_at_home_.insert(object); }
     // At home: others may write what is lent of this one, too.
     void expect_writers(ObjectId object) { shared_.at(object).has_writers = true; }
     [[nodiscard]] bool is_used_at_home(ObjectId object) const;
@@ -240,6 +240,7 @@ private:
     void enable_views(const PageRun& run);
     void wake_views(const PageRun& run);
     void put_shared(PageKey first, std::span<const std::byte> bytes);
+    [[nodiscard]] bool is_kept(ObjectId object, const Shared& o) const;
     void install_shared(const Install& action);
     std::vector<TakeResult> take_shared(const Take& action);
 

@@ -23,14 +23,6 @@ void Pager::add_shared(ObjectId object, Fd memfd, uint64_t pages) {
     add_object(object, directory_node);
 }
 
-void Pager::keep_shared_home(ObjectId object, bool keep) {
-    if (keep) {
-        used_at_home_.insert(object);
-    } else {
-        used_at_home_.erase(object);
-    }
-}
-
 bool Pager::is_used_at_home(ObjectId object) const {
     return shared_is_home_ || used_at_home_.contains(object);
 }
@@ -181,8 +173,17 @@ void Pager::put_shared(PageKey first, std::span<const std::byte> bytes) {
     if (!done) spdlog::warn("shared memory written at the acceptor has no place at home");
 }
 
+// Whether what home lends of it is remembered. With very much of it a page is taken back as it is:
+// what somebody else wrote there in the moment before he was noticed is lost.
+bool Pager::is_kept(ObjectId object, const Shared& o) const {
+    constexpr size_t most_originals = 1 << 14;  // pages
+    return !o.memfd &&
+           (is_used_at_home(object) || (o.has_writers && o.lent.size() < most_originals));
+}
+
 void Pager::install_shared(const Install& action) {
     const PageRun& run = action.run;
+    Shared& o = shared_.at(run.object);
     for (uint32_t i = 0; i < run.count; i++) {
         const PageContent& c = action.contents[i];
         if (c.kind == ContentKind::zero) {
@@ -195,6 +196,10 @@ void Pager::install_shared(const Install& action) {
                 n++;
             }
             put_shared(run[i], {c.bytes.get(), n * page_size});
+            // Who gave it has it still, and may write it again.
+            bool lent = action.presence == Presence::shared && is_kept(run.object, o);
+            for (uint32_t k = i; lent && k < i + n; k++)
+                o.lent[run[k].index] = action.contents[k].bytes;
             i += n - 1;
         }
     }
@@ -234,13 +239,13 @@ std::vector<TakeResult> Pager::take_shared(const Take& action) {
             }
         });
     }
-    bool written_here = !o.memfd && (o.has_writers || is_used_at_home(run.object));
+    bool kept = is_kept(run.object, o);
     std::vector<TakeResult> results(run.count);
     for (uint32_t i = 0; i < run.count; i++) {
         results[i].kind = !action.want_data ? Taken::none : here[i] ? Taken::data : Taken::zero;
         if (results[i].kind != Taken::data) continue;
         results[i].bytes = {block, block->data() + i * page_size};
-        if (written_here) o.lent[run[i].index] = results[i].bytes;
+        if (kept) o.lent[run[i].index] = results[i].bytes;
     }
     return results;
 }

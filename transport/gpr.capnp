@@ -241,11 +241,10 @@ struct MappingChange {
     forget @7 :UInt32;        # no process maps this shared memory any more
     lock @8 :Lock;            # mlock, munlock
     fills @9 :ProgramFills;   # a userfaultfd of the program's own
-    use @10 :SharedUse;       # of shared memory: where the program uses it from now on
+    usedAtHome @10 :UInt32;   # this shared memory, which others use, too
   }
 }
 
-struct SharedUse { object @0 :UInt32; atHome @1 :Bool; }  # others than the session use it, too
 struct Resize {
   object @0 :UInt32;
   pages @1 :UInt64;

@@ -18,14 +18,27 @@
 
 #include "guest.h"
 
-enum { PAGE = 4096, PAGES = 4, ROUNDS = 100, ADDS = 20000, LOCKS = 300, TURNS = 100, SLOW = 5 };
+enum {
+    PAGE = 4096,
+    PAGES = 4,
+    ROUNDS = 100,
+    ADDS = 20000,
+    LOCKS = 300,
+    TURNS = 100,
+    SLOW = 5,
+    BESIDE = 500
+};
 enum { BYTES = 8 * PAGE, LIMIT_S = 60 };
 
 struct area {
     _Atomic uint32_t present[2];
     _Atomic uint32_t turn;
     _Atomic uint64_t sum;
+    sem_t company;
     char apart[PAGE];
+    uint64_t beside[2];
+    char further[PAGE];
+    uint64_t last[2];
     unsigned char data[PAGES - 1][PAGE];
     pthread_mutex_t mutex;
     uint64_t locked;
@@ -53,6 +66,15 @@ static void* map(int fd) {
     return memory;
 }
 
+static void prepare(struct area* a) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    CHECK_EQ(pthread_mutex_init(&a->mutex, &attributes), 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(sem_init(&a->semaphores[i], 1, 0), 0);
+    CHECK_EQ(sem_init(&a->company, 1, 0), 0);
+}
+
 // The second finds the file whole, or not at all.
 static void publish(const char* path, const char* text) {
     char made[256];
@@ -68,6 +90,7 @@ static void* attach_segment(const char* path) {
     if (me == 0) {
         int id = shmget(IPC_PRIVATE, BYTES, IPC_CREAT | 0600);
         void* memory = shmat(id, NULL, 0);
+        prepare(memory);
         snprintf(text, sizeof text, "%d\n", id);
         publish(path, text);
         return memory;
@@ -83,12 +106,21 @@ static void* attach_segment(const char* path) {
 }
 
 static void* attach_file(const char* path) {
+    char made[256];
     int fd;
-    if (me == 0) publish(path, "");
-    while ((fd = open(path, O_RDWR)) < 0) wait_a_little();
-    CHECK_EQ(ftruncate(fd, BYTES), 0);
+    if (me == 0) {
+        snprintf(made, sizeof made, "%s.made", path);
+        fd = open(made, O_RDWR | O_CREAT | O_EXCL, 0600);
+        CHECK_EQ(ftruncate(fd, BYTES), 0);
+    } else {
+        while ((fd = open(path, O_RDWR)) < 0) wait_a_little();
+    }
     void* memory = map(fd);
     close(fd);
+    if (me == 0) {
+        prepare(memory);
+        CHECK_EQ(rename(made, path), 0);
+    }
     return memory;
 }
 
@@ -120,7 +152,7 @@ static void* attach_memfd(const char* path) {
     fd = memfd_create("shared", 0);
     CHECK_EQ(ftruncate(fd, BYTES), 0);
     void* memory = map(fd);
-    memset(memory, 0, BYTES);  // in use before it is given away
+    prepare(memory);
     memcpy(CMSG_DATA(&rights.header), &fd, sizeof fd);
     CHECK_EQ(sendmsg(peer, &message, 0), 1);
     close(peer);
@@ -128,17 +160,34 @@ static void* attach_memfd(const char* path) {
     return memory;
 }
 
-static void prepare(struct area* a) {
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    CHECK_EQ(pthread_mutex_init(&a->mutex, &attributes), 0);
-    for (int i = 0; i < 2; i++) CHECK_EQ(sem_init(&a->semaphores[i], 1, 0), 0);
-}
-
 static void meet(struct area* a, uint32_t step) {
     atomic_store(&a->present[me], step);
     await_word(&a->present[!me], step);
+}
+
+// The first waits before the second is there.
+static void wait_for_company(struct area* a) {
+    if (me == 0) {
+        CHECK_EQ(sem_wait(&a->company), 0);
+    } else {
+        for (int i = 0; i < 50; i++) wait_a_little();
+        CHECK_EQ(sem_post(&a->company), 0);
+    }
+    meet(a, 1);
+}
+
+// The first writes on a page, with calls now and then, when the second comes and writes beside.
+static void write_beside(struct area* a) {
+    volatile uint64_t* own = &a->beside[me];
+    for (uint64_t i = 1; me == 0 ? atomic_load(&a->present[1]) == 0 : i <= BESIDE; i++) {
+        *own = i;
+        if (i % 64 == 0) CHECK(getppid() >= 0);
+        CHECK_EQ(*own, i);
+        a->last[me] = i;
+    }
+    meet(a, 1);
+    CHECK_EQ(a->beside[0], a->last[0]);
+    CHECK_EQ(a->beside[1], BESIDE);
 }
 
 static void pass_pages(struct area* a) {
@@ -211,8 +260,11 @@ static int play(const char* kind, const char* path) {
                                                 : attach_file(path);
     CHECK(memory != MAP_FAILED);
     struct area* a = memory;
-    if (me == 0) prepare(a);
-    meet(a, 1);
+    if (strcmp(kind, "file") == 0) {
+        write_beside(a);
+    } else {
+        wait_for_company(a);
+    }
     pass_pages(a);
     add(a);
     lock(a);

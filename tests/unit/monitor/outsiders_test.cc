@@ -72,11 +72,8 @@ struct Memory {
 struct Fixture {
     Fixture() : loop(*Loop::create()), outsiders(*loop, [] {}) {}
     OutsideUse use_of(const Memory& memory) {
-        for (;;) {  // it rests after each look
-            auto found = outsiders.look({&memory.names, 1}, [](pid_t p) { return p == getpid(); });
-            if (found) return found->at(0);
-            usleep(1000);
-        }
+        auto is_ours = [](pid_t pid) { return pid == getpid(); };
+        return outsiders.look({&memory.names, 1}, is_ours, false)->at(0);
     }
     std::unique_ptr<Loop> loop;
     Outsiders outsiders;
@@ -113,21 +110,24 @@ TEST_CASE_FIXTURE(Fixture, "another process has the file open, mapped, or not an
     CHECK_FALSE(use_of(memory).any);
 }
 
-TEST_CASE_FIXTURE(Fixture, "opening and closing are news, once") {
+TEST_CASE_FIXTURE(Fixture, "opening and writing are news, once") {
     Memory memory(memfd_create("ours", MFD_CLOEXEC));
     auto watched = outsiders.watch(memory.fd, memory.name, memory.names.mapped_inode);
+    REQUIRE(watched.id());
     outsiders.take_news();
-    CHECK_FALSE(outsiders.take_news());
+    CHECK(outsiders.take_news().opened.empty());
     auto link = "/proc/self/fd/" + std::to_string(memory.fd.get());
-    int fd = open(link.c_str(), O_RDONLY);
-    CHECK(outsiders.take_news());
-    CHECK_FALSE(outsiders.take_news());
-    close(fd);
-    CHECK(outsiders.take_news());
+    Fd fd(open(link.c_str(), O_RDWR));
+    auto news = outsiders.take_news();
+    CHECK(news.opened.contains(*watched.id()));
+    CHECK(news.written.empty());
+    CHECK(ftruncate(fd.get(), 2 * size) == 0);
+    news = outsiders.take_news();
+    CHECK(news.written.contains(*watched.id()));
+    CHECK(news.opened.empty());
     outsiders.forget(watched);
-    close(open(link.c_str(), O_RDONLY));
-    outsiders.take_news();  // that the watch is gone
-    CHECK_FALSE(outsiders.take_news());
+    fd = Fd(open(link.c_str(), O_RDONLY));
+    CHECK(outsiders.take_news().opened.empty());
 }
 
 TEST_CASE_FIXTURE(Fixture, "attaching a segment is news") {
@@ -137,12 +137,19 @@ TEST_CASE_FIXTURE(Fixture, "attaching a segment is news") {
     CHECK(watched.has_name(Fd()));
     outsiders.take_news();
     void* at = shmat(segment, nullptr, 0);
-    CHECK(outsiders.take_news());
-    CHECK_FALSE(outsiders.take_news());
+    CHECK(outsiders.take_news().opened.contains(*watched.id()));
+    CHECK(outsiders.take_news().opened.empty());
     shmdt(at);
-    CHECK(outsiders.take_news());
     shmctl(segment, IPC_RMID, nullptr);
     outsiders.forget(watched);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a look that can wait does after another one") {
+    Memory memory(memfd_create("ours", MFD_CLOEXEC));
+    auto is_ours = [](pid_t) { return false; };
+    CHECK(outsiders.look({&memory.names, 1}, is_ours, true).has_value());
+    CHECK_FALSE(outsiders.look({&memory.names, 1}, is_ours, true).has_value());
+    CHECK(outsiders.look({&memory.names, 1}, is_ours, false).has_value());
 }
 
 TEST_CASE_FIXTURE(Fixture, "nobody can open a file without a name") {
