@@ -106,11 +106,12 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
         Mapping kept = old;
         kept.range = move.from;
         if (!old.shared) {
+            // Of a file's mapping the old place shows the file again, which is where it was.
+            if (!old.file) kept.born_at_acceptor = move.kept_born == self_;
             kept.object = move.kept;
             kept.object_page = 0;
-            kept.file = false;
-            kept.born_at_acceptor = move.kept_born == self_;
-            pager_.add_object(kept.object, move.kept_born);
+            kept.content_offset += move.from.begin - old.range.begin;
+            pager_.add_object(kept.object, kept.born_at_acceptor ? self_ : directory_node);
         } else {
             kept.object_page += (move.from.begin - old.range.begin) / page_size;
         }

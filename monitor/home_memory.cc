@@ -138,12 +138,14 @@ std::vector<Mapping> HomeSession::move_views(HomeProcess& process, Range from, R
     if (old.shared) {
         old.object_page += (from.begin - old.range.begin) / page_size;
     } else {
+        // Of a file's mapping the old place shows the file again, which is where it was.
+        if (!old.file) old.born_at_acceptor = mover != directory_node;
+        auto file = process.copied_files.find(old.object);
+        if (file != process.copied_files.end()) process.copied_files[kept] = file->second;
         old.object = kept;
         old.object_page = 0;
-        old.file = false;
-        old.content.reset();
-        old.born_at_acceptor = mover != directory_node;
-        pager_.add_object(kept, mover);
+        old.content_offset += from.begin - old.range.begin;
+        pager_.add_object(kept, old.born_at_acceptor ? 1 : directory_node);
     }
     old.range = from;
     if (!old.shared) watch(old);
@@ -218,7 +220,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             Range range{{change.getDiscard().getBegin()}, {change.getDiscard().getEnd()}};
             std::vector<Mapping> pieces;
             space.for_each(range, [&](Mapping& m) {
-                if (m.backing == Backing::anonymous) pieces.push_back(m);
+                if (!m.shared) pieces.push_back(m);  // huge pages, too: the acceptor dropped all
             });
             pager_.discard(pieces);
             for (const Mapping& m : pieces) {

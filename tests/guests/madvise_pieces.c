@@ -71,6 +71,23 @@ static void drop_beside_file(void) {
     CHECK_EQ(close(fd), 0);
 }
 
+// What mremap leaves of a file's mapping is the file's, also after MADV_DONTNEED.
+static void leave_file(int prot) {
+    int fd = make_file(FEW), flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    char *memory = map(FEW, MAP_PRIVATE), *away = map(1, MAP_PRIVATE);
+    for (int round = 0; round < 20; round++) {
+        volatile char* text = mmap(memory, FEW * PAGE, prot, MAP_PRIVATE | MAP_FIXED, fd, 0);
+        for (int i = 0; i < FEW; i++) CHECK_EQ(text[i * PAGE], mark(i));
+        if (prot & PROT_WRITE) text[3 * PAGE] = 'x';
+        CHECK(mremap(memory + 3 * PAGE, PAGE, PAGE, flags, away) == away);
+        if (round % 2) CHECK_EQ(madvise(memory + 3 * PAGE, PAGE, MADV_DONTNEED), 0);
+        CHECK_EQ(text[3 * PAGE], mark(3));
+        CHECK_EQ(*away, prot & PROT_WRITE ? 'x' : mark(3));
+    }
+    CHECK_EQ(munmap(memory, FEW * PAGE), 0);
+    CHECK_EQ(close(fd), 0);
+}
+
 static void wipe_in_child(void) {
     for (int round = 0; round < 6; round++) {
         char* memory = map(4, MAP_PRIVATE);
@@ -129,6 +146,8 @@ int main(void) {
     read_over_borders(MADV_RANDOM);
     read_over_borders(MADV_DONTDUMP);
     drop_beside_file();
+    leave_file(PROT_READ);
+    leave_file(PROT_READ | PROT_WRITE);
     wipe_in_child();
     drop_mixed();
     drop_copies_of_file();
