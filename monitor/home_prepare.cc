@@ -370,6 +370,11 @@ Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& ma
     }
     auto registered = fragment.register_range(mapping.range);
     if (!registered) co_return registered;
+    for (uint64_t i = 0; i < pages; i++) {  // of what was lent, copies are elsewhere
+        Address at = mapping.range.begin + i * page_size;
+        bool lent = pager_.presence(mapping.key(at)) == Presence::shared;
+        if (lent) fragment.write_protect({at, at + page_size});
+    }
     mapping.backing = Backing::anonymous;
     mapping.registered = true;
     co_return Result<void>{};

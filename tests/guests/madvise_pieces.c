@@ -88,6 +88,25 @@ static void leave_file(int prot) {
     CHECK_EQ(close(fd), 0);
 }
 
+static void write_after_reading(void) {
+    int fd = make_file(FEW);
+    for (int round = 0; round < 10; round++) {
+        volatile char* text = mmap(NULL, FEW * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+        for (int i = 0; i < 2 * FEW; i++) {
+            CHECK_EQ(text[i % FEW * PAGE], mark(i % FEW));
+            CHECK(getppid() > 0);
+        }
+        CHECK_EQ(mprotect((char*)text, FEW * PAGE, PROT_READ | PROT_WRITE), 0);
+        for (int i = 0; i < 4 * FEW; i++) {
+            text[i % FEW * PAGE + i] = mark(i);
+            CHECK(getppid() > 0);
+            for (int j = 0; j <= i; j++) CHECK_EQ(text[j % FEW * PAGE + j], mark(j));
+        }
+        CHECK_EQ(munmap((char*)text, FEW * PAGE), 0);
+    }
+    CHECK_EQ(close(fd), 0);
+}
+
 static void wipe_in_child(void) {
     for (int round = 0; round < 6; round++) {
         char* memory = map(4, MAP_PRIVATE);
@@ -148,6 +167,7 @@ int main(void) {
     drop_beside_file();
     leave_file(PROT_READ);
     leave_file(PROT_READ | PROT_WRITE);
+    write_after_reading();
     wipe_in_child();
     drop_mixed();
     drop_copies_of_file();
