@@ -99,6 +99,7 @@ struct RemoteProcess {
     };
     std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
     bool mixed = false;           // program code runs at home as well
+    bool limits_memory = false;   // RLIMIT_AS: home's kernel says whether there may be more
     bool gravity = false;         // and threads go there for the calls they make
 };
 

@@ -199,6 +199,7 @@ private:
     static void name_timer(RemoteProcess& process, RemoteThread& thread);
 
     // --- memory (worker_memory.cc) ---
+    void note_limit(RemoteProcess& caller, const Notification& n);
     Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> unmap_call(RemoteProcess& process, Notification n);
     Task<int64_t> unmap(RemoteProcess& process, Range range);

@@ -151,6 +151,11 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
             co_await forget_epolls(process, n.args[1], n.args[1]);
             co_await forward(process, thread, n);
             co_return;
+        case SYS_setrlimit:
+        case SYS_prlimit64:
+            note_limit(process, n);
+            co_await forward(process, thread, n);
+            co_return;
         case SYS_rt_sigreturn: co_await handler_return(process, thread, n); co_return;
         case SYS_rt_sigprocmask: co_await mask_call(process, thread, n); co_return;
         case SYS_setitimer:
@@ -171,7 +176,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
             // The kernel that interrupted the call knows how to go on with it.
             if (std::exchange(thread.restarts_at_home, false)) {
                 co_await forward(process, thread, n);
-            } else if (waits_for_home(thread)) {
+            } else if (n.args[0] == thread.waits_at.value && waits_for_home(thread)) {
                 n.number = SYS_futex;  // with all of its time, if that is relative
                 co_await leave_at_call(thread, n);
             } else {

@@ -127,6 +127,7 @@ Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t p
     process.unfinished = true;
     process.notifier = parent.notifier;
     process.fd_base = parent.fd_base;
+    process.limits_memory = parent.limits_memory;
     auto slot = (*mailbox)->allocate();
     if (!slot) co_return tl::make_unexpected(slot.error());
     auto leader = std::make_unique<RemoteThread>();
@@ -195,7 +196,7 @@ Task<Result<void>> Worker::use_mailbox(RemoteThread& leader, user_regs_struct re
     call.orig_rax = ~0UL;
     call.rax = SYS_mmap;
     call.rdi = GPR_MAILBOX;
-    call.rsi = GPR_MAILBOX_SIZE;
+    call.rsi = leader.process->fragment->mailbox().size();
     call.rdx = PROT_READ | PROT_WRITE;
     call.r10 = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
     call.r8 = passed_fd;

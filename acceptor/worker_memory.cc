@@ -1,6 +1,7 @@
 // The program's memory calls: anonymous memory is made here, everything else at home.
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
@@ -52,6 +53,15 @@ tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notifica
     return *gap;
 }
 
+// It may be refused: then memory is only asked for at home without need.
+void Worker::note_limit(RemoteProcess& caller, const Notification& n) {
+    bool sets = n.number == SYS_setrlimit ? n.args[0] == RLIMIT_AS
+                                          : n.args[1] == RLIMIT_AS && n.args[2] != 0;
+    bool own = n.number == SYS_setrlimit || n.args[0] == 0;
+    RemoteProcess* process = own ? &caller : find_process(static_cast<pid_t>(n.args[0]));
+    if (sets && process) process->limits_memory = true;
+}
+
 Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t flags = n.args[3];
     bool private_anonymous = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE &&
@@ -60,7 +70,7 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
         co_await map_file(process, n);
         co_return;
     }
-    if (!private_anonymous) {
+    if (!private_anonymous || process.limits_memory) {
         co_await forward(process, thread, n);
         co_return;
     }

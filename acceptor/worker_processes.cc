@@ -97,12 +97,13 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     options.code_size = page_size;
     options.mailbox_memfd = (*mailbox)->memfd();
     options.mailbox_address = GPR_MAILBOX;
-    options.mailbox_size = GPR_MAILBOX_SIZE;
+    options.mailbox_size = (*mailbox)->size();
     options.entry = GPR_STUB_CODE;
     options.entry_argument = Mailbox::slot_address(0).value;
     options.stack_top = Mailbox::stack_top(0).value;
     process.mixed = start.getMixed();
     process.gravity = start.getGravity();
+    process.limits_memory = start.getLimitsMemory();
     if (process.mixed) pager_.keep_shared_home();
     if (start.getChaosSeed() != 0 && !chaos_) {
         chaos_ = std::make_unique<Chaos>(start.getChaosSeed(), self_);

@@ -8,6 +8,7 @@
 
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
+#include "monitor/memory_limit.h"
 #include "monitor/signal_wire.h"
 #include "syscall/table.h"
 
@@ -142,10 +143,14 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     }
     auto bounce = fragment->mailbox().bounce(stub.slot());
     Address bounce_at = Mailbox::bounce_address(stub.slot());
+    std::optional<MemoryLimitCall> memory_limit;
     if (marshalled) {
         auto args = place(call, bounce_at, bounce);
         std::copy(args.begin(), args.end(), calls[0].args);
         note_given(process, calls[0], bounce_at, bounce);
+        auto limited = limited_by(calls[0].number, calls[0].args);
+        HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : find_process(*limited);
+        if (of) memory_limit = MemoryLimitCall::widen(*of, calls[0], bounce_at, bounce);
     }
     co_await meet_outsiders(true);
     if (stub.dead()) co_return;
@@ -186,6 +191,10 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
             co_await note_opened(process, stub, static_cast<int>(calls[0].result));
         }
         add_remote_cpu(process, calls[0], bounce_at, bounce);
+        if (memory_limit && memory_limit->show(calls[0], bounce_at, bounce)) {
+            HomeProcess* of = find_process(memory_limit->pid);
+            if (of) of->memory_limit = memory_limit->given;
+        }
         note_timer_in_bounce(thread, calls[0], bounce_at, bounce);
         out = collect(call, calls[0].result, bounce);
     }

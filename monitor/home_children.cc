@@ -9,6 +9,7 @@
 
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
+#include "monitor/memory_limit.h"
 
 namespace gpr {
 
@@ -33,6 +34,9 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_userfaultfd:
         case SYS_shmat: return true;
+        case SYS_getrlimit:
+        case SYS_setrlimit:
+        case SYS_prlimit64: return must_widen(process, n.number, n.args);
         case SYS_prctl: return static_cast<int>(n.args[0]) == PR_SET_CHILD_SUBREAPER;
         // The kernel here would not see the time that they count.
         case SYS_setitimer: return n.args[0] != ITIMER_REAL;

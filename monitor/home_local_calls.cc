@@ -16,6 +16,7 @@
 #include "monitor/home_session.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
+#include "monitor/memory_limit.h"
 #include "monitor/memory_lock.h"
 #include "monitor/refusals.h"
 
@@ -107,8 +108,16 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_timer_gettime:
         case SYS_timer_getoverrun:
         case SYS_timer_delete:
+        case SYS_getrlimit:
         case SYS_setrlimit:
-        case SYS_prlimit64: spawn(timer_call_here(thread, n)); return;
+        case SYS_prlimit64:
+            if (must_widen(process, n.number, n.args)) {
+                spawn(leave_at_call(process, thread, true));
+                return;
+            }
+            if (n.number == SYS_getrlimit) break;
+            spawn(timer_call_here(thread, n));
+            return;
         case SYS_unshare:
         case SYS_wait4:
         case SYS_waitid: {

@@ -30,7 +30,8 @@ void HomeSession::announce(HomeProcess& process, const Mapping& m) {
     tell_mapped(link_, process.pid, m, pager_.shared_pages(m.object));
 }
 
-// mmap of a file, or of memory shared with others: the kernel here has it.
+// mmap of a file, or of memory shared with others: the kernel here has it. Of private memory it
+// says whether there may be more.
 Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto args = frame->session().getCall().getArgs();
@@ -67,7 +68,12 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     m.backing = Backing::native_file;
     m.grows_down = flags & MAP_GROWSDOWN;
     m.content_offset = args[5];
-    if (m.prot & PROT_WRITE) {
+    if (fd < 0 && !(flags & (MAP_HUGETLB | MAP_GROWSDOWN))) {
+        m.object = new_object(1);
+        m.born_at_acceptor = true;
+        m.backing = Backing::anonymous;
+        m.registered = static_cast<bool>(fragment->register_range(m.range));
+    } else if (m.prot & PROT_WRITE) {
         if (fd >= 0) m.content = file_of(process.pid, fd);
         auto made = co_await make_anonymous(process, m);
         if (!made) {

@@ -223,7 +223,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
     };
     std::vector<uint64_t> fds;
     for (Part part : {Part{1, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
-                      Part{2, GPR_MAILBOX, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE}}) {
+                      Part{2, GPR_MAILBOX, fragment.mailbox().size(), PROT_READ | PROT_WRITE}}) {
         auto fd = co_await inject(thread, gpr_park_number, part.which);
         if (!fd) co_return tl::make_unexpected(fd.error());
         auto mapped = co_await inject(
@@ -248,7 +248,7 @@ Task<Result<void>> HomeSession::enter_stub(HomeProcess& process, HomeThread& thr
     // From here on only the stub makes calls for us: the program's filters know it.
     for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
     // A core dump would write gigabytes of holes, and fill them.
-    co_await thread.stub->call(SYS_madvise, GPR_MAILBOX, GPR_MAILBOX_SIZE, MADV_DONTDUMP);
+    co_await thread.stub->call(SYS_madvise, GPR_MAILBOX, fragment.mailbox().size(), MADV_DONTDUMP);
     co_return Result<void>{};
 }
 
@@ -393,6 +393,9 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setBpf(options_.bpf);
     start.setNewImage(process.new_image);
     start.setGravity(has_gravity_);
+    rlimit limit{};
+    prlimit(process.pid, RLIMIT_AS, nullptr, &limit);
+    start.setLimitsMemory(limit.rlim_cur != RLIM_INFINITY);
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
     const FilterList& filters = first->filters;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <map>
@@ -150,6 +151,7 @@ struct HomeProcess {
     uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
     uint64_t to_reset = 0;                  // those that the kernel here must be told of
     std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
+    std::optional<rlimit> memory_limit;     // RLIMIT_AS, if the program has set it
     bool started_remotely = false;
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor

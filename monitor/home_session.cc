@@ -181,6 +181,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.caught_signals = parents.caught_signals;
         child.one_shot_actions = parents.one_shot_actions;
         child.restarting_signals = parents.restarting_signals;
+        child.memory_limit = parents.memory_limit;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         if (planned && shares) first.clear_tid = birth->second.clear_tid;

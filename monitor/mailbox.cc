@@ -2,24 +2,45 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "stub_image.h"
 
 namespace gpr {
 
+namespace {
+
+constexpr uint64_t least_slots = 16, part_of_limit = 16;
+
+uint64_t slots_allowed() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return GPR_SLOT_COUNT;
+    return std::clamp(limit.rlim_cur / part_of_limit / GPR_SLOT_STRIDE, least_slots,
+                      GPR_SLOT_COUNT);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Mailbox>> Mailbox::create() {
     Fd fd(memfd_create("gpr-mailbox", MFD_CLOEXEC));
     if (!fd) return fail(errno, "cannot create a mailbox memfd");
-    if (ftruncate(fd.get(), GPR_MAILBOX_SIZE) != 0) return fail(errno, "cannot size a mailbox");
-    void* base = mmap(nullptr, GPR_MAILBOX_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                      fd.get(), 0);
+    std::unique_ptr<Mailbox> made(new Mailbox(std::move(fd), slots_allowed()));
+    int memfd = made->memfd();
+    auto size = static_cast<off_t>(made->size());
+    if (ftruncate(memfd, size) != 0) return fail(errno, "cannot size a mailbox");
+    void* base =
+        mmap(nullptr, made->size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0);
     if (base == MAP_FAILED) return fail(errno, "cannot map a mailbox");
-    return std::unique_ptr<Mailbox>(new Mailbox(std::move(fd), static_cast<std::byte*>(base)));
+    made->base_ = static_cast<std::byte*>(base);
+    return made;
 }
 
-Mailbox::~Mailbox() { munmap(base_, GPR_MAILBOX_SIZE); }
+Mailbox::~Mailbox() {
+    if (base_) munmap(base_, size());
+}
 
 Result<Mailbox::SlotIndex> Mailbox::allocate() {
     if (!free_.empty()) {
@@ -27,41 +48,42 @@ Result<Mailbox::SlotIndex> Mailbox::allocate() {
         free_.pop_back();
         return index;
     }
-    if (next_ == GPR_SLOT_COUNT) {
-        return fail(EAGAIN, fmt::format("a process may have {} threads under gpr", GPR_SLOT_COUNT));
+    if (next_ == slots_) {
+        auto why = slots_ < GPR_SLOT_COUNT ? ", because of RLIMIT_AS" : "";
+        return fail(EAGAIN, fmt::format("a process may have {} threads under gpr{}", slots_, why));
     }
     return next_++;
 }
 
 void Mailbox::release(SlotIndex index) {
-    std::memset(base_ + GPR_SLOT_SIZE * index, 0, sizeof(gpr_slot));
+    std::memset(at(index), 0, sizeof(gpr_slot));
     free_.push_back(index);
 }
 
 volatile gpr_slot& Mailbox::slot(SlotIndex index) {
-    return *reinterpret_cast<volatile gpr_slot*>(base_ + GPR_SLOT_SIZE * index);
+    return *reinterpret_cast<volatile gpr_slot*>(at(index));
 }
 
 std::span<std::byte> Mailbox::frame(SlotIndex index) {
-    return {base_ + GPR_SLOT_SIZE * index + GPR_SLOT_FRAME, GPR_SLOT_SIZE - GPR_SLOT_FRAME};
+    return {at(index) + GPR_SLOT_FRAME, GPR_SLOT_SIZE - GPR_SLOT_FRAME};
 }
 
 std::span<std::byte> Mailbox::bounce(SlotIndex index) {
-    return {base_ + GPR_BOUNCE_OFFSET + GPR_BOUNCE_SIZE * index, GPR_BOUNCE_SIZE};
+    return {at(index) + GPR_SLOT_SIZE, GPR_BOUNCE_SIZE};
 }
 
 Result<Mailbox::SlotIndex> Mailbox::index_of(Address slot) {
     uint64_t offset = slot.value - GPR_MAILBOX;
-    if (slot.value < GPR_MAILBOX || offset % GPR_SLOT_SIZE != 0 ||
-        offset / GPR_SLOT_SIZE >= GPR_SLOT_COUNT) {
+    if (slot.value < GPR_MAILBOX || offset % GPR_SLOT_STRIDE != 0 ||
+        offset / GPR_SLOT_STRIDE >= GPR_SLOT_COUNT) {
         return fail(EINVAL, "a parked thread named no slot");
     }
-    return static_cast<SlotIndex>(offset / GPR_SLOT_SIZE);
+    return static_cast<SlotIndex>(offset / GPR_SLOT_STRIDE);
 }
 
 void Mailbox::prepare_birth(SlotIndex index) {
     uint64_t address = slot_address(index).value;
-    std::memcpy(base_ + GPR_SLOT_SIZE * index + GPR_SLOT_STACK_TOP - 8, &address, 8);
+    std::memcpy(at(index) + GPR_SLOT_STACK_TOP - 8, &address, 8);
 }
 
 Result<Fd> Mailbox::create_code_memfd() {

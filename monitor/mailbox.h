@@ -18,12 +18,15 @@ class Mailbox {
 public:
     using SlotIndex = uint32_t;
 
+    // As many slots as there may be, or as take a small part of our own RLIMIT_AS, which is mostly
+    // the program's, too.
     static Result<std::unique_ptr<Mailbox>> create();
     ~Mailbox();
     Mailbox(const Mailbox&) = delete;
     Mailbox& operator=(const Mailbox&) = delete;
 
     [[nodiscard]] int memfd() const { return memfd_.get(); }
+    [[nodiscard]] uint64_t size() const { return GPR_SLOT_STRIDE * slots_; }  // bytes
 
     Result<SlotIndex> allocate();
     void release(SlotIndex index);
@@ -33,10 +36,10 @@ public:
     [[nodiscard]] std::span<std::byte> bounce(SlotIndex index);
 
     [[nodiscard]] static Address slot_address(SlotIndex index) {
-        return {GPR_MAILBOX + GPR_SLOT_SIZE * index};
+        return {GPR_MAILBOX + GPR_SLOT_STRIDE * index};
     }
     [[nodiscard]] static Address bounce_address(SlotIndex index) {
-        return {GPR_MAILBOX + GPR_BOUNCE_OFFSET + GPR_BOUNCE_SIZE * index};
+        return slot_address(index) + GPR_SLOT_SIZE;
     }
     // Where a stub thread's stack begins: it grows down; its top word holds the slot address
     // for threads born by clone.
@@ -50,10 +53,12 @@ public:
     static Result<Fd> create_code_memfd();
 
 private:
-    Mailbox(Fd memfd, std::byte* base) : memfd_(std::move(memfd)), base_(base) {}
+    Mailbox(Fd memfd, uint64_t slots) : memfd_(std::move(memfd)), slots_(slots) {}
+    [[nodiscard]] std::byte* at(SlotIndex index) const { return base_ + GPR_SLOT_STRIDE * index; }
 
     Fd memfd_;
-    std::byte* base_;
+    uint64_t slots_;
+    std::byte* base_ = nullptr;
     std::vector<SlotIndex> free_;
     SlotIndex next_ = 0;
 };

@@ -19,13 +19,12 @@
  * whether such a call has begun. gpr's own calls are made elsewhere in the stub. */
 #define GPR_STUB_PROGRAM_CALL GPR_UL(0x4f0000000400)
 
-/* Slots, then bounce areas: one shared memfd, also mapped by the supervisor. */
+/* Slots, each with a bounce area behind it: one shared memfd, also mapped by the supervisor. */
 #define GPR_MAILBOX GPR_UL(0x4f1000000000)
 #define GPR_SLOT_SIZE GPR_UL(0x8000)
-#define GPR_SLOT_COUNT GPR_UL(4096)
-#define GPR_BOUNCE_OFFSET (GPR_SLOT_SIZE * GPR_SLOT_COUNT)
-#define GPR_BOUNCE_SIZE GPR_UL(0x101000) /* 1 MiB of payload and a page of headers, a slot */
-#define GPR_MAILBOX_SIZE (GPR_BOUNCE_OFFSET + GPR_BOUNCE_SIZE * GPR_SLOT_COUNT)
+#define GPR_BOUNCE_SIZE GPR_UL(0x101000) /* 1 MiB of payload and a page of headers */
+#define GPR_SLOT_STRIDE (GPR_SLOT_SIZE + GPR_BOUNCE_SIZE)
+#define GPR_SLOT_COUNT GPR_UL(4096) /* at most: monitor/mailbox.h */
 
 /* Where taken pages land (UFFDIO_MOVE wants equal protections, hence two). */
 #define GPR_SCRATCH_RW GPR_UL(0x4f3000000000)

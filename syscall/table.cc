@@ -88,6 +88,10 @@ constexpr ArgumentRule rules[] = {
     {226, 0, 0, 0, notify, notify, Condition::mixed_session, "timer_delete"},
     {160, 0, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
     {302, 1, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
+    // The kernel at home has a wider one.
+    {97, 0, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
+    {160, 0, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
+    {302, 1, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
     // Where all program code runs on one node, that node's kernel does. A child that is not split
     // yet is, before it has such a timer.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},

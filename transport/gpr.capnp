@@ -157,6 +157,7 @@ struct ProcessStart {
   bpf @9 :Bool;          # it may be used where the acceptor can
   filters @10 :List(SeccompFilter);  # that its thread is under
   newImage @11 :Bool;    # of an exec, not a fork: descriptors that close on exec are gone
+  limitsMemory @13 :Bool;  # RLIMIT_AS, by which home's kernel judges
   gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
 }
 

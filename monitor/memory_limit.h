@@ -1,0 +1,33 @@
+// RLIMIT_AS: the kernel at home also counts what gpr has in a process, so its limit is that much
+// wider than what the program set and sees.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <optional>
+#include <span>
+
+#include "monitor/home_process.h"
+#include "monitor/stub_thread.h"
+
+namespace gpr {
+
+// Whose limit the call sets or asks for, 0: the caller's. Nothing: it is another call.
+std::optional<pid_t> limited_by(uint64_t number, const uint64_t* args);
+// Whether the kernel would not do if it were called as it is.
+bool must_widen(const HomeProcess& caller, uint64_t number, const uint64_t* args);
+
+// Between widen() and show() home makes the call, whose structures lie in the bounce.
+struct MemoryLimitCall {
+    pid_t pid = 0;
+    rlimit before{};  // as the program sees them
+    std::optional<rlimit> given;
+
+    // process: which limited_by() names.
+    static std::optional<MemoryLimitCall> widen(const HomeProcess& process, const Call& call,
+                                                Address bounce_at, std::span<std::byte> bounce);
+    // True: `given` holds from now on.
+    [[nodiscard]] bool show(const Call& call, Address bounce_at, std::span<std::byte> bounce) const;
+};
+
+}  // namespace gpr
