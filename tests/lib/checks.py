@@ -20,9 +20,14 @@ class Checks:
 
     def gpr(self, *arguments: str, timeout_s: float = 30,
             **environment: str) -> subprocess.CompletedProcess:
-        command = self.lane.on_initiator([str(self.lane.gpr), *arguments])
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd="/",
-                              stdin=subprocess.DEVNULL, start_new_session=True,
+        return self.on_initiator(str(self.lane.gpr), *arguments, timeout_s=timeout_s,
+                                 **environment)
+
+    def on_initiator(self, *command: str, timeout_s: float = 30,
+                     **environment: str) -> subprocess.CompletedProcess:
+        return subprocess.run(self.lane.on_initiator(list(command)), capture_output=True,
+                              text=True, timeout=timeout_s, cwd="/", stdin=subprocess.DEVNULL,
+                              start_new_session=True,
                               env={**self.lane.environment(), **environment})
 
     def expect(self, what: str, good: bool, seen: object) -> None:
