@@ -14,12 +14,20 @@ public:
 
     // A thread makes a system call, or stands at a missing page. True: it is to leave.
     bool leaves_at_call() { return random_() % 4 == 0; }
-    bool leaves_at_fault() { return random_() % 8 == 0; }
+    // The rarer, the oftener it was so: a thread that finds none of its pages where it has come to
+    // would be sent on before it has got what it works on, and threads that share much would not
+    // get anywhere.
+    bool leaves_at_fault() {
+        bool leaves = random_() % (8 + left_at_faults_ / 1024) == 0;
+        left_at_faults_ += leaves;
+        return leaves;
+    }
     // Where a new process begins. True: at the acceptor.
     bool begins_remotely() { return random_() % 2 == 0; }
 
 private:
     std::mt19937_64 random_;
+    uint64_t left_at_faults_ = 0;
 };
 
 // Calls that a thread must end where it began them.
