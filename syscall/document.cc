@@ -80,9 +80,10 @@ std::string exceptions_of(const Row& row) {
     std::map<std::string, std::vector<std::string>> by_verdict;
     for (const ArgumentRule& rule : argument_rules()) {
         if (rule.number != row.number || rule.mask == 0) continue;
-        const char* verdict = rule.acceptor == Verdict::allow    ? "native"
-                              : rule.acceptor == Verdict::refuse ? "refused"
-                                                                 : "reported";
+        const char* verdict = rule.acceptor == Verdict::allow     ? "native"
+                              : rule.acceptor == Verdict::refuse  ? "refused"
+                              : rule.acceptor == Verdict::unknown ? "unknown"
+                                                                  : "reported";
         by_verdict[verdict].emplace_back(rule.what);
     }
     std::string words;

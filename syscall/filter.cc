@@ -38,6 +38,7 @@ public:
         always_notify_ = program_.ret(SECCOMP_RET_USER_NOTIF);
         notify_ = unless_stub(SECCOMP_RET_USER_NOTIF);
         refuse_ = unless_stub(refuse_action);
+        unknown_ = unless_stub(SECCOMP_RET_ERRNO | EINVAL);
     }
 
     std::vector<sock_filter> build() {
@@ -75,6 +76,7 @@ private:
             case Verdict::allow: return allow_;
             case Verdict::notify: return notify_;
             case Verdict::refuse: return refuse_;
+            case Verdict::unknown: return unknown_;
         }
         return notify_;
     }
@@ -193,7 +195,7 @@ private:
     Side side_;
     const FilterOptions& options_;
     FilterProgram program_;
-    Label allow_ = 0, always_notify_ = 0, notify_ = 0, refuse_ = 0;
+    Label allow_ = 0, always_notify_ = 0, notify_ = 0, refuse_ = 0, unknown_ = 0;
     std::map<uint32_t, Label> fd_tests_;  // by the set of fd arguments
     std::map<uint32_t, Label> actions_;   // by number
 };

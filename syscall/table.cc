@@ -114,6 +114,9 @@ constexpr ArgumentRule rules[] = {
     {272, 0, 0x100, 0x100, notify, notify, Condition::mixed_session, "CLONE_VM"},
     // It would take the calls of the stub, too.
     {157, 0, every_bit, 59, refuse, refuse, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
+    // Nor may pages that are executable and writable be taken then.
+    {157, 0, every_bit, 65, unknown, unknown, Condition::always, "PR_SET_MDWE"},
+    {157, 0, every_bit, 66, unknown, unknown, Condition::always, "PR_GET_MDWE"},
     // What the process may use or sees of the CPU must be the same on every node.
     {158, 0, every_bit, 0x1012, notify, notify, Condition::always, "ARCH_SET_CPUID"},
     {158, 0, every_bit, 0x1023, notify, notify, Condition::always, "ARCH_REQ_XCOMP_PERM"},

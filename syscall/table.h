@@ -98,7 +98,8 @@ const char* name_of(Place place);
 const char* name_of(Support support);
 
 // A call that one argument's value places elsewhere than its row does.
-enum class Verdict : uint8_t { allow, notify, refuse };
+// unknown: EINVAL, as by a kernel that has never heard of the value.
+enum class Verdict : uint8_t { allow, notify, refuse, unknown };
 enum class Condition : uint8_t { always, mixed_session, watched_calls, watched_trap };
 
 // What holds in a session.

@@ -65,6 +65,7 @@ uint32_t action_for(Verdict verdict) {
         case Verdict::allow: return SECCOMP_RET_ALLOW;
         case Verdict::notify: return SECCOMP_RET_USER_NOTIF;
         case Verdict::refuse: return SECCOMP_RET_ERRNO | ENOSYS;
+        case Verdict::unknown: return SECCOMP_RET_ERRNO | EINVAL;
     }
     return 0;
 }
