@@ -208,8 +208,9 @@ private:
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
     void lock_call(RemoteProcess& process, const Notification& n);
     // True: the signal was a touch right below a mapping that grows, and is dealt with.
-    bool grows_for(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info);
+    bool mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info);
     Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info);
+    Task<void> bus_error(pid_t pid, pid_t tid, siginfo_t info);
     Task<void> apply_mapping(Frame frame);
     // --- mremap (worker_remap.cc) ---
     struct Remap {

@@ -377,7 +377,8 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
             co_return thread_gone;
         }
         for (const MemoryWrite& w : scattered->writes) {
-            co_await pager_.write(*fragment, w.to, w.bytes);
+            bool written = co_await pager_.write(*fragment, w.to, w.bytes);
+            if (!written && result >= 0) result = -EFAULT;  // beyond the end of a file
         }
     }
     co_return result;

@@ -1,4 +1,5 @@
-// Mappings that grow downwards, touched by threads here.
+// Faults of threads here that are not what the kernel takes them for: below mappings that grow
+// downwards, and beyond the end of a file.
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -11,8 +12,13 @@
 
 namespace gpr {
 
-bool Worker::grows_for(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info) {
-    if (!process.fragment || !growth_for(process.fragment->space, info)) return false;
+bool Worker::mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info) {
+    if (!process.fragment) return false;
+    if (pager_.absent_page(*process.fragment, info)) {
+        spawn(bus_error(process.pid, thread.tid, info));
+        return true;
+    }
+    if (!growth_for(process.fragment->space, info)) return false;
     spawn(grow_down(process, thread, info));
     return true;
 }
@@ -37,6 +43,24 @@ Task<void> Worker::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
         fragment->space.map(std::move(*m));
     }
     trace::resume(host_tid);
+}
+
+// The thread is stopped by the signal.
+Task<void> Worker::bus_error(pid_t pid, pid_t tid, siginfo_t info) {
+    RemoteProcess* process = find_process(pid);
+    if (!process || !process->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    auto at = pager_.absent_page(*fragment, info);
+    bool beyond = at && co_await pager_.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+    process = find_process(pid);
+    RemoteThread* thread = find_thread(pid, tid);
+    if (!process || !thread) co_return;
+    if (!beyond) {
+        trace::resume(thread->host_tid);
+        co_return;
+    }
+    trace::set_signal_info(thread->host_tid, end_of_file_info(info));
+    on_signal_stop(*process, *thread, SIGBUS);
 }
 
 }  // namespace gpr

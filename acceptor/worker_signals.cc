@@ -273,7 +273,7 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
         trace::resume(thread.host_tid);
         return;
     }
-    if (!sent && grows_for(process, thread, *info)) return;
+    if (!sent && mends_fault(process, thread, *info)) return;
     if (has_handler(process.host_pid, signal)) {
         begin_handler(process, thread, signal, sent);
         return;

@@ -62,11 +62,12 @@ struct Wake {
 // All pages of an acquire are here at the same time.
 struct AcquireDone {
     uint64_t cookie = 0;
-    bool refused = false;  // a page is anchored elsewhere: `anchor` is the node
+    bool refused = false;  // a page is anchored elsewhere: `anchor` is the node, or nowhere
     NodeId anchor = 0;
 };
 
 // A thread wants a page that is anchored elsewhere: bring the thread there, the page cannot come.
+// Or nowhere: there is no page, and whoever touches it again asks again.
 struct Anchored {
     PageKey key;
     NodeId anchor = 0;

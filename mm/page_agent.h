@@ -30,6 +30,7 @@ enum class Taken : uint8_t {
     zero,    // the page was not there: never touched
     none,    // taken, the bytes were not wanted
     pinned,  // could not be taken, is still there as before
+    absent,  // there is none: a file ends before it
 };
 struct TakeResult {
     Taken kind = Taken::none;

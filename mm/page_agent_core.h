@@ -112,8 +112,8 @@ struct PageAgent::Core {
         Tid install_tid = 0;
         uint32_t install_collect = 0;
         std::optional<PageRecall> recall;  // not answered yet
-        // The recall that was answered with "pinned": unlike any other answer that changes
-        // nothing here, so a repetition of the recall must be told from a new one.
+        // The recall that was answered with "pinned" or "absent": unlike any other answer that
+        // changes nothing here, so a repetition of the recall must be told from a new one.
         std::optional<uint32_t> pinned_round;
         std::vector<PageGrant> grants;  // not applied yet
         bool kept = false;              // a marker: the grant waits until anybody wants the page

@@ -366,9 +366,11 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
     const std::optional<PagePush> push = std::exchange(b.pushing, std::nullopt);
     if (b.dropped) return settle(o, b);
     const State s = state(o, b.key.index);
-    if (result.kind == Taken::pinned) {
+    if (result.kind == Taken::pinned || result.kind == Taken::absent) {
+        bool pinned = result.kind == Taken::pinned;
         if (!push) {
-            surrender(b.key, b.taking, s.presence, {ContentKind::pinned, nullptr});
+            surrender(b.key, b.taking, s.presence,
+                      {pinned ? ContentKind::pinned : ContentKind::absent, nullptr});
             b.pinned_round = b.taking.round;
         }
         return settle(o, b);

@@ -247,7 +247,7 @@ void PageDirectory::Core::request_page(Object& o, PageKey key, const Wish& w) {
     if (!is_busy && is_served(p, w)) return;
     if (p.anchored) {
         const Anchor& a = anchors[key];
-        if (a.node != w.who.node && now < a.next_probe_ns) return refuse(key, w, p.epoch);
+        if (a.node != w.who.node && now < a.next_probe_ns) return refuse(key, w, a.node, p.epoch);
     }
     Busy& b = make_busy(o, key);
     add_wish(b, w);
@@ -277,6 +277,8 @@ void PageDirectory::Core::surrender_page(Object& o, NodeId from, PageKey key, Pr
     Busy& b = *find_busy(key);
     if (content.kind == ContentKind::pinned) {
         anchor(o, b, from);
+    } else if (content.kind == ContentKind::absent) {
+        refuse_absent(o, b, from);
     } else if (content.kind == ContentKind::declined) {
         // Needed after all by now: the recall was repeated and has its own answer.
         if (!b.optional) return;

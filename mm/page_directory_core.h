@@ -184,7 +184,8 @@ struct PageDirectory::Core {
                     Tid tid, uint32_t collect, bool bulk);
     void absorb(Page& p, Busy& b, NodeId from, Presence left, PageContent content);
     void anchor(Object& o, Busy& b, NodeId node);
-    void refuse(PageKey key, const Wish& w, Epoch epoch);
+    void refuse_absent(Object& o, Busy& b, NodeId node);
+    void refuse(PageKey key, const Wish& w, NodeId anchor_node, Epoch epoch);
     void resolve(const Wish& w, bool left_behind);
 };
 

@@ -311,7 +311,7 @@ void PageDirectory::Core::anchor(Object& o, Busy& b, NodeId node) {
     a.next_probe_ns = now + a.wait_ns;
     std::erase_if(b.wishes, [&](const Wish& w) {
         if (w.who.node == node) return false;
-        if (w.collect == 0 && !w.internal) refuse(b.key, w, p.epoch);
+        if (w.collect == 0 && !w.internal) refuse(b.key, w, node, p.epoch);
         resolve(w, true);
         return true;
     });
@@ -320,9 +320,20 @@ void PageDirectory::Core::anchor(Object& o, Busy& b, NodeId node) {
     }
 }
 
-void PageDirectory::Core::refuse(PageKey key, const Wish& w, Epoch epoch) {
+// There is no page where it would be. Nothing changes: the next who wishes for it asks again.
+void PageDirectory::Core::refuse_absent(Object& o, Busy& b, NodeId node) {
+    const Epoch epoch = load(o, b.key.index).epoch;
+    b.outstanding &= static_cast<uint16_t>(~bit(node));
+    std::erase_if(b.wishes, [&](const Wish& w) {
+        if (w.who.node == node && !w.internal) return false;
+        if (w.collect == 0 && !w.internal) refuse(b.key, w, nowhere, epoch);
+        resolve(w, false);
+        return true;
+    });
+}
+
+void PageDirectory::Core::refuse(PageKey key, const Wish& w, NodeId anchor_node, Epoch epoch) {
     if (w.optional) return;
-    const NodeId anchor_node = anchors[key].node;
     auto& refused = out.extend_message<Refused>(
         w.who.node, key, false, clock, [&](const Refused& r) { return r.anchor == anchor_node; },
         [&] {

@@ -21,6 +21,7 @@ using ObjectId = uint32_t;  // a memory object, never reused within a session
 
 inline constexpr NodeId directory_node = 0;
 inline constexpr unsigned max_nodes = 16;
+inline constexpr NodeId nowhere = 0xff;         // no node has the page: there is none
 inline constexpr uint32_t max_run_pages = 512;  // in one message; a peer that sends more is wrong
 // With content, of a message that is not urgent: such a frame travels in one piece (128 KiB), and
 // need not be put together where it arrives.
@@ -68,6 +69,7 @@ enum class ContentKind : uint8_t {
     data,      // one page of bytes
     pinned,    // Surrender only: a device holds the page, it stays here
     declined,  // Surrender only: an optional page that this node still wants
+    absent,    // Surrender only: there is no page, a file ends before it; for now
 };
 
 struct PageContent {
@@ -140,7 +142,8 @@ struct Push {
     std::vector<PageContent> contents;
 };
 
-// Directory to agent: the page is anchored at a node (a device holds it); go there instead.
+// Directory to agent: the page is anchored at a node (a device holds it); go there instead. Or
+// there is none: nowhere.
 struct Refused {
     PageRun run;
     NodeId anchor = 0;

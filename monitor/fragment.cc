@@ -280,7 +280,7 @@ void Fragment::poison(Address at) {
 
 // Looking at each page would cost a microsecond; the page table knows all at once, and what lies
 // between the touched ones costs nothing.
-Fragment::Touched Fragment::touched(Range range, size_t most) {
+std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64_t inverted) {
     if (!page_table_) {
         page_table_ =
             Fd(open(fmt::format("/proc/{}/pagemap", host_pid_).c_str(), O_RDONLY | O_CLOEXEC));
@@ -292,11 +292,10 @@ Fragment::Touched Fragment::touched(Range range, size_t most) {
     scan.end = range.end.value;
     scan.vec = reinterpret_cast<uint64_t>(regions.data());
     scan.vec_len = most;
-    scan.category_mask = scan.category_inverted = PAGE_IS_PFNZERO;
+    scan.category_mask = scan.category_inverted = inverted;
     scan.category_anyof_mask = scan.return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;
-    if (most == 0) return {{}, range.begin};
     int found = ioctl(page_table_.get(), PAGEMAP_SCAN, &scan);
-    if (found < 0) return {{range}, range.end};  // any of them, for all we know
+    if (found < 0) return std::nullopt;
     Touched touched{{}, range.end};
     for (size_t i = 0; i < static_cast<size_t>(found); i++) {
         touched.ranges.push_back({{regions[i].start}, {regions[i].end}});
@@ -304,6 +303,24 @@ Fragment::Touched Fragment::touched(Range range, size_t most) {
     // walk_end may be where the kernel emptied its own buffer, before it went on.
     if (touched.ranges.size() == most) touched.end = touched.ranges.back().end;
     return touched;
+}
+
+Fragment::Touched Fragment::touched(Range range, size_t most) {
+    if (most == 0) return {{}, range.begin};
+    auto found = scan(range, most, PAGE_IS_PFNZERO);
+    return found ? *found : Touched{{range}, range.end};  // any of them, for all we know
+}
+
+std::vector<Range> Fragment::private_copies(Range range) {
+    constexpr size_t most_at_once = 64;
+    std::vector<Range> copies;
+    while (!range.empty()) {
+        auto found = scan(range, most_at_once, PAGE_IS_FILE);
+        if (!found) return {range};
+        copies.insert(copies.end(), found->ranges.begin(), found->ranges.end());
+        range.begin = found->end;
+    }
+    return copies;
 }
 
 Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {

@@ -82,6 +82,8 @@ public:
         Address end;
     };
     Touched touched(Range range, size_t most);
+    // Of a private mapping of a file: what is not the file's any more.
+    std::vector<Range> private_copies(Range range);
 
     // --- the parts ------------------------------------------------------------------------------
     [[nodiscard]] pid_t pid() const { return pid_; }
@@ -110,6 +112,8 @@ public:
     bool lost = false;  // its memory cannot be had any more: see poison()
 
 private:
+    // inverted: categories (PAGE_IS_*) that a page must not have to be found.
+    std::optional<Touched> scan(Range range, size_t most, uint64_t inverted);
     Task<Taken> take_in_place(Address at, uint64_t pages);
     void settle_present(Range page, bool writable);
 

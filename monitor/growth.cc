@@ -23,4 +23,12 @@ std::optional<Mapping> growth_for(AddressSpace& space, const siginfo_t& info) {
     return growth;
 }
 
+siginfo_t end_of_file_info(const siginfo_t& fault) {
+    siginfo_t info{};
+    info.si_signo = SIGBUS;
+    info.si_code = BUS_ADRERR;
+    info.si_addr = fault.si_addr;
+    return info;
+}
+
 }  // namespace gpr

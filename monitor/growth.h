@@ -14,4 +14,7 @@ namespace gpr {
 // is the program's.
 std::optional<Mapping> growth_for(AddressSpace& space, const siginfo_t& info);
 
+// What the kernel says of a page beyond the end of a file.
+siginfo_t end_of_file_info(const siginfo_t& fault);
+
 }  // namespace gpr

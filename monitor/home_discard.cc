@@ -1,29 +1,13 @@
 // Private file memory. Where the program may write, a copy of the file stands for it
 // (make_anonymous): of what is there after MADV_DONTNEED, too, and in children.
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "monitor/home_session.h"
 #include "monitor/mapping_news.h"
 
 namespace gpr {
-
-// For reading, and one for all mappings of the file; none if we may not open it again.
-std::shared_ptr<Fd> HomeSession::file_of(pid_t pid, int fd) {
-    Fd opened(open(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(),
-                   O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    struct stat st {};
-    if (!opened || fstat(opened.get(), &st) != 0 || !S_ISREG(st.st_mode)) return nullptr;
-    std::weak_ptr<Fd>& known = private_files_[{st.st_dev, st.st_ino}];
-    if (auto file = known.lock()) return file;
-    auto file = std::make_shared<Fd>(std::move(opened));
-    known = file;
-    return file;
-}
 
 void HomeSession::announce_discard(HomeProcess& process, Range range,
                                    const std::vector<Mapping>& pieces) {

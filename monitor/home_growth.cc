@@ -1,4 +1,5 @@
-// Mappings that grow downwards, touched by threads at home.
+// Faults of threads at home that are not what the kernel takes them for: below mappings that grow
+// downwards, and beyond the end of a file.
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -38,6 +39,29 @@ Task<void> HomeSession::grow_down(HomeProcess& process, HomeThread& thread, sigi
         fragment->space.map(std::move(*m));
     }
     trace::resume(tid);
+}
+
+bool HomeSession::meets_end_of_file(HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    if (thread.remote || process.state != HomeProcess::State::split) return false;
+    auto info = trace::signal_info(thread.tid);
+    if (!info || !pager_.absent_page(*process.fragment, *info)) return false;
+    spawn(bus_error(process.fragment, thread.tid, *info));
+    return true;
+}
+
+// The thread is stopped by the signal.
+Task<void> HomeSession::bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info) {
+    auto at = pager_.absent_page(*fragment, info);
+    bool beyond = at && co_await pager_.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+    auto it = threads_.find(tid);
+    if (it == threads_.end()) co_return;
+    if (!beyond) {
+        trace::resume(tid);
+        co_return;
+    }
+    trace::set_signal_info(tid, end_of_file_info(info));
+    on_signal(*it->second, SIGBUS);
 }
 
 }  // namespace gpr

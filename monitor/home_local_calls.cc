@@ -285,7 +285,7 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
     bool native = m.file || (n.args[3] & MAP_HUGETLB);
     if (native) m.backing = Backing::native_file;
     bool copied = m.file && (m.prot & PROT_WRITE);
-    if (copied) m.content = file_of(caller, static_cast<int>(n.args[4]));
+    if (copied) m.content = private_files_.of_descriptor(caller, static_cast<int>(n.args[4]));
     m.content_offset = n.args[5];
     Result<void> made;
     if (m.file && (m.prot & PROT_WRITE)) {
@@ -330,7 +330,7 @@ Task<void> HomeSession::note_protect(HomeProcess& process, Notification n) {
     });
     for (Address at : to_copy) {
         Mapping* m = process.fragment->space.find(at);
-        auto made = co_await make_anonymous(process, *m);
+        auto made = co_await make_writable(process, *m);
         if (!made) abandon(made.error().message());
     }
     tell_protected(link_, process.pid, range, prot);

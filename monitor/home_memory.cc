@@ -74,7 +74,7 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
         m.backing = Backing::anonymous;
         m.registered = static_cast<bool>(fragment->register_range(m.range));
     } else if (m.prot & PROT_WRITE) {
-        if (fd >= 0) m.content = file_of(process.pid, fd);
+        if (fd >= 0) m.content = private_files_.of_descriptor(process.pid, fd);
         auto made = co_await make_anonymous(process, m);
         if (!made) {
             guard.release();
@@ -217,7 +217,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
                     to_copy.push_back(&m);
                 }
             });
-            for (Mapping* m : to_copy) co_await make_anonymous(*process, *m);
+            for (Mapping* m : to_copy) co_await make_writable(*process, *m);
             co_await executor.call(SYS_mprotect, range.begin.value, range.size(),
                                    static_cast<uint64_t>(prot));
             co_return;

@@ -351,11 +351,14 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
 }
 
 // Private file memory that the program may write cannot be watched; a copy of it can. If we have
-// the file, each page is copied when somebody touches it first.
-Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& mapping) {
+// the file, each page is copied when somebody touches it first. own: what is not the file's any
+// more.
+Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& mapping,
+                                               std::vector<Range> own) {
     Fragment& fragment = *process.fragment;
-    uint64_t pages = mapping.content ? 0 : mapping.range.size() / page_size;
-    Fragment::Taken content = fragment.peek(mapping.range.begin, pages);
+    if (!mapping.content) own = {mapping.range};
+    std::vector<Fragment::Taken> kept;
+    for (Range range : own) kept.push_back(fragment.peek(range.begin, range.size() / page_size));
     note_copied(process, mapping);
     int64_t mapped = co_await fragment.executor().call(
         SYS_mmap, mapping.range.begin.value, mapping.range.size(),
@@ -363,21 +366,34 @@ Task<Result<void>> HomeSession::make_anonymous(HomeProcess& process, Mapping& ma
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
     auto checked = from_kernel(mapped, "cannot copy the program's private file memory");
     if (!checked) co_return tl::make_unexpected(checked.error());
-    for (uint64_t i = 0; i < pages; i++) {
-        if (content.results[i] != 1) continue;
-        fragment.memory().write(mapping.range.begin + i * page_size,
-                                content.bytes.data() + i * page_size, page_size);
+    for (size_t k = 0; k < own.size(); k++) {
+        for (size_t i = 0; i < kept[k].results.size(); i++) {
+            if (kept[k].results[i] != 1) continue;
+            fragment.memory().write(own[k].begin + i * page_size,
+                                    kept[k].bytes.data() + i * page_size, page_size);
+        }
     }
     auto registered = fragment.register_range(mapping.range);
     if (!registered) co_return registered;
-    for (uint64_t i = 0; i < pages; i++) {  // of what was lent, copies are elsewhere
-        Address at = mapping.range.begin + i * page_size;
-        bool lent = pager_.presence(mapping.key(at)) == Presence::shared;
-        if (lent) fragment.write_protect({at, at + page_size});
-    }
     mapping.backing = Backing::anonymous;
     mapping.registered = true;
+    // Of what was lent, copies are elsewhere: it is here, as it is there.
+    for (Address at = mapping.range.begin; at < mapping.range.end; at = at + page_size) {
+        if (pager_.presence(mapping.key(at)) != Presence::shared) continue;
+        if (mapping.content) pager_.materialise(fragment, mapping, at);
+        fragment.write_protect({at, at + page_size});
+    }
     co_return Result<void>{};
+}
+
+// What had breakpoints has its content already, without them.
+Task<Result<void>> HomeSession::make_writable(HomeProcess& process, Mapping& mapping) {
+    std::vector<Range> own;
+    if (!mapping.content) {
+        mapping.content = private_files_.of_mapping(process.pid, mapping.range.begin);
+        own = process.fragment->private_copies(mapping.range);
+    }
+    co_return co_await make_anonymous(process, mapping, std::move(own));
 }
 
 Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {

@@ -21,6 +21,7 @@
 #include "monitor/orphaned_helpers.h"
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
+#include "monitor/private_files.h"
 #include "monitor/program_faultfd.h"
 #include "monitor/ptrace.h"
 #include "monitor/rule_use.h"
@@ -93,7 +94,9 @@ private:
     Task<Result<void>> enter_stub(HomeProcess& process, HomeThread& thread);
     Task<Result<void>> open_uffd(HomeProcess& process, HomeThread& thread);
     Task<Result<void>> read_layout(HomeProcess& process, HomeThread& thread);
-    Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping);
+    Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping,
+                                      std::vector<Range> own = {});
+    Task<Result<void>> make_writable(HomeProcess& process, Mapping& mapping);
     Task<Result<void>> start_remotely(HomeProcess& process);
     // visit: for memory that only the acceptor may use.
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
@@ -294,7 +297,6 @@ private:
     void announce_discard(HomeProcess& process, Range range, const std::vector<Mapping>& pieces);
     Task<int64_t> discard_content(HomeProcess& process, StubThread& stub, Range range);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
-    std::shared_ptr<Fd> file_of(pid_t pid, int fd);
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> fork_call(HomeProcess& process, HomeThread& thread, Notification n);
     void tell_membarrier(HomeProcess& process, const Notification& n);
@@ -318,6 +320,8 @@ private:
     Task<void> apply_mapping(Frame frame);
     std::vector<Mapping> move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
                                     NodeId mover);
+    bool meets_end_of_file(HomeThread& thread);
+    Task<void> bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info);
     void announce(HomeProcess& process, const Mapping& mapping);
     ObjectId new_object(NodeId birth);
 
@@ -472,15 +476,11 @@ private:
     std::map<ObjectId, SharedFile> shared_files_;
     std::unique_ptr<Outsiders> outsiders_;           // none in a mixed session, which needs none
     std::set<std::pair<uint64_t, uint64_t>> given_;  // device, inode of what was sent to outsiders
-    std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Fd>> private_files_;  // device, inode
+    PrivateFiles private_files_;
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     uint32_t next_cpu_question_ = 1;
     uint64_t cpu_timers_turns_ = 0;
     std::map<uint32_t, std::unique_ptr<OneShot<CpuTime>>> cpu_answers_;
-    struct Loan {
-        bool ending = false;
-        bool again = false;  // there was another since it began to end
-    };
     std::map<ObjectId, Loan> lent_;  // shared memory of which the acceptor may have pages
     std::map<uint64_t, std::shared_ptr<ProgramFaultfd>> faultfds_;  // by the socket's inode
     OrphanedHelpers orphaned_helpers_;

@@ -56,6 +56,7 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         return;
     }
     if (signal == SIGTRAP && meets_breakpoint(thread)) return;
+    if (signal == SIGBUS && meets_end_of_file(thread)) return;
     keep_order(thread, signal);
     name_cpu_timer(thread, signal);
     if (postpone_signal(thread, signal)) return;

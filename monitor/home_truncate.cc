@@ -21,6 +21,20 @@ std::optional<uint64_t> size_of(const Fd& file) {
     return static_cast<uint64_t>(st.st_size);
 }
 
+// Where private mappings of the kernel's own show the file from there on.
+std::vector<Range> kernels_views(pid_t pid, const Fd& file, uint64_t from) {
+    std::vector<Range> views;
+    struct stat st {};
+    auto maps = read_maps(pid);
+    if (!maps || fstat(file.get(), &st) != 0) return views;
+    for (const MapsEntry& e : *maps) {
+        uint64_t skipped = std::max(from, e.offset) - e.offset;
+        bool shows = !e.shared && e.inode == st.st_ino && skipped < e.range.size();
+        if (shows) views.push_back({e.range.begin + skipped, e.range.end});
+    }
+    return views;
+}
+
 bool may_shorten_any(uint64_t number, const SyscallArguments& args) {
     return number == SYS_truncate || number == SYS_creat ||
            (number == SYS_open && (args[1] & O_TRUNC)) ||
@@ -33,19 +47,20 @@ bool may_shorten_any(uint64_t number, const SyscallArguments& args) {
 std::vector<FileSize> HomeSession::sizes_before(const HomeProcess& process, uint64_t number,
                                                 const SyscallArguments& args) {
     std::vector<FileSize> sizes;
-    auto note = [&](const std::weak_ptr<Fd>& known) {
-        auto file = known.lock();
+    auto note = [&](const std::shared_ptr<Fd>& file) {
         auto size = file ? size_of(*file) : std::nullopt;
         if (size) sizes.push_back({file, *size});
     };
     if (number == SYS_ftruncate) {
         struct stat st {};
         auto link = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(args[0]));
-        if (private_files_.empty() || stat(link.c_str(), &st) != 0) return sizes;
-        auto it = private_files_.find({st.st_dev, st.st_ino});
-        if (it != private_files_.end()) note(it->second);
+        if (stat(link.c_str(), &st) != 0) return sizes;
+        auto file = private_files_.find(st.st_dev, st.st_ino);
+        // Of what is only read no copy stands here, but the acceptor has copies of pages.
+        if (!file) file = std::make_shared<Fd>(open(link.c_str(), O_PATH | O_CLOEXEC));
+        note(file);
     } else if (may_shorten_any(number, args)) {
-        for (const auto& [id, known] : private_files_) note(known);
+        for (const auto& file : private_files_.all()) note(file);
     }
     return sizes;
 }
@@ -63,8 +78,10 @@ Task<void> HomeSession::drop_beyond(std::shared_ptr<Fd> file, uint64_t size) {
     std::vector<std::pair<pid_t, Range>> gone;
     for (const auto& [pid, process] : processes_) {
         if (!process->fragment) continue;
+        for (Range range : kernels_views(pid, *file, end)) gone.emplace_back(pid, range);
         for (const auto& [begin, m] : process->fragment->space.all()) {
-            bool copy = m.content == file && !m.shared && !m.trapped;
+            bool native = m.backing == Backing::native_file;
+            bool copy = m.content == file && !m.shared && !m.trapped && !native;
             uint64_t from = std::max(end, m.content_offset) - m.content_offset;
             if (copy && from < m.range.size()) {
                 gone.emplace_back(pid, Range{m.range.begin + from, m.range.end});

@@ -152,7 +152,7 @@ private:
         if (kinds.size() != run_.count) bad_ = "contents that do not match its run";
         size_t at = 0;
         for (size_t i = 0; i < kinds.size(); i++) {
-            out[i].kind = checked(kinds[i], ContentKind::declined);
+            out[i].kind = checked(kinds[i], ContentKind::absent);
             if (out[i].kind != ContentKind::data) continue;
             if (at + page_size > frame_->raw().size()) {
                 bad_ = "less page content than it claims";

@@ -121,6 +121,7 @@ void Pager::on_past_progress(Tid tid) {
 }
 
 void Pager::on_thread_gone(Tid tid) {
+    refused_.erase(tid);
     faulting_.erase(tid);
     agent_.on_thread_gone(tid, now());
     settle();
@@ -268,22 +269,21 @@ Result<void> Pager::ensure_registered(Fragment& fragment, Mapping& mapping) {
     return {};
 }
 
-void Pager::materialise(Fragment& fragment, Mapping& mapping, Address at) {
-    if (mapping.backing == Backing::native_file) return;
+bool Pager::materialise(Fragment& fragment, const Mapping& mapping, Address at) {
+    if (mapping.backing == Backing::native_file) return true;
     if (is_unfilled(fragment, mapping, at)) {
         tell_unfilled(fragment, at);
-        return;
+        return true;
     }
     if (!mapping.content) {
         fragment.install_zero(at, 1, true);
-        return;
+        return true;
     }
     std::vector<std::byte> page(page_size);
-    uint64_t offset = mapping.content_offset + (at - mapping.range.begin);
-    if (pread(mapping.content->get(), page.data(), page_size, static_cast<off_t>(offset)) < 0) {
-        return;  // beyond the end of the file: zeros
-    }
+    auto offset = static_cast<off_t>(mapping.content_offset + (at - mapping.range.begin));
+    if (pread(mapping.content->get(), page.data(), page_size, offset) <= 0) return false;
     fragment.install(at, page, true);
+    return true;
 }
 
 void Pager::run(const Install& action) {
@@ -331,7 +331,7 @@ void Pager::run(const Install& action) {
             } else if (p.mapping->program_fills) {
                 tell_unfilled(*p.fragment, at);
             } else if (born_here && p.mapping->content) {
-                materialise(*p.fragment, *p.mapping, at);
+                give_born(*p.fragment, *p.mapping, at);
                 if (!writable) p.fragment->write_protect({at, at + page_size});
             } else {
                 uint32_t n = 1;
@@ -399,7 +399,7 @@ void Pager::run(const Wake& action) {
                 continue;
             }
             p.fragment->write_enable(page);
-            materialise(*p.fragment, *p.mapping, p.address);
+            give_born(*p.fragment, *p.mapping, p.address);
         }
         p.fragment->wake(page);
     }

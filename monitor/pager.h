@@ -146,6 +146,13 @@ public:
     using AskPinned = std::function<void(Fragment&, Address at, Tid tid)>;
     void on_pinned(AskPinned asks) { ask_pinned_ = std::move(asks); }
     void serve_later(Fragment& fragment, Address at, Tid tid);
+    // A page that is ours but was never touched: gives it what it was born with. False: its file
+    // ends before it.
+    bool materialise(Fragment& fragment, const Mapping& mapping, Address at);
+    // The signal may be for a page that is not there: its file ends before it. Whether it is; else
+    // the thread may touch it again.
+    std::optional<Address> absent_page(Fragment& fragment, const siginfo_t& info) const;
+    Task<bool> is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid);
     // The process will be ended, and must not see memory that is not what it was.
     void give_up(Fragment& fragment);
 
@@ -188,8 +195,6 @@ private:
     static void fill_gap(Fragment& fragment, const Mapping& m, Range gap);
     void show_code_of_others(Fragment& fragment, const Mapping& mapping);
     void forget_forks(Fragment& fragment);
-    // A page that is ours but was never touched: gives it what it was born with.
-    void materialise(Fragment& fragment, Mapping& mapping, Address at);
     // Runs what the core asked for, until it asks for nothing.
     void settle();
     void run(const Install& action);
@@ -206,6 +211,9 @@ private:
     [[nodiscard]] bool may_be_pinned(const Mapping& mapping, const Take& action) const;
     Task<Fragment::Taken> share_by_moving(uint64_t take, Piece piece);
     Task<void> remove(std::weak_ptr<Fragment> weak, Address at, PageRun run);
+    // What lies beyond the end of a file (pager_absent.cc).
+    void refuse_page(Fragment& fragment, const Mapping& mapping, Address at);
+    void give_born(Fragment& fragment, const Mapping& mapping, Address at);
     [[nodiscard]] bool is_being_removed(const PageRun& run) const;
     Task<void> install_later(Install action);
     Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
@@ -273,6 +281,7 @@ private:
     AskProgram ask_program_;
     AskPinned ask_pinned_;
     bool probes_pins_ = false;
+    std::unordered_map<Tid, PageKey> refused_;  // what each was told last not to be there
     // Who waits for what only the program can provide, and whether to write.
     std::map<std::pair<Fragment*, Address>, std::pair<Tid, bool>> unfilled_;
     Signal filled_;

@@ -121,12 +121,12 @@ void Pager::fill_gap(Fragment& fragment, const Mapping& m, Range gap) {
     for (Address at = gap.begin; at < gap.end; at = at + bytes.size()) {
         bytes.assign(std::min(step, gap.end - at), std::byte{0});
         auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
-        if (pread(m.content->get(), bytes.data(), bytes.size(), offset) < 0) {
-            spdlog::warn("cannot read the program's file at {:#x}", offset);
-        }
+        ssize_t got = pread(m.content->get(), bytes.data(), bytes.size(), offset);
+        if (got < 0) spdlog::warn("cannot read the program's file at {:#x}", offset);
         auto present = fragment.peek(at, bytes.size() / page_size);
         for (size_t i = 0; i < present.results.size(); i++) {
-            if (present.results[i] == 1) continue;  // a page of zeros
+            if (present.results[i] == 1) continue;                   // a page of zeros
+            if (static_cast<ssize_t>(i * page_size) >= got) return;  // beyond the end
             fragment.install(at + i * page_size, std::span(bytes).subspan(i * page_size, page_size),
                              true);
         }

@@ -88,7 +88,8 @@ Task<void> Pager::remove(std::weak_ptr<Fragment> weak, Address at, PageRun run) 
             co_await fragment->puncher().run_locked(calls);
         }
     }
-    removing_.erase(std::find(removing_.begin(), removing_.end(), run));
+    auto listed = std::find(removing_.begin(), removing_.end(), run);
+    if (listed != removing_.end()) removing_.erase(listed);
     moved_.notify_all();
 }
 

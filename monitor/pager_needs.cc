@@ -171,7 +171,7 @@ Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> by
         if (m->trapped && show_now(fragment, *m, from.page())) continue;
         PageKey key = m->key(from);
         if (agent_.presence(key) == Presence::exclusive && !agent_.in_motion(key)) {
-            materialise(fragment, *m, from.page());
+            if (!materialise(fragment, *m, from.page())) co_return false;
             if (is_unfilled(fragment, *m, from.page())) {
                 idle = -1;
                 bool ok =

@@ -37,8 +37,11 @@ Task<Fragment::Taken> Pager::share_by_moving(uint64_t take, Piece piece) {
 }
 
 void Pager::run(const Anchored& action) {
+    if (action.anchor == nowhere) refused_[action.tid] = action.key;
     for (const Place& p : places(action.key)) {
-        if (ask_pinned_) {
+        if (action.anchor == nowhere) {
+            refuse_page(*p.fragment, *p.mapping, p.address);
+        } else if (ask_pinned_) {
             ask_pinned_(*p.fragment, p.address, action.tid);
         } else {
             serve_later(*p.fragment, p.address, action.tid);

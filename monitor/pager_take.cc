@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.h"
 #include "monitor/pager.h"
@@ -10,6 +11,8 @@
 namespace gpr {
 
 namespace {
+constexpr int not_there = -ENXIO;  // beside the results of Fragment::Taken
+
 // What the pages show without the breakpoints in them.
 void show_functions(const Mapping& m, Address at, Fragment::Taken& got) {
     auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
@@ -57,6 +60,7 @@ void Pager::run(const FindTouched& action) {
 }
 
 Task<void> Pager::take(Take action) {
+    while (is_being_removed(action.run)) co_await moved_.wait();
     std::vector<TakeResult> results(action.run.count);
     for (auto& r : results) r.kind = Taken::zero;
     std::vector<std::shared_ptr<Fragment>> alive;
@@ -81,11 +85,14 @@ Task<void> Pager::take(Take action) {
             if (!native && action.had == Presence::exclusive) p.fragment->write_protect(range);
             got = p.fragment->peek(p.address, p.count);
             if (p.mapping->functions) show_functions(*p.mapping, p.address, got);
+            for (int& result : got.results) {
+                if (native && p.mapping->file && result == 0) result = not_there;
+            }
             // A hole stays one, and counts as never touched; only file content is brought in.
             for (uint32_t i = 0; !native && p.mapping->content && i < p.count; i++) {
                 if (got.results[i] != 0) continue;
                 Address at = p.address + i * page_size;
-                materialise(*p.fragment, *p.mapping, at);
+                if (!materialise(*p.fragment, *p.mapping, at)) got.results[i] = not_there;
                 p.fragment->write_protect({at, at + page_size});
                 if (p.fragment->memory().read_exact(at, got.bytes.data() + i * page_size,
                                                     page_size)) {
@@ -101,7 +108,7 @@ Task<void> Pager::take(Take action) {
                 if (got.results[i] != 0) continue;
                 ssize_t n = pread(content->get(), got.bytes.data() + i * page_size, page_size,
                                   static_cast<off_t>(offset + i * page_size));
-                if (n > 0) got.results[i] = 1;
+                got.results[i] = n > 0 ? 1 : not_there;
             }
         }
         auto block = std::make_shared<RawBytes>(std::move(got.bytes));
@@ -109,6 +116,8 @@ Task<void> Pager::take(Take action) {
             TakeResult& r = results[p.first + i];
             if (got.results[i] == -EBUSY) {
                 r.kind = Taken::pinned;
+            } else if (got.results[i] == not_there) {
+                r.kind = Taken::absent;
             } else if (got.results[i] == 1) {
                 r.kind = action.want_data ? Taken::data : Taken::none;
                 r.bytes = {block, block->data() + i * page_size};

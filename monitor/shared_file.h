@@ -25,4 +25,10 @@ struct SharedFile {
     }
 };
 
+// What the acceptor may have of an object.
+struct Loan {
+    bool ending = false;
+    bool again = false;  // there was another since it began to end
+};
+
 }  // namespace gpr

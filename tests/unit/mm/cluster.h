@@ -23,7 +23,7 @@ public:
     struct Member {
         std::unique_ptr<PageAgent> agent;
         std::map<PageKey, uint64_t> memory;
-        std::set<PageKey> writable, pinned;
+        std::set<PageKey> writable, pinned, absent;
         std::vector<Install> installs;
         std::vector<PageKey> wakes;
         std::vector<AcquireDone> acquired;
@@ -185,7 +185,9 @@ private:
         std::vector<TakeResult> results(t.run.count);
         for (uint32_t p = 0; p < t.run.count; ++p) {
             const PageKey key = t.run[p];
-            if (!m.memory.contains(key)) {
+            if (m.absent.contains(key)) {
+                results[p].kind = Taken::absent;
+            } else if (!m.memory.contains(key)) {
                 results[p].kind = Taken::zero;
             } else if (m.pinned.contains(key)) {
                 results[p].kind = Taken::pinned;

@@ -183,6 +183,32 @@ TEST_CASE("a pinned page is refused, and tried again later") {
     CHECK_FALSE(c.directory.holders(page).anchored);
 }
 
+TEST_CASE("a page that a file lacks is refused, and asked for anew each time") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 9;
+    for (uint64_t i = 1; i < 20; ++i) c.members[0].absent.insert(page + i);
+    for (size_t round = 1; round <= 3; ++round) {
+        c.fault(1, page + 1, Access::write, 10, 10);  // with others ahead
+        REQUIRE(c.members[1].anchored.size() == round);
+        CHECK(c.members[1].anchored.back().anchor == nowhere);
+        CHECK(c.members[1].anchored.back().key == page + 1);
+        CHECK(c.members[1].anchored.back().tid == 10);
+        for (uint64_t i = 1; i < 12; ++i) {
+            CHECK(c.presence(0, page + i) == Presence::exclusive);
+            CHECK(c.presence(1, page + i) == Presence::none);
+            CHECK_FALSE(c.directory.holders(page + i).anchored);
+            CHECK_FALSE(c.directory.holders(page + i).busy);
+        }
+    }
+    c.members[0].absent.clear();  // the file has grown
+    c.members[0].memory[page + 1] = 7;
+    c.fault(1, page + 1, Access::write, 10);
+    CHECK(c.members[1].memory[page + 1] == 7);
+    CHECK(c.presence(1, page + 1) == Presence::exclusive);
+    CHECK(c.members[1].anchored.size() == 3);
+}
+
 TEST_CASE("a shared page that turns out to be pinned becomes its node's alone") {
     Cluster c(3);
     c.add_object(1, 0);
