@@ -22,6 +22,16 @@ constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
 constexpr std::chrono::milliseconds interrupts_every{1};
 }  // namespace
 
+// What is written is shown by memory that shows the same file: as the kernel goes along it may
+// change what it has yet to write.
+bool writes_what_it_shows(AddressSpace& space, uint64_t number, const SyscallArguments& args,
+                          const std::vector<ObjectId>& files) {
+    if (number != SYS_write && number != SYS_pwrite64) return false;
+    const Mapping* m = space.find({args[1]});
+    return m && m->shared && m->range.contains({args[1] + args[2] - 1}) &&
+           std::find(files.begin(), files.end(), m->object) != files.end();
+}
+
 Task<void> HomeSession::serve_call(Frame frame) {
     // Mappings that the caller made before are applied before its call.
     { auto guard = co_await metadata_.lock(); }
@@ -160,6 +170,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         auto is_guest = [&](const auto& p) { return p.second->shares_memory_with == &process; };
         bool has_guests = std::any_of(processes_.begin(), processes_.end(), is_guest);
         hide_helpers(process, has_guests, calls[0]);
+        bool itself = writes_what_it_shows(fragment->space, calls[0].number, given, use.files);
+        if (itself) calls[0].args[1] = given[1];
     }
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;
