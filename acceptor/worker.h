@@ -206,7 +206,7 @@ private:
     Task<void> protect_call(RemoteProcess& process, Notification n);
     Task<void> advise_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
-    void lock_call(RemoteProcess& process, const Notification& n);
+    void unlock_call(RemoteProcess& process, const Notification& n);
     // True: the signal was a touch right below a mapping that grows, and is dealt with.
     bool mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info);
     Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info);
@@ -219,7 +219,8 @@ private:
         NodeId kept_born = 0;
         uint64_t kernel_flags = 0;
     };
-    Task<void> move_call(RemoteProcess& process, Notification n);
+    Task<void> move_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<int64_t> move_one(RemoteProcess& process, Notification n);
     // Where the mapping goes, or why it cannot.
     tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n, bool in_place);
     Task<int64_t> move_mapping(Fragment& fragment, const Remap& move);

@@ -109,7 +109,8 @@ Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range ra
     process.notifier->reply_raw(n.id, covered == range.size() ? 0 : -ENOMEM);
 }
 
-void Worker::lock_call(RemoteProcess& process, const Notification& n) {
+// To lock memory is for home to allow.
+void Worker::unlock_call(RemoteProcess& process, const Notification& n) {
     calls_native_++;
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(n.number, n.args, space);

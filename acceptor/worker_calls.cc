@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "acceptor/worker.h"
+#include "monitor/reserved_range.h"
 #include "monitor/signal_wire.h"
 #include "syscall/table.h"
 
@@ -69,6 +70,10 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     if (made_by_rule(process, n)) co_return;
+    if (auto answer = answer_about_reserved(n.number, n.args)) {
+        process.notifier->reply_raw(n.id, *answer);
+        co_return;
+    }
     if (n.number != SYS_restart_syscall) thread.waits_at = {};
     switch (n.number) {
         case SYS_clone:
@@ -91,12 +96,9 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await protect_call(process, n); co_return;
         case SYS_madvise: co_await advise_call(process, thread, n); co_return;
-        case SYS_mlock:
-        case SYS_mlock2:
         case SYS_munlock:
-        case SYS_mlockall:
-        case SYS_munlockall: lock_call(process, n); co_return;
-        case SYS_mremap: co_await move_call(process, n); co_return;
+        case SYS_munlockall: unlock_call(process, n); co_return;
+        case SYS_mremap: co_await move_call(process, thread, n); co_return;
         case SYS_membarrier:
         case SYS_rt_sigaction: co_await mirror(process, thread, n); co_return;
         case SYS_sigaltstack:

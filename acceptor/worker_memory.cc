@@ -70,7 +70,7 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
         co_await map_file(process, n);
         co_return;
     }
-    if (!private_anonymous || process.limits_memory) {
+    if (!private_anonymous || process.limits_memory || (flags & MAP_LOCKED)) {
         co_await forward(process, thread, n);
         co_return;
     }

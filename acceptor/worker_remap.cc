@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
+
 #include "acceptor/worker.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
@@ -48,11 +50,7 @@ tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const No
     Mapping* m = sound(n.args[0], old_size) ? space.find({n.args[0]}) : nullptr;
     if (!m) return tl::make_unexpected(EFAULT);
     bool only_shrinks = !fixed && !keeps && new_size <= old_size;
-    bool only_moves = fixed && !keeps && new_size == old_size;
-    space.overlapping(move.from, [&](const Mapping& p) { only_moves = only_moves && !p.shared; });
-    bool whole = only_moves ? space.mapped_until(move.from.begin) >= move.from.end
-                            : is_one_mapping(space, move.from);
-    if (!whole && !only_shrinks) return tl::make_unexpected(EFAULT);
+    if (!is_one_mapping(space, move.from) && !only_shrinks) return tl::make_unexpected(EFAULT);
     Range tail{move.from.end, {n.args[0] + new_size}};
     bool fits =
         new_size <= old_size || (in_place && space.is_free(tail) && !tail.overlaps(reserved));
@@ -128,20 +126,44 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
     co_return result;
 }
 
-Task<void> Worker::move_call(RemoteProcess& process, Notification n) {
-    calls_native_++;
-    auto guard = co_await metadata_.lock();
-    auto plan = plan_move(process.fragment->space, n, true);
-    int64_t result = plan ? co_await move_mapping(*process.fragment, *plan) : -plan.error();
+// Under the lock.
+Task<int64_t> Worker::move_one(RemoteProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto plan = plan_move(fragment->space, n, true);
+    int64_t result = plan ? co_await move_mapping(*fragment, *plan) : -plan.error();
     if (plan && result == -ENOMEM && (n.args[3] & MREMAP_MAYMOVE)) {
         // The kernel has pages of its own there, which are not in our list.
-        plan = plan_move(process.fragment->space, n, false);
-        if (plan) result = co_await move_mapping(*process.fragment, *plan);
+        plan = plan_move(fragment->space, n, false);
+        if (plan) result = co_await move_mapping(*fragment, *plan);
     }
     if (plan && result == static_cast<int64_t>(plan->to.begin.value)) {
         tell_moved(link_, process.pid, plan->from, plan->to, plan->kept);
     }
-    process.notifier->reply_raw(n.id, result);
+    co_return result;
+}
+
+Task<void> Worker::move_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    bool takes_more = n.args[2] > n.args[1] || (n.args[3] & MREMAP_DONTUNMAP);
+    if (process.limits_memory && takes_more && n.args[1] != 0) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    auto guard = co_await metadata_.lock();
+    auto split = split_move(process.fragment->space, n.args);
+    int64_t result = 0;
+    if (!split) {
+        result = co_await move_one(process, n);
+    } else if (!split->cut.empty()) {
+        result = co_await unmap(process, split->cut);
+    }
+    for (size_t i = 0; split && i < split->moves.size() && result >= 0; i++) {
+        Notification part = n;
+        std::copy(split->moves[i].begin(), split->moves[i].end(), part.args);
+        result = co_await move_one(process, part);
+    }
+    bool moved = split && result >= 0;
+    process.notifier->reply_raw(n.id, moved ? static_cast<int64_t>(n.args[4]) : result);
 }
 
 Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader view) {

@@ -9,6 +9,7 @@
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
 #include "monitor/memory_limit.h"
+#include "monitor/reserved_range.h"
 #include "monitor/signal_wire.h"
 #include "syscall/table.h"
 
@@ -20,7 +21,6 @@ constexpr uint64_t prefetch_limit = 64ULL << 20;
 constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
 // A call that is to end is stopped again, if it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
-}  // namespace
 
 // What is written is shown by memory that shows the same file: as the kernel goes along it may
 // change what it has yet to write.
@@ -31,6 +31,7 @@ bool writes_what_it_shows(AddressSpace& space, uint64_t number, const SyscallArg
     return m && m->shared && m->range.contains({args[1] + args[2] - 1}) &&
            std::find(files.begin(), files.end(), m->object) != files.end();
 }
+}  // namespace
 
 Task<void> HomeSession::serve_call(Frame frame) {
     // Mappings that the caller made before are applied before its call.
@@ -61,6 +62,10 @@ Task<void> HomeSession::serve_call(Frame frame) {
         reply(*thread, seccomp_mode(*thread));
         co_return;
     }
+    if (auto answer = answer_about_reserved(call.getNumber(), args.data())) {
+        reply(*thread, *answer);
+        co_return;
+    }
     if (call.getNumber() == SYS_prctl) note_prctl(*thread, args.data(), true);
     switch (call.getNumber()) {
         case SYS_clone:
@@ -74,6 +79,14 @@ Task<void> HomeSession::serve_call(Frame frame) {
             }
             co_return;
         case SYS_mmap: co_await map_for(process, *thread, frame); co_return;
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_mlockall: {
+            auto guard = co_await metadata_.lock();
+            reply(*thread, lock_memory(process, thread->tid, call.getNumber(), args));
+            co_return;
+        }
+        case SYS_mremap: co_await change_memory_for(process, *thread, frame); co_return;
         case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
         case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
         case SYS_madvise:
@@ -157,6 +170,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     if (marshalled) {
         auto args = place(call, bounce_at, bounce);
         std::copy(args.begin(), args.end(), calls[0].args);
+        bool itself = writes_what_it_shows(fragment->space, calls[0].number, given, use.files);
+        if (itself) calls[0].args[1] = given[1];
         note_given(process, calls[0], bounce_at, bounce);
         auto limited = limited_by(calls[0].number, calls[0].args);
         HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : find_process(*limited);
@@ -170,8 +185,6 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         auto is_guest = [&](const auto& p) { return p.second->shares_memory_with == &process; };
         bool has_guests = std::any_of(processes_.begin(), processes_.end(), is_guest);
         hide_helpers(process, has_guests, calls[0]);
-        bool itself = writes_what_it_shows(fragment->space, calls[0].number, given, use.files);
-        if (itself) calls[0].args[1] = given[1];
     }
     bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;

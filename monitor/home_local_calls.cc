@@ -19,6 +19,7 @@
 #include "monitor/memory_limit.h"
 #include "monitor/memory_lock.h"
 #include "monitor/refusals.h"
+#include "monitor/reserved_range.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -52,6 +53,10 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         spawn(filter_call(process, thread, n));
         return;
     }
+    if (auto answer = answer_about_reserved(n.number, n.args)) {
+        notifier_->reply_raw(n.id, *answer);
+        return;
+    }
     switch (n.number) {
         case SYS_mmap:
         case SYS_munmap:
@@ -77,7 +82,9 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_mlock2:
         case SYS_munlock:
         case SYS_mlockall:
-        case SYS_munlockall: lock_call(process, n); return;
+        case SYS_munlockall:
+            notifier_->reply_raw(n.id, lock_memory(process, thread.tid, n.number, n.args));
+            return;
         case SYS_madvise:
             if (int error = advice_error(process.fragment->space, n.args)) {
                 notifier_->reply_error(n.id, error);
@@ -175,16 +182,14 @@ Task<void> HomeSession::use_call(HomeThread& thread, Notification n, SharedUse u
     co_await return_from(thread, std::move(*taken), result);
 }
 
-void HomeSession::lock_call(HomeProcess& process, const Notification& n) {
+int64_t HomeSession::lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
+                                 std::span<const uint64_t, 6> args) {
     AddressSpace& space = process.fragment->space;
-    MemoryLock lock = memory_lock_of(n.number, n.args, space);
-    if (lock.error != 0) {
-        notifier_->reply_error(n.id, lock.error);
-        return;
-    }
+    MemoryLock lock = memory_lock_of(number, args, space, lock_limit_of(tid));
+    if (lock.error != 0) return -lock.error;
     mark_locked(space, lock.range, lock.locked);
     tell_locked(link_, process.pid, lock.range, lock.locked);
-    notifier_->reply(n.id, 0);
+    return 0;
 }
 
 // Shared memory that the call takes out of sight here, or lets nobody write any more.
@@ -226,6 +231,12 @@ Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub,
                                          Notification made, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     if (n.number == SYS_madvise) co_return co_await discard_here(process, stub, n);
+    if (n.number == SYS_mmap && (n.args[3] & MAP_LOCKED)) {
+        co_return co_await map_locked(process, stub, n, caller);
+    }
+    bool several = n.number == SYS_mremap && split_move(fragment->space, n.args);
+    if (several) co_return co_await move_parts(process, stub, n, caller);
+    if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);
     if (n.number == SYS_mmap && grows_down(n)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);

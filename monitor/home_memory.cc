@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 
@@ -13,6 +14,7 @@
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
+#include "monitor/reserved_range.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -34,8 +36,22 @@ void HomeSession::announce(HomeProcess& process, const Mapping& m) {
 // says whether there may be more.
 Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    auto args = frame->session().getCall().getArgs();
+    auto given = frame->session().getCall().getArgs();
+    std::array<uint64_t, 6> args{given[0], given[1], given[2], given[3], given[4], given[5]};
+    args[0] = hint_beside_reserved(args.data());
+    const bool locks = args[3] & MAP_LOCKED;
+    args[3] &= ~uint64_t{MAP_LOCKED};
     uint64_t flags = args[3];
+    int unlockable =
+        locks ? locked_mapping_error(fragment->space, args[1], lock_limit_of(thread.tid)) : 0;
+    if (unlockable != 0) {
+        reply(thread, -unlockable);
+        co_return;
+    }
+    auto lock = [&](Range range) {
+        mark_locked(fragment->space, range, locks);
+        if (locks) tell_locked(link_, process.pid, range, true);
+    };
     int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);
     if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) {
         Range replaced{{args[0]}, {args[0] + args[1]}};
@@ -55,6 +71,7 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     if ((flags & MAP_TYPE) != MAP_PRIVATE) {
         Address at{static_cast<uint64_t>(result)};
         map_shared(process, at, args[1], static_cast<int>(args[2]), fd);
+        lock({at, Address{at.value + args[1]}.page_end()});
         guard.release();
         reply(thread, result);
         co_return;
@@ -91,9 +108,60 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     auto replaced = fragment->space.map(m);
     pager_.discard_unmapped(fragment->space, replaced);
     announce(process, m);
+    lock(m.range);
     forget_unseen(replaced);
     guard.release();
     reply(thread, result);
+}
+
+// A change that the kernel here has to allow.
+Task<void> HomeSession::change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto call = frame->session().getCall();
+    Notification n{};
+    n.number = call.getNumber();
+    for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) n.args[i] = call.getArgs()[i];
+    std::shared_ptr<StubThread> stub = thread.stub;
+    auto guard = co_await metadata_.lock();
+    co_await save_shared(process.fragment->space, hidden_by(process, n));
+    int64_t result = co_await change_memory(process, *stub, n, n, process.pid);
+    if (stub->dead()) co_return;
+    guard.release();
+    reply(thread, result);
+}
+
+Task<int64_t> HomeSession::map_locked(HomeProcess& process, StubThread& stub, Notification n,
+                                      pid_t caller) {
+    AddressSpace& space = process.fragment->space;
+    int error = locked_mapping_error(space, n.args[1], lock_limit_of(caller));
+    if (error != 0) co_return -error;
+    n.args[3] &= ~uint64_t{MAP_LOCKED};
+    int64_t result = co_await change_memory(process, stub, n, n, caller);
+    if (stub.dead() || (result < 0 && result >= -4095)) co_return result;
+    Address begin{static_cast<uint64_t>(result)};
+    Range range{begin, (begin + n.args[1]).page_end()};
+    mark_locked(space, range, true);
+    tell_locked(link_, process.pid, range, true);
+    co_return result;
+}
+
+Task<int64_t> HomeSession::move_parts(HomeProcess& process, StubThread& stub, Notification n,
+                                      pid_t caller) {
+    auto split = split_move(process.fragment->space, n.args);
+    Notification part = n;
+    if (!split->cut.empty()) {
+        part.number = SYS_munmap;
+        part.args[0] = split->cut.begin.value;
+        part.args[1] = split->cut.size();
+        int64_t result = co_await change_memory(process, stub, part, part, caller);
+        if (result < 0) co_return result;
+        part.number = n.number;
+    }
+    for (const auto& args : split->moves) {
+        std::copy(args.begin(), args.end(), part.args);
+        int64_t result = co_await change_memory(process, stub, part, part, caller);
+        if (result < 0 && result >= -4095) co_return result;
+    }
+    co_return static_cast<int64_t>(n.args[4]);
 }
 
 Task<void> HomeSession::brk_for(HomeProcess& process, HomeThread& thread, Frame frame) {

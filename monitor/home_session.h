@@ -281,7 +281,12 @@ private:
     static bool changes_memory(const Notification& n);
     Task<void> memory_call_of_guest(pid_t guest, Notification n);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
-    void lock_call(HomeProcess& process, const Notification& n);
+    int64_t lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
+                        std::span<const uint64_t, 6> args);
+    // mmap with MAP_LOCKED, which is kept in our list only.
+    Task<int64_t> map_locked(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
+    Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
+    Task<void> change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Range hidden_by(HomeProcess& process, const Notification& n) const;
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
     Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, pid_t caller);
@@ -315,13 +320,13 @@ private:
     // --- memory (home_growth.cc, home_memory.cc) ---
     bool grows_for(HomeThread& thread);
     Task<void> grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info);
+    bool meets_end_of_file(HomeThread& thread);
+    Task<void> bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info);
     Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> apply_mapping(Frame frame);
     std::vector<Mapping> move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
                                     NodeId mover);
-    bool meets_end_of_file(HomeThread& thread);
-    Task<void> bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info);
     void announce(HomeProcess& process, const Mapping& mapping);
     ObjectId new_object(NodeId birth);
 

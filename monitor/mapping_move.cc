@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 namespace gpr {
 
 namespace {
@@ -79,6 +83,34 @@ bool is_one_mapping(const AddressSpace& space, Range range) {
     return one;
 }
 
+std::optional<SplitMove> split_move(const AddressSpace& space, const uint64_t* args) {
+    uint64_t flags = args[3];
+    uint64_t old_size = (args[1] + page_size - 1) & page_mask;
+    uint64_t new_size = (args[2] + page_size - 1) & page_mask;
+    Range old{{args[0]}, {args[0] + old_size}};
+    Range from{{args[0]}, {args[0] + new_size}}, to{{args[4]}, {args[4] + new_size}};
+    constexpr uint64_t moves = MREMAP_MAYMOVE | MREMAP_FIXED;
+    bool shrinks = new_size < old_size;
+    bool aligned = args[0] % page_size == 0 && args[4] % page_size == 0;
+    bool sound = (flags & moves) == moves && !(flags & ~(moves | MREMAP_DONTUNMAP)) && aligned &&
+                 new_size != 0 && new_size <= old_size && old.begin < old.end &&
+                 to.begin < to.end && !old.overlaps(to) && !(shrinks && flags & MREMAP_DONTUNMAP);
+    bool begins = space.mapped_until(from.begin) > from.begin;
+    if (!sound || !begins || is_one_mapping(space, old)) return std::nullopt;
+    SplitMove split;
+    if (shrinks) {
+        if (!is_one_mapping(space, from)) return std::nullopt;
+        split.cut = {from.end, old.end};
+    }
+    space.overlapping(from, [&](const Mapping& m) {
+        Address begin = std::max(m.range.begin, from.begin);
+        uint64_t size = std::min(m.range.end, from.end) - begin;
+        uint64_t there = to.begin.value + (begin - from.begin);
+        split.moves.push_back({begin.value, size, size, flags, there, 0});
+    });
+    return split;
+}
+
 Task<int64_t> move_memory(Fragment& fragment, StubThread& caller, Range from, Range to,
                           uint64_t flags) {
     // Of several the kernel may move some before it meets one that it does not.
@@ -95,13 +127,6 @@ Task<int64_t> remap_memory(Fragment& fragment, StubThread& caller, const uint64_
     uint64_t size = (args[2] + page_size - 1) & page_mask;
     Range to{{args[4]}, {args[4] + size}};
     bool fixed = flags & MREMAP_FIXED, keeps = flags & MREMAP_DONTUNMAP;
-    bool only_moves = fixed && (flags & MREMAP_MAYMOVE) && size == from.size();
-    bool mapped = fragment.space.mapped_until(from.begin) >= from.end;
-    bool sound =
-        from.begin.value % page_size == 0 && to.begin.value % page_size == 0 && !from.overlaps(to);
-    if (only_moves && mapped && sound) {
-        co_return co_await move_memory(fragment, caller, from, to, flags);
-    }
     int64_t result = co_await caller.call(SYS_mremap, args[0], args[1], args[2], flags, args[4]);
     if (result != -EFAULT || !is_one_mapping(fragment.space, from)) co_return result;
     if (!fixed && !keeps) {

@@ -3,6 +3,8 @@
 // page on its way.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <span>
 
@@ -16,7 +18,18 @@ struct MemoryLock {
     bool locked = false;
     int error = 0;
 };
-MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, AddressSpace& space);
+
+// What a thread may lock: RLIMIT_MEMLOCK, or anything (CAP_IPC_LOCK).
+struct LockLimit {
+    uint64_t bytes = ~0ULL;
+    bool capable = true;
+};
+LockLimit lock_limit_of(pid_t tid);
+
+MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, AddressSpace& space,
+                          const LockLimit& limit = {});
+// Of mmap with MAP_LOCKED; a positive errno or 0.
+int locked_mapping_error(const AddressSpace& space, uint64_t bytes, const LockLimit& limit);
 
 void mark_locked(AddressSpace& space, Range range, bool locked);
 

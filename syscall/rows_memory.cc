@@ -7,6 +7,8 @@ namespace {
 constexpr const char* numa = "placement applies to the node where the thread runs";
 
 // clang-format off
+constexpr const char* lock = "home counts and allows it, but pages are not locked";
+
 constexpr Row table[] = {
     {9, "mmap", coherent, full, maps, {num, num, num, num, fd, num}},
     {10, "mprotect", coherent, full, maps, {num, num, num}},
@@ -19,9 +21,9 @@ constexpr Row table[] = {
     {28, "madvise", coherent, full, maps, {num, num, num}},
     {30, "shmat", coherent, full, maps, {num, num, num}},
     {67, "shmdt", coherent, full, maps, {num}},
-    {149, "mlock", coherent, partial, notify, {num, num}, "noted, but pages are not locked"},
+    {149, "mlock", coherent, partial, notify, {num, num}, lock},
     {150, "munlock", coherent, full, notify, {num, num}},
-    {151, "mlockall", coherent, partial, notify, {num}, "noted, but pages are not locked"},
+    {151, "mlockall", coherent, partial, notify, {num}, lock},
     {152, "munlockall", coherent, full, notify, {}},
     {216, "remap_file_pages", coherent, full, maps, {num, num, num, num, num}},
     {237, "mbind", native, partial, plain, {num, num, num, raw, num, num}, numa},
@@ -33,7 +35,7 @@ constexpr Row table[] = {
     {319, "memfd_create", home, full, opens | by_rule, {text, num}},
     {323, "userfaultfd", home, partial, opens | notify, {num},
      "private anonymous memory, missing pages; see decision 20"},
-    {325, "mlock2", coherent, partial, notify, {num, num, num}, "noted, but pages are not locked"},
+    {325, "mlock2", coherent, partial, notify, {num, num, num}, lock},
     {329, "pkey_mprotect", coherent, partial, maps, {num, num, num, num}, "see pkey_alloc"},
     {330, "pkey_alloc", coherent, partial, notify, {num, num},
      "says that no key is left (ENOSPC): keys do not travel with the pages"},
