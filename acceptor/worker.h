@@ -165,7 +165,6 @@ private:
     bool made_by_rule(const RemoteProcess& process, const Notification& n);
     Task<void> send_message_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int> sends_foreign_fds(RemoteProcess& process, Notification n);
-    Task<void> ring_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> pin_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<std::vector<Range>> ranges_to_pin(RemoteProcess& process, Notification n);
 

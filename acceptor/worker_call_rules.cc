@@ -77,22 +77,6 @@ Task<int> Worker::sends_foreign_fds(RemoteProcess& process, Notification n) {
     co_return 0;
 }
 
-// A ring at home. Its kernel thread would look for requests there that are written here.
-Task<void> Worker::ring_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    io_uring_params parameters{};
-    Address at{n.args[1]};
-    auto bytes = std::as_writable_bytes(std::span(&parameters, 1));
-    pid_t pid = process.pid, tid = thread.tid;
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    bool read = !process.mixed && co_await pager_.read(*fragment, at, bytes);
-    if (find_thread(pid, tid) != &thread) co_return;
-    if (read && (parameters.flags & IORING_SETUP_SQPOLL)) {
-        process.notifier->reply_error(n.id, EPERM);
-        co_return;
-    }
-    co_await forward(process, thread, n);
-}
-
 // Memory that a device is to use must be here: where the kernel holds a lock of the address space
 // while it pins pages, it does not wait for those that are missing, but fails with EFAULT.
 Task<void> Worker::pin_call(RemoteProcess& process, RemoteThread& thread, Notification n) {

@@ -140,7 +140,6 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_epoll_pwait2: co_await wait_call(process, thread, n); co_return;
         case SYS_sendmsg:
         case SYS_sendmmsg: co_await send_message_call(process, thread, n); co_return;
-        case SYS_io_uring_setup: co_await ring_call(process, thread, n); co_return;
         case SYS_setsockopt:
         case SYS_io_uring_register: co_await pin_call(process, thread, n); co_return;
         case SYS_epoll_ctl: co_await epoll_control(process, thread, n); co_return;

@@ -195,6 +195,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         co_return;
     }
     thread.in_call = wants_reply;
+    std::optional<Outsiders::Opening> opening;
+    if (outsiders_ && row && row->opens_by_name()) opening.emplace(*outsiders_);
     if (auto result = co_await timer_call_in_bounce(process, calls[0], bounce_at, bounce)) {
         calls[0].result = *result;
         if (stub.dead()) co_return;
@@ -203,6 +205,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     } else {
         co_await stub.run_locked(calls);
     }
+    opening.reset();
     if (executes && !stub.dead()) process.executing = false;
     if (action && calls[0].result == 0) after_action(process, *action);
     thread.in_call = false;
@@ -221,6 +224,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
             if (of) of->memory_limit = memory_limit->given;
         }
         note_timer_in_bounce(thread, calls[0], bounce_at, bounce);
+        co_await note_aio_in_bounce(process, calls[0], bounce_at, bounce);
         out = collect(call, calls[0].result, bounce);
     }
     if (request.getNumber() == SYS_madvise && calls[0].result == 0) {

@@ -74,6 +74,8 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             spawn(memory_call(process, thread, n));
             return;
         case SYS_pkey_alloc: notifier_->reply_error(n.id, ENOSPC); return;
+        case SYS_io_setup:
+        case SYS_io_destroy: spawn(aio_call_here(thread, n)); return;
         case SYS_io_uring_register:
             if (!registers_buffers(n.args[1])) break;
             notifier_->reply_error(n.id, EOPNOTSUPP);

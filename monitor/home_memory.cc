@@ -73,6 +73,7 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
         map_shared(process, at, args[1], static_cast<int>(args[2]), fd);
         lock({at, Address{at.value + args[1]}.page_end()});
         guard.release();
+        co_await meet_outsiders(false);
         reply(thread, result);
         co_return;
     }

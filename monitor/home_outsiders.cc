@@ -39,37 +39,59 @@ void HomeSession::begin_watching(SharedFile& file, const std::string& mapped_as)
     if (!outsiders_) {
         outsiders_ = std::make_unique<Outsiders>(loop_, [this] { spawn(meet_outsiders(false)); });
     }
-    if (mapped_as.starts_with("/dev/zero")) return;  // anonymous
+    if (file.kernel_uses) choose_node(file);
+    file.looked = file.kernel_uses || mapped_as.starts_with("/dev/zero");  // it has no name
+    if (file.looked) return;
     file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
     file.given = given_.contains({file.names.device, file.names.inode});
-    look_for_outsiders(false);
+    spawn(meet_outsiders(false));
 }
 
-void HomeSession::look_for_outsiders(bool can_wait) {
+Task<void> HomeSession::look_for_outsiders() {
     std::vector<FileNames> names;
-    for (const auto& [object, file] : shared_files_) names.push_back(file.names);
+    std::vector<ObjectId> objects;
+    for (auto& [object, file] : shared_files_) {
+        names.push_back(file.names);
+        objects.push_back(object);
+        file.looked = true;
+    }
     auto is_ours = [this](pid_t pid) {
         return pid == getpid() || threads_.contains(pid) || processes_.contains(pid);
     };
-    auto found = outsiders_->look(names, is_ours, can_wait);
-    if (!found) return;
-    size_t i = 0;
-    for (auto& [object, file] : shared_files_) {
-        file.outside = found->at(i++);
-        choose_node(file);
+    auto found = co_await outsiders_->look(std::move(names), is_ours);
+    for (size_t i = 0; found && i < objects.size(); i++) {
+        auto file = shared_files_.find(objects[i]);
+        if (file == shared_files_.end()) continue;
+        file->second.outside = found->at(i);
+        choose_node(file->second);
     }
 }
 
 // Once others use it its threads use it at home, and what the acceptor has of it comes back. That
-// lasts as long as it is mapped: to go back nobody might be in it here, or on his way.
+// lasts as long as it is mapped: to go back nobody might be in it here, or on his way. Who has come
+// home for it sees all that his process shares as it is here, so that the rest follows.
 void HomeSession::choose_node(SharedFile& file) {
     if (!outsiders_) return;
     if (file.written && file.watched.id()) pager_.expect_writers(file.object);
-    if (!file.is_contended() || pager_.is_used_at_home(file.object)) return;
-    spdlog::debug("shared memory {:#x} is used at home, where others use it", file.object);
+    if (pager_.is_used_at_home(file.object)) return;
+    auto brings_home = [&](const AddressSpace& space) {
+        return space.shows(file.object) && std::ranges::any_of(shared_files_, [&](const auto& f) {
+                   return pager_.is_used_at_home(f.first) && space.shows(f.first);
+               });
+    };
+    bool follows = std::ranges::any_of(processes_, [&](const auto& entry) {
+        const HomeProcess& process = *entry.second;
+        return (process.fragment && brings_home(process.fragment->space)) ||
+               (process.inherits && brings_home(process.inherits->space));
+    });
+    if (!file.is_contended() && !follows) return;
+    spdlog::debug("shared memory {:#x} is used at home{}", file.object,
+                  follows ? ", as other memory of its processes" : "");
     pager_.keep_shared_home(file.object);
     tell_used_at_home(link_, file.object);
     file.touched = true;
+    note_loan(file.object);
+    for (auto& [object, other] : shared_files_) choose_node(other);
 }
 
 // The acceptor wants pages of it.
@@ -89,9 +111,15 @@ Task<void> HomeSession::meet_outsiders(bool tells) {
     for (auto& [object, file] : shared_files_) {
         auto id = file.watched.id();
         if (id && news.written.contains(*id)) note_size(file);
-        is_urgent |= id && file.written && news.opened.contains(*id);
+        is_urgent |= id && file.written && news.opened.contains(*id) && !news.by_us;
+        is_urgent |= !file.looked;
     }
-    if (news.look_due || !news.opened.empty()) look_for_outsiders(!is_urgent);
+    bool is_due = news.look_due || !news.opened.empty();
+    if (is_urgent) {
+        co_await look_for_outsiders();
+    } else if (is_due && outsiders_->may_look()) {
+        spawn(look_for_outsiders());
+    }
     std::vector<ObjectId> contended, told;
     for (auto& [object, file] : shared_files_) {
         if (!file.touched) continue;

@@ -395,6 +395,10 @@ private:
     Task<void> end_loan(ObjectId object);
     Task<void> end_loans();
     void note_attached(HomeProcess& process, Address at);
+    Task<void> aio_call_here(HomeThread& thread, Notification n);
+    Task<void> note_aio_in_bounce(HomeProcess& process, const Call& call, Address bounce_at,
+                                  std::span<std::byte> bounce);
+    Task<void> note_aio_call(HomeProcess& process, uint32_t number, Address context);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
     [[nodiscard]] SharedUse use_of_everything() const;
     Task<void> before_use(const SharedUse& use);
@@ -411,7 +415,7 @@ private:
 
     // Others use it, too (home_outsiders.cc, home_visits.cc).
     void begin_watching(SharedFile& file, const std::string& mapped_as);
-    void look_for_outsiders(bool can_wait);
+    Task<void> look_for_outsiders();
     void choose_node(SharedFile& file);
     void note_request(ObjectId object);
     void note_given(HomeProcess& process, const Call& call, Address bounce_at,

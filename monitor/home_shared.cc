@@ -64,6 +64,11 @@ Fd open_by_mapping(pid_t pid, const MapsEntry& e) {
     return fd;
 }
 
+// The kernel writes there while the program does something else, or nothing.
+bool is_written_by_kernel(const MapsEntry& e, bool from_device) {
+    return (from_device && !e.name.starts_with("/dev/zero")) || e.name.starts_with("/[aio]");
+}
+
 uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; }
 
 }  // namespace
@@ -89,6 +94,7 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
         ObjectId object = next_object_++;
         file = &shared_files_[object];
         file->object = object;
+        file->kernel_uses = is_written_by_kernel(e, distinct);
         file->names.mapped_device = e.device;
         file->names.mapped_inode = e.inode;
         file->path =
@@ -127,6 +133,7 @@ void HomeSession::map_shared(HomeProcess& process, Address at, uint64_t size, in
         if (!e.range.contains(at)) continue;
         join_shared(process, m, e, fd);
         auto replaced = process.fragment->space.map(m);
+        choose_node(shared_files_.at(m.object));
         pager_.discard_unmapped(process.fragment->space, replaced);
         announce(process, m);
         forget_unseen(replaced);
@@ -265,6 +272,8 @@ Task<void> HomeSession::attach_for(HomeProcess& process, HomeThread& thread, Fra
     if (result >= 0 || result < -4095) {
         auto guard = co_await metadata_.lock();
         note_attached(process, {static_cast<uint64_t>(result)});
+        guard.release();
+        co_await meet_outsiders(false);
     }
     reply(thread, result);
 }

@@ -30,6 +30,8 @@ namespace {
 constexpr std::chrono::milliseconds segments_every{20};
 // Of the time that a look took, if the next one can wait.
 constexpr int rest_after_look = 10;
+// A look lets others go on after this.
+constexpr std::chrono::microseconds look_at_once{500};
 constexpr std::string_view segment_name = "/SYSV";
 
 struct CloseDir {
@@ -55,7 +57,7 @@ pid_t tracer_of(pid_t pid) {
 
 class Search {
 public:
-    explicit Search(std::span<const FileNames> files) : files_(files), uses_(files.size()) {}
+    explicit Search(const std::vector<FileNames>& files) : files_(files), uses_(files.size()) {}
 
     void look_at(pid_t pid) {
         found_.assign(files_.size(), OutsideUse{});
@@ -124,7 +126,7 @@ private:
     }
 
     static constexpr size_t read_at_once = 1 << 16;
-    std::span<const FileNames> files_;
+    const std::vector<FileNames>& files_;
     std::vector<OutsideUse> uses_, found_;  // of all processes; of one
     std::string text_;
 };
@@ -194,6 +196,7 @@ void Outsiders::look_at_segments() {
 Outsiders::News Outsiders::take_news() {
     News news;
     news.look_due = std::exchange(look_due_, false);
+    news.by_us = std::exchange(opened_ourselves_, openings_ > 0);
     alignas(inotify_event) char events[4096];
     for (;;) {
         ssize_t size = inotify_ ? read(inotify_.get(), events, sizeof events) : 0;
@@ -220,26 +223,36 @@ Outsiders::News Outsiders::take_news() {
     return news;
 }
 
-std::optional<std::vector<OutsideUse>> Outsiders::look(std::span<const FileNames> files,
-                                                       const std::function<bool(pid_t)>& is_ours,
-                                                       bool can_wait) {
+Task<std::optional<std::vector<OutsideUse>>> Outsiders::look(std::vector<FileNames> files,
+                                                             std::function<bool(pid_t)> is_ours) {
+    uint64_t number = ++looks_;
+    Clock::duration worked{};
     auto begin = Clock::now();
-    if (can_wait && begin < next_look_) {
-        look_later();
-        return std::nullopt;
-    }
     Search search(files);
     Dir proc(opendir("/proc"));
     while (dirent* entry = proc ? readdir(proc.get()) : nullptr) {
         if (!is_number(entry->d_name)) continue;
         pid_t pid = std::atoi(entry->d_name);
         if (!is_ours(pid)) search.look_at(pid);
+        auto spent = Clock::now() - begin;
+        if (spent < look_at_once) continue;
+        worked += spent;
+        co_await loop_.sleep({});
+        begin = Clock::now();
     }
-    auto end = Clock::now();
-    next_look_ = end + rest_after_look * (end - begin);
+    worked += Clock::now() - begin;
+    next_look_ = Clock::now() + rest_after_look * worked;
     spdlog::debug("looked for others who use {} shared objects: {} us", files.size(),
-                  std::chrono::duration_cast<std::chrono::microseconds>(end - begin).count());
-    return std::move(search).found();
+                  std::chrono::duration_cast<std::chrono::microseconds>(worked).count());
+    if (number < last_told_) co_return std::nullopt;
+    last_told_ = number;
+    co_return std::move(search).found();
+}
+
+bool Outsiders::may_look() {
+    bool rested = Clock::now() >= next_look_;
+    if (!rested) look_later();
+    return rested;
 }
 
 void Outsiders::look_later() {

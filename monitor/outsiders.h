@@ -11,7 +11,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -56,20 +55,37 @@ public:
     Watched watch(const Fd& path, const std::string& mapped_as, uint64_t mapped_inode);
     void forget(const Watched& watched);
 
+    // While the program itself opens a file: who has opened one meanwhile was most likely it.
+    class Opening {
+    public:
+        explicit Opening(Outsiders& of) : of_(of) {
+            of_.openings_++;
+            of_.opened_ourselves_ = true;
+        }
+        ~Opening() { of_.openings_--; }
+        Opening(const Opening&) = delete;
+        Opening& operator=(const Opening&) = delete;
+
+    private:
+        Outsiders& of_;
+    };
+
     // Since the last time.
     struct News {
         std::set<uint64_t> opened;   // ids of what somebody has opened or attached
+        bool by_us = false;          // most likely
         std::set<uint64_t> written;  // by a call, which may have changed its size
         bool look_due = false;       // one that could wait is to be had now
     };
     News take_news();
 
     // Of each file, all uses by processes that are not ours: known, or traced by us. Of those whose
-    // /proc we may not read nothing is known. can_wait: then nothing if the last look was just now;
-    // there will be news.
-    std::optional<std::vector<OutsideUse>> look(std::span<const FileNames> files,
-                                                const std::function<bool(pid_t)>& is_ours,
-                                                bool can_wait);
+    // /proc we may not read nothing is known. Other work goes on meanwhile. Nothing: a later look
+    // has ended before.
+    Task<std::optional<std::vector<OutsideUse>>> look(std::vector<FileNames> files,
+                                                      std::function<bool(pid_t)> is_ours);
+    // For one that can wait. No: the last one was just now, and there will be news.
+    bool may_look();
 
     // Held while what has been heard is put in order.
     [[nodiscard]] auto turn() { return turn_.lock(); }
@@ -86,6 +102,9 @@ private:
     std::map<int, int> users_;             // of each inotify watch: one file may be known twice
     std::map<int, uint64_t> attachments_;  // by segment
     bool polling_ = false;
+    int openings_ = 0;
+    bool opened_ourselves_ = false;
+    uint64_t looks_ = 0, last_told_ = 0;
     Clock::time_point next_look_{};
     bool look_planned_ = false, look_due_ = false;
 };

@@ -18,10 +18,12 @@ struct SharedFile {
     // Of processes outside the session:
     Outsiders::Watched watched;
     OutsideUse outside;
-    bool given = false;  // a descriptor of it has been sent to one of them
+    bool looked = false;       // for them, since it is mapped
+    bool given = false;        // a descriptor of it has been sent to one of them
+    bool kernel_uses = false;  // a ring of io_uring or AIO, a device: no call tells when
     // Its threads use it at home, where others see at once what they do.
     [[nodiscard]] bool is_contended() const {
-        return given || (outside.any && (written || outside.writes));
+        return given || kernel_uses || (outside.any && (written || outside.writes));
     }
 };
 

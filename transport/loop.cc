@@ -228,6 +228,7 @@ void Loop::run() {
         wait();
         reap();
     }
+    stopped_ = false;
 }
 
 }  // namespace gpr

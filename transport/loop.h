@@ -113,7 +113,7 @@ public:
     // wants it, the loop looks for events a little before it sleeps.
     void spin_while(std::function<bool()> nothing_runs) { nothing_runs_ = std::move(nothing_runs); }
 
-    // Returns after stop().
+    // Returns after stop(), and can be called again.
     void run();
     void stop() { stopped_ = true; }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import process_tree
 from lane import die_with_parent
 
+REAP_EVERY_S = 2.0  # what has ended and was handed to us: a program may make thousands
 EOF_GRACE_S = 3.0  # how long a background child may keep stdout open after the program's end
 
 
@@ -109,10 +110,13 @@ def run(command: list[str], cwd: Path, env: dict[str, str], stdin: bytes, timeou
     streams = _Streams(child, stdin)
     exit_fd = os.pidfd_open(child.pid)
     streams.selector.register(exit_fd, selectors.EVENT_READ)
-    timed_out, diagnosis, ended_at = False, "", None
+    timed_out, diagnosis, ended_at, reaped_at = False, "", None, started
     while True:
         streams.step(0.02 if poll_hook else 0.2)
         now = time.monotonic()
+        if now > reaped_at + REAP_EVERY_S:
+            process_tree.reap_adopted(keep | {child.pid})
+            reaped_at = now
         if ended_at is None and child.poll() is not None:
             ended_at = now
             streams.selector.unregister(exit_fd)

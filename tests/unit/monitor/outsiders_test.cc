@@ -72,8 +72,16 @@ struct Memory {
 struct Fixture {
     Fixture() : loop(*Loop::create()), outsiders(*loop, [] {}) {}
     OutsideUse use_of(const Memory& memory) {
+        std::optional<std::vector<OutsideUse>> found;
+        spawn(look(memory, found));
+        loop->run();
+        return found->at(0);
+    }
+    Task<void> look(const Memory& memory, std::optional<std::vector<OutsideUse>>& found) {
+        std::vector<FileNames> files(1, memory.names);
         auto is_ours = [](pid_t pid) { return pid == getpid(); };
-        return outsiders.look({&memory.names, 1}, is_ours, false)->at(0);
+        found = co_await outsiders.look(std::move(files), is_ours);
+        loop->post([this] { loop->stop(); });
     }
     std::unique_ptr<Loop> loop;
     Outsiders outsiders;
@@ -146,10 +154,51 @@ TEST_CASE_FIXTURE(Fixture, "attaching a segment is news") {
 
 TEST_CASE_FIXTURE(Fixture, "a look that can wait does after another one") {
     Memory memory(memfd_create("ours", MFD_CLOEXEC));
-    auto is_ours = [](pid_t) { return false; };
-    CHECK(outsiders.look({&memory.names, 1}, is_ours, true).has_value());
-    CHECK_FALSE(outsiders.look({&memory.names, 1}, is_ours, true).has_value());
-    CHECK(outsiders.look({&memory.names, 1}, is_ours, false).has_value());
+    CHECK(outsiders.may_look());
+    use_of(memory);
+    CHECK_FALSE(outsiders.may_look());
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "of two looks at once the one that began first tells nothing afterwards") {
+    Memory memory(memfd_create("ours", MFD_CLOEXEC));
+    std::optional<std::vector<OutsideUse>> first, second;
+    bool asked = false;
+    int done = 0;
+    // The first has a process to look at that the second calls ours.
+    auto tells = [&](bool all, std::optional<std::vector<OutsideUse>>& found) -> Task<void> {
+        std::vector<FileNames> files(1, memory.names);
+        auto is_ours = [&, all](pid_t) {
+            if (all && !std::exchange(asked, true)) usleep(1000);  // so that others go on
+            return !all;
+        };
+        found = co_await outsiders.look(std::move(files), is_ours);
+        if (++done == 2) loop->post([this] { loop->stop(); });
+    };
+    spawn(tells(true, first));
+    spawn(tells(false, second));
+    loop->run();
+    CHECK(second.has_value());
+    CHECK_FALSE(first.has_value());
+}
+
+TEST_CASE_FIXTURE(Fixture, "what is opened while the program opens files is most likely its own") {
+    Memory memory(memfd_create("ours", MFD_CLOEXEC));
+    auto watched = outsiders.watch(memory.fd, memory.name, memory.names.mapped_inode);
+    auto link = "/proc/self/fd/" + std::to_string(memory.fd.get());
+    std::optional<Outsiders::Opening> opening;
+    opening.emplace(outsiders);
+    Fd fd(open(link.c_str(), O_RDONLY));
+    CHECK(outsiders.take_news().by_us);
+    fd = Fd(open(link.c_str(), O_RDONLY));
+    opening.reset();
+    auto news = outsiders.take_news();
+    CHECK(news.by_us);
+    CHECK(news.opened.contains(*watched.id()));
+    fd = Fd(open(link.c_str(), O_RDONLY));
+    news = outsiders.take_news();
+    CHECK_FALSE(news.by_us);
+    CHECK(news.opened.contains(*watched.id()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "nobody can open a file without a name") {
