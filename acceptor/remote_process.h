@@ -91,8 +91,9 @@ struct RemoteProcess {
     std::unique_ptr<AsyncMutex> forking;
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
     CpuTime cpu;
-    bool has_timers = false;  // on CPU-time clocks, made here
-    unsigned fd_base = 0;     // its descriptors here begin with this number; 0: it has none
+    bool has_timers = false;      // on CPU-time clocks, made here
+    uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one
+    unsigned fd_base = 0;         // its descriptors here begin with this number; 0: it has none
     struct Epoll {
         int fd = -1;                  // of the program, here
         std::shared_ptr<Fd> watched;  // the same, ours

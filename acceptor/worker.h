@@ -1,6 +1,8 @@
 // A session on the acceptor: one worker, the fragments of the session's processes, one link home.
 #pragma once
 
+#include <sys/time.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -182,21 +184,34 @@ private:
     Task<void> epoll_control(RemoteProcess& process, RemoteThread& thread, Notification n);
     static Task<void> forget_epolls(RemoteProcess& process, uint64_t first, uint64_t last);
 
-    // --- what children and images inherit of descriptors (worker_inheritance.cc) ---
+    // --- what children and images inherit of descriptors and timers (worker_inheritance.cc) ---
+    struct IntervalTimer {
+        uint64_t kind = 0;  // ITIMER_VIRTUAL, ITIMER_PROF
+        itimerval setting{};
+    };
     struct KeptFd {
         int number = -1;
         Fd copy;
         bool closes_on_exec = false;
     };
+    struct Kept {
+        std::vector<KeptFd> descriptors;
+        std::vector<IntervalTimer> timers;  // of an image
+    };
     static std::vector<KeptFd> descriptors_of(const RemoteProcess& process);
     void keep_descriptors(pid_t pid, std::vector<KeptFd> kept);
-    Task<Result<void>> give_descriptors(RemoteProcess& process, bool new_image);
+    Task<Result<void>> give_descriptors(RemoteProcess& process, const Kept& all, bool new_image);
+    Task<void> keep_of_image(RemoteProcess& process);
+    Task<Result<void>> give_kept(RemoteProcess& process, bool new_image);
 
     // --- timers of CPU time (worker_timers.cc) ---
     Task<void> timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int64_t> create_timer(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int64_t> use_timer(RemoteProcess& process, Notification n);
     static void name_timer(RemoteProcess& process, RemoteThread& thread);
+    // Nothing: it does not answer any more.
+    Task<std::vector<IntervalTimer>> interval_timers(RemoteProcess& process);
+    static Task<void> set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers);
 
     // --- memory (worker_memory.cc) ---
     void note_limit(RemoteProcess& caller, const Notification& n);
@@ -280,7 +295,7 @@ private:
     std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too
     ObjectId next_object_;
     pid_t next_helper_ = 0;
-    std::map<pid_t, std::vector<KeptFd>> kept_;  // for processes that are not made yet
+    std::map<pid_t, Kept> kept_;  // for processes that are not made yet
     uint32_t last_wait_ = 0;
     uint64_t calls_home_ = 0;
     uint64_t calls_native_ = 0;

@@ -108,8 +108,13 @@ Task<void> Worker::end_process(Frame frame) {
         link_.send(answer, gpr::Priority::urgent);
         co_return;
     }
-    if (end.getNewImage()) keep_descriptors(pid, descriptors_of(*process));
     process->ending = true;
+    if (end.getNewImage()) {
+        co_await keep_of_image(*process);
+        if (find_process(pid) != process) co_return;
+        process->pending_timers =
+            trace::signal_set(process->host_pid, "ShdPnd:") & interval_timer_signals;
+    }
     process->cpu = cpu_time_of(process->host_pid);
     if (!end.getMemoryGone() && process->fragment) co_await bring_robust_lists(*process);
     if (find_process(pid) != process) co_return;
@@ -132,6 +137,7 @@ void Worker::bury(RemoteProcess& process) {
     gone.setCallsNative(calls_native_);
     gone.setCallsFdOwner(calls_fd_owner_);
     gone.setReason(process.end_reason);
+    gone.setPendingTimers(process.pending_timers);
     auto used = gone.initUsedPaths(static_cast<unsigned>(used_paths_.size()));
     unsigned i = 0;
     for (uint32_t number : used_paths_) used.set(i++, number);

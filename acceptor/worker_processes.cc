@@ -44,7 +44,7 @@ Task<void> Worker::start_process(Frame frame) {
     } else {
         processes_[pid] = std::move(owned);
         auto built = co_await build(process, start);
-        if (built) built = co_await give_descriptors(process, start.getNewImage());
+        if (built) built = co_await give_kept(process, start.getNewImage());
         if (!built) {
             error = built.error().message();
             if (process.host_pid > 0) {

@@ -129,6 +129,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         co_await thread.stub->call(SYS_wait4, static_cast<uint64_t>(helper), 0,
                                    0x40000000 /* __WALL */, 0);
     }
+    co_await send_pending_timers(process);
     co_await begin(process, thread, *context);
 }
 

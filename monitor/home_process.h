@@ -168,6 +168,7 @@ struct HomeProcess {
     std::map<pid_t, CpuTime> ended_children;  // that it has not
     CpuTimers cpu_timers;
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
+    uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
     bool is_root = false;
 };
 

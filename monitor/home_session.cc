@@ -377,6 +377,9 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::PROCESS_GONE: {
             auto gone = session.getProcessGone();
             note_remote_cpu(gone.getPid(), {gone.getCpuNs(), gone.getUserNs()});
+            if (HomeProcess* process = find_process(gone.getPid())) {
+                process->pending_timers = gone.getPendingTimers();
+            }
             stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut()};
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();

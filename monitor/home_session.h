@@ -376,6 +376,7 @@ private:
     void watch_cpu_limit(HomeProcess& process);
     Task<void> run_cpu_timers(pid_t pid);
     Task<void> fire_cpu_timer(pid_t pid, int id, uint64_t now);
+    Task<void> send_pending_timers(HomeProcess& process);
     static void name_cpu_timer(const HomeThread& thread, int signal);
     std::vector<FileSize> sizes_before(const HomeProcess& process, uint64_t number,
                                        const SyscallArguments& args);

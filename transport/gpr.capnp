@@ -191,6 +191,7 @@ struct ProcessGone {
   usedPaths @10 :List(UInt32);  # of the session: which of Hello.paths decided anything, from 0
   usedCalls @11 :List(UInt32);  # the same of Hello.calls
   callsByRule @12 :UInt64;      # of those calls, of the whole session
+  pendingTimers @13 :UInt64;    # a new image begins: signals of its timers that are pending there
 }
 
 struct Crossing {
