@@ -39,6 +39,14 @@ struct PassedSignal {
     bool with_answer = false;  // it goes to the acceptor with the answer of the thread's call
 };
 
+// A call of this thread that another one makes. It may be interrupted, the call is not.
+struct CallInItsStead {
+    explicit CallInItsStead(Scheduler& scheduler) : over(scheduler) {}
+    uint32_t number = 0;
+    std::optional<int64_t> result;  // nothing: it has not been made, and the thread may call again
+    OneShot<bool> over;
+};
+
 struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
@@ -80,6 +88,7 @@ struct HomeThread {
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
     bool blocks_trap = false;                // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
+    std::shared_ptr<CallInItsStead> in_its_stead;
 };
 
 struct FileSize {

@@ -117,6 +117,10 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         std::exchange(thread.awaited, nullptr)->set(status);
         if (!status.ended()) return;
     }
+    if (thread.in_its_stead && is_interrupted_in(*thread.in_its_stead, tid)) {
+        spawn(after_call_in_its_stead(thread.process->pid, tid, status));
+        return;
+    }
     switch (status.kind) {
         case WaitStatus::Kind::exited:
         case WaitStatus::Kind::killed: on_end(thread); return;
@@ -304,7 +308,7 @@ void HomeSession::on_notification(const Notification& n) {
         // Children that are not split do as they like; of a split process's program only what
         // stays at home is here.
         if (process.shares_memory_with && changes_memory(n) && owner_of_memory(process)) {
-            spawn(memory_call_of_guest(process.pid, n));
+            spawn(memory_call_of_guest(thread, n));
             return;
         }
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&

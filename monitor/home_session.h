@@ -276,7 +276,10 @@ private:
     // Children that share memory (home_guests.cc).
     [[nodiscard]] HomeProcess* owner_of_memory(const HomeProcess& guest) const;
     static bool changes_memory(const Notification& n);
-    Task<void> memory_call_of_guest(pid_t guest, Notification n);
+    Task<void> memory_call_of_guest(HomeThread& thread, Notification n);
+    Task<std::optional<int64_t>> call_of_guest(HomeProcess& owner, pid_t guest, Notification n);
+    static bool is_interrupted_in(const CallInItsStead& call, pid_t tid);
+    Task<void> after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     void lock_call(HomeProcess& process, const Notification& n);
     Range hidden_by(HomeProcess& process, const Notification& n) const;
