@@ -93,7 +93,6 @@ private:
     // --- ends (worker_exit.cc) ---
     Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> end_process(Frame frame);
-    Task<std::vector<Range>> robust_words(std::shared_ptr<Fragment> fragment, pid_t host_tid);
     Task<void> bring_robust_lists(RemoteProcess& process);
     void bury(RemoteProcess& process);
 

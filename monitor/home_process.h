@@ -179,6 +179,7 @@ struct HomeProcess {
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
     uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
     bool is_root = false;
+    int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
 };
 
 }  // namespace gpr

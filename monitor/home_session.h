@@ -311,6 +311,7 @@ private:
     Task<void> on_futex_wake(Frame frame);
     void note_clear_tid(HomeThread& parent, HomeThread& child);
     Task<void> before_exit(HomeThread& thread, bool filtered);
+    Task<void> hold_last_words(HomeThread& thread, bool alone);
     void tell_exit(HomeThread& thread);
 
     // --- memory (home_growth.cc, home_memory.cc) ---

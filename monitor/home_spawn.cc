@@ -162,6 +162,8 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
         stats_.home_cpu.total_ns += used.total_ns;
         stats_.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
+            if (policy_.mixed() && all_end && !process.doomed) co_await before_exit(thread, false);
+            while (process.ends_begun > 0) co_await remote_changed_.wait();
             process.state = HomeProcess::State::ending;
             // Its threads there do not write any more; then what they wrote is brought home.
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
