@@ -70,7 +70,14 @@ private:
                                             uint64_t child_tid);
     Task<void> set_free(RemoteThread& thread, const ThreadContext& context);
     void go_on(RemoteThread& thread);
-    Task<int> read_clone_args(RemoteProcess& process, Notification n, clone_args& args);
+    // --- threads and processes begin (worker_clone.cc) ---
+    struct NewTask {
+        ThreadContext context;       // its parent's
+        std::vector<pid_t> set_tid;  // of clone3
+        uint32_t cgroup = 0;         // of CLONE_INTO_CGROUP
+    };
+    Task<int> read_clone_args(RemoteProcess& process, Notification n, clone_args& args,
+                              std::vector<pid_t>& set_tid);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     // --- forks whose memory stays where it is (worker_forks.cc) ---
@@ -104,8 +111,8 @@ private:
     // As forward, but gives the result to the caller instead of to the thread.
     // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
-                           bool reply, const ThreadContext* context = nullptr,
-                           bool* met_shared = nullptr, uint32_t wait = 0);
+                           bool reply, const NewTask* task = nullptr, bool* met_shared = nullptr,
+                           uint32_t wait = 0);
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               uint64_t mask, HandledSignal signal);

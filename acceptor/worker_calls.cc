@@ -300,14 +300,14 @@ Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notifica
 }
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
-                               bool wants_reply, const ThreadContext* context, bool* met_shared,
+                               bool wants_reply, const NewTask* task, bool* met_shared,
                                uint32_t wait) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     FragmentReader reader(*fragment, pager_);
     SyscallArguments args;
     std::memcpy(args.data(), n.args, sizeof n.args);
     Marshalled marshalled = RawCall{};
-    if (!context) {
+    if (!task) {
         auto try_again = [&] {
             marshalled = marshal(n.number, args, reader);
             if (!reader.met_shared()) return true;
@@ -342,13 +342,17 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
     call.setNoReply(!wants_reply);
     call.setWait(wait);
-    call.setRepeatable(wants_reply && !context && !thread.held);
-    if (context) {
+    call.setRepeatable(wants_reply && !task && !thread.held);
+    if (task) {
+        const ThreadContext* context = &task->context;
         call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
         call.setExtendedState(
             {reinterpret_cast<const uint8_t*>(context->xstate.data()), context->xstate.size()});
         call.setSignalMask(context->signal_mask);
         if (!(n.args[0] & CLONE_VM)) call.setOwnPages(own_pages(process));
+        auto ids = call.initSetTid(static_cast<unsigned>(task->set_tid.size()));
+        for (unsigned i = 0; i < ids.size(); i++) ids.set(i, task->set_tid[i]);
+        call.setCgroup(task->cgroup);
     }
     std::vector<std::byte> bytes;
     std::unique_ptr<MarshalledCall> sent;

@@ -58,7 +58,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         case SYS_fork:
         case SYS_vfork:
             if (args[0] & CLONE_THREAD) {
-                co_await spawn_thread(process, *thread);
+                co_await spawn_thread(process, *thread, frame);
             } else {
                 co_await spawn_process(process, *thread, frame);
             }

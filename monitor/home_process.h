@@ -129,6 +129,26 @@ struct ForkedMemory {
     bool ready = false;                // the mappings are the child's own, not its parent's
 };
 
+// A child that a thread at the acceptor asked for, until it is born.
+struct Birth {
+    ThreadContext context;
+    bool shares_memory = false;
+    uint64_t exit_signal = 0;
+    uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID, if so
+    std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
+};
+
+struct ForkResult {
+    int64_t pid = 0;  // or the kernel's error
+    int32_t pidfd = -1;
+};
+
+// Of shared memory that is used at home.
+struct Loan {
+    bool ending = false;
+    bool again = false;  // there was another since it began to end
+};
+
 struct HomeProcess {
     enum class State {
         native,     // untouched by gpr but for the filter: a child that has not been split (yet)
@@ -179,6 +199,7 @@ struct HomeProcess {
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
     uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
     bool is_root = false;
+    bool stays_home = false;  // in namespaces of its own: see home_namespaces.cc
     int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
 };
 

@@ -59,6 +59,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
 
 void HomeSession::start(pid_t root, Fd listener) {
     started_at_ns_ = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+    namespaces_ = namespaces_of(root);
     auto process = std::make_unique<HomeProcess>();
     process->pid = root;
     process->is_root = true;
@@ -192,13 +193,17 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         inherit_filters(parent, first);
         first.blocks_trap = parent.blocks_trap;
         first.tsc = parent.tsc;
+        child.stays_home = stays_home(tid);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
-        bool at_once = !parents.doomed && !shares && anyone_writes_shared();
+        bool at_once = !parents.doomed && !shares && !child.stays_home && anyone_writes_shared();
         if (planned && !parents.doomed) {
             ThreadContext context = std::move(birth->second.context);
             auto memory = birth->second.memory;
             births_.erase(birth);
-            if (memory) {
+            if (child.stays_home && !memory) {
+                spawn(begin_at_home(first, std::move(context)));
+                if (!shares) spawn(pager_.end_fork(parents.fragment));
+            } else if (memory) {
                 child.state = HomeProcess::State::preparing;
                 spawn(start_copy(first, std::move(context), std::move(memory)));
                 at_once = true;
@@ -212,7 +217,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         watch(first);
         if (parents.doomed) {
             doom(child);
-        } else if (!child.shares_memory_with && !at_once) {
+        } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
             loop_.after(std::chrono::milliseconds(30), [this, tid] { spawn(split_child(tid)); });
         }
     }

@@ -19,6 +19,7 @@
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
 #include "monitor/orphaned_helpers.h"
+#include "monitor/own_namespaces.h"
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
 #include "monitor/program_faultfd.h"
@@ -109,17 +110,13 @@ private:
     Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
                              const ThreadContext& context);
 
+    // --- namespaces of its own, processors (home_namespaces.cc, home_affinity.cc) ---
+    [[nodiscard]] bool stays_home(pid_t pid) const;
+    [[nodiscard]] bool child_stays_home(pid_t tid, uint64_t clone_flags) const;
+    Task<void> begin_at_home(HomeThread& thread, std::optional<ThreadContext> context);
+    void share_with(const HomeProcess& outsider);
+
     // --- forks whose memory stays where it is (home_forks.cc) ---
-    struct Birth {
-        ThreadContext context;
-        bool shares_memory = false;
-        uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID, if so
-        std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
-    };
-    struct ForkResult {
-        int64_t pid = 0;  // or the kernel's error
-        int32_t pidfd = -1;
-    };
     [[nodiscard]] bool copies_in_place(const HomeThread& thread,
                                        wire::CallRequest::Reader call) const;
     Task<AsyncMutex::Guard> hold_still(std::shared_ptr<Fragment> fragment);
@@ -150,7 +147,7 @@ private:
     void tell_common_filters(const HomeThread& thread);
     static void note_common_filters(const HomeThread& thread);
     static void inherit_filters(const HomeThread& parent, HomeThread& child);
-    void take_filters_of_caller(HomeProcess& process, HomeThread& thread);
+    void take_state_of_caller(HomeProcess& process, HomeThread& thread);
     static bool is_ended_by_filter(const HomeThread& thread, int signal);
     Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
@@ -170,7 +167,7 @@ private:
     Task<void> show_process(HomeProcess& process, StubThread& stub, int fd);
 
     // --- processes and threads (home_spawn.cc) ---
-    Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
+    Task<void> spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> finish(HomeProcess& process, HomeThread& thread);
     Task<void> end_remotely(HomeProcess& process, bool memory_gone, bool new_image = false);
@@ -482,10 +479,6 @@ private:
     uint32_t next_cpu_question_ = 1;
     uint64_t cpu_timers_turns_ = 0;
     std::map<uint32_t, std::unique_ptr<OneShot<CpuTime>>> cpu_answers_;
-    struct Loan {
-        bool ending = false;
-        bool again = false;  // there was another since it began to end
-    };
     std::map<ObjectId, Loan> lent_;  // shared memory of which the acceptor may have pages
     std::map<uint64_t, std::shared_ptr<ProgramFaultfd>> faultfds_;  // by the socket's inode
     OrphanedHelpers orphaned_helpers_;
@@ -493,6 +486,7 @@ private:
     std::string failure_;
     ObjectId next_object_ = 1;
     uint64_t started_at_ns_ = 0;
+    OwnNamespaces namespaces_;
     bool link_open_ = true;
     bool memory_files_ = false;  // somebody opened a /proc/PID/mem
 };

@@ -102,6 +102,7 @@ constexpr ArgumentRule rules[] = {
     {222, 0, every_bit, 3, notify, notify, Condition::always, "CLOCK_THREAD_CPUTIME_ID"},
     {222, 0, 0x80000000, 0x80000000, notify, notify, Condition::always, "of a process or a thread"},
     {157, 0, every_bit, 25, allow, allow, Condition::always, "PR_GET_TSC"},
+    {204, 0, every_bit, 0, allow, allow, Condition::always, "of the caller"},
     // The thread's, on every node.
     {157, 0, every_bit, 26, notify, notify, Condition::always, "PR_SET_TSC"},
     {157, 0, every_bit, 29, notify, allow, Condition::always, "PR_SET_TIMERSLACK"},

@@ -161,20 +161,9 @@ struct ProcessStart {
   gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
 }
 
-struct SignalAction {
-  signal @0 :UInt32;
-  action @1 :Data;  # struct sigaction as the kernel has it
-}
-
-struct ActionChange {
-  pid @0 :Int32;
-  action @1 :SignalAction;
-}
-
-struct ProcessStarted {
-  pid @0 :Int32;
-  error @1 :Text;  # empty: it stands
-}
+struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
+struct ActionChange { pid @0 :Int32; action @1 :SignalAction; }
+struct ProcessStarted { pid @0 :Int32; error @1 :Text; }  # empty: it stands
 
 struct ProcessGone {
   pid @0 :Int32;
@@ -221,6 +210,10 @@ struct CallRequest {
   ownPages @9 :UInt64;     # with registers: how many the process has at the acceptor, if its memory
                            # can be copied there; else 0
   wait @10 :UInt32;        # its name for an Interrupt, of this thread; 0: none will come
+  # With registers, of clone3: set_tid, and for CLONE_INTO_CGROUP the descriptor. args are its flags
+  # without the signal, stack, parent_tid or pidfd, child_tid, tls and exit_signal.
+  setTid @11 :List(Int32);
+  cgroup @12 :UInt32;
 }
 
 struct CallReply {
