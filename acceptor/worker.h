@@ -79,6 +79,10 @@ private:
     Task<int> read_clone_args(RemoteProcess& process, Notification n, clone_args& args,
                               std::vector<pid_t>& set_tid);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    // --- processors of threads (worker_affinity.cc) ---
+    RemoteThread* thread_named(RemoteThread& caller, uint64_t name);
+    static void choose_cpus(RemoteThread& thread, CpuMask mask);
+    Task<void> affinity_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     // --- forks whose memory stays where it is (worker_forks.cc) ---
     [[nodiscard]] uint64_t own_pages(const RemoteProcess& process) const;
@@ -117,6 +121,7 @@ private:
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               uint64_t mask, HandledSignal signal);
     static Task<void> set_tsc(RemoteThread& thread, uint8_t mode);
+    Task<void> tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> call_done(Frame frame);
 

@@ -75,11 +75,14 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_clone3:
         case SYS_fork:
         case SYS_vfork: co_await clone_call(process, thread, n); co_return;
-        case SYS_set_tid_address:
-            thread.clear_tid = n.args[0];
-            calls_native_++;
+        case SYS_sched_setaffinity: co_await affinity_call(process, thread, n); co_return;
+        case SYS_sched_getaffinity: {
+            RemoteThread* target = thread_named(thread, n.args[0]);
+            if (!target || !target->here) break;
             process.notifier->let_it_run(n.id);
             co_return;
+        }
+        case SYS_set_tid_address: co_await tid_address_call(process, thread, n); co_return;
         case SYS_exit: co_await exit_call(process, thread, n); co_return;
         case SYS_exit_group: co_await ask_home(process, thread, n, false); co_return;
         case SYS_futex:
@@ -107,6 +110,10 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_prctl:
             if (static_cast<int>(n.args[0]) == PR_SET_TIMERSLACK) {  // home answers PR_GET_...
                 co_await mirror(process, thread, n);
+                co_return;
+            }
+            if (static_cast<int>(n.args[0]) == PR_GET_TID_ADDRESS && thread.clear_tid != 0) {
+                co_await tid_address_call(process, thread, n);
                 co_return;
             }
             if (static_cast<int>(n.args[0]) != PR_SET_TSC) break;
@@ -288,6 +295,18 @@ Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, 
 
 void Worker::deliver_borrowed(RemoteThread& thread) {
     if (auto signal = std::exchange(thread.borrowed_for, std::nullopt)) deliver(thread, *signal);
+}
+
+// One kernel clears the word when the thread ends: the one here, since it has been told here.
+Task<void> Worker::tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    calls_native_++;
+    if (n.number == SYS_set_tid_address) {
+        thread.clear_tid = n.args[0];
+        Notification nothing = n;
+        nothing.args[0] = 0;
+        if (process.mixed) co_await ask_home(process, thread, nothing, false);
+    }
+    process.notifier->let_it_run(n.id);
 }
 
 // Done here by the kernel, and at home by the shadow, for the children to come.

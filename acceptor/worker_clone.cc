@@ -149,6 +149,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
         if (child) {
             co_await install_for_one(**child, thread.filters);
             co_await set_tsc(**child, thread.tsc);
+            choose_cpus(**child, thread.affinity);
             // Not by the kernel: the executor, who gives birth, must never wait for a page.
             auto tid = static_cast<pid_t>(result);
             for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, parent_tid},

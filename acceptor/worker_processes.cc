@@ -219,6 +219,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         co_await stub.call(SYS_rt_sigaction, action.getSignal(), stub.scratch_address().value, 0,
                            8);
     }
+    choose_cpus(**leader, cpu_mask_of(start.getAffinity()));
     co_await install_for_all(process, filters_from_wire(start.getFilters()));
     pager_.add_fragment(fragment);
     co_return Result<void>{};
@@ -282,6 +283,7 @@ Task<void> Worker::arrive(Frame frame) {
     context.xstate = std::move(*state);
     context.signal_mask = crossing.getSignalMask();
     co_await set_tsc(*thread, crossing.getTsc());
+    choose_cpus(*thread, cpu_mask_of(crossing.getAffinity()));
     uint64_t robust = crossing.getRobustList();
     if (robust != 0 && robust != robust_list_of(thread->host_tid)) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);

@@ -52,6 +52,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         co_return;
     }
     if (call.getNumber() == SYS_prctl) note_prctl(*thread, args.data(), true);
+    if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
     switch (call.getNumber()) {
         case SYS_clone:
         case SYS_clone3:
@@ -196,6 +197,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
             if (of) of->memory_limit = memory_limit->given;
         }
         note_timer_in_bounce(thread, calls[0], bounce_at, bounce);
+        if (request.getNumber() == SYS_sched_setaffinity && calls[0].result == 0) {
+            note_affinity(thread, call);
+        }
         out = collect(call, calls[0].result, bounce);
     }
     if (request.getNumber() == SYS_madvise && calls[0].result == 0) {

@@ -94,6 +94,10 @@ void HomeSession::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMe
     auto fork = frame.session().initProcessFork();
     fork.setParent(parent);
     fork.setChild(child);
+    if (HomeThread* first = find_thread(child, child)) {
+        fork.setAffinity({first->affinity.data(), first->affinity.size()});
+        first->affinity_told = true;
+    }
     fork.setNoHandlers(flags & CLONE_CLEAR_SIGHAND);
     std::map<ObjectId, ObjectId> copies;
     std::vector<Mapping> emptied;

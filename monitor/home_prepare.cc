@@ -404,6 +404,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setLimitsMemory(limit.rlim_cur != RLIM_INFINITY);
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
+    start.setAffinity({first->affinity.data(), first->affinity.size()});
+    first->affinity_told = true;
     const FilterList& filters = first->filters;
     filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));

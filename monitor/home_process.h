@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "monitor/cpu_mask.h"
 #include "monitor/cpu_time.h"
 #include "monitor/cpu_timers.h"
 #include "monitor/fragment.h"
@@ -89,6 +90,8 @@ struct HomeThread {
     bool blocks_trap = false;                // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
+    CpuMask affinity;            // if the program has set it
+    bool affinity_told = false;  // so the acceptor knows
 };
 
 struct FileSize {

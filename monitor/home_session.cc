@@ -170,6 +170,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (!helper) inherit_filters(parent, child);
         child.blocks_trap = parent.blocks_trap;
         child.tsc = parent.tsc;
+        child.affinity = parent.affinity;
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -193,6 +194,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         inherit_filters(parent, first);
         first.blocks_trap = parent.blocks_trap;
         first.tsc = parent.tsc;
+        first.affinity = parent.affinity;
         child.stays_home = stays_home(tid);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
         bool at_once = !parents.doomed && !shares && !child.stays_home && anyone_writes_shared();

@@ -115,6 +115,9 @@ private:
     [[nodiscard]] bool child_stays_home(pid_t tid, uint64_t clone_flags) const;
     Task<void> begin_at_home(HomeThread& thread, std::optional<ThreadContext> context);
     void share_with(const HomeProcess& outsider);
+    void affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    void note_affinity(HomeThread& caller, const MarshalledCall& call);
+    HomeThread* thread_named(HomeThread& caller, uint64_t tid);
 
     // --- forks whose memory stays where it is (home_forks.cc) ---
     [[nodiscard]] bool copies_in_place(const HomeThread& thread,

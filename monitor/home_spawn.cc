@@ -54,7 +54,7 @@ Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread, F
         co_return;
     }
     born->stub = std::move(stub);
-    born->remote = true;
+    born->remote = born->affinity_told = true;
     // It has that of its parent's shadow.
     if (thread.passed) co_await take_mask(*born, thread.passed->mask);
     reply(thread, tid);

@@ -115,6 +115,7 @@ struct ProcessFork {
   emptied @3 :List(MappingView);   # MADV_WIPEONFORK
   absent @4 :List(AddressRange);   # MADV_DONTFORK
   noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
+  affinity @6 :Data;               # of its thread, as in ProcessStart
 }
 
 struct ProcessEnd {
@@ -159,6 +160,7 @@ struct ProcessStart {
   newImage @11 :Bool;    # of an exec, not a fork: descriptors that close on exec are gone
   limitsMemory @13 :Bool;  # RLIMIT_AS, by which home's kernel judges
   gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
+  affinity @14 :Data;    # of its thread; empty: the program has not set it
 }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
@@ -195,6 +197,7 @@ struct Crossing {
   filters @8 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
   byGravity @9 :Bool;      # to home: nothing but its calls and pages draws it there
   tsc @10 :UInt8;          # to the acceptor: PR_SET_TSC; 0: as it is there
+  affinity @11 :Data;      # to the acceptor: as it has been set; empty: as it is there
 }
 
 struct CallRequest {
