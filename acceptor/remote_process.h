@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "monitor/cpu_mask.h"
 #include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/gravity.h"
@@ -56,6 +57,7 @@ struct RemoteThread {
     bool ending = false;               // nothing but its last call is left of it
     bool alt_stack_changed = false;    // since home was told
     uint8_t tsc = 0;                   // PR_SET_TSC, if the program called it
+    CpuMask affinity;                  // if the program has set it
     Gravity gravity;
     Address left_at{};       // the page of code whose absence sent it home last
     uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
@@ -91,8 +93,9 @@ struct RemoteProcess {
     std::unique_ptr<AsyncMutex> forking;
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
     CpuTime cpu;
-    bool has_timers = false;  // on CPU-time clocks, made here
-    unsigned fd_base = 0;     // its descriptors here begin with this number; 0: it has none
+    bool has_timers = false;      // on CPU-time clocks, made here
+    uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one
+    unsigned fd_base = 0;         // its descriptors here begin with this number; 0: it has none
     struct Epoll {
         int fd = -1;                  // of the program, here
         std::shared_ptr<Fd> watched;  // the same, ours

@@ -1,6 +1,8 @@
 // A session on the acceptor: one worker, the fragments of the session's processes, one link home.
 #pragma once
 
+#include <sys/time.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -68,8 +70,19 @@ private:
                                             uint64_t child_tid);
     Task<void> set_free(RemoteThread& thread, const ThreadContext& context);
     void go_on(RemoteThread& thread);
-    Task<int> read_clone_args(RemoteProcess& process, Notification n, clone_args& args);
+    // --- threads and processes begin (worker_clone.cc) ---
+    struct NewTask {
+        ThreadContext context;       // its parent's
+        std::vector<pid_t> set_tid;  // of clone3
+        uint32_t cgroup = 0;         // of CLONE_INTO_CGROUP
+    };
+    Task<int> read_clone_args(RemoteProcess& process, Notification n, clone_args& args,
+                              std::vector<pid_t>& set_tid);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    // --- processors of threads (worker_affinity.cc) ---
+    RemoteThread* thread_named(RemoteThread& caller, uint64_t name);
+    static void choose_cpus(RemoteThread& thread, CpuMask mask);
+    Task<void> affinity_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     // --- forks whose memory stays where it is (worker_forks.cc) ---
     [[nodiscard]] uint64_t own_pages(const RemoteProcess& process) const;
@@ -91,7 +104,6 @@ private:
     // --- ends (worker_exit.cc) ---
     Task<void> exit_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> end_process(Frame frame);
-    Task<std::vector<Range>> robust_words(std::shared_ptr<Fragment> fragment, pid_t host_tid);
     Task<void> bring_robust_lists(RemoteProcess& process);
     void bury(RemoteProcess& process);
 
@@ -103,12 +115,13 @@ private:
     // As forward, but gives the result to the caller instead of to the thread.
     // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
-                           bool reply, const ThreadContext* context = nullptr,
-                           bool* met_shared = nullptr, uint32_t wait = 0);
+                           bool reply, const NewTask* task = nullptr, bool* met_shared = nullptr,
+                           uint32_t wait = 0);
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               uint64_t mask, HandledSignal signal);
     static Task<void> set_tsc(RemoteThread& thread, uint8_t mode);
+    Task<void> tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> call_done(Frame frame);
 
@@ -181,21 +194,34 @@ private:
     Task<void> epoll_control(RemoteProcess& process, RemoteThread& thread, Notification n);
     static Task<void> forget_epolls(RemoteProcess& process, uint64_t first, uint64_t last);
 
-    // --- what children and images inherit of descriptors (worker_inheritance.cc) ---
+    // --- what children and images inherit of descriptors and timers (worker_inheritance.cc) ---
+    struct IntervalTimer {
+        uint64_t kind = 0;  // ITIMER_VIRTUAL, ITIMER_PROF
+        itimerval setting{};
+    };
     struct KeptFd {
         int number = -1;
         Fd copy;
         bool closes_on_exec = false;
     };
+    struct Kept {
+        std::vector<KeptFd> descriptors;
+        std::vector<IntervalTimer> timers;  // of an image
+    };
     static std::vector<KeptFd> descriptors_of(const RemoteProcess& process);
     void keep_descriptors(pid_t pid, std::vector<KeptFd> kept);
-    Task<Result<void>> give_descriptors(RemoteProcess& process, bool new_image);
+    Task<Result<void>> give_descriptors(RemoteProcess& process, const Kept& all, bool new_image);
+    Task<void> keep_of_image(RemoteProcess& process);
+    Task<Result<void>> give_kept(RemoteProcess& process, bool new_image);
 
     // --- timers of CPU time (worker_timers.cc) ---
     Task<void> timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int64_t> create_timer(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int64_t> use_timer(RemoteProcess& process, Notification n);
     static void name_timer(RemoteProcess& process, RemoteThread& thread);
+    // Nothing: it does not answer any more.
+    Task<std::vector<IntervalTimer>> interval_timers(RemoteProcess& process);
+    static Task<void> set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers);
 
     // --- memory (worker_memory.cc) ---
     void note_limit(RemoteProcess& caller, const Notification& n);
@@ -281,7 +307,7 @@ private:
     std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too
     ObjectId next_object_;
     pid_t next_helper_ = 0;
-    std::map<pid_t, std::vector<KeptFd>> kept_;  // for processes that are not made yet
+    std::map<pid_t, Kept> kept_;  // for processes that are not made yet
     uint32_t last_wait_ = 0;
     uint64_t calls_home_ = 0;
     uint64_t calls_native_ = 0;

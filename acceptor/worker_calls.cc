@@ -80,11 +80,14 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_clone3:
         case SYS_fork:
         case SYS_vfork: co_await clone_call(process, thread, n); co_return;
-        case SYS_set_tid_address:
-            thread.clear_tid = n.args[0];
-            calls_native_++;
+        case SYS_sched_setaffinity: co_await affinity_call(process, thread, n); co_return;
+        case SYS_sched_getaffinity: {
+            RemoteThread* target = thread_named(thread, n.args[0]);
+            if (!target || !target->here) break;
             process.notifier->let_it_run(n.id);
             co_return;
+        }
+        case SYS_set_tid_address: co_await tid_address_call(process, thread, n); co_return;
         case SYS_exit: co_await exit_call(process, thread, n); co_return;
         case SYS_exit_group: co_await ask_home(process, thread, n, false); co_return;
         case SYS_futex:
@@ -109,6 +112,10 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_prctl:
             if (static_cast<int>(n.args[0]) == PR_SET_TIMERSLACK) {  // home answers PR_GET_...
                 co_await mirror(process, thread, n);
+                co_return;
+            }
+            if (static_cast<int>(n.args[0]) == PR_GET_TID_ADDRESS && thread.clear_tid != 0) {
+                co_await tid_address_call(process, thread, n);
                 co_return;
             }
             if (static_cast<int>(n.args[0]) != PR_SET_TSC) break;
@@ -291,6 +298,18 @@ void Worker::deliver_borrowed(RemoteThread& thread) {
     if (auto signal = std::exchange(thread.borrowed_for, std::nullopt)) deliver(thread, *signal);
 }
 
+// One kernel clears the word when the thread ends: the one here, since it has been told here.
+Task<void> Worker::tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    calls_native_++;
+    if (n.number == SYS_set_tid_address) {
+        thread.clear_tid = n.args[0];
+        Notification nothing = n;
+        nothing.args[0] = 0;
+        if (process.mixed) co_await ask_home(process, thread, nothing, false);
+    }
+    process.notifier->let_it_run(n.id);
+}
+
 // Done here by the kernel, and at home by the shadow, for the children to come.
 Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notification n) {
     calls_native_++;
@@ -301,14 +320,14 @@ Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notifica
 }
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
-                               bool wants_reply, const ThreadContext* context, bool* met_shared,
+                               bool wants_reply, const NewTask* task, bool* met_shared,
                                uint32_t wait) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     FragmentReader reader(*fragment, pager_);
     SyscallArguments args;
     std::memcpy(args.data(), n.args, sizeof n.args);
     Marshalled marshalled = RawCall{};
-    if (!context) {
+    if (!task) {
         auto try_again = [&] {
             marshalled = marshal(n.number, args, reader);
             if (!reader.met_shared()) return true;
@@ -343,13 +362,17 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
     call.setNoReply(!wants_reply);
     call.setWait(wait);
-    call.setRepeatable(wants_reply && !context && !thread.held);
-    if (context) {
+    call.setRepeatable(wants_reply && !task && !thread.held);
+    if (task) {
+        const ThreadContext* context = &task->context;
         call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
         call.setExtendedState(
             {reinterpret_cast<const uint8_t*>(context->xstate.data()), context->xstate.size()});
         call.setSignalMask(context->signal_mask);
         if (!(n.args[0] & CLONE_VM)) call.setOwnPages(own_pages(process));
+        auto ids = call.initSetTid(static_cast<unsigned>(task->set_tid.size()));
+        for (unsigned i = 0; i < ids.size(); i++) ids.set(i, task->set_tid[i]);
+        call.setCgroup(task->cgroup);
     }
     std::vector<std::byte> bytes;
     std::unique_ptr<MarshalledCall> sent;

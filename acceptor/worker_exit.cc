@@ -14,38 +14,8 @@ namespace gpr {
 namespace {
 // A page may never come when the process is going down at home as well.
 constexpr std::chrono::milliseconds page_patience{500};
-constexpr uint64_t pi_bit = 1;      // in a pointer of the list: the lock inherits priority
-constexpr int robust_limit = 2048;  // ROBUST_LIST_LIMIT of linux/futex.h
+constexpr uint64_t interval_timer_signals = 1ULL << (SIGVTALRM - 1) | 1ULL << (SIGPROF - 1);
 }  // namespace
-
-// What the kernel looks at and writes in the list of robust locks when the thread is past faulting:
-// what is missing or write-protected then is skipped in silence. So all of it has to be here.
-Task<std::vector<Range>> Worker::robust_words(std::shared_ptr<Fragment> fragment, pid_t host_tid) {
-    struct {
-        uint64_t next, offset, pending;
-    } head;
-    std::vector<Range> words;
-    uint64_t at = robust_list_of(host_tid);
-    if (at == 0) co_return words;
-    auto bytes = std::as_writable_bytes(std::span(&head, 1));
-    bool readable = co_await pager_.read(*fragment, {at}, bytes);
-    if (!readable) co_return words;
-    words.push_back({{at}, {at + sizeof head}});
-    uint64_t entry = head.next;
-    for (int i = 0; i < robust_limit && (entry & ~pi_bit) != at; i++) {
-        Range lock{{entry & ~pi_bit}, {(entry & ~pi_bit) + 8}};
-        auto next = std::as_writable_bytes(std::span(&entry, 1));
-        bool ok = co_await pager_.read(*fragment, lock.begin, next);
-        if (!ok) break;
-        words.push_back(lock);
-        words.push_back({lock.begin + head.offset, lock.begin + head.offset + 4});
-    }
-    if (head.pending != 0) {
-        Address pending{(head.pending & ~pi_bit) + head.offset};
-        words.push_back({pending, pending + 4});
-    }
-    co_return words;
-}
 
 Task<void> Worker::bring_robust_lists(RemoteProcess& process) {
     auto done = std::make_shared<OneShot<bool>>(loop_);
@@ -54,7 +24,7 @@ Task<void> Worker::bring_robust_lists(RemoteProcess& process) {
     spawn([](Worker& self, std::shared_ptr<Fragment> fragment, std::vector<pid_t> tids,
              std::shared_ptr<OneShot<bool>> end) -> Task<void> {
         for (pid_t host_tid : tids) {
-            auto words = co_await self.robust_words(fragment, host_tid);
+            auto words = co_await robust_words(self.pager_, fragment, robust_list_of(host_tid));
             for (Range word : words) {
                 co_await self.pager_.make_resident(*fragment, word, Access::write);
             }
@@ -68,7 +38,7 @@ Task<void> Worker::bring_robust_lists(RemoteProcess& process) {
 }
 
 Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    auto words = co_await robust_words(process.fragment, thread.host_tid);
+    auto words = co_await robust_words(pager_, process.fragment, robust_list_of(thread.host_tid));
     if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
     co_await hold_to_end(thread, std::move(words));
     co_await ask_home(process, thread, n, false);
@@ -108,10 +78,17 @@ Task<void> Worker::end_process(Frame frame) {
         link_.send(answer, gpr::Priority::urgent);
         co_return;
     }
-    if (end.getNewImage()) keep_descriptors(pid, descriptors_of(*process));
     process->ending = true;
+    if (end.getNewImage()) {
+        co_await keep_of_image(*process);
+        if (find_process(pid) != process) co_return;
+        process->pending_timers =
+            trace::signal_set(process->host_pid, "ShdPnd:") & interval_timer_signals;
+    }
     process->cpu = cpu_time_of(process->host_pid);
-    if (!end.getMemoryGone() && process->fragment) co_await bring_robust_lists(*process);
+    // In a mixed session who waits for a lock of others does so at home: the kernel there does it.
+    bool wakes = !end.getMemoryGone() && process->fragment && !process->mixed;
+    if (wakes) co_await bring_robust_lists(*process);
     if (find_process(pid) != process) co_return;
     kill(process->host_pid, SIGKILL);
     if (process->puncher_host_tid > 0) kill(process->puncher_host_tid, SIGKILL);
@@ -132,6 +109,7 @@ void Worker::bury(RemoteProcess& process) {
     gone.setCallsNative(calls_native_);
     gone.setCallsFdOwner(calls_fd_owner_);
     gone.setReason(process.end_reason);
+    gone.setPendingTimers(process.pending_timers);
     auto used = gone.initUsedPaths(static_cast<unsigned>(used_paths_.size()));
     unsigned i = 0;
     for (uint32_t number : used_paths_) used.set(i++, number);

@@ -224,6 +224,7 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
     if (!leader) co_return fail(ESRCH, "it has ended");
     StubThread& stub = *leader->stub;
     co_await stub.call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    choose_cpus(*leader, cpu_mask_of(fork.getAffinity()));
     auto opened = co_await open_uffd(process, stub);
     if (!opened) co_return opened;
     std::vector<Call> calls;

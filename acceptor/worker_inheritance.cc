@@ -1,5 +1,5 @@
-// Descriptors of this host that a child of fork has, and a new image keeps. Children begin at home,
-// and images too, so we hold copies until the process is made here.
+// Descriptors of this host that a child of fork has, and a new image keeps, as it does interval
+// timers. Children begin at home, and images too, so we hold copies until the process is made here.
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -48,15 +48,31 @@ std::vector<Worker::KeptFd> Worker::descriptors_of(const RemoteProcess& process)
 }
 
 void Worker::keep_descriptors(pid_t pid, std::vector<KeptFd> kept) {
-    if (!kept.empty()) kept_[pid] = std::move(kept);
+    if (!kept.empty()) kept_[pid].descriptors = std::move(kept);
 }
 
-// The process is about to run; nobody else uses this thread.
-Task<Result<void>> Worker::give_descriptors(RemoteProcess& process, bool new_image) {
+// The image is about to be ended for the next one.
+Task<void> Worker::keep_of_image(RemoteProcess& process) {
+    pid_t pid = process.pid;
+    keep_descriptors(pid, descriptors_of(process));
+    if (process.mixed) co_return;  // home has its timers
+    auto timers = co_await interval_timers(process);
+    if (!timers.empty()) kept_[pid].timers = std::move(timers);
+}
+
+// The process is about to run; nobody else uses its executor.
+Task<Result<void>> Worker::give_kept(RemoteProcess& process, bool new_image) {
     auto node = kept_.extract(process.pid);
     if (node.empty()) co_return Result<void>{};
+    auto given = co_await give_descriptors(process, node.mapped(), new_image);
+    if (given) co_await set_interval_timers(*process.fragment, std::move(node.mapped().timers));
+    co_return given;
+}
+
+Task<Result<void>> Worker::give_descriptors(RemoteProcess& process, const Kept& all,
+                                            bool new_image) {
     StubThread& executor = process.fragment->executor();
-    for (KeptFd& kept : node.mapped()) {
+    for (const KeptFd& kept : all.descriptors) {
         if (new_image && kept.closes_on_exec) continue;
         if (!co_await executor.take_fd(kept.copy.get(), kept.number)) {
             co_return fail(fmt::format("cannot give the process descriptor {}", kept.number));

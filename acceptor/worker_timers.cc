@@ -1,10 +1,12 @@
-// POSIX timers on CPU-time clocks, where all program code runs here: the CPU is used here, so these
+// Timers on CPU-time clocks, where all program code runs here: the CPU is used here, so these
 // timers live here. All others are home's, and in mixed sessions these are, too. The program tells
 // them apart no more than it ever could: a timer's id is only a number.
 
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 
+#include <array>
 #include <csignal>
 #include <cstring>
 
@@ -16,6 +18,8 @@ namespace gpr {
 namespace {
 
 constexpr uint64_t ours = 0x40000000;  // set in the ids that the program sees of timers here
+constexpr std::array interval_kinds{ITIMER_VIRTUAL, ITIMER_PROF};
+constexpr std::chrono::milliseconds answers_in{500};
 constexpr size_t spec_size = sizeof(itimerspec);
 
 bool is_ours(const Notification& n) { return n.args[0] < 0x80000000 && (n.args[0] & ours); }
@@ -111,6 +115,54 @@ Task<int64_t> Worker::use_timer(RemoteProcess& process, Notification n) {
     if (sets && to.value == 0) co_return 0;
     bool written = co_await pager_.write(*fragment, to, bytes_at(&spec, spec_size));
     co_return written ? 0 : -EFAULT;
+}
+
+Task<std::vector<Worker::IntervalTimer>> Worker::interval_timers(RemoteProcess& process) {
+    struct Answer {
+        explicit Answer(Scheduler& scheduler) : done(scheduler) {}
+        OneShot<bool> done;
+        std::vector<IntervalTimer> timers;
+    };
+    auto answer = std::make_shared<Answer>(loop_);
+    // What the executor does now may never end: nobody gives the process pages any more.
+    spawn([](std::shared_ptr<Fragment> fragment, std::shared_ptr<Answer> out) -> Task<void> {
+        StubThread& executor = fragment->executor();
+        auto guard = co_await executor.lock();
+        auto* scratch = executor.mailbox().slot(executor.slot()).scratch;
+        uint64_t at = executor.scratch_address().value;
+        std::vector<Call> calls;
+        for (int kind : interval_kinds) {
+            auto number = static_cast<uint64_t>(kind);
+            calls.push_back(
+                Call{SYS_getitimer, {number, at + calls.size() * sizeof(itimerval)}, 0});
+        }
+        co_await executor.run_locked(calls);
+        for (size_t i = 0; i < calls.size() && !executor.dead(); i++) {
+            IntervalTimer timer{calls[i].args[0], {}};
+            std::memcpy(&timer.setting, const_cast<uint8_t*>(scratch) + i * sizeof(itimerval),
+                        sizeof(itimerval));
+            bool armed = timer.setting.it_value.tv_sec != 0 || timer.setting.it_value.tv_usec != 0;
+            if (calls[i].result == 0 && armed) out->timers.push_back(timer);
+        }
+        out->done.set(true);
+    }(process.fragment, answer));
+    auto timer = loop_.after(answers_in, [answer] { answer->done.set(false); });
+    OneShot<bool>& done = answer->done;
+    bool answered = co_await done;
+    loop_.cancel(timer);
+    co_return answered ? answer->timers : std::vector<IntervalTimer>{};
+}
+
+Task<void> Worker::set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers) {
+    StubThread& executor = fragment.executor();
+    auto guard = co_await executor.lock();
+    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
+    for (const IntervalTimer& timer : timers) {
+        std::memcpy(scratch, &timer.setting, sizeof timer.setting);
+        std::vector<Call> calls{
+            Call{SYS_setitimer, {timer.kind, executor.scratch_address().value, 0}, 0}};
+        co_await executor.run_locked(calls);
+    }
 }
 
 // The signal of a timer names it: by the id that the program knows.

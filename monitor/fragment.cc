@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <map>
 
@@ -28,6 +29,17 @@ const std::byte zero_pages[64 * page_size] = {};
 // For helpers that are processes. A signal to the program's process group is none of theirs.
 const Call leave_group{SYS_setpgid, {0, 0}, 0};
 const Call close_all{SYS_close_range, {0, ~0U}, 0};
+
+// A helper that is a thread of the process: the kernel gives it what the program's threads block.
+Task<void> block_signals(StubThread& helper) {
+    auto guard = co_await helper.lock();
+    constexpr uint64_t all = ~0ULL;
+    std::memcpy(const_cast<uint8_t*>(helper.mailbox().slot(helper.slot()).scratch), &all,
+                sizeof all);
+    uint64_t at = helper.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof all}, 0}};
+    co_await helper.run_locked(calls);
+}
 
 }  // namespace
 
@@ -130,6 +142,7 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
     executor_tid_ = *executor;
     std::vector<Call> keep_nothing{leave_group, close_all};
     if (!executor_is_thread) co_await executor_->run(keep_nothing);
+    if (executor_is_thread) co_await block_signals(*executor_);
     int64_t closed = co_await worker.call(SYS_close, static_cast<uint64_t>(uffd_number));
     (void)closed;
     co_return Result<void>{};
@@ -146,6 +159,7 @@ Task<Result<void>> Fragment::start_waker(StubThread& worker, NextId next_id, boo
     waker_tid_ = *born;
     std::vector<Call> keep_nothing{leave_group, close_all};
     if (!is_thread) co_await waker_->run(keep_nothing);
+    if (is_thread) co_await block_signals(*waker_);
     co_return Result<void>{};
 }
 

@@ -67,13 +67,14 @@ Task<void> HomeSession::serve_call(Frame frame) {
         co_return;
     }
     if (call.getNumber() == SYS_prctl) note_prctl(*thread, args.data(), true);
+    if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
     switch (call.getNumber()) {
         case SYS_clone:
         case SYS_clone3:
         case SYS_fork:
         case SYS_vfork:
             if (args[0] & CLONE_THREAD) {
-                co_await spawn_thread(process, *thread);
+                co_await spawn_thread(process, *thread, frame);
             } else {
                 co_await spawn_process(process, *thread, frame);
             }
@@ -128,7 +129,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     }
     bool marshalled = !frame->raw().empty();
     MarshalledCall call;
-    std::optional<Action> action;
+    std::optional<SignalAction> action;
     if (marshalled) {
         auto parsed = parse_call(frame->raw());
         if (!parsed) {
@@ -225,6 +226,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         }
         note_timer_in_bounce(thread, calls[0], bounce_at, bounce);
         co_await note_aio_in_bounce(process, calls[0], bounce_at, bounce);
+        if (request.getNumber() == SYS_sched_setaffinity && calls[0].result == 0) {
+            note_affinity(thread, call);
+        }
         out = collect(call, calls[0].result, bounce);
     }
     if (request.getNumber() == SYS_madvise && calls[0].result == 0) {

@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds fork_patience{20};
 // orphans, among which may be helpers, or to see a file again behind its copy.
 bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
     bool can = process.state == HomeProcess::State::native && !process.is_root &&
-               !process.shares_memory_with && !process.doomed && link_open_ &&
-               process.threads.size() == 1;
+               !process.shares_memory_with && !process.stays_home && !process.doomed &&
+               link_open_ && process.threads.size() == 1;
     if (!can) return false;
     if (is_about_acceptors_fd(n) || is_acceptors_call(n)) return true;
     if (names_acceptors_file(process, n)) return true;
@@ -156,7 +156,8 @@ Task<void> HomeSession::start_newborn(HomeThread& thread, std::optional<ThreadCo
 Task<void> HomeSession::split_child(pid_t pid) {
     HomeProcess* process = find_process(pid);
     if (!process || process->state != HomeProcess::State::native) co_return;
-    if (process->shares_memory_with || process->threads.size() != 1) co_return;
+    if (process->shares_memory_with || process->stays_home) co_return;
+    if (process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;
     if (thread->awaited) co_return;
     if (process->stopped) {  // by job control: our interrupt would be one stop more

@@ -310,6 +310,9 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     StubThread& stub = *kept;
     if (std::exchange(thread.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
     if (thread.tsc != thread.tsc_there) crossing.setTsc(thread.tsc_there = thread.tsc);
+    if (!std::exchange(thread.affinity_told, true)) {
+        crossing.setAffinity({thread.affinity.data(), thread.affinity.size()});
+    }
     uint64_t robust = robust_list_of(thread.tid);
     crossing.setRobustList(robust);
     auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);

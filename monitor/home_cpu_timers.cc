@@ -110,6 +110,15 @@ Task<void> HomeSession::send_for_timer(std::shared_ptr<Fragment> fragment, pid_t
     co_await executor.run_locked(calls);
 }
 
+// What was blocked at the acceptor when the image before this one ended.
+Task<void> HomeSession::send_pending_timers(HomeProcess& process) {
+    uint64_t pending = std::exchange(process.pending_timers, 0);
+    for (int signal : {SIGVTALRM, SIGPROF}) {
+        if (!(pending >> (signal - 1) & 1)) continue;
+        co_await send_for_timer(process.fragment, process.pid, 0, kernels_own(signal));
+    }
+}
+
 // What the program would read from that clock.
 Task<uint64_t> HomeSession::cpu_clock(pid_t pid, CpuClock clock) {
     HomeProcess* process = find_process(pid);

@@ -44,17 +44,25 @@ Task<void> HomeSession::before_exit(HomeThread& thread, bool filtered) {
     auto regs = trace::registers(thread.tid);
     // Not one of many that end together.
     bool alone = filtered || (regs && regs->orig_rax == SYS_exit);
-    if (!alone || process.state != HomeProcess::State::split || !process.started_remotely) {
+    bool split = process.state == HomeProcess::State::split && process.started_remotely;
+    // Locks that it shares with others are at home, and who waits for them.
+    if (!split || !(alone || anyone_writes_shared())) co_return;
+    process.ends_begun++;
+    co_await hold_last_words(thread, alone);
+    if (--process.ends_begun == 0) remote_changed_.notify_all();
+}
+
+// alone: and others go on, who see its tid cleared.
+Task<void> HomeSession::hold_last_words(HomeThread& thread, bool alone) {
+    HomeProcess& process = *thread.process;
+    bool clears = alone && thread.clear_tid != 0;
+    uint64_t list = robust_list_of(thread.tid);
+    if (!clears && list == 0) {
+        if (alone && thread.tid == process.pid) tell_exit(thread);
         co_return;
     }
     std::vector<Range> words;
-    uint64_t head = robust_list_of(thread.tid);
-    if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
-    if (head != 0) words.push_back({{head}, {head + robust_head_size}});
-    if (words.empty()) {
-        if (thread.tid == process.pid) tell_exit(thread);
-        co_return;
-    }
+    if (clears) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
     struct Last {
         explicit Last(Scheduler& scheduler) : done(scheduler) {}
         OneShot<bool> done;
@@ -63,11 +71,13 @@ Task<void> HomeSession::before_exit(HomeThread& thread, bool filtered) {
     };
     auto last = std::make_shared<Last>(loop_);
     spawn([](Pager& pager, std::shared_ptr<Fragment> fragment, std::shared_ptr<Last> shared,
-             std::vector<Range> ranges) -> Task<void> {
+             std::vector<Range> ranges, uint64_t robust_at) -> Task<void> {
+        auto robust = co_await robust_words(pager, fragment, robust_at);
+        ranges.insert(ranges.end(), robust.begin(), robust.end());
         shared->hold = co_await pager.hold(*fragment, std::move(ranges), Access::write);
         if (shared->too_late) pager.release(shared->hold);
         shared->done.set(true);
-    }(pager_, process.fragment, last, std::move(words)));
+    }(pager_, process.fragment, last, std::move(words), list));
     auto timer = loop_.after(page_patience, [last] { last->done.set(false); });
     OneShot<bool>& done = last->done;
     last->too_late = !co_await done;
@@ -75,7 +85,7 @@ Task<void> HomeSession::before_exit(HomeThread& thread, bool filtered) {
     if (last->too_late) co_return;
     thread.exit_hold = last->hold;
     // Whoever waits for the word looks at it again, and waits for the page until it is let go.
-    if (thread.tid == process.pid) tell_exit(thread);
+    if (alone && thread.tid == process.pid) tell_exit(thread);
     release_after_end(loop_, pager_, process.pid, thread.tid, last->hold);
 }
 

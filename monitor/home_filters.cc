@@ -132,11 +132,14 @@ void HomeSession::inherit_filters(const HomeThread& parent, HomeThread& child) {
 }
 
 // After an exec there is one thread, which has the process's id; another one may have called.
-void HomeSession::take_filters_of_caller(HomeProcess& process, HomeThread& thread) {
+// It has executed the program as another thread, and has its number now.
+void HomeSession::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
     auto former = trace::event_message(thread.tid);
     if (!former) return;
     HomeThread* caller = find_thread(process.pid, static_cast<pid_t>(*former));
-    if (caller && caller != &thread) thread.filters = caller->filters;
+    if (!caller || caller == &thread) return;
+    thread.filters = caller->filters;
+    thread.affinity = caller->affinity;
 }
 
 // By SECCOMP_RET_KILL_THREAD, here: it is at its end, and others are not told to go with it.

@@ -27,9 +27,10 @@ bool HomeSession::copies_in_place(const HomeThread& thread, wire::CallRequest::R
     // What devices there have pinned would not come home to be copied.
     bool pinned = !remote_calls_.empty() && call.getOwnPages() > 0;
     // With CLONE_VFORK the call here would not return before the child has done with it.
-    constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK;
+    constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK | CLONE_INTO_CGROUP;
     auto visits = [](const auto& t) { return t.second->visiting; };
-    return !(flags & not_here) && !policy_.mixed() && link_open_ &&
+    return !(flags & not_here) && !policy_.mixed() && link_open_ && call.getSetTid().size() == 0 &&
+           !child_stays_home(thread.tid, flags) &&
            std::ranges::none_of(thread.process->threads, visits) &&
            thread.process->state == HomeProcess::State::split && thread.filters.empty() &&
            (call.getOwnPages() >= least_own_pages || pinned);
@@ -66,15 +67,14 @@ Task<void> HomeSession::on_barrier(Frame frame) {
 
 // The shadow makes the copy of what is here. Nothing is written into the program's memory by the
 // kernel, which would not find it all.
-Task<HomeSession::ForkResult> HomeSession::fork_here(HomeThread& thread, uint64_t flags,
-                                                     Birth birth) {
-    births_[thread.tid] = std::move(birth);
+Task<ForkResult> HomeSession::fork_here(HomeThread& thread, uint64_t flags, Birth birth) {
     pid_t tid = thread.tid;
     StubThread& stub = *thread.stub;
     clone_args clone{};
-    clone.flags = flags & ~uint64_t{CSIGNAL | CLONE_SETTLS | CLONE_PARENT_SETTID |
-                                    CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_UNTRACED};
-    clone.exit_signal = flags & CSIGNAL;
+    clone.flags = flags & ~uint64_t{CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+                                    CLONE_CHILD_CLEARTID | CLONE_UNTRACED};
+    clone.exit_signal = birth.exit_signal;
+    births_[tid] = std::move(birth);
     clone.pidfd = stub.scratch_address().value + sizeof clone;
     auto lock = co_await stub.lock();
     auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
@@ -94,6 +94,10 @@ void HomeSession::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMe
     auto fork = frame.session().initProcessFork();
     fork.setParent(parent);
     fork.setChild(child);
+    if (HomeThread* first = find_thread(child, child)) {
+        fork.setAffinity({first->affinity.data(), first->affinity.size()});
+        first->affinity_told = true;
+    }
     fork.setNoHandlers(flags & CLONE_CLEAR_SIGHAND);
     std::map<ObjectId, ObjectId> copies;
     std::vector<Mapping> emptied;

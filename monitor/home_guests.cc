@@ -38,11 +38,43 @@ bool HomeSession::changes_memory(const Notification& n) {
     }
 }
 
+// It stands in a stop, in which the kernel is about to make it call again.
+bool HomeSession::is_interrupted_in(const CallInItsStead& call, pid_t tid) {
+    auto regs = trace::registers(tid);
+    return regs && regs->orig_rax == call.number && trace::is_restart(static_cast<long>(regs->rax));
+}
+
+// A signal is handled when the call is done, as natively, where these calls wait for nobody.
+Task<void> HomeSession::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status) {
+    HomeThread* thread = find_thread(pid, tid);
+    std::shared_ptr<CallInItsStead> call = thread->in_its_stead;
+    OneShot<bool>& over = call->over;
+    co_await over;
+    thread = find_thread(pid, tid);
+    if (!thread) co_return;
+    thread->in_its_stead.reset();
+    auto regs = trace::registers(tid);
+    if (regs && call->result) {
+        regs->rax = static_cast<uint64_t>(*call->result);
+        regs->orig_rax = ~0UL;
+        trace::set_registers(tid, *regs);
+    }
+    on_wait(tid, status);
+}
+
 // Its memory is the owner's, whose executor makes the call.
-Task<void> HomeSession::memory_call_of_guest(pid_t guest, Notification n) {
+Task<void> HomeSession::memory_call_of_guest(HomeThread& thread, Notification n) {
     if (n.number == SYS_mremap && n.args[1] == 0) {  // a duplicate, which we do not make
         notifier_->reply_error(n.id, EINVAL);
         co_return;
+    }
+    pid_t guest = thread.process->pid;
+    if (auto before =
+            std::exchange(thread.in_its_stead, nullptr)) {  // interrupted, but not stopped
+        OneShot<bool>& over = before->over;
+        co_await over;
+        if (before->result) notifier_->reply_raw(n.id, *before->result);
+        if (before->result) co_return;
     }
     auto guard = co_await metadata_.lock();
     HomeProcess* process = find_process(guest);
@@ -58,7 +90,21 @@ Task<void> HomeSession::memory_call_of_guest(pid_t guest, Notification n) {
         notifier_->let_it_run(n.id);
         co_return;
     }
-    std::shared_ptr<Fragment> fragment = owner->fragment;
+    auto call = std::make_shared<CallInItsStead>(loop_);
+    call->number = n.number;
+    if (HomeThread* caller = find_thread(guest, n.tid)) caller->in_its_stead = call;
+    call->result = co_await call_of_guest(*owner, guest, n);
+    bool told = call->result && notifier_->reply_raw(n.id, *call->result);
+    if (!call->result) notifier_->let_it_run(n.id);  // the owner has ended meanwhile
+    HomeThread* caller = find_thread(guest, n.tid);
+    if (caller && caller->in_its_stead == call && told) caller->in_its_stead.reset();
+    call->over.set(true);
+}
+
+// Nothing: the memory has no executor any more.
+Task<std::optional<int64_t>> HomeSession::call_of_guest(HomeProcess& owner, pid_t guest,
+                                                        Notification n) {
+    std::shared_ptr<Fragment> fragment = owner.fragment;
     Notification made = n;
     bool of_file = n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS);
     if (of_file) {
@@ -66,19 +112,13 @@ Task<void> HomeSession::memory_call_of_guest(pid_t guest, Notification n) {
         Fd file(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), n.args[4], 0)));
         bool passed =
             file && co_await fragment->executor().take_fd(file.get(), descriptor_of_executor);
-        if (!passed) {
-            notifier_->reply_error(n.id, EBADF);
-            co_return;
-        }
+        if (!passed) co_return -EBADF;
         made.args[4] = descriptor_of_executor;
     }
-    int64_t result = co_await change_memory(*owner, fragment->executor(), n, made, guest);
-    if (fragment->executor().dead()) {  // the owner has ended meanwhile
-        notifier_->let_it_run(n.id);
-        co_return;
-    }
+    int64_t result = co_await change_memory(owner, fragment->executor(), n, made, guest);
+    if (fragment->executor().dead()) co_return std::nullopt;
     if (of_file) co_await fragment->executor().call(SYS_close, descriptor_of_executor);
-    notifier_->reply_raw(n.id, result);
+    co_return result;
 }
 
 }  // namespace gpr

@@ -100,7 +100,18 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_rt_sigaction: spawn(action_call(process, thread, n)); return;
         case SYS_rt_sigprocmask: spawn(mask_call(process, thread, n)); return;
         case SYS_rt_sigreturn: spawn(handler_return(process, thread, n)); return;
-        case SYS_set_tid_address: thread.clear_tid = n.args[0]; break;
+        case SYS_sched_setaffinity: affinity_call(process, thread, n); return;
+        case SYS_set_tid_address:
+            if (stats_.crossings > 0) {  // the acceptor's kernel may know of another place
+                spawn(leave_at_call(process, thread, true));
+                return;
+            }
+            thread.clear_tid = n.args[0];
+            break;
+        case SYS_prctl:
+            if (static_cast<int>(n.args[0]) != PR_GET_TID_ADDRESS || thread.clear_tid != 0) break;
+            spawn(leave_at_call(process, thread, true));
+            return;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
         case SYS_clone:
         case SYS_fork:
@@ -406,7 +417,7 @@ Task<int64_t> HomeSession::discard_here(HomeProcess& process, StubThread& stub, 
 // The acceptor must know the handler before a signal can be passed on to it.
 Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
     (void)thread;
-    Action action{static_cast<int>(n.args[0]), {}};
+    SignalAction action{static_cast<int>(n.args[0]), {}};
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64;
     Address at{n.args[1]};

@@ -86,14 +86,15 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         loop_.after(std::chrono::seconds(1),
                     [old, fragment = std::exchange(process.fragment, nullptr)] {});
     }
-    take_filters_of_caller(process, thread);
+    take_state_of_caller(process, thread);
     forget_other_threads(process);
     thread.stub.reset();
     thread.remote = thread.in_call = thread.ending = thread.leaving = false;
     thread.passed.reset();
     if (process.shares_memory_with) end_of_guest(thread);
     process.shares_memory_with = nullptr;
-    process.state = HomeProcess::State::preparing;
+    process.stays_home = process.stays_home || stays_home(process.pid);
+    process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
     process.caught_signals = process.to_reset = 0;
     process.one_shot_actions.clear();
     process.executing = false;
@@ -103,6 +104,10 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.cpu_timers.remove_created();
     begin_trap_state(process);
     if (process.started_remotely) co_await end_remotely(process, true, true);
+    if (process.stays_home) {
+        trace::resume(thread.tid);
+        co_return;
+    }
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
         trace::single_step(thread.tid, signal);
@@ -129,6 +134,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
         co_await thread.stub->call(SYS_wait4, static_cast<uint64_t>(helper), 0,
                                    0x40000000 /* __WALL */, 0);
     }
+    co_await send_pending_timers(process);
     co_await begin(process, thread, *context);
 }
 
@@ -414,6 +420,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setLimitsMemory(limit.rlim_cur != RLIM_INFINITY);
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
+    start.setAffinity({first->affinity.data(), first->affinity.size()});
+    first->affinity_told = true;
     const FilterList& filters = first->filters;
     filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
     auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "monitor/cpu_mask.h"
 #include "monitor/cpu_time.h"
 #include "monitor/cpu_timers.h"
 #include "monitor/fragment.h"
@@ -37,6 +38,14 @@ struct PassedSignal {
     uint32_t serial = 0;
     uint64_t mask = 0;         // the thread's own; its shadow takes nothing else meanwhile
     bool with_answer = false;  // it goes to the acceptor with the answer of the thread's call
+};
+
+// A call of this thread that another one makes. It may be interrupted, the call is not.
+struct CallInItsStead {
+    explicit CallInItsStead(Scheduler& scheduler) : over(scheduler) {}
+    uint32_t number = 0;
+    std::optional<int64_t> result;  // nothing: it has not been made, and the thread may call again
+    OneShot<bool> over;
 };
 
 struct HomeThread {
@@ -80,6 +89,9 @@ struct HomeThread {
     uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
     bool blocks_trap = false;                // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
+    std::shared_ptr<CallInItsStead> in_its_stead;
+    CpuMask affinity;            // if the program has set it
+    bool affinity_told = false;  // so the acceptor knows
 };
 
 struct FileSize {
@@ -118,6 +130,20 @@ struct ForkedMemory {
     uint64_t break_begin = 0, break_end = 0;
     Address tid_at{}, clear_tid_at{};  // 0: CLONE_CHILD_SETTID, _CLEARTID are not asked for
     bool ready = false;                // the mappings are the child's own, not its parent's
+};
+
+// A child that a thread at the acceptor asked for, until it is born.
+struct Birth {
+    ThreadContext context;
+    bool shares_memory = false;
+    uint64_t exit_signal = 0;
+    uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID, if so
+    std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
+};
+
+struct ForkResult {
+    int64_t pid = 0;  // or the kernel's error
+    int32_t pidfd = -1;
 };
 
 struct HomeProcess {
@@ -168,7 +194,10 @@ struct HomeProcess {
     std::map<pid_t, CpuTime> ended_children;  // that it has not
     CpuTimers cpu_timers;
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
+    uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
     bool is_root = false;
+    bool stays_home = false;  // in namespaces of its own: see home_namespaces.cc
+    int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
 };
 
 }  // namespace gpr

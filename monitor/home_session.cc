@@ -59,6 +59,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
 
 void HomeSession::start(pid_t root, Fd listener) {
     started_at_ns_ = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+    namespaces_ = namespaces_of(root);
     auto process = std::make_unique<HomeProcess>();
     process->pid = root;
     process->is_root = true;
@@ -117,6 +118,10 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         std::exchange(thread.awaited, nullptr)->set(status);
         if (!status.ended()) return;
     }
+    if (thread.in_its_stead && is_interrupted_in(*thread.in_its_stead, tid)) {
+        spawn(after_call_in_its_stead(thread.process->pid, tid, status));
+        return;
+    }
     switch (status.kind) {
         case WaitStatus::Kind::exited:
         case WaitStatus::Kind::killed: on_end(thread); return;
@@ -165,6 +170,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (!helper) inherit_filters(parent, child);
         child.blocks_trap = parent.blocks_trap;
         child.tsc = parent.tsc;
+        child.affinity = parent.affinity;
         watch(child);
     } else {
         auto process = std::make_unique<HomeProcess>();
@@ -188,13 +194,18 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         inherit_filters(parent, first);
         first.blocks_trap = parent.blocks_trap;
         first.tsc = parent.tsc;
+        first.affinity = parent.affinity;
+        child.stays_home = stays_home(tid);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
-        bool at_once = !parents.doomed && !shares && anyone_writes_shared();
+        bool at_once = !parents.doomed && !shares && !child.stays_home && anyone_writes_shared();
         if (planned && !parents.doomed) {
             ThreadContext context = std::move(birth->second.context);
             auto memory = birth->second.memory;
             births_.erase(birth);
-            if (memory) {
+            if (child.stays_home && !memory) {
+                spawn(begin_at_home(first, std::move(context)));
+                if (!shares) spawn(pager_.end_fork(parents.fragment));
+            } else if (memory) {
                 child.state = HomeProcess::State::preparing;
                 spawn(start_copy(first, std::move(context), std::move(memory)));
                 at_once = true;
@@ -208,7 +219,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         watch(first);
         if (parents.doomed) {
             doom(child);
-        } else if (!child.shares_memory_with && !at_once) {
+        } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
             loop_.after(std::chrono::milliseconds(30), [this, tid] { spawn(split_child(tid)); });
         }
     }
@@ -304,7 +315,7 @@ void HomeSession::on_notification(const Notification& n) {
         // Children that are not split do as they like; of a split process's program only what
         // stays at home is here.
         if (process.shares_memory_with && changes_memory(n) && owner_of_memory(process)) {
-            spawn(memory_call_of_guest(process.pid, n));
+            spawn(memory_call_of_guest(thread, n));
             return;
         }
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
@@ -377,6 +388,9 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::PROCESS_GONE: {
             auto gone = session.getProcessGone();
             note_remote_cpu(gone.getPid(), {gone.getCpuNs(), gone.getUserNs()});
+            if (HomeProcess* process = find_process(gone.getPid())) {
+                process->pending_timers = gone.getPendingTimers();
+            }
             stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut()};
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();

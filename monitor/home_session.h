@@ -19,6 +19,7 @@
 #include "monitor/futex_wake.h"
 #include "monitor/home_process.h"
 #include "monitor/orphaned_helpers.h"
+#include "monitor/own_namespaces.h"
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
 #include "monitor/private_files.h"
@@ -27,6 +28,7 @@
 #include "monitor/rule_use.h"
 #include "monitor/session_stats.h"
 #include "monitor/shared_file.h"
+#include "monitor/signal_action.h"
 #include "monitor/split_policy.h"
 #include "syscall/marshal.h"
 #include "transport/link.h"
@@ -53,17 +55,6 @@ public:
 
 private:
     using Frame = std::shared_ptr<ReceivedFrame>;
-    // What a call may do to shared memory behind its mappings' back.
-    struct SharedUse {
-        std::vector<ObjectId> files;
-        bool modifies = false;
-    };
-
-    struct Action {
-        int signal = 0;
-        std::array<uint64_t, 4> kernel{};  // struct sigaction: handler, flags, restorer, mask
-        [[nodiscard]] bool catches() const { return kernel[0] > 1; }
-    };
 
     // --- events (home_session.cc) ---
     void on_wait(pid_t tid, WaitStatus status);
@@ -112,17 +103,16 @@ private:
     Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
                              const ThreadContext& context);
 
+    // --- namespaces of its own, processors (home_namespaces.cc, home_affinity.cc) ---
+    [[nodiscard]] bool stays_home(pid_t pid) const;
+    [[nodiscard]] bool child_stays_home(pid_t tid, uint64_t clone_flags) const;
+    Task<void> begin_at_home(HomeThread& thread, std::optional<ThreadContext> context);
+    void share_with(const HomeProcess& outsider);
+    void affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    void note_affinity(HomeThread& caller, const MarshalledCall& call);
+    HomeThread* thread_named(HomeThread& caller, uint64_t tid);
+
     // --- forks whose memory stays where it is (home_forks.cc) ---
-    struct Birth {
-        ThreadContext context;
-        bool shares_memory = false;
-        uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID, if so
-        std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
-    };
-    struct ForkResult {
-        int64_t pid = 0;  // or the kernel's error
-        int32_t pidfd = -1;
-    };
     [[nodiscard]] bool copies_in_place(const HomeThread& thread,
                                        wire::CallRequest::Reader call) const;
     Task<AsyncMutex::Guard> hold_still(std::shared_ptr<Fragment> fragment);
@@ -153,7 +143,7 @@ private:
     void tell_common_filters(const HomeThread& thread);
     static void note_common_filters(const HomeThread& thread);
     static void inherit_filters(const HomeThread& parent, HomeThread& child);
-    void take_filters_of_caller(HomeProcess& process, HomeThread& thread);
+    void take_state_of_caller(HomeProcess& process, HomeThread& thread);
     static bool is_ended_by_filter(const HomeThread& thread, int signal);
     Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
@@ -173,7 +163,7 @@ private:
     Task<void> show_process(HomeProcess& process, StubThread& stub, int fd);
 
     // --- processes and threads (home_spawn.cc) ---
-    Task<void> spawn_thread(HomeProcess& process, HomeThread& thread);
+    Task<void> spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> finish(HomeProcess& process, HomeThread& thread);
     Task<void> end_remotely(HomeProcess& process, bool memory_gone, bool new_image = false);
@@ -248,7 +238,7 @@ private:
     void choose_resolved(HomeProcess& process, const Breakpoint& resolver, Address resolved);
     // What a breakpoint does to SIGTRAP (home_trap_state.cc).
     static void begin_trap_state(HomeProcess& process);
-    static void note_trap_action(HomeProcess& process, const Action& action);
+    static void note_trap_action(HomeProcess& process, const SignalAction& action);
     static void note_handler(HomeThread& thread, int signal);
     Task<void> mask_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> handler_return(HomeProcess& process, HomeThread& thread, Notification n);
@@ -279,7 +269,10 @@ private:
     // Children that share memory (home_guests.cc).
     [[nodiscard]] HomeProcess* owner_of_memory(const HomeProcess& guest) const;
     static bool changes_memory(const Notification& n);
-    Task<void> memory_call_of_guest(pid_t guest, Notification n);
+    Task<void> memory_call_of_guest(HomeThread& thread, Notification n);
+    Task<std::optional<int64_t>> call_of_guest(HomeProcess& owner, pid_t guest, Notification n);
+    static bool is_interrupted_in(const CallInItsStead& call, pid_t tid);
+    Task<void> after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     int64_t lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
                         std::span<const uint64_t, 6> args);
@@ -315,6 +308,7 @@ private:
     Task<void> on_futex_wake(Frame frame);
     void note_clear_tid(HomeThread& parent, HomeThread& child);
     Task<void> before_exit(HomeThread& thread, bool filtered);
+    Task<void> hold_last_words(HomeThread& thread, bool alone);
     void tell_exit(HomeThread& thread);
 
     // --- memory (home_growth.cc, home_memory.cc) ---
@@ -385,6 +379,7 @@ private:
     void watch_cpu_limit(HomeProcess& process);
     Task<void> run_cpu_timers(pid_t pid);
     Task<void> fire_cpu_timer(pid_t pid, int id, uint64_t now);
+    Task<void> send_pending_timers(HomeProcess& process);
     static void name_cpu_timer(const HomeThread& thread, int signal);
     std::vector<FileSize> sizes_before(const HomeProcess& process, uint64_t number,
                                        const SyscallArguments& args);
@@ -428,13 +423,13 @@ private:
 
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);
-    static std::optional<Action> action_of(const MarshalledCall& call);
-    static void before_action(HomeProcess& process, const Action& action);
-    static void after_action(HomeProcess& process, const Action& action);
-    void announce_action(HomeProcess& process, const Action& action);
+    static std::optional<SignalAction> action_of(const MarshalledCall& call);
+    static void before_action(HomeProcess& process, const SignalAction& action);
+    static void after_action(HomeProcess& process, const SignalAction& action);
+    void announce_action(HomeProcess& process, const SignalAction& action);
     AsyncMutex& actions_of(HomeProcess& process);
     void note_handled(HomeThread& thread, int signal);
-    Task<void> reset_action(HomeThread& thread, Action left);
+    Task<void> reset_action(HomeThread& thread, SignalAction left);
     void on_remote_signal(Frame frame);
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
@@ -497,6 +492,7 @@ private:
     std::string failure_;
     ObjectId next_object_ = 1;
     uint64_t started_at_ns_ = 0;
+    OwnNamespaces namespaces_;
     bool link_open_ = true;
     bool memory_files_ = false;  // somebody opened a /proc/PID/mem
 };

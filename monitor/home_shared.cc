@@ -153,8 +153,8 @@ void HomeSession::note_size(SharedFile& file) {
     resize(file, pages_of(static_cast<uint64_t>(st.st_size)));
 }
 
-HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t number,
-                                               const SyscallArguments& args) {
+SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t number,
+                                  const SyscallArguments& args) {
     SharedUse use;
     const Row* row = shared_files_.empty() ? nullptr : find_row(number);
     if (!row) return use;
@@ -185,7 +185,7 @@ HomeSession::SharedUse HomeSession::shared_use(HomeProcess& process, uint32_t nu
     return use;
 }
 
-HomeSession::SharedUse HomeSession::use_of_everything() const {
+SharedUse HomeSession::use_of_everything() const {
     SharedUse use;
     use.modifies = true;
     for (const auto& [object, f] : shared_files_) use.files.push_back(object);

@@ -111,8 +111,8 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
     trace::resume(thread.tid);
 }
 
-std::optional<HomeSession::Action> HomeSession::action_of(const MarshalledCall& call) {
-    Action action;
+std::optional<SignalAction> HomeSession::action_of(const MarshalledCall& call) {
+    SignalAction action;
     action.signal = static_cast<int>(call.args[0]);
     bool sets = call.args[1] != 0 && call.in_bytes.size() >= sizeof action.kernel;
     if (!sets || action.signal < 1 || action.signal > 64) return std::nullopt;
@@ -122,7 +122,7 @@ std::optional<HomeSession::Action> HomeSession::action_of(const MarshalledCall& 
 
 // A handler counts before the kernel has it, its absence only afterwards: the kernel here must
 // never begin one in the stub.
-void HomeSession::before_action(HomeProcess& process, const Action& action) {
+void HomeSession::before_action(HomeProcess& process, const SignalAction& action) {
     uint64_t bit = bit_of(action.signal);
     process.to_reset &= ~bit;
     note_trap_action(process, action);
@@ -137,7 +137,7 @@ void HomeSession::before_action(HomeProcess& process, const Action& action) {
     left[0] = reinterpret_cast<uint64_t>(SIG_DFL);
 }
 
-void HomeSession::after_action(HomeProcess& process, const Action& action) {
+void HomeSession::after_action(HomeProcess& process, const SignalAction& action) {
     if (!action.catches()) process.caught_signals &= ~bit_of(action.signal);
 }
 
@@ -146,7 +146,7 @@ AsyncMutex& HomeSession::actions_of(HomeProcess& process) {
     return *process.actions;
 }
 
-void HomeSession::announce_action(HomeProcess& process, const Action& action) {
+void HomeSession::announce_action(HomeProcess& process, const SignalAction& action) {
     FrameBuilder frame;
     auto change = frame.session().initAction();
     change.setPid(process.pid);
@@ -163,7 +163,7 @@ void HomeSession::note_handled(HomeThread& thread, int signal) {
     uint64_t bit = bit_of(signal);
     auto one_shot = process.one_shot_actions.find(signal);
     if (one_shot == process.one_shot_actions.end()) return;
-    Action left{signal, one_shot->second};
+    SignalAction left{signal, one_shot->second};
     process.one_shot_actions.erase(one_shot);
     if (thread.remote) {
         process.to_reset |= bit;
@@ -174,7 +174,7 @@ void HomeSession::note_handled(HomeThread& thread, int signal) {
     }
 }
 
-Task<void> HomeSession::reset_action(HomeThread& thread, Action left) {
+Task<void> HomeSession::reset_action(HomeThread& thread, SignalAction left) {
     HomeProcess& process = *thread.process;
     StubThread& stub = *thread.stub;
     uint64_t bit = bit_of(left.signal);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "monitor/clone_call.h"
 #include "monitor/cpu_time.h"
 #include "monitor/home_session.h"
 #include "monitor/stats_report.h"
@@ -17,10 +18,17 @@ namespace gpr {
 
 namespace {
 constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
+constexpr uint64_t any_stack_size = 512;              // until its own is set
+
+std::vector<pid_t> wanted_ids(wire::CallRequest::Reader call) {
+    std::vector<pid_t> ids;
+    for (pid_t id : call.getSetTid()) ids.push_back(id);
+    return ids;
+}
 }  // namespace
 
 // The acceptor starts the thread that runs; here its shadow is born, straight into the stub.
-Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread) {
+Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto slot = fragment->mailbox().allocate();
     if (!slot) {
@@ -30,10 +38,14 @@ Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread) {
     auto stub = std::make_unique<StubThread>(loop_, fragment->mailbox(), *slot);
     fragment->mailbox().prepare_birth(*slot);
     fragment->add_stub_thread(*stub);
-    constexpr uint64_t flags =
-        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    uint64_t stack = Mailbox::stack_top(*slot).value - 8;
-    int64_t tid = co_await thread.stub->call(SYS_clone, flags, stack);
+    auto call = frame->session().getCall();
+    clone_args clone{};
+    clone.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    clone.flags |= call.getArgs()[0] & CLONE_INTO_CGROUP;
+    clone.cgroup = call.getCgroup();
+    clone.stack = Mailbox::stack_top(*slot).value - 8 - any_stack_size;
+    clone.stack_size = any_stack_size;
+    int64_t tid = co_await clone_in_stub(*thread.stub, clone, wanted_ids(call));
     HomeThread* born = tid > 0 ? find_thread(process.pid, static_cast<pid_t>(tid)) : nullptr;
     if (!born) {
         fragment->remove_stub_thread(*stub);
@@ -42,7 +54,7 @@ Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread) {
         co_return;
     }
     born->stub = std::move(stub);
-    born->remote = true;
+    born->remote = born->affinity_told = true;
     // It has that of its parent's shadow.
     if (thread.passed) co_await take_mask(*born, thread.passed->mask);
     reply(thread, tid);
@@ -59,6 +71,7 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     }
     Birth birth;
     birth.shares_memory = (flags & CLONE_VM) != 0;
+    birth.exit_signal = args[5];
     if (flags & CLONE_CHILD_CLEARTID) birth.clear_tid = args[3];
     ThreadContext& child = birth.context;
     std::memcpy(&child.regs, call.getRegisters().begin(), sizeof child.regs);
@@ -82,21 +95,16 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     // Its stack and registers are set before it runs; until then any stack will do.
     StubThread& stub = *thread.stub;
     clone_args clone{};
-    clone.flags = flags & ~uint64_t{CSIGNAL | CLONE_SETTLS | CLONE_UNTRACED};
-    clone.exit_signal = flags & CSIGNAL;
+    clone.flags = flags & ~uint64_t{CLONE_SETTLS | CLONE_UNTRACED};
+    clone.exit_signal = args[5];
+    clone.cgroup = call.getCgroup();
     (flags & CLONE_PIDFD ? clone.pidfd : clone.parent_tid) = args[2];
     clone.child_tid = args[3];
     if (flags & CLONE_VM) {
         clone.stack = Mailbox::slot_address(stub.slot()).value;
         clone.stack_size = GPR_SLOT_STACK_TOP - 512;
     }
-    auto lock = co_await stub.lock();
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memcpy(scratch, &clone, sizeof clone);
-    std::vector<Call> calls{Call{SYS_clone3, {stub.scratch_address().value, sizeof clone}, 0}};
-    co_await stub.run_locked(calls);
-    lock.release();
-    int64_t result = calls[0].result;
+    int64_t result = co_await clone_in_stub(stub, clone, wanted_ids(call));
     if (births_.erase(thread.tid) > 0 && !(flags & CLONE_VM)) co_await pager_.end_fork(fragment);
     co_await after_use(use);
     if (result != thread_gone) reply(thread, result);
@@ -162,6 +170,8 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
         stats_.home_cpu.total_ns += used.total_ns;
         stats_.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
+            if (policy_.mixed() && all_end && !process.doomed) co_await before_exit(thread, false);
+            while (process.ends_begun > 0) co_await remote_changed_.wait();
             process.state = HomeProcess::State::ending;
             // Its threads there do not write any more; then what they wrote is brought home.
             if (process.started_remotely) co_await end_remotely(process, process.doomed);

@@ -32,7 +32,7 @@ void HomeSession::begin_trap_state(HomeProcess& process) {
     if (ignored) process.trap_action[0] = reinterpret_cast<uint64_t>(SIG_IGN);
 }
 
-void HomeSession::note_trap_action(HomeProcess& process, const Action& action) {
+void HomeSession::note_trap_action(HomeProcess& process, const SignalAction& action) {
     if (action.signal == SIGTRAP) process.trap_action = action.kernel;
     bool itself = action.signal == SIGTRAP && !(action.kernel[1] & SA_NODEFER);
     if (action.catches() && (itself || (action.kernel[3] & trap_bit))) {

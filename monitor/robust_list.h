@@ -8,6 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "monitor/pager.h"
 
 namespace gpr {
 
@@ -20,5 +24,11 @@ inline uint64_t robust_list_of(pid_t tid) {
     size_t length = 0;
     return syscall(SYS_get_robust_list, tid, &head, &length) == 0 ? head : 0;
 }
+
+// What the kernel looks at and writes in that list when the thread is past faulting: what is
+// missing or write-protected then is skipped in silence, so all of it has to be here. head_at: 0
+// for none.
+Task<std::vector<Range>> robust_words(Pager& pager, std::shared_ptr<Fragment> fragment,
+                                      uint64_t head_at);
 
 }  // namespace gpr

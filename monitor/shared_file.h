@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/fd.h"
 #include "mm/address_space.h"
@@ -31,6 +32,12 @@ struct SharedFile {
 struct Loan {
     bool ending = false;
     bool again = false;  // there was another since it began to end
+};
+
+// What a call may do to shared memory behind its mappings' back.
+struct SharedUse {
+    std::vector<ObjectId> files;
+    bool modifies = false;
 };
 
 }  // namespace gpr

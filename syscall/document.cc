@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -84,7 +85,8 @@ std::string exceptions_of(const Row& row) {
                               : rule.acceptor == Verdict::refuse  ? "refused"
                               : rule.acceptor == Verdict::unknown ? "unknown"
                                                                   : "reported";
-        by_verdict[verdict].emplace_back(rule.what);
+        auto& named = by_verdict[verdict];
+        if (std::ranges::find(named, rule.what) == named.end()) named.emplace_back(rule.what);
     }
     std::string words;
     for (const auto& [verdict, what] : by_verdict) {

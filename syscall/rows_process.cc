@@ -6,6 +6,7 @@ namespace {
 
 constexpr const char* sums = "CPU time is a sum over the nodes; memory and faults are home's";
 constexpr const char* priority = "the thread's shadow at home gets it; the acceptor's does not";
+constexpr const char* processors = "of those chosen, each node uses the numbers that it has";
 
 // clang-format off
 constexpr Row table[] = {
@@ -64,8 +65,8 @@ constexpr Row table[] = {
      "limits of memory hold at home only"},
     {186, "gettid", native, full, plain, {}},
     // The sizes count bytes; the kernel rounds and may use less.
-    {203, "sched_setaffinity", native, full, plain, {num, num, raw}},
-    {204, "sched_getaffinity", native, full, plain, {num, num, raw}},
+    {203, "sched_setaffinity", coherent, full, plain, {num, num, narrow(in_n(1))}, processors},
+    {204, "sched_getaffinity", home, full, plain, {num, num, narrow(out_n(1))}, processors},
     {218, "set_tid_address", special, full, notify, {num}},
     {231, "exit_group", special, full, Trait::never_returns, {num}},
     // What is not filled in comes back unchanged (rusage without a child that changed state).

@@ -102,6 +102,11 @@ constexpr ArgumentRule rules[] = {
     {222, 0, every_bit, 3, notify, notify, Condition::always, "CLOCK_THREAD_CPUTIME_ID"},
     {222, 0, 0x80000000, 0x80000000, notify, notify, Condition::always, "of a process or a thread"},
     {157, 0, every_bit, 25, allow, allow, Condition::always, "PR_GET_TSC"},
+    {157, 0, every_bit, 40, notify, notify, Condition::mixed_session, "PR_GET_TID_ADDRESS"},
+    {157, 0, every_bit, 40, notify, allow, Condition::always, "PR_GET_TID_ADDRESS"},
+    // The processors that are chosen for a thread hold on every node.
+    {203, 0, 0, 0, notify, notify, Condition::mixed_session, "sched_setaffinity"},
+    {204, 0, every_bit, 0, allow, allow, Condition::always, "of the caller"},
     // The thread's, on every node.
     {157, 0, every_bit, 26, notify, notify, Condition::always, "PR_SET_TSC"},
     {157, 0, every_bit, 29, notify, allow, Condition::always, "PR_SET_TIMERSLACK"},

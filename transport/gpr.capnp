@@ -115,6 +115,7 @@ struct ProcessFork {
   emptied @3 :List(MappingView);   # MADV_WIPEONFORK
   absent @4 :List(AddressRange);   # MADV_DONTFORK
   noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
+  affinity @6 :Data;               # of its thread, as in ProcessStart
 }
 
 struct ProcessEnd {
@@ -159,22 +160,12 @@ struct ProcessStart {
   newImage @11 :Bool;    # of an exec, not a fork: descriptors that close on exec are gone
   limitsMemory @13 :Bool;  # RLIMIT_AS, by which home's kernel judges
   gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
+  affinity @14 :Data;    # of its thread; empty: the program has not set it
 }
 
-struct SignalAction {
-  signal @0 :UInt32;
-  action @1 :Data;  # struct sigaction as the kernel has it
-}
-
-struct ActionChange {
-  pid @0 :Int32;
-  action @1 :SignalAction;
-}
-
-struct ProcessStarted {
-  pid @0 :Int32;
-  error @1 :Text;  # empty: it stands
-}
+struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
+struct ActionChange { pid @0 :Int32; action @1 :SignalAction; }
+struct ProcessStarted { pid @0 :Int32; error @1 :Text; }  # empty: it stands
 
 struct ProcessGone {
   pid @0 :Int32;
@@ -191,6 +182,7 @@ struct ProcessGone {
   usedPaths @10 :List(UInt32);  # of the session: which of Hello.paths decided anything, from 0
   usedCalls @11 :List(UInt32);  # the same of Hello.calls
   callsByRule @12 :UInt64;      # of those calls, of the whole session
+  pendingTimers @13 :UInt64;    # a new image begins: signals of its timers that are pending there
 }
 
 struct Crossing {
@@ -205,6 +197,7 @@ struct Crossing {
   filters @8 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
   byGravity @9 :Bool;      # to home: nothing but its calls and pages draws it there
   tsc @10 :UInt8;          # to the acceptor: PR_SET_TSC; 0: as it is there
+  affinity @11 :Data;      # to the acceptor: as it has been set; empty: as it is there
 }
 
 struct CallRequest {
@@ -220,6 +213,10 @@ struct CallRequest {
   ownPages @9 :UInt64;     # with registers: how many the process has at the acceptor, if its memory
                            # can be copied there; else 0
   wait @10 :UInt32;        # its name for an Interrupt, of this thread; 0: none will come
+  # With registers, of clone3: set_tid, and for CLONE_INTO_CGROUP the descriptor. args are its flags
+  # without the signal, stack, parent_tid or pidfd, child_tid, tls and exit_signal.
+  setTid @11 :List(Int32);
+  cgroup @12 :UInt32;
 }
 
 struct CallReply {
