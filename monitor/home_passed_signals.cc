@@ -21,6 +21,8 @@ uint8_t* scratch_of(StubThread& stub) {
     return const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
 }
 
+uint64_t blocked_now(pid_t tid) { return trace::signal_set(tid, "SigBlk:"); }
+
 // The stub is locked.
 Task<int64_t> run_one(StubThread& stub, Call call) {
     std::vector<Call> calls{call};
@@ -69,8 +71,10 @@ void HomeSession::pass_on(HomeThread& thread, const siginfo_t& info) {
     HomeProcess& process = *thread.process;
     uint64_t mask = trace::signal_mask(thread.tid);
     uint32_t serial = ++thread.signals_passed & ~others_wait;
-    uint64_t ready = trace::pending_signals(thread.tid) & process.caught_signals & ~mask;
-    if (ready != 0) serial |= others_wait;
+    uint64_t pending = trace::pending_signals(thread.tid) & process.caught_signals;
+    // In a call with a mask of its own ptrace tells of the one that will be when the call is over.
+    uint64_t held = thread.in_call && (pending & mask) ? blocked_now(thread.tid) : mask;
+    if ((pending & ~held) != 0) serial |= others_wait;
     thread.passed = PassedSignal{info, serial, mask, thread.in_call};
     trace::set_signal_mask(thread.tid, mask | process.caught_signals);
     if (thread.in_call) return;
