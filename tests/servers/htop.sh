@@ -3,8 +3,8 @@ terminal
 keys 'under htop -d 5' Enter
 sees '^F1Help .*F10Quit'
 tmux resize-window -x 100 -y 30
-sleep 1
-[[ $(tmux capture-pane -p | sed -n '30{/^F1Help/p}') ]] && echo "fills the window"
+until [[ $(tmux capture-pane -p | sed -n '30{/^F1Help/p}') ]]; do sleep 0.2; done
+echo "fills the window"
 keys C-z
 prompts 'outer>'
 keys 'clear; fg' Enter
