@@ -226,6 +226,7 @@ Outsiders::News Outsiders::take_news() {
 Task<std::optional<std::vector<OutsideUse>>> Outsiders::look(std::vector<FileNames> files,
                                                              std::function<bool(pid_t)> is_ours) {
     uint64_t number = ++looks_;
+    looking_++;
     Clock::duration worked{};
     auto begin = Clock::now();
     Search search(files);
@@ -242,6 +243,7 @@ Task<std::optional<std::vector<OutsideUse>>> Outsiders::look(std::vector<FileNam
     }
     worked += Clock::now() - begin;
     next_look_ = Clock::now() + rest_after_look * worked;
+    if (--looking_ == 0 && std::exchange(look_wanted_, false)) look_later();
     spdlog::debug("looked for others who use {} shared objects: {} us", files.size(),
                   std::chrono::duration_cast<std::chrono::microseconds>(worked).count());
     if (number < last_told_) co_return std::nullopt;
@@ -250,6 +252,10 @@ Task<std::optional<std::vector<OutsideUse>>> Outsiders::look(std::vector<FileNam
 }
 
 bool Outsiders::may_look() {
+    if (looking_ > 0) {
+        look_wanted_ = true;
+        return false;
+    }
     bool rested = Clock::now() >= next_look_;
     if (!rested) look_later();
     return rested;

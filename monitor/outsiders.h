@@ -84,7 +84,7 @@ public:
     // has ended before.
     Task<std::optional<std::vector<OutsideUse>>> look(std::vector<FileNames> files,
                                                       std::function<bool(pid_t)> is_ours);
-    // For one that can wait. No: the last one was just now, and there will be news.
+    // For one that can wait. No: one goes on or was just now, and there will be news.
     bool may_look();
 
     // Held while what has been heard is put in order.
@@ -106,6 +106,8 @@ private:
     bool opened_ourselves_ = false;
     uint64_t looks_ = 0, last_told_ = 0;
     Clock::time_point next_look_{};
+    int looking_ = 0;
+    bool look_wanted_ = false;  // when those that go on are over
     bool look_planned_ = false, look_due_ = false;
 };
 

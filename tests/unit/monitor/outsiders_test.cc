@@ -175,7 +175,9 @@ TEST_CASE_FIXTURE(Fixture,
         found = co_await outsiders.look(std::move(files), is_ours);
         if (++done == 2) loop->post([this] { loop->stop(); });
     };
+    CHECK(outsiders.may_look());
     spawn(tells(true, first));
+    CHECK_FALSE(outsiders.may_look());  // it goes on
     spawn(tells(false, second));
     loop->run();
     CHECK(second.has_value());
