@@ -232,6 +232,8 @@ private:
     Task<void> advise_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
     void unlock_call(RemoteProcess& process, const Notification& n);
+    Task<void> residence_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> add_resident(RemoteProcess& process, Notification n);
     // True: the signal was a touch right below a mapping that grows, and is dealt with.
     bool mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info);
     Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info);

@@ -1,7 +1,9 @@
-// madvise and mlock: advice is taken where the pages are, promises are kept by the pager.
+// madvise, mlock and mincore: advice is taken where the pages are, promises are kept by the pager.
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
+
+#include <algorithm>
 
 #include "acceptor/worker.h"
 #include "monitor/advice.h"
@@ -14,6 +16,7 @@ namespace gpr {
 namespace {
 
 constexpr int madv_dontneed_locked = 24;  // Linux 5.18
+constexpr uint64_t address_limit = 0x7ffffffff000;
 
 const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
 
@@ -121,6 +124,51 @@ void Worker::unlock_call(RemoteProcess& process, const Notification& n) {
     mark_locked(space, lock.range, lock.locked);
     tell_locked(link_, process.pid, lock.range, lock.locked);
     process.notifier->reply(n.id, 0);
+}
+
+// mincore: what is resident on either node is. Programs look for free addresses with it, too, which
+// needs no answer from home.
+Task<void> Worker::residence_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
+    Address gap = fragment->space.mapped_until(range.begin);
+    bool sound = n.args[0] % page_size == 0 && range.end.value < address_limit &&
+                 n.args[2] < address_limit - range.size() / page_size;
+    if (sound && gap < range.end) {
+        StubThread& executor = fragment->executor();
+        uint64_t to = executor.scratch_address().value;
+        // Only the kernel knows about its own, like the vdso.
+        int64_t result = co_await executor.call(SYS_mincore, gap.value, page_size, to);
+        if (result == -ENOMEM) {
+            calls_native_++;
+            process.notifier->reply_error(n.id, ENOMEM);
+            co_return;
+        }
+    }
+    co_await forward(process, thread, n);
+}
+
+// To what home has answered.
+Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
+    std::vector<std::byte> resident(range.size() / page_size);
+    Address told{n.args[2]};
+    bool read = co_await pager_.read(*fragment, told, resident);
+    StubThread& executor = fragment->executor();
+    for (size_t done = 0; read && done < resident.size();) {
+        size_t pages = std::min<size_t>(resident.size() - done, sizeof(gpr_slot::scratch));
+        auto guard = co_await executor.lock();
+        uint64_t from = range.begin.value + done * page_size;
+        std::vector<Call> calls{
+            Call{SYS_mincore, {from, pages * page_size, executor.scratch_address().value}, 0}};
+        co_await executor.run_locked(calls);
+        if (calls[0].result != 0) co_return;  // unmapped meanwhile
+        const auto* here = executor.mailbox().slot(executor.slot()).scratch;
+        for (size_t i = 0; i < pages; i++) resident[done + i] |= std::byte{here[i]};
+        done += pages;
+    }
+    if (read) co_await pager_.write(*fragment, told, resident);
 }
 
 }  // namespace gpr

@@ -99,6 +99,7 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await protect_call(process, n); co_return;
         case SYS_madvise: co_await advise_call(process, thread, n); co_return;
+        case SYS_mincore: co_await residence_call(process, thread, n); co_return;
         case SYS_munlock:
         case SYS_munlockall: unlock_call(process, n); co_return;
         case SYS_mremap: co_await move_call(process, thread, n); co_return;
@@ -223,9 +224,13 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         co_return;
     }
     if (result == thread_gone && thread.stub->dead()) co_return;
-    if (result >= 0 && cpu_time_call(n.number, n.args)) {
+    if (result >= 0 && (n.number == SYS_mincore || cpu_time_call(n.number, n.args))) {
         pid_t pid = process.pid, tid = thread.tid;
-        co_await add_cpu_used(process, tid, n);
+        if (n.number == SYS_mincore) {
+            co_await add_resident(process, n);
+        } else {
+            co_await add_cpu_used(process, tid, n);
+        }
         if (find_thread(pid, tid) != &thread) co_return;
     }
     thread.gravity.forwarded();

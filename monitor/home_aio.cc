@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "monitor/forwarded_call.h"
 #include "monitor/home_session.h"
 
 namespace gpr {
@@ -20,17 +21,15 @@ Task<void> HomeSession::note_aio_call(HomeProcess& process, uint32_t number, Add
     }
 }
 
-Task<void> HomeSession::note_aio_in_bounce(HomeProcess& process, const Call& call,
-                                           Address bounce_at, std::span<std::byte> bounce) {
-    auto number = static_cast<uint32_t>(call.number & ~uint64_t{GPR_CALL_OF_PROGRAM});
-    bool sets_up = number == SYS_io_setup;
-    if (call.result != 0 || (!sets_up && number != SYS_io_destroy)) co_return;
-    uint64_t context = call.args[0];
+Task<void> HomeSession::note_aio_in_bounce(HomeProcess& process, const ForwardedCall& call) {
+    bool sets_up = call.number == SYS_io_setup;
+    if (call.made.result != 0 || (!sets_up && call.number != SYS_io_destroy)) co_return;
+    uint64_t context = call.given[0];
     if (sets_up) {
-        auto told = bytes_in(bounce_at, bounce, call.args[1], sizeof context);
+        auto told = call.bytes(call.made.args[1], sizeof context);
         std::memcpy(&context, told.data(), told.size());
     }
-    co_await note_aio_call(process, number, {context});
+    co_await note_aio_call(process, call.number, {context});
 }
 
 Task<void> HomeSession::aio_call_here(HomeThread& thread, Notification n) {

@@ -4,14 +4,12 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "monitor/forwarded_call.h"
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
-#include "monitor/memory_limit.h"
 #include "monitor/reserved_range.h"
 #include "monitor/signal_wire.h"
-#include "syscall/table.h"
 
 namespace gpr {
 
@@ -24,11 +22,12 @@ constexpr std::chrono::milliseconds interrupts_every{1};
 
 // What is written is shown by memory that shows the same file: as the kernel goes along it may
 // change what it has yet to write.
-bool writes_what_it_shows(AddressSpace& space, uint64_t number, const SyscallArguments& args,
-                          const std::vector<ObjectId>& files) {
-    if (number != SYS_write && number != SYS_pwrite64) return false;
-    const Mapping* m = space.find({args[1]});
-    return m && m->shared && m->range.contains({args[1] + args[2] - 1}) &&
+bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
+    if (call.number != SYS_write && call.number != SYS_pwrite64) return false;
+    uint64_t from = call.given[1], size = call.given[2];
+    const Mapping* m = space.find({from});
+    const std::vector<ObjectId>& files = call.use.files;
+    return m && m->shared && m->range.contains({from + size - 1}) &&
            std::find(files.begin(), files.end(), m->object) != files.end();
 }
 }  // namespace
@@ -95,7 +94,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
                 co_await discard_for(process, *thread, frame);
                 co_return;
             }
-            co_await run_call(process, *thread, frame, !call.getNoReply());
+            co_await run_call(process, *thread, frame);
             co_return;
         case SYS_shmdt: co_await detach_for(process, *thread, frame); co_return;
         case SYS_remap_file_pages: co_await remap_pages_for(process, *thread, frame); co_return;
@@ -110,135 +109,136 @@ Task<void> HomeSession::serve_call(Frame frame) {
                     co_return;
                 }
             }
-            co_await run_call(process, *thread, frame, !call.getNoReply());
+            co_await run_call(process, *thread, frame);
             co_return;
-        default: co_await run_call(process, *thread, frame, !call.getNoReply()); co_return;
+        default: co_await run_call(process, *thread, frame); co_return;
     }
 }
 
-Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame frame,
-                                 bool wants_reply) {
-    auto request = frame->session().getCall();
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    std::shared_ptr<StubThread> kept = thread.stub;
-    StubThread& stub = *kept;
-    std::vector<Call> calls(1);
-    calls[0].number = request.getNumber();
-    for (unsigned i = 0; i < 6 && i < request.getArgs().size(); i++) {
-        calls[0].args[i] = request.getArgs()[i];
+Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto parsed = ForwardedCall::parse(*frame);
+    if (!parsed) {
+        link_.close(parsed.error().message());
+        co_return;
     }
-    bool marshalled = !frame->raw().empty();
-    MarshalledCall call;
-    std::optional<SignalAction> action;
-    if (marshalled) {
-        auto parsed = parse_call(frame->raw());
-        if (!parsed) {
-            link_.close(parsed.error().message());
-            co_return;
-        }
-        call = std::move(*parsed);
-        if (request.getNumber() == SYS_rt_sigaction) action = action_of(call);
-    } else {
-        SyscallArguments args;
-        std::copy(calls[0].args, calls[0].args + 6, args.begin());
+    ForwardedCall call = std::move(*parsed);
+    call.shadow = thread.stub;
+    co_await prepare_call(process, call);
+    auto guard = co_await call.shadow->lock();
+    AsyncMutex::Guard changing(nullptr);
+    if (call.action) {
+        before_action(process, *call.action);
+        changing = co_await actions_of(process).lock();
+    }
+    place_call(process, call);
+    co_await meet_outsiders(true);
+    if (call.shadow->dead()) co_return;
+    thread.repeatable = call.repeatable;
+    if (thread.repeatable && thread.passed) {  // since we began
+        reply(thread, -trace::restart_nointr);
+        co_return;
+    }
+    co_await make_forwarded(process, thread, call);
+    if (call.action && call.made.result == 0) after_action(process, *call.action);
+    if (call.shadow->dead() || !call.wants_reply) co_return;
+    std::vector<std::byte> out;
+    if (call.marshalled) {
+        co_await note_made(process, thread, call);
+        out = call.collect();
+    }
+    if (call.number == SYS_madvise && call.made.result == 0) {
+        co_await note_fork_advice(process, call.given);
+    }
+    co_await after_use(call.use);
+    co_await meet_outsiders(false);
+    if (call.shadow->dead()) co_return;
+    if (!call.sizes.empty()) co_await after_truncation(std::move(call.sizes));
+    reply(thread, call.made.result, out);
+}
+
+// What it works on comes home.
+Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (call.marshalled && call.number == SYS_rt_sigaction) {
+        call.action = action_of(*call.marshalled);
+    }
+    if (!call.marshalled) {
         uint64_t total = 0;
-        for (const PageNeed& need : raw_ranges(request.getNumber(), args)) {
+        for (const PageNeed& need : raw_ranges(call.number, call.given)) {
             total += need.range.size();
             if (total > prefetch_limit) break;
             co_await pager_.acquire(*fragment, need.range,
                                     need.write ? Access::write : Access::read);
         }
     }
-    SyscallArguments given;
-    std::copy(calls[0].args, calls[0].args + 6, given.begin());
-    SharedUse use = shared_use(process, request.getNumber(), given);
-    // A pointer that we do not follow may lead to any of it, behind our back.
-    const Row* row = find_row(request.getNumber());
-    bool raw = !marshalled || (row && row->points_anywhere(given));
-    if (raw && !policy_.mixed() && anyone_writes_shared()) use = use_of_everything();
-    co_await before_use(use);
-    auto sizes = sizes_before(process, request.getNumber(), given);
-    if (memory_files_) co_await bring_for_memory_file(process, request.getNumber(), given);
-    auto guard = co_await stub.lock();
-    AsyncMutex::Guard changing(nullptr);
-    if (action) {
-        before_action(process, *action);
-        changing = co_await actions_of(process).lock();
-    }
-    auto bounce = fragment->mailbox().bounce(stub.slot());
-    Address bounce_at = Mailbox::bounce_address(stub.slot());
-    std::optional<MemoryLimitCall> memory_limit;
-    if (marshalled) {
-        auto args = place(call, bounce_at, bounce);
-        std::copy(args.begin(), args.end(), calls[0].args);
-        bool itself = writes_what_it_shows(fragment->space, calls[0].number, given, use.files);
-        if (itself) calls[0].args[1] = given[1];
-        note_given(process, calls[0], bounce_at, bounce);
-        auto limited = limited_by(calls[0].number, calls[0].args);
-        HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : find_process(*limited);
-        if (of) memory_limit = MemoryLimitCall::widen(*of, calls[0], bounce_at, bounce);
-    }
-    co_await meet_outsiders(true);
-    if (stub.dead()) co_return;
+    call.use = shared_use(process, call.number, call.given);
+    // It may be any of it, behind our back.
+    bool all = call.reaches_anywhere() && !policy_.mixed() && anyone_writes_shared();
+    if (all) call.use = use_of_everything();
+    co_await before_use(call.use);
+    call.sizes = sizes_before(process, call.number, call.given);
+    if (memory_files_) co_await bring_for_memory_file(process, call.number, call.given);
+}
+
+// The shadow is locked.
+void HomeSession::place_call(HomeProcess& process, ForwardedCall& call) {
+    call.place();
+    if (!call.marshalled) return;
+    if (writes_what_it_shows(process.fragment->space, call)) call.made.args[1] = call.given[1];
+    note_given(process, call);
+    auto limited = limited_by(call.number, call.made.args);
+    HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : find_process(*limited);
+    if (of) call.memory_limit = MemoryLimitCall::widen(*of, call);
+}
+
+Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
+                                       ForwardedCall& call) {
+    StubThread& shadow = *call.shadow;
+    bool waits = waits_for_children(call.number);
+    bool executes = call.number == SYS_execve || call.number == SYS_execveat;
+    std::vector<Call> calls{call.made};
     calls[0].number |= GPR_CALL_OF_PROGRAM;
-    bool waits = waits_for_children(request.getNumber());
-    if (waits || request.getNumber() == SYS_unshare) {
+    if (waits || call.number == SYS_unshare) {
         auto is_guest = [&](const auto& p) { return p.second->shares_memory_with == &process; };
         bool has_guests = std::any_of(processes_.begin(), processes_.end(), is_guest);
         hide_helpers(process, has_guests, calls[0]);
     }
-    bool executes = request.getNumber() == SYS_execve || request.getNumber() == SYS_execveat;
     if (executes) process.executing = true;
-    if (request.getNumber() == SYS_exit_group) process.group_exit = true;
-    thread.repeatable = request.getRepeatable();
-    if (thread.repeatable && thread.passed) {  // since we began
-        reply(thread, -trace::restart_nointr);
-        co_return;
-    }
-    thread.in_call = wants_reply;
+    if (call.number == SYS_exit_group) process.group_exit = true;
+    thread.in_call = call.wants_reply;
     std::optional<Outsiders::Opening> opening;
-    if (outsiders_ && row && row->opens_by_name()) opening.emplace(*outsiders_);
-    if (auto result = co_await timer_call_in_bounce(process, calls[0], bounce_at, bounce)) {
-        calls[0].result = *result;
-        if (stub.dead()) co_return;
-    } else if (waits) {
-        co_await wait_without(orphaned_helpers_, stub, calls);
+    if (outsiders_ && call.opens_by_name()) opening.emplace(*outsiders_);
+    if (auto result = co_await timer_call_in_bounce(process, call)) {
+        call.made.result = *result;
+        if (shadow.dead()) co_return;
     } else {
-        co_await stub.run_locked(calls);
+        if (waits) {
+            co_await wait_without(orphaned_helpers_, shadow, calls);
+        } else {
+            co_await shadow.run_locked(calls);
+        }
+        call.made.result = calls[0].result;
     }
-    opening.reset();
-    if (executes && !stub.dead()) process.executing = false;
-    if (action && calls[0].result == 0) after_action(process, *action);
+    if (executes && !shadow.dead()) process.executing = false;
     thread.in_call = false;
-    if (stub.dead() || !wants_reply) co_return;
-    std::vector<std::byte> out;
-    if (marshalled) {
-        std::string_view name{reinterpret_cast<const char*>(call.in_bytes.data()),
-                              call.in_bytes.size()};
-        bool opened = row && row->opens_by_name() && calls[0].result >= 0;
-        if (opened && may_show_process(name)) {
-            co_await note_opened(process, stub, static_cast<int>(calls[0].result));
-        }
-        add_remote_cpu(process, calls[0], bounce_at, bounce);
-        if (memory_limit && memory_limit->show(calls[0], bounce_at, bounce)) {
-            HomeProcess* of = find_process(memory_limit->pid);
-            if (of) of->memory_limit = memory_limit->given;
-        }
-        note_timer_in_bounce(thread, calls[0], bounce_at, bounce);
-        co_await note_aio_in_bounce(process, calls[0], bounce_at, bounce);
-        if (request.getNumber() == SYS_sched_setaffinity && calls[0].result == 0) {
-            note_affinity(thread, call);
-        }
-        out = collect(call, calls[0].result, bounce);
+}
+
+// What it did that home has to know, or knows better than the kernel here.
+Task<void> HomeSession::note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
+    bool opened = call.opens_by_name() && call.made.result >= 0;
+    if (opened && may_show_process(call.name())) {
+        co_await note_opened(process, *call.shadow, static_cast<int>(call.made.result));
     }
-    if (request.getNumber() == SYS_madvise && calls[0].result == 0) {
-        co_await note_fork_advice(process, given);
+    add_remote_cpu(process, call);
+    if (call.memory_limit && call.memory_limit->show(call)) {
+        HomeProcess* of = find_process(call.memory_limit->pid);
+        if (of) of->memory_limit = call.memory_limit->given;
     }
-    co_await after_use(use);
-    co_await meet_outsiders(false);
-    if (stub.dead()) co_return;
-    if (!sizes.empty()) co_await after_truncation(std::move(sizes));
-    reply(thread, calls[0].result, out);
+    note_timer_in_bounce(thread, call);
+    co_await note_aio_in_bounce(process, call);
+    if (call.number == SYS_sched_setaffinity && call.made.result == 0) {
+        note_affinity(thread, *call.marshalled);
+    }
 }
 
 // The other half of the wait is over, at the acceptor. If the call has not begun, it soon will.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "monitor/cpu_time.h"
+#include "monitor/forwarded_call.h"
 #include "monitor/home_session.h"
 #include "monitor/process_stat.h"
 
@@ -38,26 +39,25 @@ void HomeSession::credit_parent(const HomeProcess& process) {
 
 // Between a forwarded call and its answer: whose results lie where the arguments point. What runs
 // at the acceptor now is added there.
-void HomeSession::add_remote_cpu(HomeProcess& process, const Call& call, Address bounce_at,
-                                 std::span<std::byte> bounce) {
-    auto bytes = [&](uint64_t at, size_t size) { return bytes_in(bounce_at, bounce, at, size); };
-    if (call.result < 0) return;
-    uint64_t number = call.number & ~uint64_t{GPR_CALL_OF_PROGRAM};
-    if (number == SYS_wait4 || number == SYS_waitid) {
-        auto pid = static_cast<pid_t>(call.result);
-        auto info = bytes(call.args[2], sizeof(siginfo_t));
-        if (number == SYS_waitid && !info.empty()) {
+void HomeSession::add_remote_cpu(HomeProcess& process, const ForwardedCall& call) {
+    if (call.made.result < 0) return;
+    const uint64_t* args = call.made.args;
+    bool by_info = call.number == SYS_waitid;
+    if (call.number == SYS_wait4 || by_info) {
+        auto pid = static_cast<pid_t>(call.made.result);
+        auto info = call.bytes(args[2], sizeof(siginfo_t));
+        if (by_info && !info.empty()) {
             std::memcpy(&pid, info.data() + offsetof(siginfo_t, si_pid), sizeof pid);
         }
-        add_waited(process, pid, bytes(call.args[number == SYS_wait4 ? 3 : 4], sizeof(rusage)),
-                   policy_.mixed() || (number == SYS_waitid && call.args[3] & WNOWAIT));
+        add_waited(process, pid, call.bytes(args[by_info ? 4 : 3], sizeof(rusage)),
+                   policy_.mixed() || (by_info && args[3] & WNOWAIT));
         return;
     }
-    auto tells = cpu_time_call(number, call.args);
+    auto tells = cpu_time_call(call.number, args);
     if (!tells || tells->of == CpuTimeCall::Of::thread || tells->id != 0) return;
-    auto result = bytes(call.args[tells->argument], tells->size);
+    auto result = call.bytes(args[tells->argument], tells->size);
     if (result.empty()) return;
-    add_cpu_time(number, *tells, result, process.cpu_of_images, process.cpu_of_children);
+    add_cpu_time(call.number, *tells, result, process.cpu_of_images, process.cpu_of_children);
 }
 
 // keep: the child is not gone for the parent, or is already in its sum.

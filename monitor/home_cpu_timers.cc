@@ -10,9 +10,25 @@
 #include <algorithm>
 #include <cstring>
 
+#include "monitor/forwarded_call.h"
 #include "monitor/home_session.h"
 
 namespace gpr {
+
+// A call about a timer that is kept here.
+struct TimerCall {
+    uint64_t number = 0;
+    int id = 0;
+    uint64_t from = 0, to = 0;  // where it finds what to set, and leaves what was set before
+    bool absolute = false;
+
+    [[nodiscard]] bool sets() const {
+        return number == SYS_setitimer || number == SYS_timer_settime;
+    }
+    [[nodiscard]] bool tells() const {
+        return number != SYS_timer_getoverrun && (to != 0 || !sets());
+    }
+};
 
 namespace {
 
@@ -57,29 +73,29 @@ Words words_of(CpuTimers::Setting setting, int64_t in_second) {
     return words;
 }
 
-// The timer that such a call is about, if it is one of these.
-std::optional<int> timer_of(const CpuTimers& timers, uint64_t number, const uint64_t* args) {
-    if (number == SYS_setitimer || number == SYS_getitimer) {
-        if (args[0] == ITIMER_VIRTUAL) return CpuTimers::interval_virtual;
-        if (args[0] == ITIMER_PROF) return CpuTimers::interval_prof;
-    } else if (number == SYS_timer_settime || number == SYS_timer_gettime ||
-               number == SYS_timer_getoverrun) {
-        auto id = static_cast<int>(args[0]);
-        if (id >= 0 && timers.has(id)) return id;
-    }
-    return std::nullopt;
-}
-
-// Where such a call finds what to set, and leaves what was set before.
-struct Places {
-    uint64_t from = 0, to = 0;
-};
-Places places_of(uint64_t number, const uint64_t* args) {
+// Nothing: the kernel makes it.
+std::optional<TimerCall> timer_call(const CpuTimers& timers, uint64_t number,
+                                    const uint64_t* args) {
+    TimerCall call{number, static_cast<int>(args[0])};
     switch (number) {
-        case SYS_setitimer: return {args[1], args[2]};
-        case SYS_timer_settime: return {args[2], args[3]};
-        default: return {0, args[1]};
+        case SYS_setitimer: call.from = args[1], call.to = args[2]; break;
+        case SYS_timer_settime:
+            call.from = args[2], call.to = args[3];
+            call.absolute = args[1] & TIMER_ABSTIME;
+            break;
+        case SYS_getitimer:
+        case SYS_timer_gettime: call.to = args[1]; break;
+        case SYS_timer_getoverrun: break;
+        default: return std::nullopt;
     }
+    if (number == SYS_setitimer || number == SYS_getitimer) {
+        bool of_user = args[0] == ITIMER_VIRTUAL;
+        if (!of_user && args[0] != ITIMER_PROF) return std::nullopt;
+        call.id = of_user ? CpuTimers::interval_virtual : CpuTimers::interval_prof;
+        return call;
+    }
+    if (call.id < 0 || !timers.has(call.id)) return std::nullopt;
+    return call;
 }
 
 // Until it is about to be delivered: see name_cpu_timer().
@@ -89,8 +105,6 @@ siginfo_t kernels_own(int signal) {
     info.si_code = by_cpu_timer;
     return info;
 }
-
-bool sets(uint64_t number) { return number == SYS_setitimer || number == SYS_timer_settime; }
 
 }  // namespace
 
@@ -134,63 +148,49 @@ Task<uint64_t> HomeSession::cpu_clock(pid_t pid, CpuClock clock) {
     co_return clock.user_only ? used.user_ns : used.total_ns;
 }
 
-// before: what was set; given: what shall be, if anything.
-Task<int64_t> HomeSession::use_cpu_timer(pid_t pid, int id, bool absolute,
-                                         std::optional<Words> given, Words& before) {
+// words: what shall be set, then what was.
+Task<int64_t> HomeSession::use_cpu_timer(pid_t pid, const TimerCall& call, Words& words) {
     HomeProcess* process = find_process(pid);
     if (!process) co_return thread_gone;
     CpuTimers& timers = process->cpu_timers;
-    int64_t in_second = parts_of_second(id);
-    uint64_t interval = 0, value = 0;
-    if (given) {
-        auto every = nanoseconds((*given)[0], (*given)[1], in_second);
-        auto first = nanoseconds((*given)[2], (*given)[3], in_second);
-        if (!every || !first) co_return -EINVAL;
-        interval = *every, value = *first;
+    if (call.number == SYS_timer_getoverrun) co_return timers.overrun_of(call.id);
+    if (call.number == SYS_timer_settime && call.from == 0) co_return -EINVAL;
+    int64_t in_second = parts_of_second(call.id);
+    auto interval = nanoseconds(words[0], words[1], in_second);
+    auto value = nanoseconds(words[2], words[3], in_second);
+    if (!interval || !value) co_return -EINVAL;
+    if (is_interval(call.id) && !timers.has(call.id)) {
+        timers.add(call.id, {0, call.id == CpuTimers::interval_virtual});
     }
-    if (is_interval(id) && !timers.has(id)) {
-        timers.add(id, {0, id == CpuTimers::interval_virtual});
-    }
-    if (!timers.has(id)) co_return -EINVAL;
-    uint64_t now = co_await cpu_clock(pid, timers.clock_of(id));
+    if (!timers.has(call.id)) co_return -EINVAL;
+    uint64_t now = co_await cpu_clock(pid, timers.clock_of(call.id));
     process = find_process(pid);
     if (!process) co_return thread_gone;
-    if (!process->cpu_timers.has(id)) co_return -EINVAL;  // deleted meanwhile
-    if (!given) {
-        before = words_of(process->cpu_timers.get(id, now), in_second);
+    if (!process->cpu_timers.has(call.id)) co_return -EINVAL;  // deleted meanwhile
+    if (!call.sets()) {
+        words = words_of(process->cpu_timers.get(call.id, now), in_second);
         co_return 0;
     }
-    uint64_t due = value == 0 || absolute ? value : now + value;
-    before = words_of(process->cpu_timers.set(id, now, due, interval), in_second);
+    uint64_t due = *value == 0 || call.absolute ? *value : now + *value;
+    words = words_of(process->cpu_timers.set(call.id, now, due, *interval), in_second);
     if (due != 0) spawn(run_cpu_timers(pid));
     co_return 0;
 }
 
-// A call of a thread at the acceptor whose results lie in the bounce. Nothing: the kernel makes it.
-Task<std::optional<int64_t>> HomeSession::timer_call_in_bounce(HomeProcess& process, Call call,
-                                                               Address bounce_at,
-                                                               std::span<std::byte> bounce) {
+// A thread at the acceptor makes it. Nothing: the kernel does.
+Task<std::optional<int64_t>> HomeSession::timer_call_in_bounce(HomeProcess& process,
+                                                               const ForwardedCall& call) {
     if (!policy_.mixed()) co_return std::nullopt;
-    uint64_t number = call.number & ~uint64_t{GPR_CALL_OF_PROGRAM};
-    auto id = timer_of(process.cpu_timers, number, call.args);
-    if (!id) co_return std::nullopt;
-    if (number == SYS_timer_getoverrun) co_return process.cpu_timers.overrun_of(*id);
-    Places places = places_of(number, call.args);
-    auto from = bytes_in(bounce_at, bounce, places.from, sizeof(Words));
-    auto to = bytes_in(bounce_at, bounce, places.to, sizeof(Words));
-    std::optional<Words> given;
-    if (sets(number)) {
-        if (places.from == 0 && number == SYS_timer_settime) co_return -EINVAL;
-        if (places.from != 0 && from.empty()) co_return -EFAULT;
-        given = Words{};
-        if (!from.empty()) std::memcpy(given->data(), from.data(), sizeof(Words));
-    }
-    Words before{};
-    bool absolute = number == SYS_timer_settime && (call.args[1] & TIMER_ABSTIME);
-    int64_t result = co_await use_cpu_timer(process.pid, *id, absolute, given, before);
-    if (result != 0) co_return result;
-    if (to.empty()) co_return places.to != 0 || !given ? -EFAULT : 0;
-    std::memcpy(to.data(), before.data(), sizeof(Words));
+    auto timer = timer_call(process.cpu_timers, call.number, call.made.args);
+    if (!timer) co_return std::nullopt;
+    Words words{};
+    auto from = call.bytes(timer->from, sizeof words), to = call.bytes(timer->to, sizeof words);
+    if (timer->from != 0 && from.empty()) co_return -EFAULT;
+    if (!from.empty()) std::memcpy(words.data(), from.data(), sizeof words);
+    int64_t result = co_await use_cpu_timer(process.pid, *timer, words);
+    if (result != 0 || !timer->tells()) co_return result;
+    if (to.empty()) co_return -EFAULT;
+    std::memcpy(to.data(), words.data(), sizeof words);
     co_return 0;
 }
 
@@ -200,35 +200,20 @@ Task<void> HomeSession::timer_call_here(HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto taken = co_await take_call(thread);
     if (!taken) co_return;
-    auto id = timer_of(process.cpu_timers, n.number, n.args);
-    int64_t result = 0;
-    if (id && n.number == SYS_timer_getoverrun) {
-        result = process.cpu_timers.overrun_of(*id);
-    } else if (id) {
-        Places places = places_of(n.number, n.args);
-        std::optional<Words> given;
+    auto timer = timer_call(process.cpu_timers, n.number, n.args);
+    int64_t result = -EFAULT;
+    if (timer) {
+        Words words{};
+        Address from{timer->from}, to{timer->to};
         bool readable = true;
-        if (sets(n.number)) {
-            given = Words{};
-            Address from{places.from};
-            if (places.from != 0) {
-                readable = co_await pager_.read(*fragment, from,
-                                                std::as_writable_bytes(std::span(*given)));
-            }
+        if (timer->from != 0) {
+            readable =
+                co_await pager_.read(*fragment, from, std::as_writable_bytes(std::span(words)));
         }
-        Words before{};
-        bool absolute = n.number == SYS_timer_settime && (n.args[1] & TIMER_ABSTIME);
-        if (!readable) {
-            result = -EFAULT;
-        } else if (n.number == SYS_timer_settime && places.from == 0) {
-            result = -EINVAL;
-        } else {
-            result = co_await use_cpu_timer(process.pid, *id, absolute, given, before);
-        }
+        if (readable) result = co_await use_cpu_timer(process.pid, *timer, words);
         if (taken->stub->dead()) co_return;
-        Address to{places.to};
-        if (result == 0 && (places.to != 0 || !given)) {
-            bool written = co_await pager_.write(*fragment, to, std::as_bytes(std::span(before)));
+        if (result == 0 && timer->tells()) {
+            bool written = co_await pager_.write(*fragment, to, std::as_bytes(std::span(words)));
             if (!written) result = -EFAULT;
         }
     } else {
@@ -278,17 +263,16 @@ void HomeSession::note_timer_call(const HomeThread& thread, uint64_t number, con
     process.cpu_timers.add(made.id, {tid, clock->user_only}, signal);
 }
 
-void HomeSession::note_timer_in_bounce(const HomeThread& thread, const Call& call,
-                                       Address bounce_at, std::span<std::byte> bounce) {
-    uint64_t number = call.number & ~uint64_t{GPR_CALL_OF_PROGRAM};
+void HomeSession::note_timer_in_bounce(const HomeThread& thread, const ForwardedCall& call) {
+    const uint64_t* args = call.made.args;
     NewTimer made;
-    if (number == SYS_timer_create) {
-        auto event = bytes_in(bounce_at, bounce, call.args[1], sizeof(sigevent));
-        auto id = bytes_in(bounce_at, bounce, call.args[2], sizeof made.id);
+    if (call.number == SYS_timer_create) {
+        auto event = call.bytes(args[1], sizeof(sigevent));
+        auto id = call.bytes(args[2], sizeof made.id);
         if (!event.empty()) std::memcpy(&made.event.emplace(), event.data(), event.size());
         if (!id.empty()) std::memcpy(&made.id, id.data(), id.size());
     }
-    note_timer_call(thread, number, call.args, call.result, made);
+    note_timer_call(thread, call.number, args, call.made.result, made);
 }
 
 // Its limit may have changed, or it is new and has its parent's.

@@ -108,8 +108,13 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             }
             thread.clear_tid = n.args[0];
             break;
+        case SYS_mincore:
+            if (stats_.crossings == 0) break;  // all is resident here, or nowhere
+            spawn(leave_at_call(process, thread, true));
+            return;
         case SYS_prctl:
             if (static_cast<int>(n.args[0]) != PR_GET_TID_ADDRESS || thread.clear_tid != 0) break;
+            if (stats_.crossings == 0) break;
             spawn(leave_at_call(process, thread, true));
             return;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;

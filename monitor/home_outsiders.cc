@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "monitor/forwarded_call.h"
 #include "monitor/home_session.h"
 #include "monitor/mapping_news.h"
 #include "monitor/passed_fds.h"
@@ -137,24 +138,22 @@ Task<void> HomeSession::meet_outsiders(bool tells) {
 }
 
 // The program is about to send a message. Who receives what it takes along uses it at once.
-void HomeSession::note_given(HomeProcess& process, const Call& call, Address bounce_at,
-                             std::span<std::byte> bounce) {
-    uint64_t number = call.number & ~uint64_t{GPR_CALL_OF_PROGRAM};
-    bool several = number == SYS_sendmmsg;
-    if (policy_.mixed() || (number != SYS_sendmsg && !several)) return;
-    uint64_t count = several ? std::min<uint64_t>(call.args[2], UIO_MAXIOV) : 1;
+void HomeSession::note_given(HomeProcess& process, const ForwardedCall& call) {
+    const uint64_t* args = call.made.args;
+    bool several = call.number == SYS_sendmmsg;
+    if (policy_.mixed() || (call.number != SYS_sendmsg && !several)) return;
+    uint64_t count = several ? std::min<uint64_t>(args[2], UIO_MAXIOV) : 1;
     bool to_ours = false, asked = false;
     for (uint64_t i = 0; i < count; i++) {
         mmsghdr message{};
         size_t size = several ? sizeof message : sizeof message.msg_hdr;
-        auto header = bytes_in(bounce_at, bounce, call.args[1] + i * size, size);
+        auto header = call.bytes(args[1] + i * size, size);
         std::memcpy(&message, header.data(), header.size());
         const msghdr& m = message.msg_hdr;
-        auto control = bytes_in(bounce_at, bounce, reinterpret_cast<uint64_t>(m.msg_control),
-                                m.msg_controllen);
+        auto control = call.bytes(reinterpret_cast<uint64_t>(m.msg_control), m.msg_controllen);
         for (int fd : passed_fds(control)) {
             if (!std::exchange(asked, true)) {
-                to_ours = processes_.contains(peer_of(process.pid, static_cast<int>(call.args[0])));
+                to_ours = processes_.contains(peer_of(process.pid, static_cast<int>(args[0])));
             }
             struct stat st {};
             bool found = stat(link_of(process.pid, fd).c_str(), &st) == 0;

@@ -35,6 +35,9 @@
 
 namespace gpr {
 
+struct ForwardedCall;
+struct TimerCall;
+
 class HomeSession {
 public:
     // fd_base: the first number of the acceptor's descriptors; 0: it has none.
@@ -129,7 +132,11 @@ private:
 
     // --- forwarded calls (home_calls.cc) ---
     Task<void> serve_call(Frame frame);
-    Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame, bool reply);
+    Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> prepare_call(HomeProcess& process, ForwardedCall& call);
+    void place_call(HomeProcess& process, ForwardedCall& call);
+    Task<void> make_forwarded(HomeProcess& process, HomeThread& thread, ForwardedCall& call);
+    Task<void> note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call);
     Task<void> interrupt_call(Frame frame);
     static void end_interrupted_call(const HomeThread& thread);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
@@ -351,20 +358,16 @@ private:
     void note_remapped(HomeProcess& process, Range range);
     void note_remote_cpu(pid_t pid, const CpuTime& used);
     void credit_parent(const HomeProcess& process);
-    void add_remote_cpu(HomeProcess& process, const Call& call, Address bounce_at,
-                        std::span<std::byte> bounce);
+    void add_remote_cpu(HomeProcess& process, const ForwardedCall& call);
     static void add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage, bool keep);
     Task<void> cpu_time_call_here(HomeThread& thread, Notification n);
     Task<CpuTime> ask_cpu_time(pid_t pid, pid_t tid, CpuTimeCall call);
     void on_cpu_answer(wire::CpuAnswer::Reader answer);
     // --- timers of CPU time (home_cpu_timers.cc) ---
     Task<uint64_t> cpu_clock(pid_t pid, CpuClock clock);
-    Task<int64_t> use_cpu_timer(pid_t pid, int id, bool absolute,
-                                std::optional<std::array<int64_t, 4>> given,
-                                std::array<int64_t, 4>& before);
-    Task<std::optional<int64_t>> timer_call_in_bounce(HomeProcess& process, Call call,
-                                                      Address bounce_at,
-                                                      std::span<std::byte> bounce);
+    Task<int64_t> use_cpu_timer(pid_t pid, const TimerCall& call, std::array<int64_t, 4>& words);
+    Task<std::optional<int64_t>> timer_call_in_bounce(HomeProcess& process,
+                                                      const ForwardedCall& call);
     Task<void> timer_call_here(HomeThread& thread, Notification n);
     struct NewTimer {
         int id = 0;
@@ -372,8 +375,7 @@ private:
     };
     void note_timer_call(const HomeThread& thread, uint64_t number, const uint64_t* args,
                          int64_t result, const NewTimer& made);
-    void note_timer_in_bounce(const HomeThread& thread, const Call& call, Address bounce_at,
-                              std::span<std::byte> bounce);
+    void note_timer_in_bounce(const HomeThread& thread, const ForwardedCall& call);
     static Task<void> send_for_timer(std::shared_ptr<Fragment> fragment, pid_t pid, pid_t tid,
                                      siginfo_t info);
     void watch_cpu_limit(HomeProcess& process);
@@ -391,8 +393,7 @@ private:
     Task<void> end_loans();
     void note_attached(HomeProcess& process, Address at);
     Task<void> aio_call_here(HomeThread& thread, Notification n);
-    Task<void> note_aio_in_bounce(HomeProcess& process, const Call& call, Address bounce_at,
-                                  std::span<std::byte> bounce);
+    Task<void> note_aio_in_bounce(HomeProcess& process, const ForwardedCall& call);
     Task<void> note_aio_call(HomeProcess& process, uint32_t number, Address context);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
     [[nodiscard]] SharedUse use_of_everything() const;
@@ -413,8 +414,7 @@ private:
     Task<void> look_for_outsiders();
     void choose_node(SharedFile& file);
     void note_request(ObjectId object);
-    void note_given(HomeProcess& process, const Call& call, Address bounce_at,
-                    std::span<std::byte> bounce);
+    void note_given(HomeProcess& process, const ForwardedCall& call);
     Task<void> meet_outsiders(bool tells);
     Task<void> visit(HomeThread& thread, ThreadContext context);
     Task<bool> stand_still(HomeThread& thread);

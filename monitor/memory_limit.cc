@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "monitor/forwarded_call.h"
+
 namespace gpr {
 
 namespace {
@@ -17,7 +19,7 @@ struct LimitArguments {
 };
 
 std::optional<LimitArguments> arguments_of(uint64_t number, const uint64_t* args) {
-    switch (number & ~uint64_t{GPR_CALL_OF_PROGRAM}) {
+    switch (number) {
         case SYS_setrlimit:
             if (args[0] == RLIMIT_AS) return LimitArguments{0, args[1], 0};
             return std::nullopt;
@@ -48,15 +50,14 @@ bool must_widen(const HomeProcess& caller, uint64_t number, const uint64_t* args
     return arguments && (arguments->given != 0 || arguments->pid != 0 || caller.memory_limit);
 }
 
-std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process, const Call& call,
-                                                      Address bounce_at,
-                                                      std::span<std::byte> bounce) {
+std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process,
+                                                      const ForwardedCall& call) {
     rlimit kernels{};
     bool known = process.fragment && prlimit(process.pid, RLIMIT_AS, nullptr, &kernels) == 0;
     if (!known) return std::nullopt;
     MemoryLimitCall limit{process.pid, process.memory_limit.value_or(kernels), std::nullopt};
-    uint64_t given_at = arguments_of(call.number, call.args)->given;
-    auto bytes = bytes_in(bounce_at, bounce, given_at, sizeof(rlimit));
+    uint64_t given_at = arguments_of(call.number, call.made.args)->given;
+    auto bytes = call.bytes(given_at, sizeof(rlimit));
     if (bytes.empty()) return limit;
     rlimit& given = limit.given.emplace();
     std::memcpy(&given, bytes.data(), sizeof given);
@@ -72,10 +73,10 @@ std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process
     return limit;
 }
 
-bool MemoryLimitCall::show(const Call& call, Address bounce_at, std::span<std::byte> bounce) const {
-    if (call.result != 0) return false;
-    uint64_t before_at = arguments_of(call.number, call.args)->before;
-    auto bytes = bytes_in(bounce_at, bounce, before_at, sizeof(rlimit));
+bool MemoryLimitCall::show(const ForwardedCall& call) const {
+    if (call.made.result != 0) return false;
+    uint64_t before_at = arguments_of(call.number, call.made.args)->before;
+    auto bytes = call.bytes(before_at, sizeof(rlimit));
     if (!bytes.empty()) std::memcpy(bytes.data(), &before, bytes.size());
     return given.has_value();
 }

@@ -5,12 +5,12 @@
 #include <sys/resource.h>
 
 #include <optional>
-#include <span>
 
 #include "monitor/home_process.h"
-#include "monitor/stub_thread.h"
 
 namespace gpr {
+
+struct ForwardedCall;
 
 // Whose limit the call sets or asks for, 0: the caller's. Nothing: it is another call.
 std::optional<pid_t> limited_by(uint64_t number, const uint64_t* args);
@@ -24,10 +24,10 @@ struct MemoryLimitCall {
     std::optional<rlimit> given;
 
     // process: which limited_by() names.
-    static std::optional<MemoryLimitCall> widen(const HomeProcess& process, const Call& call,
-                                                Address bounce_at, std::span<std::byte> bounce);
+    static std::optional<MemoryLimitCall> widen(const HomeProcess& process,
+                                                const ForwardedCall& call);
     // True: `given` holds from now on.
-    [[nodiscard]] bool show(const Call& call, Address bounce_at, std::span<std::byte> bounce) const;
+    [[nodiscard]] bool show(const ForwardedCall& call) const;
 };
 
 }  // namespace gpr

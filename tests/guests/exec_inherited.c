@@ -21,17 +21,6 @@ static long seconds_left(int kind) {
     return now.it_value.tv_sec;
 }
 
-static void compute(int ms) {
-    struct timespec now;
-    CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
-    long long end = now.tv_sec * 1000000000LL + now.tv_nsec + ms * 1000000LL;
-    volatile uint64_t x = 1;
-    do {
-        for (int i = 0; i < 100000; i++) x = x * 6364136223846793005u + 1;
-        CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
-    } while (now.tv_sec * 1000000000LL + now.tv_nsec < end);
-}
-
 static void again(char** argv, int step, long ms_used) {
     char text[20], used[20];
     snprintf(text, sizeof text, "%d", step);
@@ -89,7 +78,7 @@ static void leave_behind(char** argv) {
     struct rlimit limit = {100, 200};
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     umask(0135);
-    compute(60);
+    guest_compute(60);
     again(argv, 1, ms_used());
 }
 
@@ -176,7 +165,7 @@ static void meet_timers(char** argv) {
     }
     CHECK_EQ(sigprocmask(SIG_UNBLOCK, &set, NULL), 0);
     for (int tries = 0; tries < 500 && (came[SIGVTALRM] < 3 || came[SIGPROF] < 3); tries++) {
-        compute(10);
+        guest_compute(10);
     }
     printf("came: %d %d\n", came[SIGVTALRM] >= 3, came[SIGPROF] >= 3);
     long left = alarm(2);
@@ -186,7 +175,7 @@ static void meet_timers(char** argv) {
     struct itimerval once = {{0, 0}, {0, 1000}};
     CHECK_EQ(setitimer(ITIMER_VIRTUAL, &once, NULL), 0);
     CHECK_EQ(setitimer(ITIMER_PROF, &once, NULL), 0);
-    compute(60);
+    guest_compute(60);
     again(argv, 3, 0);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define GUEST_SKIP_STATUS 77
@@ -78,6 +79,18 @@ static inline int guest_is_filled(const void* memory, size_t size_bytes, uint64_
     for (size_t i = 0; i < size_bytes; i++)
         if (bytes[i] != (unsigned char)(guest_random(&state) >> 24)) return 0;
     return 1;
+}
+
+// Uses that much CPU time, at least, as the process's clock counts it.
+static inline void guest_compute(int ms) {
+    struct timespec now;
+    CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
+    long long end = now.tv_sec * 1000000000LL + now.tv_nsec + ms * 1000000LL;
+    volatile uint64_t x = 1;
+    do {
+        for (int i = 0; i < 100000; i++) x = x * 6364136223846793005u + 1;
+        CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
+    } while (now.tv_sec * 1000000000LL + now.tv_nsec < end);
 }
 
 #endif
