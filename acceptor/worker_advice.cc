@@ -130,22 +130,25 @@ void Worker::unlock_call(RemoteProcess& process, const Notification& n) {
 // needs no answer from home.
 Task<void> Worker::residence_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
-    Address gap = fragment->space.mapped_until(range.begin);
-    bool sound = n.args[0] % page_size == 0 && range.end.value < address_limit &&
-                 n.args[2] < address_limit - range.size() / page_size;
-    if (sound && gap < range.end) {
-        StubThread& executor = fragment->executor();
-        uint64_t to = executor.scratch_address().value;
-        // Only the kernel knows about its own, like the vdso.
-        int64_t result = co_await executor.call(SYS_mincore, gap.value, page_size, to);
-        if (result == -ENOMEM) {
-            calls_native_++;
-            process.notifier->reply_error(n.id, ENOMEM);
-            co_return;
+    uint64_t begin = n.args[0], size = n.args[1], told = n.args[2];
+    bool aligned = begin % page_size == 0;
+    bool unmapped = aligned && (size > address_limit || begin > address_limit - size);
+    if (aligned && !unmapped && told < address_limit - size / page_size - 1) {
+        Range range = Range{{begin}, {begin + size}}.pages();
+        Address gap = fragment->space.mapped_until(range.begin);
+        if (gap < range.end) {
+            StubThread& executor = fragment->executor();
+            uint64_t to = executor.scratch_address().value;
+            // Only the kernel knows about its own, like the vdso.
+            unmapped = co_await executor.call(SYS_mincore, gap.value, page_size, to) == -ENOMEM;
         }
     }
-    co_await forward(process, thread, n);
+    if (!unmapped) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    process.notifier->reply_error(n.id, ENOMEM);
 }
 
 // To what home has answered.

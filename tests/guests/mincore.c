@@ -56,6 +56,8 @@ int main(void) {
     CHECK_ERRNO(mincore(memory, PAGES * PAGE, state), ENOMEM);
     CHECK_ERRNO(mincore(memory + 8 * PAGE, PAGE, state), ENOMEM);
     CHECK_ERRNO(mincore(memory + 1, PAGE, state), EINVAL);
+    CHECK_ERRNO(mincore((void*)-PAGE, PAGE, state), ENOMEM);
+    CHECK_ERRNO(mincore(memory, -PAGE, state), ENOMEM);
     CHECK_ERRNO(mincore(memory, PAGE, NULL), EFAULT);
     CHECK_ERRNO(mincore(memory, PAGE, (unsigned char*)(memory + 8 * PAGE)), EFAULT);
     CHECK_EQ(mincore(memory, 0, NULL), 0);
