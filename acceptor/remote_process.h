@@ -11,11 +11,11 @@
 #include <unordered_map>
 
 #include "monitor/cpu_mask.h"
-#include "monitor/cpu_time.h"
 #include "monitor/fragment.h"
 #include "monitor/gravity.h"
 #include "monitor/notifier.h"
 #include "monitor/program_filter.h"
+#include "monitor/usage.h"
 #include "monitor/waits.h"
 #include "syscall/marshal.h"
 
@@ -92,7 +92,7 @@ struct RemoteProcess {
     int fork_barriers = 0;             // of the two that begin a fork, see transport/gpr.capnp
     std::unique_ptr<AsyncMutex> forking;
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
-    CpuTime cpu;
+    Usage used;
     bool has_timers = false;      // on CPU-time clocks, made here
     uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one
     unsigned fd_base = 0;         // its descriptors here begin with this number; 0: it has none

@@ -247,7 +247,7 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::SIGNAL: spawn(signal_from_home(frame)); return;
         case wire::SessionMessage::ACTION: spawn(set_action(frame)); return;
         case wire::SessionMessage::MEMBARRIER: spawn(register_membarrier(frame)); return;
-        case wire::SessionMessage::CPU_QUESTION: spawn(answer_cpu_time(frame)); return;
+        case wire::SessionMessage::USAGE_QUESTION: spawn(answer_usage(frame)); return;
         case wire::SessionMessage::SHADOW_END: spawn(end_shadow(frame)); return;
         case wire::SessionMessage::FREEZE: spawn(freeze_for_home(frame)); return;
         case wire::SessionMessage::FILTERS: spawn(set_filters(frame)); return;

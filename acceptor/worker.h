@@ -139,10 +139,10 @@ private:
                                 const ThreadContext& context);
     Task<void> set_action(Frame frame);
     Task<void> register_membarrier(Frame frame);
-    Task<CpuTime> usage_of(RemoteProcess& process);
-    Task<CpuTime> cpu_used(RemoteProcess& caller, pid_t tid, CpuTimeCall call);
-    Task<void> add_cpu_used(RemoteProcess& process, pid_t tid, Notification n);
-    Task<void> answer_cpu_time(Frame frame);
+    Task<Usage> usage_of(RemoteProcess& process);
+    Task<Usage> used_here(RemoteProcess& caller, pid_t tid, UsageCall call);
+    Task<void> add_used_here(RemoteProcess& process, pid_t tid, Notification n);
+    Task<void> answer_usage(Frame frame);
     Task<void> end_shadow(Frame frame);
     Task<void> clear_tid_of_main(RemoteThread& thread);
     void watch_futexes();

@@ -224,12 +224,12 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         co_return;
     }
     if (result == thread_gone && thread.stub->dead()) co_return;
-    if (result >= 0 && (n.number == SYS_mincore || cpu_time_call(n.number, n.args))) {
+    if (result >= 0 && (n.number == SYS_mincore || usage_call(n.number, n.args))) {
         pid_t pid = process.pid, tid = thread.tid;
         if (n.number == SYS_mincore) {
             co_await add_resident(process, n);
         } else {
-            co_await add_cpu_used(process, tid, n);
+            co_await add_used_here(process, tid, n);
         }
         if (find_thread(pid, tid) != &thread) co_return;
     }

@@ -8,6 +8,7 @@
 #include "acceptor/worker.h"
 #include "monitor/exit_hold.h"
 #include "monitor/robust_list.h"
+#include "monitor/usage_wire.h"
 
 namespace gpr {
 
@@ -85,7 +86,8 @@ Task<void> Worker::end_process(Frame frame) {
         process->pending_timers =
             trace::signal_set(process->host_pid, "ShdPnd:") & interval_timer_signals;
     }
-    process->cpu = cpu_time_of(process->host_pid);
+    process->used = usage_of_process(process->host_pid);
+    add_memory_of(process->host_pid, process->used);
     // In a mixed session who waits for a lock of others does so at home: the kernel there does it.
     bool wakes = !end.getMemoryGone() && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
@@ -99,8 +101,7 @@ void Worker::bury(RemoteProcess& process) {
     FrameBuilder frame;
     auto gone = frame.session().initProcessGone();
     gone.setPid(process.pid);
-    gone.setCpuNs(process.cpu.total_ns);
-    gone.setUserNs(process.cpu.user_ns);
+    usage_to_wire(process.used, gone.initUsed());
     PagerStats pages = pager_.stats();
     gone.setFaults(pages.faults);
     gone.setPagesIn(pages.pages_in);

@@ -53,6 +53,8 @@ static __always_inline int shows_process(__u64 name) {
     return name == NAME('m', 'e', 'm', 0, 0, 0, 0) || name == NAME('m', 'a', 'p', 's', 0, 0, 0) ||
            name == NAME('s', 'm', 'a', 'p', 's', 0, 0) ||
            name == NAME('s', 't', 'a', 't', 'u', 's', 0) ||
+           name == NAME('s', 't', 'a', 't', 0, 0, 0) ||
+           name == NAME('s', 't', 'a', 't', 'm', 0, 0) ||
            name == NAME('c', 'm', 'd', 'l', 'i', 'n', 'e') ||
            name == NAME('e', 'n', 'v', 'i', 'r', 'o', 'n') ||
            name == NAME('c', 'h', 'i', 'l', 'd', 'r', 'e'); /* children */

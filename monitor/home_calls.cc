@@ -229,7 +229,7 @@ Task<void> HomeSession::note_made(HomeProcess& process, HomeThread& thread, Forw
     if (opened && may_show_process(call.name())) {
         co_await note_opened(process, *call.shadow, static_cast<int>(call.made.result));
     }
-    add_remote_cpu(process, call);
+    add_remote_usage(process, call);
     if (call.memory_limit && call.memory_limit->show(call)) {
         HomeProcess* of = find_process(call.memory_limit->pid);
         if (of) of->memory_limit = call.memory_limit->given;

@@ -138,12 +138,12 @@ Task<uint64_t> HomeSession::cpu_clock(pid_t pid, CpuClock clock) {
     HomeProcess* process = find_process(pid);
     if (!process) co_return 0;
     bool whole = clock.thread == 0;
-    CpuTime used = whole ? cpu_time_of(pid) : cpu_time_of_thread(pid, clock.thread);
-    if (whole) used += process->cpu_of_images;
+    Usage used = whole ? usage_of_process(pid) : usage_of_thread(pid, clock.thread);
+    if (whole) used.join(process->used_by_images);
     if (process->started_remotely) {
-        CpuTimeCall call;
-        call.of = whole ? CpuTimeCall::Of::process : CpuTimeCall::Of::thread;
-        used += co_await ask_cpu_time(pid, whole ? pid : clock.thread, call);
+        UsageCall call;
+        call.of = whole ? UsageCall::Of::process : UsageCall::Of::thread;
+        used += co_await ask_usage(pid, whole ? pid : clock.thread, call);
     }
     co_return clock.user_only ? used.user_ns : used.total_ns;
 }

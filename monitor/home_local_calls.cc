@@ -123,7 +123,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_clone3: spawn(fork_call(process, thread, n)); return;
         case SYS_getrusage:
         case SYS_times:
-        case SYS_clock_gettime: spawn(cpu_time_call_here(thread, n)); return;
+        case SYS_clock_gettime: spawn(usage_call_here(thread, n)); return;
         case SYS_truncate:
         case SYS_ftruncate: spawn(truncate_here(thread, n)); return;
         case SYS_setitimer:

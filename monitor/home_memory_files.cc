@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 
 #include "monitor/home_session.h"
+#include "monitor/proc_file.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -50,31 +49,19 @@ uint64_t offset_of(pid_t pid, int fd) {
 }  // namespace
 
 bool HomeSession::may_show_process(std::string_view path) {
-    constexpr std::string_view names[] = {"mem",     "maps",   "cmdline",
-                                          "environ", "status", "children"};
+    constexpr std::string_view names[] = {"mem", "maps", "cmdline", "environ", "stat", "children"};
     auto in_path = [&](std::string_view name) { return path.find(name) != path.npos; };
     return std::any_of(std::begin(names), std::end(names), in_path);
 }
 
-// The process that the file in /proc is about, if it has that name; or 0.
-pid_t HomeSession::owner_of_file(pid_t pid, int fd, std::string_view name) {
-    std::error_code ignored;
-    auto link = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid, fd), ignored);
-    int owner = 0, thread = 0, end = 0;
-    const std::string text = link.string();
-    auto whole = [&] { return end > 0 && std::string_view(text).substr(size_t(end)) == name; };
-    if (std::sscanf(text.c_str(), "/proc/%d/%n", &owner, &end) == 1 && whole()) return owner;
-    end = 0;
-    bool of_thread = std::sscanf(text.c_str(), "/proc/%d/task/%d/%n", &owner, &thread, &end) == 2;
-    return of_thread && whole() ? owner : 0;
-}
-
 // The stub's lock is held.
 Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, int fd) {
-    if (owner_of_file(process.pid, fd, "mem") != 0) {
+    auto file = proc_file_of(process.pid, fd);
+    if (!file) co_return;
+    if (file->name == "mem") {
         memory_files_ = true;
     } else {
-        co_await show_process(process, stub, fd);
+        co_await show_process(process, stub, fd, *file);
     }
 }
 
@@ -82,8 +69,8 @@ Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t num
                                               SyscallArguments args) {
     auto use = use_of(number);
     int fd = static_cast<int>(args[0]);
-    pid_t owner = use ? owner_of_file(process.pid, fd, "mem") : 0;
-    HomeProcess* target = owner != 0 ? find_process(owner) : nullptr;
+    auto file = use ? proc_file_of(process.pid, fd) : std::nullopt;
+    HomeProcess* target = file && file->name == "mem" ? find_process(file->process) : nullptr;
     if (!target || !target->fragment) co_return;
     std::shared_ptr<Fragment> fragment = target->fragment, own = process.fragment;
     uint64_t size = args[2];

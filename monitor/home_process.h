@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "monitor/cpu_mask.h"
-#include "monitor/cpu_time.h"
 #include "monitor/cpu_timers.h"
 #include "monitor/fragment.h"
 #include "monitor/gravity.h"
 #include "monitor/program_filter.h"
 #include "monitor/requeued_signals.h"
+#include "monitor/usage.h"
 #include "monitor/waits.h"
 
 namespace gpr {
@@ -188,10 +188,10 @@ struct HomeProcess {
     bool finished = false;    // its last moment has passed, see HomeSession::finish
     bool doomed = false;      // it is being made to end with status 125
     bool stopped = false;     // by job control, and so is its other half
-    // Of the CPU, at the acceptor:
-    CpuTime cpu_of_images;                    // by images of this process that have ended
-    CpuTime cpu_of_children;                  // by children that it has waited for, and theirs
-    std::map<pid_t, CpuTime> ended_children;  // that it has not
+    // At the acceptor:
+    Usage used_by_images;                   // by images of this process that have ended
+    Usage used_by_children;                 // by children that it has waited for, and theirs
+    std::map<pid_t, Usage> ended_children;  // that it has not
     CpuTimers cpu_timers;
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
     uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec

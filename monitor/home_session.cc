@@ -6,6 +6,7 @@
 #include "monitor/call_rules.h"
 #include "monitor/page_wire.h"
 #include "monitor/refusals.h"
+#include "monitor/usage_wire.h"
 #include "syscall/park.h"
 #include "syscall/table.h"
 
@@ -387,7 +388,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         }
         case wire::SessionMessage::PROCESS_GONE: {
             auto gone = session.getProcessGone();
-            note_remote_cpu(gone.getPid(), {gone.getCpuNs(), gone.getUserNs()});
+            note_remote_usage(gone.getPid(), usage_from_wire(gone.getUsed()));
             if (HomeProcess* process = find_process(gone.getPid())) {
                 process->pending_timers = gone.getPendingTimers();
             }
@@ -427,7 +428,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: on_remote_signal(frame); return;
         case wire::SessionMessage::PROFILE: use_profile(session.getProfile()); return;
-        case wire::SessionMessage::CPU_ANSWER: on_cpu_answer(session.getCpuAnswer()); return;
+        case wire::SessionMessage::USAGE_ANSWER: on_usage_answer(session.getUsageAnswer()); return;
         case wire::SessionMessage::INTERRUPT: spawn(interrupt_call(frame)); return;
         case wire::SessionMessage::UNFILLED: {
             auto page = session.getUnfilled();

@@ -11,7 +11,6 @@
 
 #include "mm/page_directory.h"
 #include "monitor/chaos.h"
-#include "monitor/cpu_time.h"
 #include "monitor/directory_record.h"
 #include "monitor/exec_options.h"
 #include "monitor/function_symbols.h"
@@ -30,12 +29,14 @@
 #include "monitor/shared_file.h"
 #include "monitor/signal_action.h"
 #include "monitor/split_policy.h"
+#include "monitor/usage.h"
 #include "syscall/marshal.h"
 #include "transport/link.h"
 
 namespace gpr {
 
 struct ForwardedCall;
+struct ProcFile;
 struct TimerCall;
 
 class HomeSession {
@@ -157,7 +158,6 @@ private:
     // /proc/PID/mem (home_memory_files.cc)
     static bool may_show_process(std::string_view path);
     Task<void> note_opened(HomeProcess& process, StubThread& stub, int fd);
-    static pid_t owner_of_file(pid_t pid, int fd, std::string_view name);
     Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
     // What /proc shows of a process (home_maps.cc, home_shown.cc)
     Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n);
@@ -165,9 +165,9 @@ private:
     Task<void> show_opened(HomeThread& thread);
     void note_copied(HomeProcess& process, const Mapping& mapping);
     static std::string shown_maps(HomeProcess& process, const std::string& path, bool details);
-    std::string shown_status(HomeProcess& process, const std::string& path);
+    Task<std::string> shown_numbers(HomeProcess& process, ProcFile file, std::string path);
     Task<std::string> shown_arguments(HomeProcess& process, const std::string& path);
-    Task<void> show_process(HomeProcess& process, StubThread& stub, int fd);
+    Task<void> show_process(HomeProcess& process, StubThread& stub, int fd, ProcFile file);
 
     // --- processes and threads (home_spawn.cc) ---
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame);
@@ -356,13 +356,13 @@ private:
     Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame);
     void note_remapped(HomeProcess& process, Range range);
-    void note_remote_cpu(pid_t pid, const CpuTime& used);
+    void note_remote_usage(pid_t pid, const Usage& used);
     void credit_parent(const HomeProcess& process);
-    void add_remote_cpu(HomeProcess& process, const ForwardedCall& call);
+    void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
     static void add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage, bool keep);
-    Task<void> cpu_time_call_here(HomeThread& thread, Notification n);
-    Task<CpuTime> ask_cpu_time(pid_t pid, pid_t tid, CpuTimeCall call);
-    void on_cpu_answer(wire::CpuAnswer::Reader answer);
+    Task<void> usage_call_here(HomeThread& thread, Notification n);
+    Task<Usage> ask_usage(pid_t pid, pid_t tid, UsageCall call);
+    void on_usage_answer(wire::UsageAnswer::Reader answer);
     // --- timers of CPU time (home_cpu_timers.cc) ---
     Task<uint64_t> cpu_clock(pid_t pid, CpuClock clock);
     Task<int64_t> use_cpu_timer(pid_t pid, const TimerCall& call, std::array<int64_t, 4>& words);
@@ -482,9 +482,9 @@ private:
     std::set<std::pair<uint64_t, uint64_t>> given_;  // device, inode of what was sent to outsiders
     PrivateFiles private_files_;
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
-    uint32_t next_cpu_question_ = 1;
+    uint32_t next_usage_question_ = 1;
     uint64_t cpu_timers_turns_ = 0;
-    std::map<uint32_t, std::unique_ptr<OneShot<CpuTime>>> cpu_answers_;
+    std::map<uint32_t, std::unique_ptr<OneShot<Usage>>> usage_answers_;
     std::map<ObjectId, Loan> lent_;  // shared memory of which the acceptor may have pages
     std::map<uint64_t, std::shared_ptr<ProgramFaultfd>> faultfds_;  // by the socket's inode
     OrphanedHelpers orphaned_helpers_;

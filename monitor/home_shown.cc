@@ -14,6 +14,7 @@
 
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
+#include "monitor/proc_file.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -60,6 +61,19 @@ Range arguments_of(pid_t pid) {
     return range.begin < range.end ? range : Range{};
 }
 
+// What of its address space is ours.
+Elsewhere hidden_in(pid_t pid) {
+    const Range ours{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+    Elsewhere hidden;
+    auto maps = read_maps(pid);
+    for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+        if (!e.range.overlaps(ours)) continue;
+        hidden.hidden += e.range.size();
+        if (!e.shared && (e.prot & PROT_WRITE)) hidden.hidden_data += e.range.size();
+    }
+    return hidden;
+}
+
 }  // namespace
 
 // Where the kernel looks for them is memory like any other.
@@ -70,11 +84,26 @@ Task<std::string> HomeSession::shown_arguments(HomeProcess& process, const std::
     co_return text_of(path);
 }
 
-std::string HomeSession::shown_status(HomeProcess& process, const std::string& path) {
-    std::ifstream in(path);
-    std::string text, line;
-    HomeThread* first = find_thread(process.pid, process.pid);
+// status, stat or statm.
+Task<std::string> HomeSession::shown_numbers(HomeProcess& process, ProcFile file,
+                                             std::string path) {
+    pid_t pid = process.pid;
+    Elsewhere more = hidden_in(pid);
+    UsageCall call;
+    call.memory = true;
+    if (file.thread != 0) call.of = UsageCall::Of::thread;
+    if (process.started_remotely) more.used = co_await ask_usage(pid, file.thread, call);
+    if (find_process(pid) != &process) co_return text_of(path);
+    if (file.thread == 0) {
+        more.used.join(process.used_by_images);
+        more.by_children = process.used_by_children;
+    }
+    if (file.name == "stat") co_return stat_with(text_of(path), more);
+    if (file.name == "statm") co_return statm_with(text_of(path), more);
+    HomeThread* first = find_thread(pid, pid);
     size_t filters = first ? first->filters.size() : 0;
+    std::istringstream in(status_with(text_of(path), more));
+    std::string text, line;
     while (std::getline(in, line)) {
         if (line.starts_with("TracerPid:")) line = "TracerPid:\t0";
         if (line.starts_with("Seccomp:")) line = filters > 0 ? "Seccomp:\t2" : "Seccomp:\t0";
@@ -82,28 +111,25 @@ std::string HomeSession::shown_status(HomeProcess& process, const std::string& p
             line = fmt::format("Seccomp_filters:\t{}", filters);
         text += line + '\n';
     }
-    return text;
+    co_return text;
 }
 
 // fd: what the call has just opened. The stub's lock is held.
-Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int fd) {
+Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int fd,
+                                     ProcFile file) {
     pid_t pid = process.pid;
     std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
     std::optional<std::string> text;
-    for (std::string_view name : {"maps", "smaps", "cmdline", "environ", "status", "children"}) {
-        pid_t owner = owner_of_file(pid, fd, name);
-        HomeProcess* shown = owner != 0 ? find_process(owner) : nullptr;
-        if (!shown || !shown->fragment) continue;
-        if (name.ends_with("maps")) {
-            text = shown_maps(*shown, path, name == "smaps");
-        } else if (name == "status") {
-            text = shown_status(*shown, path);
-        } else if (name == "children") {
-            text = children_without([&](pid_t child) { return is_helper(child); }, text_of(path));
-        } else {
-            text = co_await shown_arguments(*shown, path);
-        }
-        break;
+    HomeProcess* shown = find_process(file.process);
+    if (!shown || !shown->fragment) co_return;
+    if (file.name == "maps" || file.name == "smaps") {
+        text = shown_maps(*shown, path, file.name == "smaps");
+    } else if (file.name == "status" || file.name == "stat" || file.name == "statm") {
+        text = co_await shown_numbers(*shown, file, path);
+    } else if (file.name == "children") {
+        text = children_without([&](pid_t child) { return is_helper(child); }, text_of(path));
+    } else if (file.name == "cmdline" || file.name == "environ") {
+        text = co_await shown_arguments(*shown, path);
     }
     if (!text) co_return;
     std::shared_ptr<Fragment> fragment = process.fragment;

@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "monitor/clone_call.h"
-#include "monitor/cpu_time.h"
 #include "monitor/home_session.h"
 #include "monitor/stats_report.h"
+#include "monitor/usage.h"
 
 namespace gpr {
 
@@ -166,7 +166,7 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
     bool last = !process.executing && !process.finished && (all_end ? first_ends : !others);
     if (last) {
         process.finished = true;
-        CpuTime used = cpu_time_of(process.pid);
+        Usage used = usage_of_process(process.pid);
         stats_.home_cpu.total_ns += used.total_ns;
         stats_.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {

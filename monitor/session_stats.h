@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
-#include "monitor/cpu_time.h"
 #include "monitor/function_symbols.h"
 #include "monitor/pager.h"
+#include "monitor/usage.h"
 
 namespace gpr {
 
@@ -19,7 +19,7 @@ struct SessionStats {
     uint64_t calls_fd_owner = 0;
     uint64_t calls_by_rule = 0;
     uint64_t calls_home = 0;
-    CpuTime home_cpu, remote_cpu;
+    Usage home_cpu, remote_cpu;
     PagerStats remote_pages;
     uint64_t futex_wakes = 0;  // that the acceptor was told of
     std::map<std::string, FunctionUse> functions;

@@ -29,7 +29,7 @@ void StatsReport::write(const std::string& path) const {
         [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, table.data(), table.size());
         return;
     }
-    auto node = [](int id, CpuTime cpu, const PagerStats& p, uint64_t in, uint64_t out) {
+    auto node = [](int id, Usage cpu, const PagerStats& p, uint64_t in, uint64_t out) {
         return nlohmann::json{{"node", id},
                               {"cpu_s", seconds(cpu.total_ns)},
                               {"user_s", seconds(cpu.user_ns)},

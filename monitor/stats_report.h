@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
-#include "monitor/cpu_time.h"
 #include "monitor/function_symbols.h"
 #include "monitor/pager.h"
+#include "monitor/usage.h"
 
 namespace gpr {
 
@@ -20,7 +20,7 @@ struct StatsReport {
     uint64_t drawn_home = 0, drawn_away = 0;
     bool calls_watched = false;  // home's; else FUTEX_WAKE is stopped
     uint64_t futex_wakes = 0;    // that home told the other node
-    CpuTime home_cpu, remote_cpu;
+    Usage home_cpu, remote_cpu;
     PagerStats home, remote;
     uint64_t bytes_in = 0, bytes_out = 0;          // of node 0's link
     std::map<std::string, FunctionUse> functions;  // by LIBRARY!NAME; those of `fn` rules

@@ -4,7 +4,8 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-constexpr const char* sums = "CPU time is a sum over the nodes; memory and faults are home's";
+constexpr const char* sums =
+    "time, memory and page faults are sums over the nodes; context switches and blocks are home's";
 constexpr const char* priority = "the thread's shadow at home gets it; the acceptor's does not";
 constexpr const char* processors = "of those chosen, each node uses the numbers that it has";
 
@@ -21,7 +22,7 @@ constexpr Row table[] = {
      {num, out(4, Returned::positive), num, out(rusage_size, Returned::positive)}},
     {97, "getrlimit", home, full, plain, {num, out(rlimit_size)}},
     {98, "getrusage", home, partial, plain, {num, out(rusage_size)}, sums},
-    {100, "times", home, partial, plain, {out(tms_size)}, sums},
+    {100, "times", home, full, plain, {out(tms_size)}},
     {102, "getuid", home, full, plain, {}},
     {104, "getgid", home, full, plain, {}},
     {105, "setuid", home, full, plain, {num}},

@@ -66,17 +66,22 @@ struct SessionMessage {
     membarrier @22 :Membarrier;         # home: the process has registered for it
     interrupt @23 :Interrupt;           # acceptor: a call that waits at home is to end with EINTR
     profile @24 :ProfileUse;            # acceptor: one that stood by is in force
-    cpuQuestion @25 :CpuQuestion;       # home: what has been used of the CPU there?
-    cpuAnswer @26 :CpuAnswer;
+    usageQuestion @25 :UsageQuestion;   # home: what has been used there?
+    usageAnswer @26 :UsageAnswer;
   }
 }
 
 struct Freeze { pid @0 :Int32; on @1 :Bool; }  # not on: they may go on
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
-struct CpuAnswer { cookie @0 :UInt32; totalNs @1 :UInt64; userNs @2 :UInt64; }
+struct UsageAnswer { cookie @0 :UInt32; used @1 :Usage; }
+struct Usage {  # monitor/usage.h
+  totalNs @0 :UInt64; userNs @1 :UInt64; minorFaults @2 :UInt64; majorFaults @3 :UInt64;
+  peak @4 :UInt64; anonymous @5 :UInt64; file @6 :UInt64; shared @7 :UInt64;  # bytes
+}
 # pid and tid: who asks. id: of the process or thread in question; 0: who asks.
-struct CpuQuestion {
+struct UsageQuestion {
   cookie @0 :UInt32; pid @1 :Int32; tid @2 :Int32; ofThread @3 :Bool; id @4 :Int32;
+  memory @5 :Bool;
 }
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
@@ -169,20 +174,19 @@ struct ProcessStarted { pid @0 :Int32; error @1 :Text; }  # empty: it stands
 
 struct ProcessGone {
   pid @0 :Int32;
-  cpuNs @1 :UInt64;   # user and system time of the fragment
+  used @1 :Usage;     # by the fragment
   # Of the whole session so far, at the acceptor:
   faults @2 :UInt64;
   pagesIn @3 :UInt64;
   pagesOut @4 :UInt64;
   callsHome @5 :UInt64;
   callsNative @6 :UInt64;  # those the worker saw and did there
-  userNs @7 :UInt64;       # the part of cpuNs spent in the program itself
+  pendingTimers @7 :UInt64; # a new image begins: signals of its timers that are pending there
   reason @8 :Text;          # why it ended unasked; empty: home wanted it
   callsFdOwner @9 :UInt64;  # by name or on mapping, on files of the acceptor; of the whole session
   usedPaths @10 :List(UInt32);  # of the session: which of Hello.paths decided anything, from 0
   usedCalls @11 :List(UInt32);  # the same of Hello.calls
   callsByRule @12 :UInt64;      # of those calls, of the whole session
-  pendingTimers @13 :UInt64;    # a new image begins: signals of its timers that are pending there
 }
 
 struct Crossing {

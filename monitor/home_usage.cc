@@ -1,4 +1,5 @@
-// CPU time is used on every node and told as one sum: here is what the acceptor's part adds.
+// CPU time and memory are used on every node and told as one sum: here is what the acceptor's part
+// adds.
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -6,10 +7,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "monitor/cpu_time.h"
 #include "monitor/forwarded_call.h"
 #include "monitor/home_session.h"
 #include "monitor/process_stat.h"
+#include "monitor/usage_wire.h"
 
 namespace gpr {
 
@@ -18,20 +19,20 @@ constexpr size_t most_ended_children = 4096;
 }  // namespace
 
 // The image, or the process, has ended there.
-void HomeSession::note_remote_cpu(pid_t pid, const CpuTime& used) {
+void HomeSession::note_remote_usage(pid_t pid, const Usage& used) {
     stats_.remote_cpu += used;
-    if (HomeProcess* process = find_process(pid)) process->cpu_of_images += used;
+    if (HomeProcess* process = find_process(pid)) process->used_by_images.join(used);
 }
 
 // Its parent may wait for it from now on.
 void HomeSession::credit_parent(const HomeProcess& process) {
     HomeProcess* parent = find_process(parent_of(process.pid));
-    CpuTime used = process.cpu_of_images;
-    used += process.cpu_of_children;
+    Usage used = process.used_by_images;
+    used.join(process.used_by_children);
     if (!parent || used.total_ns == 0) return;
     // Where threads run at home, only those waits are seen that ask for the usage.
     if (policy_.mixed()) {
-        parent->cpu_of_children += used;
+        parent->used_by_children.join(used);
         if (parent->ended_children.size() >= most_ended_children) parent->ended_children.clear();
     }
     parent->ended_children[process.pid] = used;
@@ -39,7 +40,7 @@ void HomeSession::credit_parent(const HomeProcess& process) {
 
 // Between a forwarded call and its answer: whose results lie where the arguments point. What runs
 // at the acceptor now is added there.
-void HomeSession::add_remote_cpu(HomeProcess& process, const ForwardedCall& call) {
+void HomeSession::add_remote_usage(HomeProcess& process, const ForwardedCall& call) {
     if (call.made.result < 0) return;
     const uint64_t* args = call.made.args;
     bool by_info = call.number == SYS_waitid;
@@ -53,11 +54,11 @@ void HomeSession::add_remote_cpu(HomeProcess& process, const ForwardedCall& call
                    policy_.mixed() || (by_info && args[3] & WNOWAIT));
         return;
     }
-    auto tells = cpu_time_call(call.number, args);
-    if (!tells || tells->of == CpuTimeCall::Of::thread || tells->id != 0) return;
+    auto tells = usage_call(call.number, args);
+    if (!tells || tells->of == UsageCall::Of::thread || tells->id != 0) return;
     auto result = call.bytes(args[tells->argument], tells->size);
     if (result.empty()) return;
-    add_cpu_time(call.number, *tells, result, process.cpu_of_images, process.cpu_of_children);
+    add_usage(call.number, *tells, result, process.used_by_images, process.used_by_children);
 }
 
 // keep: the child is not gone for the parent, or is already in its sum.
@@ -65,56 +66,57 @@ void HomeSession::add_waited(HomeProcess& parent, pid_t child, std::span<std::by
                              bool keep) {
     auto ended = parent.ended_children.find(child);
     if (ended == parent.ended_children.end()) return;
-    if (!usage.empty()) add_usage(usage, ended->second);
+    if (!usage.empty()) add_to_rusage(usage, ended->second);
     if (keep) return;
-    parent.cpu_of_children += ended->second;
+    parent.used_by_children.join(ended->second);
     parent.ended_children.erase(ended);
 }
 
 // A thread that runs here asks; what it has used at the acceptor is known there.
-Task<void> HomeSession::cpu_time_call_here(HomeThread& thread, Notification n) {
+Task<void> HomeSession::usage_call_here(HomeThread& thread, Notification n) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
-    auto tells = cpu_time_call(n.number, n.args);
+    auto tells = usage_call(n.number, n.args);
     auto taken = co_await take_call(thread);
     if (!taken) co_return;
     int64_t result = co_await make_call(*taken, n);
     if (taken->stub->dead()) co_return;
     if (tells && result >= 0) {
-        CpuTime used = co_await ask_cpu_time(process.pid, thread.tid, *tells);
+        Usage used = co_await ask_usage(process.pid, thread.tid, *tells);
         if (taken->stub->dead()) co_return;
-        bool own = tells->of != CpuTimeCall::Of::thread && tells->id == 0;
-        if (own) used += process.cpu_of_images;
+        bool own = tells->of != UsageCall::Of::thread && tells->id == 0;
+        if (own) used.join(process.used_by_images);
         std::vector<std::byte> told(tells->size);
         Address at{n.args[tells->argument]};
         bool read = co_await pager_.read(*fragment, at, told);
-        add_cpu_time(n.number, *tells, told, used, process.cpu_of_children);
+        add_usage(n.number, *tells, told, used, process.used_by_children);
         if (read) co_await pager_.write(*fragment, at, told);
     }
     co_await return_from(thread, std::move(*taken), result);
 }
 
-Task<CpuTime> HomeSession::ask_cpu_time(pid_t pid, pid_t tid, CpuTimeCall call) {
-    if (call.of == CpuTimeCall::Of::children || !link_open_) co_return CpuTime{};
-    uint32_t cookie = next_cpu_question_++;
+Task<Usage> HomeSession::ask_usage(pid_t pid, pid_t tid, UsageCall call) {
+    if (call.of == UsageCall::Of::children || !link_open_) co_return Usage{};
+    uint32_t cookie = next_usage_question_++;
     FrameBuilder frame;
-    auto question = frame.session().initCpuQuestion();
+    auto question = frame.session().initUsageQuestion();
     question.setCookie(cookie);
     question.setPid(pid);
     question.setTid(tid);
-    question.setOfThread(call.of == CpuTimeCall::Of::thread);
+    question.setOfThread(call.of == UsageCall::Of::thread);
     question.setId(call.id);
-    auto& answer = cpu_answers_[cookie] = std::make_unique<OneShot<CpuTime>>(loop_);
-    OneShot<CpuTime>& done = *answer;
+    question.setMemory(call.memory);
+    auto& answer = usage_answers_[cookie] = std::make_unique<OneShot<Usage>>(loop_);
+    OneShot<Usage>& done = *answer;
     link_.send(frame, Priority::urgent);
-    CpuTime used = co_await done;
-    cpu_answers_.erase(cookie);
+    Usage used = co_await done;
+    usage_answers_.erase(cookie);
     co_return used;
 }
 
-void HomeSession::on_cpu_answer(wire::CpuAnswer::Reader answer) {
-    auto it = cpu_answers_.find(answer.getCookie());
-    if (it != cpu_answers_.end()) it->second->set({answer.getTotalNs(), answer.getUserNs()});
+void HomeSession::on_usage_answer(wire::UsageAnswer::Reader answer) {
+    auto it = usage_answers_.find(answer.getCookie());
+    if (it != usage_answers_.end()) it->second->set(usage_from_wire(answer.getUsed()));
 }
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-#include "monitor/cpu_time.h"
+#include "monitor/usage.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,14 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 
-uint64_t user_time(const std::string& folder) {
-    constexpr size_t utime = 11;
+void add_stat(const std::string& folder, Usage& usage) {
+    constexpr size_t minflt = 7, majflt = 9, utime = 11;
     std::vector<std::string> fields = stat_fields(folder);
-    if (fields.size() <= utime) return 0;
-    uint64_t ticks = std::strtoull(fields[utime].c_str(), nullptr, 10);
-    return ticks * (second / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+    if (fields.size() <= utime) return;
+    auto number = [&](size_t i) { return std::strtoull(fields[i].c_str(), nullptr, 10); };
+    usage.user_ns = number(utime) * (second / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+    usage.minor_faults = number(minflt);
+    usage.major_faults = number(majflt);
 }
 
 template <class T>
@@ -43,7 +46,7 @@ void write_as(std::span<std::byte> to, const T& value) {
     std::memcpy(to.data(), &value, std::min(sizeof value, to.size()));
 }
 
-uint64_t system_time(const CpuTime& used) {
+uint64_t system_time(const Usage& used) {
     return used.total_ns - std::min(used.total_ns, used.user_ns);
 }
 
@@ -57,62 +60,98 @@ clock_t ticks(uint64_t ns) {
     return static_cast<clock_t>(ns / (second / static_cast<uint64_t>(sysconf(_SC_CLK_TCK))));
 }
 
-std::optional<CpuTimeCall> of_clock(clockid_t clock) {
+std::optional<UsageCall> of_clock(clockid_t clock) {
     auto name = cpu_clock_name(clock);
     if (!name) return std::nullopt;
-    auto of = name->of_thread ? CpuTimeCall::Of::thread : CpuTimeCall::Of::process;
-    return CpuTimeCall{of, name->id, 1, sizeof(timespec), name->user_only};
+    auto of = name->of_thread ? UsageCall::Of::thread : UsageCall::Of::process;
+    return UsageCall{of, name->id, 1, sizeof(timespec), name->user_only};
 }
 
 }  // namespace
 
-CpuTime cpu_time_of(pid_t pid) {
-    CpuTime used;
+Usage& Usage::operator+=(const Usage& other) {
+    uint64_t peaks = peak_bytes + other.peak_bytes;
+    join(other);
+    peak_bytes = peaks;
+    resident.anonymous += other.resident.anonymous;
+    resident.file += other.resident.file;
+    resident.shared += other.resident.shared;
+    return *this;
+}
+
+Usage& Usage::join(const Usage& other) {
+    total_ns += other.total_ns;
+    user_ns += other.user_ns;
+    minor_faults += other.minor_faults;
+    major_faults += other.major_faults;
+    peak_bytes = std::max(peak_bytes, other.peak_bytes);
+    return *this;
+}
+
+Usage usage_of_process(pid_t pid) {
+    Usage used;
     clockid_t clock;
     timespec t{};
     if (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &t) == 0) {
         used.total_ns = static_cast<uint64_t>(t.tv_sec) * second + static_cast<uint64_t>(t.tv_nsec);
     }
-    used.user_ns = user_time(fmt::format("/proc/{}", pid));
+    add_stat(fmt::format("/proc/{}", pid), used);
     return used;
 }
 
-CpuTime cpu_time_of_thread(pid_t pid, pid_t tid) {
-    CpuTime used;
+Usage usage_of_thread(pid_t pid, pid_t tid) {
+    Usage used;
     std::string folder = fmt::format("/proc/{}/task/{}", pid, tid);
     std::ifstream(folder + "/schedstat") >> used.total_ns;
-    used.user_ns = user_time(folder);
+    add_stat(folder, used);
     return used;
 }
 
-std::optional<CpuTimeCall> cpu_time_call(uint64_t number, const uint64_t* args) {
+void add_memory_of(pid_t pid, Usage& usage) {
+    std::ifstream in(fmt::format("/proc/{}/status", pid));
+    std::string line, name;
+    while (std::getline(in, line)) {
+        std::istringstream words(line);
+        uint64_t kb = 0;
+        words >> name >> kb;
+        if (name == "VmHWM:") usage.peak_bytes = kb << 10;
+        if (name == "RssAnon:") usage.resident.anonymous = kb << 10;
+        if (name == "RssFile:") usage.resident.file = kb << 10;
+        if (name == "RssShmem:") usage.resident.shared = kb << 10;
+    }
+}
+
+std::optional<UsageCall> usage_call(uint64_t number, const uint64_t* args) {
     switch (number) {
         case SYS_getrusage: {
-            CpuTimeCall call{CpuTimeCall::Of::process, 0, 1, sizeof(rusage), false};
+            UsageCall call{UsageCall::Of::process, 0, 1, sizeof(rusage), false, true};
             auto who = static_cast<int>(args[0]);
-            if (who == RUSAGE_CHILDREN) call.of = CpuTimeCall::Of::children;
-            if (who == RUSAGE_THREAD) call.of = CpuTimeCall::Of::thread;
+            if (who == RUSAGE_CHILDREN) call.of = UsageCall::Of::children;
+            if (who == RUSAGE_THREAD) call.of = UsageCall::Of::thread;
             return call;
         }
         case SYS_times:
             if (args[0] == 0) return std::nullopt;
-            return CpuTimeCall{CpuTimeCall::Of::process, 0, 0, sizeof(tms), false};
+            return UsageCall{UsageCall::Of::process, 0, 0, sizeof(tms)};
         case SYS_clock_gettime: return of_clock(static_cast<clockid_t>(args[0]));
         default: return std::nullopt;
     }
 }
 
-void add_usage(std::span<std::byte> bytes, const CpuTime& used) {
+void add_to_rusage(std::span<std::byte> bytes, const Usage& used) {
     auto usage = read_as<rusage>(bytes);
     usage.ru_utime = sum(usage.ru_utime, used.user_ns);
     usage.ru_stime = sum(usage.ru_stime, system_time(used));
+    usage.ru_maxrss += static_cast<long>(used.peak_bytes >> 10);
+    usage.ru_minflt += static_cast<long>(used.minor_faults);
+    usage.ru_majflt += static_cast<long>(used.major_faults);
     write_as(bytes, usage);
 }
 
-void add_cpu_time(uint64_t number, const CpuTimeCall& call, std::span<std::byte> result,
-                  const CpuTime& used, const CpuTime& children) {
+void add_usage(uint64_t number, const UsageCall& call, std::span<std::byte> result,
+               const Usage& used, const Usage& children) {
     if (number == SYS_getrusage) {
-        add_usage(result, call.of == CpuTimeCall::Of::children ? children : used);
+        add_to_rusage(result, call.of == UsageCall::Of::children ? children : used);
     } else if (number == SYS_times) {
         auto t = read_as<tms>(result);
         t.tms_utime += ticks(used.user_ns);

@@ -1,0 +1,26 @@
+// What has been used, as it travels.
+#pragma once
+
+#include "monitor/usage.h"
+#include "transport/gpr.capnp.h"
+
+namespace gpr {
+
+inline void usage_to_wire(const Usage& used, wire::Usage::Builder to) {
+    to.setTotalNs(used.total_ns);
+    to.setUserNs(used.user_ns);
+    to.setMinorFaults(used.minor_faults);
+    to.setMajorFaults(used.major_faults);
+    to.setPeak(used.peak_bytes);
+    to.setAnonymous(used.resident.anonymous);
+    to.setFile(used.resident.file);
+    to.setShared(used.resident.shared);
+}
+
+inline Usage usage_from_wire(wire::Usage::Reader from) {
+    return {from.getTotalNs(),     from.getUserNs(),
+            from.getMinorFaults(), from.getMajorFaults(),
+            from.getPeak(),        {from.getAnonymous(), from.getFile(), from.getShared()}};
+}
+
+}  // namespace gpr
