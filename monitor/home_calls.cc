@@ -8,7 +8,9 @@
 #include "monitor/forwarded_call.h"
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
+#include "monitor/proc_file.h"
 #include "monitor/reserved_range.h"
+#include "monitor/sent_signal.h"
 #include "monitor/signal_wire.h"
 
 namespace gpr {
@@ -218,6 +220,8 @@ Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
             co_await shadow.run_locked(calls);
         }
         call.made.result = calls[0].result;
+        auto sent = sent_signal(call.number, call.given);
+        if (sent && call.made.result == 0) co_await pass_on_sent(*sent);
     }
     if (executes && !shadow.dead()) process.executing = false;
     thread.in_call = false;

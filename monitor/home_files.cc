@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "monitor/call_rules.h"
 #include "monitor/home_session.h"
+#include "monitor/proc_file.h"
 #include "syscall/table.h"
 #include "transport/texts.h"
 

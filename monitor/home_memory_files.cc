@@ -48,12 +48,6 @@ uint64_t offset_of(pid_t pid, int fd) {
 
 }  // namespace
 
-bool HomeSession::may_show_process(std::string_view path) {
-    constexpr std::string_view names[] = {"mem", "maps", "cmdline", "environ", "stat", "children"};
-    auto in_path = [&](std::string_view name) { return path.find(name) != path.npos; };
-    return std::any_of(std::begin(names), std::end(names), in_path);
-}
-
 // The stub's lock is held.
 Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, int fd) {
     auto file = proc_file_of(process.pid, fd);

@@ -5,10 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/sent_signal.h"
 #include "monitor/signal_wire.h"
 
 namespace gpr {
@@ -16,6 +18,10 @@ namespace gpr {
 namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
+// A parked thread takes a signal as soon as it gets a CPU; one that waits for its vfork child does
+// not.
+constexpr std::chrono::milliseconds longest_taking{10};
+constexpr std::chrono::microseconds looks_every{20};
 
 uint8_t* scratch_of(StubThread& stub) {
     return const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
@@ -180,6 +186,23 @@ void HomeSession::wake_others(const HomeThread& thread, uint64_t mask) {
         bool looks = other != &thread && !other->helper && !other->ending && !other->awaited;
         if (looks && (waiting & ~trace::signal_set(tid, "SigBlk:"))) trace::interrupt(tid);
     }
+}
+
+// Somebody who is at the acceptor has sent it. It is on its way there before the sender goes on.
+Task<void> HomeSession::pass_on_sent(SentSignal signal) {
+    auto is_meant = [&](const HomeProcess& process) {
+        bool named =
+            process.threads.contains(signal.process) || process.threads.contains(signal.thread);
+        return named || (signal.process == 0 && signal.thread == 0);
+    };
+    auto is_taken = [&] {
+        return std::none_of(processes_.begin(), processes_.end(), [&](const auto& p) {
+            return is_meant(*p.second) && is_about_to_be_taken(*p.second, signal);
+        });
+    };
+    auto until = Clock::now() + longest_taking;
+    while (!is_taken() && Clock::now() < until) co_await loop_.sleep(looks_every);
+    waits_.poll();
 }
 
 }  // namespace gpr

@@ -37,6 +37,7 @@ namespace gpr {
 
 struct ForwardedCall;
 struct ProcFile;
+struct SentSignal;
 struct TimerCall;
 
 class HomeSession {
@@ -156,7 +157,6 @@ private:
     Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     // /proc/PID/mem (home_memory_files.cc)
-    static bool may_show_process(std::string_view path);
     Task<void> note_opened(HomeProcess& process, StubThread& stub, int fd);
     Task<void> bring_for_memory_file(HomeProcess& process, uint32_t number, SyscallArguments args);
     // What /proc shows of a process (home_maps.cc, home_shown.cc)
@@ -359,7 +359,6 @@ private:
     void note_remote_usage(pid_t pid, const Usage& used);
     void credit_parent(const HomeProcess& process);
     void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
-    static void add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage, bool keep);
     Task<void> usage_call_here(HomeThread& thread, Notification n);
     Task<Usage> ask_usage(pid_t pid, pid_t tid, UsageCall call);
     void on_usage_answer(wire::UsageAnswer::Reader answer);
@@ -445,6 +444,7 @@ private:
     Task<void> take_own_mask(HomeThread& thread, uint64_t mask);
     Task<void> let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask);
     static void wake_others(const HomeThread& thread, uint64_t mask);
+    Task<void> pass_on_sent(SentSignal signal);
 
     Loop& loop_;
     Waits& waits_;

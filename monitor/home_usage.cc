@@ -16,6 +16,16 @@ namespace gpr {
 
 namespace {
 constexpr size_t most_ended_children = 4096;
+
+// keep: the child is not gone for the parent, or is already in its sum.
+void add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage, bool keep) {
+    auto ended = parent.ended_children.find(child);
+    if (ended == parent.ended_children.end()) return;
+    if (!usage.empty()) add_to_rusage(usage, ended->second);
+    if (keep) return;
+    parent.used_by_children.join(ended->second);
+    parent.ended_children.erase(ended);
+}
 }  // namespace
 
 // The image, or the process, has ended there.
@@ -59,17 +69,6 @@ void HomeSession::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
     auto result = call.bytes(args[tells->argument], tells->size);
     if (result.empty()) return;
     add_usage(call.number, *tells, result, process.used_by_images, process.used_by_children);
-}
-
-// keep: the child is not gone for the parent, or is already in its sum.
-void HomeSession::add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage,
-                             bool keep) {
-    auto ended = parent.ended_children.find(child);
-    if (ended == parent.ended_children.end()) return;
-    if (!usage.empty()) add_to_rusage(usage, ended->second);
-    if (keep) return;
-    parent.used_by_children.join(ended->second);
-    parent.ended_children.erase(ended);
 }
 
 // A thread that runs here asks; what it has used at the acceptor is known there.

@@ -26,6 +26,12 @@ uint64_t system_ticks(const Usage& used) { return ticks(less(used.total_ns, used
 
 }  // namespace
 
+bool may_show_process(std::string_view path) {
+    constexpr std::string_view names[] = {"mem", "maps", "cmdline", "environ", "stat", "children"};
+    auto in_path = [&](std::string_view name) { return path.find(name) != path.npos; };
+    return std::any_of(std::begin(names), std::end(names), in_path);
+}
+
 std::optional<ProcFile> proc_file_of(pid_t pid, int fd) {
     char text[PATH_MAX + 1] = {};
     std::string link = fmt::format("/proc/{}/fd/{}", pid, fd);

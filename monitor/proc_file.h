@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "monitor/usage.h"
 
@@ -18,6 +19,8 @@ struct ProcFile {
     std::string name;  // "status"
 };
 
+// A name that leads to none of them tells at once; one that may does not.
+bool may_show_process(std::string_view path);
 // Nothing: the descriptor is of something else, or closed. pid: whose descriptor.
 std::optional<ProcFile> proc_file_of(pid_t pid, int fd);
 
