@@ -68,6 +68,7 @@ private:
     Task<void> arrive(Frame frame);
     Task<Result<RemoteThread*>> make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
                                             uint64_t child_tid);
+    void could_not_begin(const Error& why);
     Task<void> set_free(RemoteThread& thread, const ThreadContext& context);
     void go_on(RemoteThread& thread);
     // --- threads and processes begin (worker_clone.cc) ---

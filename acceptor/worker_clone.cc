@@ -165,7 +165,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
             while (process.frozen) co_await stopped_.wait();
             co_await set_free(**child, start);
         } else {
-            link_.close(child.error().message());
+            could_not_begin(child.error());
             co_return;
         }
     }

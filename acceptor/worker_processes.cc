@@ -249,6 +249,11 @@ Task<Result<RemoteThread*>> Worker::make_shadow(RemoteProcess& process, pid_t ti
     co_return raw;
 }
 
+// Where the process has just been ended nobody needs the thread.
+void Worker::could_not_begin(const Error& why) {
+    if (why.code != ESRCH) link_.close(why.message());
+}
+
 // In its stub, as the thread that it stands for or is born of has called.
 Task<void> Worker::set_tsc(RemoteThread& thread, uint8_t mode) {
     if (mode == 0 || mode == thread.tsc) co_return;
@@ -265,7 +270,7 @@ Task<void> Worker::arrive(Frame frame) {
     if (!thread) {
         auto made = co_await make_shadow(*process, crossing.getTid(), 0, 0);
         if (!made) {
-            link_.close(made.error().message());
+            could_not_begin(made.error());
             co_return;
         }
         thread = *made;
