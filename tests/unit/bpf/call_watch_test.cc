@@ -278,9 +278,10 @@ TEST_CASE("who opens a file that shows a process is stopped behind it, and nobod
     auto watch = load();
     if (!watch) return;
     Words words;
-    const std::vector<const char*> shows{"/proc/self/maps", "/proc/self/mem", "/proc/1/status",
-                                         "/proc/thread-self/smaps"};
-    const std::vector<const char*> others{"/proc/self/stat", "/proc/meminfo", "/dev/null",
+    const std::vector<const char*> shows{"/proc/self/maps", "/proc/self/mem",
+                                         "/proc/1/status",  "/proc/thread-self/smaps",
+                                         "/proc/self/stat", "/proc/self/statm"};
+    const std::vector<const char*> others{"/proc/self/limits", "/proc/meminfo", "/dev/null",
                                           "/proc/self/no such file"};
     auto open_all = [&] {
         for (const char* name : others) open(name, O_RDONLY);
