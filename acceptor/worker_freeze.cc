@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "acceptor/worker.h"
+#include "base/log.h"
 
 namespace gpr {
 
 Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
+    spdlog::trace("freeze: process {}{}", process.pid, but ? ", for its own thread" : "");
     process.frozen = true;
     process.stopped.clear();
     for (auto& [tid, thread] : process.threads) {
@@ -22,7 +24,7 @@ Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
     for (;;) {
         bool all = true;
         for (auto& [tid, thread] : process.threads) all = all && stands(*thread);
-        if (all) co_return;
+        if (all || !process.frozen) co_return;
         co_await stopped_.wait();
     }
 }
@@ -33,17 +35,25 @@ Task<void> Worker::freeze_for_home(Frame frame) {
     RemoteProcess* process = find_process(pid);
     if (!process) co_return;
     if (!frame->session().getFreeze().getOn()) {
+        process->home_freezes_now = false;
         if (process->home_forks) thaw(*process);
         process->home_forks.reset();
         stopped_.notify_all();
         co_return;
     }
+    // A thread here may fork at this moment, and home may think otherwise before that is over.
+    uint32_t turn = ++process->home_freezes;
+    process->home_freezes_now = true;
+    auto is_over = [&] {
+        process = find_process(pid);
+        return !process || !process->home_freezes_now || process->home_freezes != turn;
+    };
     if (!process->forking) process->forking = std::make_unique<AsyncMutex>(loop_);
     auto guard = std::make_unique<AsyncMutex::Guard>(co_await process->forking->lock());
-    process = find_process(pid);
-    if (!process) co_return;
+    if (is_over()) co_return;
     process->home_forks = std::move(guard);
     co_await freeze(*process, nullptr);
+    if (is_over()) co_return;
     FrameBuilder answer;
     auto frozen = answer.session().initFreeze();
     frozen.setPid(pid);
@@ -52,6 +62,7 @@ Task<void> Worker::freeze_for_home(Frame frame) {
 }
 
 void Worker::thaw(RemoteProcess& process) {
+    spdlog::trace("thaw: process {}", process.pid);
     process.frozen = false;
     stopped_.notify_all();
     auto stopped = std::exchange(process.stopped, {});
