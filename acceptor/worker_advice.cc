@@ -151,27 +151,31 @@ Task<void> Worker::residence_call(RemoteProcess& process, RemoteThread& thread, 
     process.notifier->reply_error(n.id, ENOMEM);
 }
 
-// To what home has answered.
+// To what home has answered, in parts: the range may be as large as the address space.
 Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
-    std::vector<std::byte> resident(range.size() / page_size);
-    Address told{n.args[2]};
-    bool read = co_await pager_.read(*fragment, told, resident);
     StubThread& executor = fragment->executor();
-    for (size_t done = 0; read && done < resident.size();) {
-        size_t pages = std::min<size_t>(resident.size() - done, sizeof(gpr_slot::scratch));
-        auto guard = co_await executor.lock();
-        uint64_t from = range.begin.value + done * page_size;
-        std::vector<Call> calls{
-            Call{SYS_mincore, {from, pages * page_size, executor.scratch_address().value}, 0}};
-        co_await executor.run_locked(calls);
-        if (calls[0].result != 0) co_return;  // unmapped meanwhile
-        const auto* here = executor.mailbox().slot(executor.slot()).scratch;
-        for (size_t i = 0; i < pages; i++) resident[done + i] |= std::byte{here[i]};
-        done += pages;
+    const auto* scratch = executor.mailbox().slot(executor.slot()).scratch;
+    Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
+    Address told{n.args[2]};
+    for (Address at = range.begin; at < range.end;) {
+        uint64_t pages = std::min<uint64_t>((range.end - at) / page_size, sizeof gpr_slot::scratch);
+        std::vector<std::byte> resident(pages);
+        bool read = co_await pager_.read(*fragment, told, resident);
+        if (!read) co_return;
+        {
+            auto guard = co_await executor.lock();
+            uint64_t to = executor.scratch_address().value;
+            std::vector<Call> calls{Call{SYS_mincore, {at.value, pages * page_size, to}, 0}};
+            co_await executor.run_locked(calls);
+            if (calls[0].result != 0) co_return;  // unmapped meanwhile
+            for (uint64_t i = 0; i < pages; i++) resident[i] |= std::byte{scratch[i]};
+        }
+        bool written = co_await pager_.write(*fragment, told, resident);
+        if (!written) co_return;
+        at = at + pages * page_size;
+        told = told + pages;
     }
-    if (read) co_await pager_.write(*fragment, told, resident);
 }
 
 }  // namespace gpr

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "monitor/fragment.h"
 #include "monitor/home_process.h"
 #include "monitor/memory_limit.h"
 #include "monitor/shared_file.h"
@@ -32,6 +33,7 @@ struct ForwardedCall {
     SharedUse use;
     std::vector<FileSize> sizes;
 
+    std::shared_ptr<Fragment> fragment;  // of the image that called: the shadow's mailbox is in it
     std::shared_ptr<StubThread> shadow;
     Call made;  // by the shadow: its arguments lead to place()'s bounce; and its result
 

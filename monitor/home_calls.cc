@@ -124,6 +124,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         co_return;
     }
     ForwardedCall call = std::move(*parsed);
+    call.fragment = process.fragment;
     call.shadow = thread.stub;
     co_await prepare_call(process, call);
     auto guard = co_await call.shadow->lock();
@@ -160,7 +161,6 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
 
 // What it works on comes home.
 Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) {
-    std::shared_ptr<Fragment> fragment = process.fragment;
     if (call.marshalled && call.number == SYS_rt_sigaction) {
         call.action = action_of(*call.marshalled);
     }
@@ -169,7 +169,7 @@ Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) 
         for (const PageNeed& need : raw_ranges(call.number, call.given)) {
             total += need.range.size();
             if (total > prefetch_limit) break;
-            co_await pager_.acquire(*fragment, need.range,
+            co_await pager_.acquire(*call.fragment, need.range,
                                     need.write ? Access::write : Access::read);
         }
     }
@@ -186,7 +186,7 @@ Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) 
 void HomeSession::place_call(HomeProcess& process, ForwardedCall& call) {
     call.place();
     if (!call.marshalled) return;
-    if (writes_what_it_shows(process.fragment->space, call)) call.made.args[1] = call.given[1];
+    if (writes_what_it_shows(call.fragment->space, call)) call.made.args[1] = call.given[1];
     note_given(process, call);
     auto limited = limited_by(call.number, call.made.args);
     HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : find_process(*limited);
