@@ -92,8 +92,7 @@ struct RemoteProcess {
     int fork_barriers = 0;             // of the two that begin a fork, see transport/gpr.capnp
     std::unique_ptr<AsyncMutex> forking;
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
-    uint32_t home_freezes = 0;                      // how often home has asked for it,
-    bool home_freezes_now = false;                  // and whether the last of these holds
+    uint32_t home_freeze = 0;                       // home asks for this one; 0: for none
     Usage used;
     bool has_timers = false;      // on CPU-time clocks, made here
     uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one

@@ -113,6 +113,7 @@ private:
     class WaitHere;
     Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n,
                        WaitHere* here = nullptr);
+    void give_answer(RemoteThread& thread, uint64_t id, int64_t result);
     // As forward, but gives the result to the caller instead of to the thread.
     // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,

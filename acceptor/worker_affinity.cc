@@ -44,15 +44,13 @@ Task<void> Worker::affinity_call(RemoteProcess& process, RemoteThread& thread, N
     if (here) target->affinity = mask;
     int64_t result = co_await ask_home(process, thread, n, true);
     if (result == thread_gone && thread.stub->dead()) co_return;
-    hand_over_answered(thread);
     bool again = trace::is_restart(result);  // a signal comes first
-    if (again) trace::interrupt(thread.host_tid);
     if (here && !again) result = 0;  // home may have none of them
     if (target && !here && result == 0) {
         target = find_thread(target_pid, target_tid);
         if (target) choose_cpus(*target, std::move(mask));
     }
-    process.notifier->reply_raw(n.id, result);
+    give_answer(thread, n.id, result);
 }
 
 }  // namespace gpr

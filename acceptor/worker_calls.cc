@@ -240,12 +240,8 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         result == -EINTR || (trace::is_restart(result) && result != -trace::restart_nointr);
     if (signal && begun) mask = co_await mask_of_call(process, n);
     if (mask == 0) {
-        hand_over_answered(thread);
         thread.restarts_at_home = result == -trace::restart_block;
-        // Interrupted by what only home saw or what is blocked here: the kernel here must look, or
-        // the program sees the code.
-        if (trace::is_restart(result)) trace::interrupt(thread.host_tid);
-        process.notifier->reply_raw(n.id, result);
+        give_answer(thread, n.id, result);
         co_return;
     }
     HandledSignal under_mask = *std::exchange(signal, std::nullopt);
@@ -255,6 +251,15 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
         co_return;
     }
     co_await end_under_mask(process, thread, n, mask, under_mask);
+}
+
+// What home has answered.
+void Worker::give_answer(RemoteThread& thread, uint64_t id, int64_t result) {
+    hand_over_answered(thread);
+    // Interrupted by what only home saw or what is blocked here: the kernel here must look, or the
+    // program sees the code.
+    if (trace::is_restart(result)) trace::interrupt(thread.host_tid);
+    thread.process->notifier->reply_raw(id, result);
 }
 
 // The address of the signal mask that the call puts in force while it waits; 0: none.

@@ -171,8 +171,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     while (process.frozen) co_await stopped_.wait();
     thread.held = false;
-    context->regs.rax = static_cast<uint64_t>(result);
-    context->regs.orig_rax = ~0UL;
+    trace::return_from_call(context->regs, n.number, result);
     if (thread.stub->in_stub()) {
         co_await set_free(thread, *context);
         co_return;

@@ -124,7 +124,8 @@ void Worker::bury(RemoteProcess& process) {
     }
     auto node = processes_.extract(process.pid);
     std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
-    dead->frozen = false;  // nobody waits for that any more
+    dead->frozen = false;  // nobody waits for that any more, nor for a fork at home
+    dead->home_forks.reset();
     stopped_.notify_all();
     loop_.after(std::chrono::seconds(1), [dead] {});
     link_.send(frame, gpr::Priority::urgent);

@@ -106,14 +106,13 @@ Task<void> Worker::path_call(RemoteProcess& process, RemoteThread& thread, Notif
     if (verdict.owner == PathOwner::whoever) {
         int64_t result = co_await ask_home(process, thread, n, true);
         if (result == thread_gone && thread.stub->dead()) co_return;
-        hand_over_answered(thread);
-        if (trace::is_restart(result)) trace::interrupt(thread.host_tid);  // see forward()
         bool elsewhere =
             result == -ENOENT && (!verdict.standby || use_profile(verdict, *path, opens));
         if (!elsewhere) {
-            process.notifier->reply_raw(n.id, result);
+            give_answer(thread, n.id, result);
             co_return;
         }
+        hand_over_answered(thread);
     }
     spdlog::debug("tid {}: {} is looked up here", thread.tid, *path);
     used_paths_.insert(static_cast<uint32_t>(verdict.rule));
@@ -156,8 +155,7 @@ Task<void> Worker::close_range_call(RemoteProcess& process, RemoteThread& thread
     // Not by going there: it may have come from there for this.
     int64_t result = co_await ask_home(process, thread, n, true);
     if (result == thread_gone && thread.stub->dead()) co_return;
-    hand_over_answered(thread);
-    process.notifier->reply_raw(n.id, result);
+    give_answer(thread, n.id, result);
 }
 
 // Memory that shows a file of ours. A private view is like any memory that began here, but that

@@ -32,8 +32,7 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
     int64_t result = co_await ask_home(process, thread, n, true);
     if (result == thread_gone) co_return;
     hand_over_answered(thread);
-    context->regs.rax = static_cast<uint64_t>(result);
-    context->regs.orig_rax = ~0UL;
+    trace::return_from_call(context->regs, n.number, result);
     bool alone = !process.mixed && process.threads.size() == 1;
     thread.stub->capture(thread.host_tid, context->regs);
     if (result == 0 && call.filter) {

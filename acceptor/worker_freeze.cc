@@ -31,22 +31,22 @@ Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
 
 // A thread at home forks. Those that arrive meanwhile wait in their stubs.
 Task<void> Worker::freeze_for_home(Frame frame) {
-    pid_t pid = frame->session().getFreeze().getPid();
+    auto wanted = frame->session().getFreeze();
+    pid_t pid = wanted.getPid();
     RemoteProcess* process = find_process(pid);
     if (!process) co_return;
-    if (!frame->session().getFreeze().getOn()) {
-        process->home_freezes_now = false;
+    if (!wanted.getOn()) {
+        process->home_freeze = 0;
         if (process->home_forks) thaw(*process);
         process->home_forks.reset();
         stopped_.notify_all();
         co_return;
     }
     // A thread here may fork at this moment, and home may think otherwise before that is over.
-    uint32_t turn = ++process->home_freezes;
-    process->home_freezes_now = true;
+    uint32_t number = process->home_freeze = wanted.getNumber();
     auto is_over = [&] {
         process = find_process(pid);
-        return !process || !process->home_freezes_now || process->home_freezes != turn;
+        return !process || process->home_freeze != number;
     };
     if (!process->forking) process->forking = std::make_unique<AsyncMutex>(loop_);
     auto guard = std::make_unique<AsyncMutex::Guard>(co_await process->forking->lock());
@@ -58,6 +58,7 @@ Task<void> Worker::freeze_for_home(Frame frame) {
     auto frozen = answer.session().initFreeze();
     frozen.setPid(pid);
     frozen.setOn(true);
+    frozen.setNumber(number);
     link_.send(answer, gpr::Priority::urgent);
 }
 

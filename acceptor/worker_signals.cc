@@ -153,7 +153,7 @@ Task<bool> Worker::change_mask(RemoteProcess& process, RemoteThread& thread, Not
     if (result == thread_gone && thread.stub->dead()) co_return false;
     if (trace::is_restart(result)) {
         hand_over_answered(thread);
-        if (!first) trace::interrupt(thread.host_tid);  // see forward()
+        if (!first) trace::interrupt(thread.host_tid);  // see give_answer()
         process.notifier->reply_raw(n.id, -trace::restart_nointr);
         co_return false;
     }

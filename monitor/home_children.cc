@@ -93,6 +93,7 @@ Task<void> HomeSession::freeze(HomeProcess& process, pid_t tid) {
         auto freeze = frame.session().initFreeze();
         freeze.setPid(pid);
         freeze.setOn(true);
+        freeze.setNumber(++process.freezes);
         link_.send(frame, Priority::urgent);
     }
     for (;;) {

@@ -182,6 +182,7 @@ struct HomeProcess {
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now
+    uint32_t freezes = 0;    // how often that was asked for
     bool new_image = false;  // it has called exec, not only been born
     bool executing = false;  // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end

@@ -416,7 +416,8 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::CROSSING: spawn(arrive(frame)); return;
         case wire::SessionMessage::FREEZE:
             if (HomeProcess* process = find_process(session.getFreeze().getPid())) {
-                process->frozen = process->forks > 0;
+                bool is_last = session.getFreeze().getNumber() == process->freezes;
+                process->frozen = process->forks > 0 && is_last;
                 remote_changed_.notify_all();
             }
             return;

@@ -89,4 +89,10 @@ void rewind_interrupted_call(user_regs_struct& regs) {
     regs.orig_rax = ~0UL;
 }
 
+void return_from_call(user_regs_struct& regs, uint64_t number, long result) {
+    regs.orig_rax = number;
+    regs.rax = static_cast<uint64_t>(result);
+    rewind_interrupted_call(regs);
+}
+
 }  // namespace gpr::trace

@@ -50,5 +50,8 @@ constexpr bool is_restart(long result) {
 // much was over is known to the kernel thread that made it, and to restart_syscall on that one
 // only.
 void rewind_interrupted_call(user_regs_struct& regs);
+// The thread goes on behind its call, which another kernel has made, or before it, if a signal
+// interrupted it there.
+void return_from_call(user_regs_struct& regs, uint64_t number, long result);
 
 }  // namespace gpr::trace

@@ -4,9 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include "tests/unit/temporary_folder.h"
 
 namespace gpr {
 namespace {
@@ -50,30 +48,26 @@ TEST_CASE("limits are files of a cgroup") {
 }
 
 TEST_CASE("room for processes and threads is what the limit leaves") {
-    char name[] = "/tmp/gpr-cgroup-test-XXXXXX";
-    const std::string folder = mkdtemp(name);
-    std::ofstream(folder + "/pids.current") << "8\n";
-    const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const TemporaryFolder folder;
+    folder.write("pids.current", "8\n");
+    const Fd directory(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     CHECK(has_room_for_tasks(directory.get(), {0, 12, 0, 0}, 4));
     CHECK_FALSE(has_room_for_tasks(directory.get(), {0, 12, 0, 0}, 5));
     CHECK(has_room_for_tasks(directory.get(), {}, 1000));
     CHECK(has_room_for_tasks(-1, {0, 1, 0, 0}, 1000));
-    std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a session that was killed for memory is told apart from others") {
-    char name[] = "/tmp/gpr-cgroup-test-XXXXXX";
-    const std::string folder = mkdtemp(name);
+    const TemporaryFolder folder;
     const auto events = [&](const std::string& text) {
-        std::ofstream(folder + "/memory.events") << text;
-        const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        folder.write("memory.events", text);
+        const Fd directory(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         return limit_exceeded(directory.get(), {64 << 20, 0, 0, 0});
     };
     CHECK(events("low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\n").empty());
     CHECK(events("low 0\noom 1\noom_kill 3\noom_group_kill 1\n").find("64 MiB") !=
           std::string::npos);
     CHECK(limit_exceeded(-1, {64 << 20, 0, 0, 0}).empty());
-    std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "acceptor/embedded.h"
 #include "acceptor/privileges.h"
 #include "tests/unit/acceptor/stub_process.h"
+#include "tests/unit/temporary_folder.h"
 #include "transport/link.h"
 #include "transport/loop.h"
 
@@ -100,17 +101,11 @@ public:
     explicit TestDaemon(unsigned max_sessions = 8, DaemonLimits limits = {},
                         const WorkerMain& worker = test_worker,
                         const std::string& notify_socket = "") {
-        char name[] = "/tmp/gpr-daemon-test-XXXXXX";
-        directory_ = mkdtemp(name);
         token_ = *new_token();
-        {
-            std::ofstream file(directory_ + "/token");
-            file << token_.line() << "\n";
-        }
-        chmod((directory_ + "/token").c_str(), 0600);
-        options_.listen = {"unix:" + directory_ + "/socket", "127.0.0.1:0"};
-        options_.token_file = directory_ + "/token";
-        options_.log_file = directory_ + "/log";
+        directory_.write("token", token_.line() + "\n", 0600);
+        options_.listen = {"unix:" + directory_.path() + "/socket", "127.0.0.1:0"};
+        options_.token_file = directory_.path() + "/token";
+        options_.log_file = directory_.path() + "/log";
         options_.log_level = "debug";
         options_.max_sessions = max_sessions;
         pid_ = fork();
@@ -123,7 +118,6 @@ public:
     }
     ~TestDaemon() {
         if (pid_ > 0) stop();
-        std::filesystem::remove_all(directory_);
     }
     TestDaemon(const TestDaemon&) = delete;
     TestDaemon& operator=(const TestDaemon&) = delete;
@@ -138,7 +132,7 @@ public:
 
     [[nodiscard]] std::string log() const {
         std::ostringstream text;
-        text << std::ifstream(directory_ + "/log").rdbuf();
+        text << std::ifstream(directory_.path() + "/log").rdbuf();
         return text.str();
     }
     [[nodiscard]] int log_lines(const std::string& words) const {
@@ -203,12 +197,12 @@ public:
     }
 
     [[nodiscard]] const Token& token() const { return token_; }
-    [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] const std::string& directory() const { return directory_.path(); }
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] bool alive() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
 
 private:
-    std::string directory_;
+    TemporaryFolder directory_;
     Token token_;
     AcceptorOptions options_;
     pid_t pid_ = -1;

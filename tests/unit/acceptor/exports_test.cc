@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace gpr {
 namespace {

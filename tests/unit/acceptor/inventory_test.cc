@@ -13,6 +13,7 @@
 
 #include "acceptor/exports.h"
 #include "acceptor/probe_process.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace gpr {
 namespace {
@@ -23,25 +24,16 @@ using namespace std::chrono_literals;
 // Another host's /proc, /sys and /dev.
 class Tree {
 public:
-    Tree() {
-        char name[] = "/tmp/gpr-inventory-test-XXXXXX";
-        root_ = mkdtemp(name);
-    }
-    ~Tree() { fs::remove_all(root_); }
-    Tree(const Tree&) = delete;
-    Tree& operator=(const Tree&) = delete;
-
     void file(const std::string& path, const std::string& text = "") const {
-        fs::create_directories(fs::path(root_ + path).parent_path());
-        std::ofstream(root_ + path) << text;
+        folder_.write(path.substr(1), text);
     }
     void link(const std::string& path, const std::string& target) const {
-        fs::create_directories(fs::path(root_ + path).parent_path());
-        fs::create_symlink(target, root_ + path);
+        fs::create_directories(fs::path(root() + path).parent_path());
+        fs::create_symlink(target, root() + path);
     }
     [[nodiscard]] bool node(const std::string& path, unsigned major, unsigned minor) const {
-        fs::create_directories(fs::path(root_ + path).parent_path());
-        return mknod((root_ + path).c_str(), S_IFCHR | 0600, makedev(major, minor)) == 0;
+        fs::create_directories(fs::path(root() + path).parent_path());
+        return mknod((root() + path).c_str(), S_IFCHR | 0600, makedev(major, minor)) == 0;
     }
     void gpu(const std::string& pci, const std::string& driver, const std::string& vendor,
              int card) const {
@@ -52,10 +44,10 @@ public:
         file(device + "/mem_info_vram_total", "17163091968\n");
         for (const auto& name :
              {"card" + std::to_string(card), "renderD" + std::to_string(128 + card)}) {
-            link("/sys/class/drm/" + name + "/device", root_ + device);
+            link("/sys/class/drm/" + name + "/device", root() + device);
             file("/dev/dri/" + name);
         }
-        link("/sys/class/drm/card" + std::to_string(card) + "-DP-1/device", root_ + device);
+        link("/sys/class/drm/card" + std::to_string(card) + "-DP-1/device", root() + device);
     }
     void nvidia(const std::string& pci, int minor, const std::string& uuid) const {
         file("/proc/driver/nvidia/gpus/" + pci + "/information",
@@ -69,12 +61,12 @@ public:
         file(folder + "/properties", "simd_count 304\ndrm_render_minor " + std::to_string(render) +
                                          "\nunique_id " + unique_id + "\n");
     }
-    [[nodiscard]] InventoryOptions options() const { return {root_, default_exports()}; }
+    [[nodiscard]] InventoryOptions options() const { return {root(), default_exports()}; }
     [[nodiscard]] Inventory kernel() const { return merge_inventories({ask_kernel(options())}); }
-    [[nodiscard]] const std::string& root() const { return root_; }
+    [[nodiscard]] const std::string& root() const { return folder_.path(); }
 
 private:
-    std::string root_;
+    TemporaryFolder folder_;
 };
 
 using Names = std::vector<std::string>;

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 #include "tools/acceptor_command.h"
 
 using Words = std::vector<std::string>;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/cli/elf_maker.h"
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 #include "tools/explanation.h"
 
 using gpr::ElfMaker;

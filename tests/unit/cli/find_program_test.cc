@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 
 using gpr::exit_status_of;
 using gpr::find_program;

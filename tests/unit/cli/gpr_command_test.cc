@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/kernel_features.h"
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 #include "transport/endpoint.h"
 #include "transport/handshake.h"
 #include "transport/token.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 #include "tools/setup_plan.h"
 
 using gpr::HostState;

@@ -6,7 +6,7 @@
 
 #include "acceptor/exports.h"
 #include "monitor/path_rules.h"
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 
 using gpr::AcceptorAddress;
 using gpr::SplitKind;

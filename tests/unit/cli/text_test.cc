@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "base/log.h"
-#include "tests/unit/cli/temporary_folder.h"
+#include "tests/unit/temporary_folder.h"
 #include "tools/duration.h"
 #include "tools/health_report.h"
 #include "tools/suggest.h"

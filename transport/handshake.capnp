@@ -1,0 +1,119 @@
+# What the two sides say before a session (gpr.capnp), and of themselves.
+#
+# Claim, Hello and Refuse keep their first members for ever: that is how two builds that do not
+# speak the same version tell each other so.
+@0x8e1f4c92d6a35b70;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("gpr::wire");
+
+using Inventory = import "inventory.capnp".Inventory;
+using Device = import "inventory.capnp".Device;
+
+# Without TLS, both sides prove that they know the token: HMAC-SHA256 over both nonces.
+struct Claim {
+  protocolVersion @0 :UInt32;
+  tokenId @1 :Text;
+  nonce @2 :Data;  # 32 random bytes
+}
+
+struct Challenge {
+  nonce @0 :Data;
+  proof @1 :Data;
+}
+
+struct Proof {
+  proof @0 :Data;
+}
+
+struct Hello {
+  protocolVersion @0 :UInt32;
+  software @1 :Text;   # "gpr 0.1.0"
+  sessionId @2 :Text;
+  nodeId @3 :UInt32;   # the node the acceptor becomes
+  host @4 :Host;
+  paths @5 :List(RemotePath);  # parts of the file tree that are to be the acceptor's
+  rootLinks @6 :List(RootLink);
+  vdso @7 :Data;  # the initiator's image; empty: it has none
+  devices @8 :DeviceRequest;
+  wantInventory @9 :Bool;  # what the acceptor has, and then no session
+  calls @10 :List(RemoteCall);  # that are made at the acceptor, whichever node the thread is on
+}
+
+struct RemoteCall {
+  number @0 :UInt16;
+  family @1 :Int32;  # only if that is its first argument; -1: whatever it is
+}
+
+# No count: those named, also if other sessions have them. Else so many, for this session alone, of
+# those named or, without names, of all.
+struct DeviceRequest {
+  count @0 :UInt32;
+  names @1 :List(Text);  # as the inventory has them: an id, the beginning of a UUID, a node
+}
+
+# A link in the initiator's root folder, such as /lib to usr/lib: files have two names there.
+struct RootLink {
+  name @0 :Text;    # without the slash
+  target @1 :Text;  # absolute
+}
+
+# A glob matches a path, or a directory above it.
+struct RemotePath {
+  glob @0 :Text;        # as the program sees it, absolute
+  target @1 :Text;      # what the acceptor shows there; empty: its own of that name
+  whenMissing @2 :Bool; # only what the initiator does not have
+  standby @3 :Text;     # of this profile, in force once the program uses it; empty: of none
+}
+
+struct Welcome {
+  protocolVersion @0 :UInt32;
+  software @1 :Text;
+  sessionId @2 :Text;
+  nodeId @3 :UInt32;
+  host @4 :Host;
+  devices @5 :List(Device);  # that the session has been given, in the order of its request
+  inventory @6 :Inventory;   # where it was wanted
+  standby @7 :List(Text);    # profiles among the Hello's that this host has something for
+}
+
+struct Refuse {
+  protocolVersion @0 :UInt32;  # of the side that refuses
+  reason @1 :Text;
+}
+
+struct Host {
+  hostName @0 :Text;
+  kernelRelease @1 :Text;
+  features @2 :List(Text);  # kernel features that were probed and found
+  pageSize @3 :UInt64;
+  cpu @4 :Cpu;
+  clock @5 :ClockSample;
+  limits @6 :Limits;
+  devices @7 :List(Text);  # device nodes offered, such as /dev/kvm
+}
+
+struct Cpu {
+  vendor @0 :Text;
+  model @1 :Text;
+  count @2 :UInt32;
+  xcr0 @3 :UInt64;       # extended-state components the kernel enabled
+  xsaveBytes @4 :UInt32; # size of the extended state in standard format
+  leaves @5 :List(CpuidLeaf);
+}
+
+struct CpuidLeaf {
+  leaf @0 :UInt32; subleaf @1 :UInt32;
+  eax @2 :UInt32; ebx @3 :UInt32; ecx @4 :UInt32; edx @5 :UInt32;
+}
+
+# Read one right after the other, nanoseconds.
+struct ClockSample { realtimeNs @0 :Int64; monotonicNs @1 :Int64; boottimeNs @2 :Int64; }
+
+struct Limits {
+  openFilesSoft @0 :UInt64;
+  openFilesHard @1 :UInt64;
+  threadsMax @2 :UInt64;
+  pidMax @3 :UInt64;
+  mapCountMax @4 :UInt64;
+}
