@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -25,6 +24,7 @@
 #include "acceptor/worker_process.h"
 #include "base/kernel_features.h"
 #include "base/log.h"
+#include "base/own_limits.h"
 #include "monitor/exec_options.h"
 
 namespace gpr {
@@ -59,7 +59,7 @@ public:
             for (auto& listener : listeners) listeners_.push_back(std::move(listener));
         }
         GPR_CHECK(catch_signals());
-        raise_fd_limit();
+        GPR_CHECK(lift_own_limits(least_files_of_acceptor));
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
         GPR_CHECK(make_cgroups());
         look_at_host();
@@ -105,13 +105,6 @@ private:
         signals_ = Fd(signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
         if (!signals_) return fail(errno, "make a signalfd");
         return {};
-    }
-
-    static void raise_fd_limit() {
-        rlimit limit{};
-        if (getrlimit(RLIMIT_NOFILE, &limit) == -1) return;
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
     }
 
     void look_at_host() {

@@ -14,6 +14,7 @@
 #include "acceptor/inventory.h"
 #include "acceptor/worker_process.h"
 #include "base/log.h"
+#include "base/own_limits.h"
 
 namespace gpr {
 namespace {
@@ -56,6 +57,7 @@ int run_embedded(int connection, const Token& token, const WorkerMain& worker,
 
 Result<EmbeddedAcceptor> start_embedded_acceptor(const WorkerMain& worker,
                                                  const EmbeddedAcceptorOptions& options) {
+    GPR_CHECK(lift_own_limits(least_files_of_acceptor));
     EmbeddedAcceptor embedded;
     GPR_TRY(embedded.token, new_token());
     std::array<int, 2> sockets{};

@@ -45,7 +45,7 @@ Task<void> Worker::affinity_call(RemoteProcess& process, RemoteThread& thread, N
     int64_t result = co_await ask_home(process, thread, n, true);
     if (result == thread_gone && thread.stub->dead()) co_return;
     bool again = trace::is_restart(result);  // a signal comes first
-    if (here && !again) result = 0;  // home may have none of them
+    if (here && !again) result = 0;          // home may have none of them
     if (target && !here && result == 0) {
         target = find_thread(target_pid, target_tid);
         if (target) choose_cpus(*target, std::move(mask));

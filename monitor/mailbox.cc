@@ -15,11 +15,15 @@ namespace {
 
 constexpr uint64_t least_slots = 16, part_of_limit = 16;
 
-uint64_t slots_allowed() {
+// In bytes.
+uint64_t own_limit(__rlimit_resource_t resource) {
     rlimit limit{};
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return GPR_SLOT_COUNT;
-    return std::clamp(limit.rlim_cur / part_of_limit / GPR_SLOT_STRIDE, least_slots,
-                      GPR_SLOT_COUNT);
+    return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+uint64_t slots_allowed() {
+    uint64_t bytes = std::min(own_limit(RLIMIT_AS) / part_of_limit, own_limit(RLIMIT_FSIZE));
+    return std::clamp(bytes / GPR_SLOT_STRIDE, least_slots, GPR_SLOT_COUNT);
 }
 
 }  // namespace
@@ -30,7 +34,12 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create() {
     std::unique_ptr<Mailbox> made(new Mailbox(std::move(fd), slots_allowed()));
     int memfd = made->memfd();
     auto size = static_cast<off_t>(made->size());
-    if (ftruncate(memfd, size) != 0) return fail(errno, "cannot size a mailbox");
+    if (ftruncate(memfd, size) != 0) {
+        return fail(errno, errno != EFBIG ? "cannot size a mailbox"
+                                          : "the limit on file sizes (ulimit -f) is too low for "
+                                            "gpr's own memory; lower the soft limit only: "
+                                            "ulimit -Sf");
+    }
     void* base =
         mmap(nullptr, made->size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0);
     if (base == MAP_FAILED) return fail(errno, "cannot map a mailbox");

@@ -18,8 +18,8 @@ class Mailbox {
 public:
     using SlotIndex = uint32_t;
 
-    // As many slots as there may be, or as take a small part of our own RLIMIT_AS, which is mostly
-    // the program's, too.
+    // As many slots as there may be, or as RLIMIT_FSIZE allows and as take a small part of our own
+    // RLIMIT_AS, which is mostly the program's, too.
     static Result<std::unique_ptr<Mailbox>> create();
     ~Mailbox();
     Mailbox(const Mailbox&) = delete;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/own_limits.h"
 #include "monitor/call_rules.h"
 #include "monitor/device_variables.h"
 #include "monitor/directory_record.h"
@@ -110,7 +111,10 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     if (acceptor.is_local()) {
         GPR_TRY(auto local, start_local());
         Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
-        return greet_acceptor(std::move(local.connection), endpoint, local.token, hello, deadline);
+        GPR_TRY(auto greeted, greet_acceptor(std::move(local.connection), endpoint, local.token,
+                                             hello, deadline));
+        greeted.peer_name = "local";
+        return greeted;
     }
     GPR_TRY(auto endpoint, parse_endpoint(acceptor.address, options.plain_allowed));
     if (options.token_file.empty()) {
@@ -124,14 +128,14 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
 
 // The first of the descriptors that are the acceptor's: above what programs mostly may have, with
 // room for its own. 0: it has none.
-int choose_fd_base(const ExecOptions& options, const Welcome& peer) {
+int choose_fd_base(const ExecOptions& options, const Welcome& peer, pid_t program) {
     constexpr uint64_t usual = 4096, room = 1024;
     PathRules paths(path_rules_of(options.rules));
     paths.keep_standby(peer.standby);
     if (paths.empty() && remote_calls_of(options.rules).empty()) return 0;
-    rlimit ours{};
-    getrlimit(RLIMIT_NOFILE, &ours);
-    uint64_t wanted = std::max<uint64_t>(ours.rlim_cur, usual);
+    rlimit its{};
+    prlimit(program, RLIMIT_NOFILE, nullptr, &its);
+    uint64_t wanted = std::max<uint64_t>(its.rlim_cur, usual);
     uint64_t limit = peer.host.limits.open_files_hard;
     return static_cast<int>(std::min(wanted, limit > 2 * room ? limit - room : limit / 2));
 }
@@ -205,6 +209,8 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
         send_word(channel, Word::failed);
         return exit_gpr_failed;
     };
+    auto lifted = lift_own_limits(least_files_of_monitor);
+    if (!lifted) return give_up(lifted.error().message());
     auto connected = connect(options, start_local);
     if (!connected) return give_up(connected.error().message());
     Launch launch;
@@ -215,7 +221,15 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     // Not before: an acceptor of our own forks from here and sets up a log for itself.
     if (!options.log.file.empty()) {
         auto logging = start_logging(options.log.file, options.log.level);
-        if (!logging) complain(logging.error().message());
+        if (!logging) return give_up(logging.error().message());
+    }
+    if (!options.stats.file.empty()) {
+        auto there = open(options.stats.file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (there < 0) {
+            return give_up(
+                fmt::format("cannot write {}: {}", options.stats.file, std::strerror(errno)));
+        }
+        close(there);
     }
     if (chdir("/") != 0) return give_up("cannot change to /");
     auto loop = Loop::create();
@@ -224,7 +238,7 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     if (!waits) return give_up(waits.error().message());
     auto code = Mailbox::create_code_memfd();
     if (!code) return give_up(code.error().message());
-    int fd_base = choose_fd_base(options, connected->peer);
+    int fd_base = choose_fd_base(options, connected->peer, program);
     const auto standby = connected->peer.standby;
     auto variables = device_variables(connected->peer.devices);
     variables.insert(variables.end(), options.variables.begin(), options.variables.end());
@@ -293,6 +307,15 @@ Result<int> install_filter(const std::vector<SplitRule>& rules, const Launch& la
     return listener;
 }
 
+// The file itself has been found before.
+std::string_view advice_on(int exec_error) {
+    switch (exec_error) {
+        case ENOENT: return "; its interpreter is missing, and 'gpr explain' names it";
+        case ENOEXEC: return "; without a '#!' line it is for a shell: gpr exec ... -- sh FILE";
+        default: return "";
+    }
+}
+
 }  // namespace
 
 int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) {
@@ -353,7 +376,8 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 1);  // the monitor notes that
     execve(options.program_path.c_str(), arguments.data(), environ);
     int error = errno;
-    complain(fmt::format("cannot execute {}: {}", options.program_path, std::strerror(error)));
+    complain(fmt::format("cannot execute {}: {}{}", options.program_path, std::strerror(error),
+                         advice_on(error)));
     _exit(error == ENOENT ? exit_not_found : exit_cannot_execute);
 }
 

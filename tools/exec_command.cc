@@ -18,7 +18,9 @@ namespace gpr {
 namespace {
 
 constexpr std::string_view exec_notes =
-    "split rules (default: all):\n"
+    "split rules (default: auto):\n"
+    "  auto         the whole program runs on the node, and a profile is in force once PROGRAM\n"
+    "               opens its files\n"
     "  all          the whole program runs on the node\n"
     "  lib:GLOB     text of libraries whose path or name matches runs there only\n"
     "  fn:LIB!FUNCTION\n"
@@ -29,6 +31,8 @@ constexpr std::string_view exec_notes =
     "               what it shows there\n"
     "  missing:GLOB the same, of what this host does not have\n"
     "  dev:GLOB     the same, of devices: dev:/dev/kvm\n"
+    "  sock:FAMILY  sockets of this family are the acceptor's: sock:inet\n"
+    "  sys:NAME     this system call is made at the acceptor: sys:uname\n"
     "  profile:NAME all rules of a profile: cuda, hip, kvm, opencl, vulkan, or one of your own\n"
     "  chaos[:SEED] all threads cross at random, to test programs and gpr itself\n"
     "  RULE@NAME    on the acceptor called NAME; without, on the first one\n"
@@ -109,7 +113,7 @@ void announce_seed(const ExecOptions& options) {
     for (const SplitRule& rule : options.rules) {
         const bool chosen = !rule.pattern.empty();
         if (rule.kind != SplitKind::chaos || chosen) continue;
-        fmt::print(stderr, "gpr exec: '--split chaos:{}' repeats this run\n", rule.seed);
+        fmt::print(stderr, "gpr: '--split chaos:{}' repeats this run\n", rule.seed);
     }
 }
 

@@ -1,4 +1,6 @@
 // `gpr health [ADDR]`: what this host has, and what an acceptor says about itself.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -61,7 +63,13 @@ int health_main(const Words& arguments) {
     const KernelFeatures features = KernelFeatures::probe();
     std::fputs(features_report(features).c_str(), stdout);
     const int here = features.lacking().empty() ? 0 : exit_failed;
-    if (parsed->words.empty()) return here;
+    if (geteuid() != 0) {
+        std::fputs(
+            "A normal user can be an initiator; an acceptor, '--acceptor local' as well, is"
+            " started by root.\n",
+            stdout);
+    }
+    if (parsed->words.empty() || parsed->words.front() == "local") return here;
     const int there = check_acceptor(parsed->words.front(), *parsed, features);
     return here != 0 ? here : there;
 }

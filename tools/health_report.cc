@@ -55,6 +55,11 @@ std::string peer_report(const std::string& name, const HostDescription& host,
                         const KernelFeatures& known) {
     std::string devices;
     for (const std::string& device : host.devices) devices += (devices.empty() ? "" : " ") + device;
+    std::string without;
+    for (const Feature* feature : known.all()) {
+        if (names(host, *feature) || feature->required) continue;
+        without += fmt::format("{}{}", without.empty() ? "" : ", ", feature->name);
+    }
     std::string text = format_table({
         {"acceptor", name},
         {"host name", host.host_name},
@@ -65,6 +70,7 @@ std::string peer_report(const std::string& name, const HostDescription& host,
         {"page size", fmt::format("{}", host.page_size)},
         {"open files", fmt::format("{}", host.limits.open_files_hard)},
         {"devices", devices.empty() ? "none" : devices},
+        {"does without", without.empty() ? "nothing" : without},
     });
     for (const Feature* feature : lacking_at(host, known)) {
         text += fmt::format("MISSING there: {} ({}); {}\n", feature->name, feature->needed_for,

@@ -81,7 +81,7 @@ Result<RuleText> cut_node(std::string_view text, const std::vector<AcceptorAddre
     if (is_called(acceptors, node)) return RuleText{text.substr(0, at), node};
     // Library names may hold an '@' (libfoo@1.so); a word that could be a name is taken as one.
     if (!is_name(node) || node.find(".so") != std::string_view::npos) return RuleText{text, {}};
-    return fail(fmt::format("split rule '{}': no acceptor is called '{}'; there is {}", text, node,
+    return fail(fmt::format("split rule '{}': no acceptor is called '{}'; known: {}", text, node,
                             names_of(acceptors)));
 }
 
@@ -302,8 +302,8 @@ Result<SplitRule> parse_split_rule(std::string_view text,
     if (kind == "sock") return parse_sockets(text, pattern, runs_on);
     if (kind == "sys") return parse_call(text, pattern, runs_on);
     if (pattern.empty()) {
-        return fail(
-            fmt::format("split rule '{}' needs a pattern, as in {}:libcrypto*", text, kind));
+        return fail(fmt::format("split rule '{}' needs a pattern, as in {}:{}", text, kind,
+                                about_files ? "/opt/x" : "libcrypto*"));
     }
     if (!is_glob(pattern)) {
         return fail(fmt::format("split rule '{}': '{}' is not a glob: a '[' or '\\' is open", text,
