@@ -146,7 +146,9 @@ private:
     Task<void> add_used_here(RemoteProcess& process, pid_t tid, Notification n);
     Task<void> answer_usage(Frame frame);
     Task<void> end_shadow(Frame frame);
+    static Task<void> take_clear_tid(RemoteThread& leader, uint64_t at);
     Task<void> clear_tid_of_main(RemoteThread& thread);
+    void wake_after_end_of_main(const RemoteThread& thread);
     void watch_futexes();
     [[nodiscard]] bool waits_for_home(const RemoteThread& thread) const;
     void use_at_home(ObjectId object);

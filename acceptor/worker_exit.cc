@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <csignal>
 
 #include "acceptor/worker.h"
@@ -45,6 +46,23 @@ Task<void> Worker::exit_call(RemoteProcess& process, RemoteThread& thread, Notif
     co_await ask_home(process, thread, n, false);
     thread.ending = true;
     process.notifier->let_it_run(n.id);
+    if (process.mixed && thread.tid == process.pid && thread.clear_tid != 0) {
+        wake_after_end_of_main(thread);
+    }
+}
+
+// The kernel here wakes who waits here for its cleared tid.
+void Worker::wake_after_end_of_main(const RemoteThread& thread) {
+    const FutexWakeCall wake{thread.clear_tid, INT_MAX, 0xffffffff, true};
+    after_end(loop_, thread.process->host_pid, thread.host_tid, [this, pid = thread.tid, wake] {
+        if (RemoteProcess* process = find_process(pid)) send_futex_wake(*process, wake);
+    });
+}
+
+Task<void> Worker::take_clear_tid(RemoteThread& leader, uint64_t at) {
+    if (at == 0) co_return;
+    leader.clear_tid = at;
+    co_await leader.stub->call(SYS_set_tid_address, at);
 }
 
 Task<void> Worker::hold_to_end(RemoteThread& thread, std::vector<Range> words) {

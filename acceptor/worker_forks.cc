@@ -225,6 +225,7 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
     StubThread& stub = *leader->stub;
     co_await stub.call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     choose_cpus(*leader, cpu_mask_of(fork.getAffinity()));
+    co_await take_clear_tid(*leader, fork.getClearTid());
     auto opened = co_await open_uffd(process, stub);
     if (!opened) co_return opened;
     std::vector<Call> calls;

@@ -157,6 +157,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
     if (!cleared) co_return cleared;
     StubThread& stub = *(*leader)->stub;
     co_await stub.call(SYS_close, empty_process_listener);
+    co_await take_clear_tid(**leader, start.getClearTid());
     Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
     auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_id, true);
     if (!helped) co_return helped;

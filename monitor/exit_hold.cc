@@ -1,7 +1,11 @@
 #include "monitor/exit_hold.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,7 +17,7 @@ namespace {
 
 // Between a thread's last stop and what the kernel does then; and how often it is looked again, for
 // a thread that does not get to run.
-constexpr std::chrono::milliseconds patience{200};
+constexpr std::chrono::milliseconds first_look{1}, longest_pause{200};
 constexpr int most_looks = 50;
 
 bool has_ended(pid_t pid, pid_t tid) {
@@ -21,20 +25,35 @@ bool has_ended(pid_t pid, pid_t tid) {
     return fields.empty() || fields[0] == "Z" || fields[0] == "X";
 }
 
-void look_again(Loop& loop, Pager& pager, pid_t pid, pid_t tid, uint64_t hold, int looks) {
-    loop.after(patience, [&loop, &pager, pid, tid, hold, looks] {
+void look(Loop& loop, pid_t pid, pid_t tid, std::function<void()> then,
+          std::chrono::milliseconds pause, int looks) {
+    loop.after(pause, [&loop, pid, tid, then = std::move(then), pause, looks] {
         if (looks < most_looks && !has_ended(pid, tid)) {
-            look_again(loop, pager, pid, tid, hold, looks + 1);
+            look(loop, pid, tid, then, std::min(2 * pause, longest_pause), looks + 1);
         } else {
-            pager.release(hold);
+            then();
         }
     });
 }
 
 }  // namespace
 
+Task<uint64_t> take_clear_tid(StubThread& main) {
+    uint64_t at = 0;
+    std::byte* bounce = main.mailbox().bounce(main.slot()).data();
+    std::memcpy(bounce, &at, sizeof at);
+    co_await main.call(SYS_prctl, PR_GET_TID_ADDRESS, Mailbox::bounce_address(main.slot()).value);
+    std::memcpy(&at, bounce, sizeof at);
+    if (at != 0) co_await main.call(SYS_set_tid_address, 0);
+    co_return at;
+}
+
+void after_end(Loop& loop, pid_t pid, pid_t tid, std::function<void()> then) {
+    look(loop, pid, tid, std::move(then), first_look, 1);
+}
+
 void release_after_end(Loop& loop, Pager& pager, pid_t pid, pid_t tid, uint64_t hold) {
-    look_again(loop, pager, pid, tid, hold, 1);
+    after_end(loop, pid, tid, [&pager, hold] { pager.release(hold); });
 }
 
 }  // namespace gpr

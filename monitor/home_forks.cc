@@ -99,6 +99,7 @@ void HomeSession::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMe
         first->affinity_told = true;
     }
     fork.setNoHandlers(flags & CLONE_CLEAR_SIGHAND);
+    fork.setClearTid(memory.clear_tid_at.value);
     std::map<ObjectId, ObjectId> copies;
     std::vector<Mapping> emptied;
     std::vector<Range> absent;
@@ -249,9 +250,6 @@ Task<Result<void>> HomeSession::prepare_copy(HomeProcess& process, HomeThread& t
     if (!error.empty()) co_return fail("the acceptor could not copy the process: " + error);
     if (memory.tid_at.value != 0) {
         co_await pager_.write(fragment, memory.tid_at, std::as_bytes(std::span(&process.pid, 1)));
-    }
-    if (memory.clear_tid_at.value != 0) {
-        co_await thread.stub->call(SYS_set_tid_address, memory.clear_tid_at.value);
     }
     co_await take_mask(thread, context.signal_mask);
     process.state = HomeProcess::State::split;

@@ -13,6 +13,7 @@
 
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"
+#include "monitor/exit_hold.h"
 #include "monitor/extended_state.h"
 #include "monitor/home_session.h"
 #include "monitor/page_wire.h"
@@ -437,6 +438,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
         }
         if (e.name == "[vdso]") start.setVdsoEnd(e.range.end.value);
     }
+    StubThread* stub = fragment.stub_thread(0);
+    if (stub) start.setClearTid(co_await take_clear_tid(*stub));
     // Handlers of a child, what is ignored, which also outlives an exec, and what SA_RESETHAND has
     // left: it says SIG_DFL, and more.
     std::array<std::array<uint64_t, 4>, 64> kernel{};
@@ -445,7 +448,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
         uint64_t at = Mailbox::bounce_address(0).value + (signal - 1) * sizeof kernel[0];
         calls.push_back(Call{SYS_rt_sigaction, {signal, 0, at, sizeof(uint64_t)}, 0});
     }
-    if (StubThread* stub = fragment.stub_thread(0)) co_await stub->run(calls);
+    if (stub) co_await stub->run(calls);
     std::memcpy(kernel.data(), fragment.mailbox().bounce(0).data(), sizeof kernel);
     std::vector<std::pair<int, std::array<uint64_t, 4>>> actions;
     for (int signal = 0; const auto& action : kernel) {
