@@ -164,7 +164,7 @@ struct ProcessStart {
   limitsMemory @13 :Bool;  # RLIMIT_AS, by which home's kernel judges
   gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
   affinity @14 :Data;    # of its thread; empty: the program has not set it
-  clearTid @15 :UInt64;  # what its main thread's end clears there, as set_tid_address(2); 0: nothing
+  clearTid @15 :UInt64;  # what the end of its thread clears there: set_tid_address(2); 0: nothing
 }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
