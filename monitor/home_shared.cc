@@ -259,9 +259,7 @@ void HomeSession::forget_unseen(const std::vector<Mapping>& gone) {
 
 // The process has ended, or begins another image.
 void HomeSession::forget_memory(HomeProcess& process) {
-    AddressSpace& space = process.fragment->space;
-    pager_.forget(space);
-    forget_unseen(space.unmap(everything));
+    forget_unseen(pager_.forget(process.fragment->space));
     process.copied_files.clear();
 }
 

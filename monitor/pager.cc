@@ -80,7 +80,15 @@ void Pager::erase(ObjectId object) {
 }
 
 void Pager::on_message(NodeId from, Message message) {
-    const auto* request = std::get_if<Request>(&message.body);
+    auto* request = std::get_if<Request>(&message.body);
+    ObjectId wanted = request ? request->run.object : 0;
+    if (directory_ && request && is_shared(wanted) && is_used_at_home(wanted)) {
+        // No more than a thread there waits for. What is lent when the thread is here again, and
+        // writes without a fault, would come back as it was.
+        if (request->must == 0) return;
+        request->run.count = std::min(request->run.count, request->must);
+        request->have_epochs.resize(std::min<size_t>(request->have_epochs.size(), request->must));
+    }
     if (directory_ && request && request->must == 0) {
         read_ahead_.emplace_back(from, std::move(message));
         return serve_read_ahead();

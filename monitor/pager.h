@@ -123,8 +123,9 @@ public:
     // nothing to hold.
     Task<uint64_t> hold(Fragment& fragment, std::vector<Range> ranges, Access access);
     void release(uint64_t hold);
-    // All objects of a process that has ended.
-    void forget(AddressSpace& space);
+    // All objects of a process that has ended. Who still means to touch its memory finds nothing
+    // mapped any more; gives what was.
+    std::vector<Mapping> forget(AddressSpace& space);
     // Writes into the program's memory what the program may then see; acquires what it needs.
     // False: a part of it is not mapped.
     Task<bool> write(Fragment& fragment, Address to, std::span<const std::byte> bytes);

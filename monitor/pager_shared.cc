@@ -88,11 +88,13 @@ Task<void> Pager::collect_shared(std::vector<ObjectId> objects, Access access) {
     }
 }
 
-void Pager::forget(AddressSpace& space) {
-    for (const auto& [begin, m] : space.all()) {
+std::vector<Mapping> Pager::forget(AddressSpace& space) {
+    std::vector<Mapping> gone = space.unmap({{0}, {~0ULL & page_mask}});
+    for (const Mapping& m : gone) {
         if (!is_shared(m.object)) erase(m.object);
     }
     settle();
+    return gone;
 }
 
 template <class Visit>
