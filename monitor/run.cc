@@ -223,13 +223,11 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
         auto logging = start_logging(options.log.file, options.log.level);
         if (!logging) return give_up(logging.error().message());
     }
-    if (!options.stats.file.empty()) {
-        auto there = open(options.stats.file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-        if (there < 0) {
-            return give_up(
-                fmt::format("cannot write {}: {}", options.stats.file, std::strerror(errno)));
-        }
-        close(there);
+    // It is written beside its place first and renamed, when the program has ended.
+    const auto folder = std::filesystem::path(options.stats.file).parent_path();
+    if (!folder.empty() && access(folder.c_str(), W_OK) != 0) {
+        return give_up(
+            fmt::format("cannot write {}: {}", options.stats.file, std::strerror(errno)));
     }
     if (chdir("/") != 0) return give_up("cannot change to /");
     auto loop = Loop::create();
