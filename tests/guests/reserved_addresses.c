@@ -7,7 +7,7 @@
 #include "guest.h"
 
 enum { PAGE = 4096 };
-static const uint64_t begin = 0x4f0000000000, end = 0x4f6000000000, step = 0x1000000000;
+static const uint64_t begin = 0x550000000000, end = 0x555000000000, step = 0x1000000000;
 
 static void use(char* memory) {
     for (int i = 0; i < 50; i++) {
@@ -73,12 +73,12 @@ int main(void) {
         attempt((char*)at, memory, MAP_SHARED | MAP_ANONYMOUS);
         use(memory);
     }
-    // From below into it, and over all of it.
+    // From below into it, and over all of it; an executable may lie right above.
     attempt((char*)begin - PAGE, memory, MAP_PRIVATE | MAP_ANONYMOUS);
     attempt((char*)begin - PAGE, memory, MAP_SHARED | MAP_ANONYMOUS);
-    munmap((char*)begin - step, 8 * step);
-    mprotect((char*)begin - step, 8 * step, PROT_READ);
-    madvise((char*)begin - step, 8 * step, MADV_DONTNEED);
+    munmap((char*)begin - step, (end - begin) + step);
+    mprotect((char*)begin - step, (end - begin) + step, PROT_READ);
+    madvise((char*)begin - step, (end - begin) + step, MADV_DONTNEED);
     use(memory);
     return guest_passed();
 }
