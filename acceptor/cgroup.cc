@@ -247,6 +247,13 @@ CgroupParent::~CgroupParent() {
     if (!leaf_.empty()) move_back();
 }
 
+CgroupParent CgroupParent::of_daemon(std::string path, std::string mount_point) {
+    CgroupParent parent;
+    parent.path_ = std::move(path);
+    parent.mount_point_ = std::move(mount_point);
+    return parent;
+}
+
 Result<SessionCgroup> CgroupParent::create_session(const SessionLimits& limits) const {
     SessionCgroup session;
     const auto path = session_path(path_, getpid());

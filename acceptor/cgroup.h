@@ -61,12 +61,15 @@ public:
     // Removes the directory if it is empty. Only in the process that created it.
     ~CgroupParent();
 
-    // In the worker, for itself: the name says whose it is.
+    // In the worker: the daemon's, by what that says of it.
+    static CgroupParent of_daemon(std::string path, std::string mount_point);
+    // For itself: the name says whose it is.
     Result<SessionCgroup> create_session(const SessionLimits& limits) const;
     // After a worker's death. False: what was in it is still dying, ask again.
     bool try_remove_session(pid_t worker) const;
 
     [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] const std::string& mount_point() const { return mount_point_; }
 
 private:
     CgroupParent() = default;

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/own_limits.h"
 #include "monitor/exec_options.h"
+#include "monitor/path_rules.h"
 
 namespace gpr {
 namespace {
@@ -44,14 +45,19 @@ std::vector<std::string> all_exports(const AcceptorOptions& options) {
 
 class Daemon {
 public:
-    Daemon(const AcceptorOptions& options, const WorkerMain& worker, const DaemonLimits& limits)
+    Daemon(const AcceptorOptions& options, const SessionStart& start, const DaemonLimits& limits)
         : options_(options),
-          worker_(worker),
+          start_(start),
           limits_(limits),
           admission_(limits.admission),
           desk_({"", all_exports(options)}) {}
 
     Result<> start() {
+        if (!has_capability(CAP_SYS_ADMIN)) {
+            return fail(
+                "an acceptor is started by root: it makes namespaces for each session; "
+                "run it with sudo, or as the service gpr-acceptor");
+        }
         GPR_CHECK(TokenFile::load(options_.token_file));
         for (const auto& address : options_.listen) {
             GPR_TRY(const auto endpoint, parse_endpoint(address, options_.plain_allowed));
@@ -63,6 +69,7 @@ public:
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
         GPR_CHECK(make_cgroups());
         look_at_host();
+        look_at_exports();
         for (const auto& listener : listeners_) {
             spdlog::info("listening on {}{}", listener.endpoint().text(),
                          listener.endpoint().plain ? " (not encrypted)" : "");
@@ -116,8 +123,13 @@ private:
             spdlog::warn("this host lacks {} ({}); {}", feature->name, feature->needed_for,
                          feature->cure);
         }
-        if (!has_capability(CAP_SYS_ADMIN)) {
-            spdlog::warn("not root: sessions will be refused, their sandboxes cannot be made");
+    }
+
+    // It may come later, so that is no reason not to start; but mostly it is a slip.
+    void look_at_exports() const {
+        for (const std::string& path : options_.exports) {
+            if (!files_matching(path).empty()) continue;
+            spdlog::warn("--export {} gives nothing: there is no such file here now", path);
         }
     }
 
@@ -175,7 +187,7 @@ private:
         }
         child.was_asked = true;
         // Who only looks is no session, and has to be as quick as a stranger.
-        if (!hello->want_inventory) {
+        if (!hello->want_inventory && !hello->only_looks) {
             child.is_session = admission_.prove(pid);
             if (!child.is_session) return answer(pid, full());
         }
@@ -193,9 +205,9 @@ private:
 
     [[nodiscard]] Failure full() const {
         return fail(
-            fmt::format("it has {} sessions, as many as it may; try again later or start it with "
+            fmt::format("is full ({} of {} sessions); try again later, or start it with "
                         "a higher --max-sessions",
-                        limits_.admission.sessions));
+                        admission_.sessions(), limits_.admission.sessions));
     }
 
     void take_signals() {
@@ -273,7 +285,8 @@ private:
         if (pid == 0) {
             become_worker_process(daemon);
             ours.reset();
-            worker_status_ = serve(std::move(connection), peer, plain, theirs);
+            worker_status_ =
+                start_session({std::move(connection), std::move(theirs), {}}, peer, plain);
             return;
         }
         spdlog::debug("{}: connected, worker {}", peer, pid);
@@ -288,41 +301,21 @@ private:
     }
 
     // In the worker.
-    int serve(Fd connection, const std::string& peer, bool plain, const Fd& channel) {
+    int start_session(OrderedSession session, const std::string& peer, bool plain) {
         in_worker_ = true;
         listeners_.clear();
         children_.clear();
         signals_.reset();
-        ServeOptions serve;
-        serve.load_tokens = [this] { return TokenFile::load(options_.token_file); };
-        serve.peer = peer;
-        serve.allow_plain = plain;
-        serve.features = features_;
-        serve.hidden_cpu_features = options_.pretend_without;
-        serve.exports = all_exports(options_);
-        serve.network = options_.network;
-        serve.admit = [&](const Hello& hello) { return ask_admission(channel, hello); };
-        std::optional<SessionCgroup> cgroup;
-        serve.limits = options_.limits;
-        serve.cgroup_fd = [&] { return make_cgroup(cgroup, peer); };
-        return serve_connection(std::move(connection), serve, worker_);
-    }
-
-    static Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
-        GPR_CHECK(send_hello(channel.get(), hello));
-        return receive_verdict(channel.get());
-    }
-
-    Result<int> make_cgroup(std::optional<SessionCgroup>& cgroup, const std::string& peer) const {
-        if (!cgroups_) return -1;
-        auto made = cgroups_->create_session(options_.limits);
-        if (!made && options_.limits.any()) return tl::make_unexpected(made.error());
-        if (!made) {
-            spdlog::warn("{}: no cgroup: {}", peer, made.error().message());
-            return -1;
+        session.order.options = options_;
+        session.order.options.exports = all_exports(options_);
+        session.order.peer = peer;
+        session.order.plain = plain;
+        session.order.features = features_;
+        if (cgroups_) {
+            session.order.cgroup_parent = cgroups_->path();
+            session.order.cgroup_mount = cgroups_->mount_point();
         }
-        cgroup.emplace(std::move(*made));
-        return cgroup->fd();
+        return start_(std::move(session));
     }
 
     void remove_cgroups() {
@@ -360,7 +353,7 @@ private:
     }
 
     const AcceptorOptions& options_;
-    const WorkerMain& worker_;
+    const SessionStart& start_;
     const DaemonLimits limits_;
     Admission admission_;
     DeviceDesk desk_;
@@ -383,15 +376,14 @@ int cannot_start(const std::string& why) {
 
 }  // namespace
 
-int run_acceptor_daemon(const AcceptorOptions& options, const WorkerMain& worker,
+int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start,
                         const DaemonLimits& limits) {
-    if (!worker) return cannot_start("this build has no worker to run sessions with");
     if (const auto logging = start_logging(options.log_file, options.log_level); !logging) {
         return cannot_start(logging.error().message());
     }
     DaemonLimits effective = limits;
     effective.admission.sessions = options.max_sessions;
-    Daemon daemon(options, worker, effective);
+    Daemon daemon(options, start, effective);
     if (const auto started = daemon.start(); !started) {
         return cannot_start(started.error().message());
     }

@@ -5,7 +5,7 @@
 
 #include "acceptor/acceptor_options.h"
 #include "acceptor/admission.h"
-#include "acceptor/serve.h"
+#include "acceptor/session_order.h"
 
 namespace gpr {
 
@@ -16,7 +16,7 @@ struct DaemonLimits {
 
 // Runs until SIGTERM or SIGINT, then ends all sessions. The exit status of the command: 0, or 125
 // with a message on stderr when it could not start.
-int run_acceptor_daemon(const AcceptorOptions& options, const WorkerMain& worker = {},
+int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start = execute_session,
                         const DaemonLimits& limits = {});
 
 }  // namespace gpr

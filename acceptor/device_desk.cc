@@ -70,7 +70,7 @@ Result<Welcome> DeviceDesk::decide(pid_t worker, const Hello& hello) {
     if (!hello.devices.empty()) {
         GPR_TRY(welcome.devices, choose_devices(known_.devices, hello.devices));
     }
-    if (!hello.want_inventory) note(worker, hello, welcome.devices);
+    if (!hello.want_inventory && !hello.only_looks) note(worker, hello, welcome.devices);
     welcome.inventory = known_;
     if (taken_at_) {
         const auto age = Clock::now() - *taken_at_;

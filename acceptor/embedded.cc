@@ -9,11 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "acceptor/device_choice.h"
-#include "acceptor/exports.h"
-#include "acceptor/inventory.h"
 #include "acceptor/worker_process.h"
-#include "base/log.h"
 #include "base/own_limits.h"
 
 namespace gpr {
@@ -29,34 +25,24 @@ void keep_only(int connection) {
     close_range(4, ~0U, 0);
 }
 
-// There is nobody to share devices with, as far as it knows.
-Result<Welcome> admit_alone(const Hello& hello) {
-    Welcome welcome;
-    if (hello.devices.empty()) return welcome;
-    welcome.inventory = take_inventory({"", default_exports()});
-    GPR_TRY(welcome.devices, choose_devices(welcome.inventory.devices, hello.devices));
-    return welcome;
-}
-
-int run_embedded(int connection, const Token& token, const WorkerMain& worker,
-                 const EmbeddedAcceptorOptions& options) {
-    keep_only(connection);
-    static_cast<void>(start_logging(options.log_file, options.log_level));
-    ServeOptions serve;
-    serve.load_tokens = [&token] { return Result<TokenFile>(TokenFile({token})); };
-    serve.peer = peer_name;
-    serve.allow_plain = true;
-    serve.features = options.features;
-    serve.exports = {"/*"};  // who runs it has these files already
-    serve.network = {true, true};
-    serve.admit = admit_alone;
-    return serve_connection(Fd(3), serve, worker);
+OrderedSession only_session(const Token& token, const EmbeddedAcceptorOptions& options) {
+    OrderedSession session{Fd(3), Fd(), {}};
+    SessionOrder& order = session.order;
+    order.peer = peer_name;
+    order.plain = true;
+    order.token = token.line();
+    order.features = options.features;
+    order.options.log_file = options.log_file;
+    order.options.log_level = options.log_level;
+    order.options.exports = {"/*"};  // who runs it has these files already
+    order.options.network = {true, true};
+    return session;
 }
 
 }  // namespace
 
-Result<EmbeddedAcceptor> start_embedded_acceptor(const WorkerMain& worker,
-                                                 const EmbeddedAcceptorOptions& options) {
+Result<EmbeddedAcceptor> start_embedded_acceptor(const EmbeddedAcceptorOptions& options,
+                                                 const SessionStart& start) {
     GPR_CHECK(lift_own_limits(least_files_of_acceptor));
     EmbeddedAcceptor embedded;
     GPR_TRY(embedded.token, new_token());
@@ -70,7 +56,8 @@ Result<EmbeddedAcceptor> start_embedded_acceptor(const WorkerMain& worker,
     GPR_TRY(const long pid, from_libc(fork(), "start the local acceptor"));
     if (pid == 0) {
         become_worker_process(parent);
-        _exit(run_embedded(theirs.get(), embedded.token, worker, options));
+        keep_only(theirs.get());
+        _exit(start(only_session(embedded.token, options)));
     }
     embedded.pid = static_cast<pid_t>(pid);
     return embedded;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "acceptor/serve.h"
+#include "acceptor/session_order.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "transport/token.h"
@@ -25,9 +25,9 @@ struct EmbeddedAcceptor {
     pid_t pid = -1;  // a child to be waited for
 };
 
-// Forks a worker that dies with the calling thread and with the connection. It keeps none of the
+// Starts a worker that dies with the calling thread and with the connection. It keeps none of the
 // caller's descriptors. Call it before starting threads.
-Result<EmbeddedAcceptor> start_embedded_acceptor(const WorkerMain& worker,
-                                                 const EmbeddedAcceptorOptions& options = {});
+Result<EmbeddedAcceptor> start_embedded_acceptor(const EmbeddedAcceptorOptions& options = {},
+                                                 const SessionStart& start = execute_session);
 
 }  // namespace gpr

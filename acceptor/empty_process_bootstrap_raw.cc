@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -21,6 +22,7 @@
 
 #include "acceptor/empty_process_bootstrap.h"
 #include "acceptor/privileges.h"
+#include "acceptor/sandbox_init.h"
 #include "base/uapi/seccomp.h"
 #include "base/userfaultfd.h"
 
@@ -54,6 +56,7 @@ public:
 
     [[noreturn]] void run() {
         forget_the_worker();
+        forget_its_layout();
         open_uffd();
         join_namespaces();
         map_shared();
@@ -83,6 +86,21 @@ private:
         prctl(PR_SET_NAME, options_.name.c_str());
     }
 
+    // What the kernel notes of an executed file (the heap, the arguments, the auxiliary vector) is
+    // still the worker's. Nobody needs it here; kernels without this call keep it.
+    void forget_its_layout() {
+        const uint64_t here = options_.mailbox_address;
+        std::array<uint64_t, 2> end_of_vector{};  // AT_NULL
+        prctl_mm_map map{};
+        map.start_code = map.start_data = map.start_stack = map.arg_start = map.env_start = here;
+        map.end_code = map.end_data = map.arg_end = map.env_end = here + page_size;
+        map.start_brk = map.brk = here + 2 * page_size;
+        map.auxv = reinterpret_cast<__u64*>(end_of_vector.data());
+        map.auxv_size = sizeof(end_of_vector);
+        map.exe_fd = static_cast<__u32>(-1);
+        prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0);
+    }
+
     void unregister_rseq() {
         if (__rseq_size == 0) return;
         auto* area = static_cast<char*>(__builtin_thread_pointer()) + __rseq_offset;
@@ -106,6 +124,7 @@ private:
         if (bootstrap_.time_namespace >= 0) {
             need(setns(bootstrap_.time_namespace, CLONE_NEWTIME), "enter the time namespace");
         }
+        need(chroot(box_root), "enter the empty root");
         need(chdir("/"), "enter the empty root");
     }
 

@@ -11,6 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* root_folder = "/";
+
 bool has_wildcard(const std::string& glob) { return literal_part(glob) != glob; }
 
 bool has_detour(const std::string& path) {
@@ -48,9 +50,16 @@ public:
             return fail(
                 fmt::format("path rule '{}' is not an absolute path without detours", rule.glob));
         }
+        if (fs::path(rule.glob).lexically_normal() == root_folder) {
+            return fail(
+                fmt::format("path rule '{}' is for the whole file tree, with /proc, /dev "
+                            "and the program itself; name the folders in it",
+                            rule.glob));
+        }
         if (!rule.target.empty()) return add_one(rule, rule.glob, rule.target);
         if (!has_wildcard(rule.glob)) return add_one(rule, rule.glob, rule.glob);
         const std::string directory = literal_part(rule.glob);
+        if (directory == root_folder) return add_of_root(rule);
         // What matches may come and go, so all of the directory is shown.
         if (is_exported(directory, exports_) && !hides_below(real_path(directory))) {
             return add_one(rule, directory, directory);
@@ -81,6 +90,16 @@ public:
     }
 
 private:
+    // The root folder of the box is its own, so only what is there now is shown. It has the same
+    // links as this host's (/lib to usr/lib): what they lead to is shown instead.
+    Result<> add_of_root(const RemotePath& rule) {
+        for (const std::string& path : files_matching(rule.glob)) {
+            const std::string place = fs::is_symlink(path) ? real_path(path) : path;
+            if (!place.empty()) GPR_CHECK(add_one(rule, place, place));
+        }
+        return {};
+    }
+
     Result<> add_one(const RemotePath& rule, const std::string& place, const std::string& source) {
         const std::string real = real_path(source);
         if (real.empty()) {

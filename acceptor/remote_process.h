@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "monitor/cpu_mask.h"
+#include "monitor/cpu_modes.h"
 #include "monitor/fragment.h"
 #include "monitor/gravity.h"
 #include "monitor/notifier.h"
@@ -56,7 +57,7 @@ struct RemoteThread {
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
     bool ending = false;               // nothing but its last call is left of it
     bool alt_stack_changed = false;    // since home was told
-    uint8_t tsc = 0;                   // PR_SET_TSC, if the program called it
+    CpuModes cpu_modes;                // that the kernel thread here has
     CpuMask affinity;                  // if the program has set it
     Gravity gravity;
     Address left_at{};       // the page of code whose absence sent it home last
@@ -103,8 +104,9 @@ struct RemoteProcess {
     };
     std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
     bool mixed = false;           // program code runs at home as well
-    bool limits_memory = false;   // RLIMIT_AS: home's kernel says whether there may be more
+    bool limits_memory = false;   // RLIMIT_AS or _DATA: home says whether there may be more
     bool gravity = false;         // and threads go there for the calls they make
+    bool plays_stub = false;      // it made calls from the stub's page that we gave no order for
 };
 
 }  // namespace gpr

@@ -136,16 +136,17 @@ private:
         const char* const root = "/proc";
         constexpr unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
         const bool empty = trees.empty();
-        need(mount("gpr", root, "tmpfs", empty ? flags | MS_RDONLY : flags,
-                   empty ? "size=4k,nr_inodes=1,mode=0555" : "size=1m,nr_inodes=4k,mode=0755"),
+        need(mount("gpr", root, "tmpfs", flags,
+                   empty ? "size=4k,nr_inodes=2,mode=0555" : "size=1m,nr_inodes=4k,mode=0755"),
              "mount an empty root");
         need(chdir(root), "enter the empty root");
+        need(mkdir(box_root + 1, 0755), "make the processes' root");
+        need(chdir(box_root + 1), "enter the processes' root");
         if (!empty) copy_root_links();
         for (size_t i = 0; i < trees.size(); ++i) place_tree(trees[i], options_.views[i]);
-        if (!empty) {
-            need(mount(nullptr, ".", nullptr, MS_REMOUNT | MS_RDONLY | flags, nullptr),
-                 "make the root read-only");
-        }
+        need(chdir(".."), "leave the processes' root");
+        need(mount(nullptr, ".", nullptr, MS_REMOUNT | MS_RDONLY | flags, nullptr),
+             "make the root read-only");
         // Stacks the new root on the old one, which is then the lower of two at "/".
         need(syscall(SYS_pivot_root, ".", "."), "change to the empty root (pivot_root)");
         need(umount2(".", MNT_DETACH), "let go of the host's files");
@@ -175,7 +176,8 @@ private:
         return tree;
     }
 
-    // The working directory is the new root. A place inside what is shown already must exist.
+    // The working directory is the processes' root. A place inside what is shown already must
+    // exist.
     void place_tree(int tree, const SandboxView& view) {
         const std::string place = view.place.substr(1);
         for (size_t slash = place.find('/'); slash != std::string::npos;

@@ -5,6 +5,11 @@
 
 namespace gpr {
 
+// The root of a box's processes. It is not that of the mount namespace which init makes: who lives
+// in a chroot may not make a user namespace (clone(2), EPERM), in which a program would have all
+// capabilities.
+inline constexpr const char* box_root = "/root";
+
 // One write to the report pipe says how it went.
 struct InitReport {
     int error = 0;

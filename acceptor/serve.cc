@@ -55,6 +55,7 @@ Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& we
         welcome.inventory = std::move(verdict.inventory);
         return {};
     }
+    if (hello.only_looks) return {};
     GPR_CHECK(check_calls(hello.calls, options.network));
     GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
     const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
@@ -108,6 +109,10 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
     const auto& hello = established->peer;
     if (hello.want_inventory) {
         spdlog::info("{}: {} was told the inventory", options.peer, hello.host.host_name);
+        return 0;
+    }
+    if (hello.only_looks) {
+        spdlog::info("{}: {} looked", options.peer, hello.host.host_name);
         return 0;
     }
     spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,

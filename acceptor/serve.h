@@ -38,6 +38,7 @@ struct ServeOptions {
 // Exit statuses of workers; the WorkerMain chooses its own beyond these.
 inline constexpr int worker_refused_peer = 100;
 inline constexpr int worker_without_sandbox = 102;
+inline constexpr int worker_not_executed = 103;
 
 int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker);
 

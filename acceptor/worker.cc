@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/userfaultfd.h"
 #include "monitor/page_wire.h"
+#include "monitor/resumed_wait.h"
 #include "syscall/park.h"
 
 namespace gpr {
@@ -118,16 +119,19 @@ void Worker::on_wait(pid_t host_tid, WaitStatus status) {
             }
             return;
         default:
-            if (thread && thread->process->frozen) {
+            if (!thread) {  // a helper runs on: home may want pages of a stopped program
+                trace::resume(host_tid);
+            } else if (thread->process->frozen) {
+                make_wait_again(host_tid);
                 thread->process->stopped.push_back(host_tid);
                 stopped_.notify_all();
-                return;
-            }
-            if (thread && thread->process->halted) {
+            } else if (status.kind == WaitStatus::Kind::group_stop) {
+                trace::stay_stopped(host_tid);  // there is another stop when somebody continues it
+            } else if (thread->process->halted) {
                 thread->process->halted_tids.push_back(host_tid);
-                return;
+            } else {
+                trace::resume(host_tid);
             }
-            trace::resume(host_tid);
             return;
     }
 }
@@ -205,8 +209,8 @@ void Worker::on_notification(const Notification& n) {
     auto owner = owners_.find(n.tid);
     if (owner == owners_.end()) return;  // it has ended, and nobody sees an answer
     RemoteProcess& process = *owner->second;
+    bool in_stub = n.instruction_pointer >> 32 == GPR_STUB_HIGH_WORD;
     if (n.number == gpr_park_number) {
-        bool in_stub = n.instruction_pointer >> 32 == GPR_STUB_HIGH_WORD;
         auto slot = Mailbox::index_of({n.args[0]});
         if (in_stub && n.args[0] == gpr_park_shared) {
             give_shared(process, n);
@@ -214,19 +218,28 @@ void Worker::on_notification(const Notification& n) {
         }
         StubThread* stub = in_stub && slot ? process.fragment->stub_thread(*slot) : nullptr;
         if (stub) {
-            stub->on_park(*process.notifier, n.id);
+            stub->on_park(*process.notifier, n.id, n.tid);
         } else {
             process.notifier->reply_error(n.id, ENOSYS);
         }
         return;
     }
+    // What we order there the filter lets through: the program has jumped into the stub.
+    if (in_stub && !std::exchange(process.plays_stub, true)) {
+        spdlog::warn("process {} made call {} from the stub's page, without an order", process.pid,
+                     n.number);
+    }
     auto it = by_host_tid_.find(n.tid);
-    if (it == by_host_tid_.end()) {
+    if (in_stub || it == by_host_tid_.end()) {
         process.notifier->reply_error(n.id, ENOSYS);
         return;
     }
     RemoteThread& thread = *it->second;
     pager_.on_progress(thread.tid);
+    if (n.is_vsyscall()) {
+        process.notifier->let_it_run(n.id);
+        return;
+    }
     if (chaos_ && thread.here && !thread.borrowed && may_leave_at_call(n.number) &&
         chaos_->leaves_at_call()) {
         spawn(leave_at_call(thread, n));
@@ -253,7 +266,7 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FILTERS: spawn(set_filters(frame)); return;
         case wire::SessionMessage::FORK_BARRIER: spawn(on_barrier(frame)); return;
         case wire::SessionMessage::PROCESS_FORK: spawn(fork_process(frame)); return;
-        case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
+        case wire::SessionMessage::FUTEX_WOKEN: spawn(on_futex_wake(frame)); return;
         case wire::SessionMessage::FUTEX_WAITERS:
             futex_news_.heard(session.getFutexWaiters());
             return;

@@ -18,9 +18,8 @@
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
 #include "monitor/ptrace.h"
+#include "syscall/clone_request.h"
 #include "transport/link.h"
-
-struct clone_args;  // linux/sched.h
 
 namespace gpr {
 
@@ -77,8 +76,10 @@ private:
         std::vector<pid_t> set_tid;  // of clone3
         uint32_t cgroup = 0;         // of CLONE_INTO_CGROUP
     };
-    Task<int> read_clone_args(RemoteProcess& process, Notification n, clone_args& args,
+    Task<int> read_clone_args(RemoteProcess& process, Notification n, CloneRequest& request,
                               std::vector<pid_t>& set_tid);
+    Task<Result<void>> begin_thread(RemoteThread& parent, pid_t tid, const CloneRequest& request,
+                                    ThreadContext context);
     Task<void> clone_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // --- processors of threads (worker_affinity.cc) ---
     RemoteThread* thread_named(RemoteThread& caller, uint64_t name);
@@ -122,9 +123,10 @@ private:
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               uint64_t mask, HandledSignal signal);
-    static Task<void> set_tsc(RemoteThread& thread, uint8_t mode);
+    static Task<void> set_cpu_modes(RemoteThread& thread, CpuModes modes);
     Task<void> tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> permission_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> call_done(Frame frame);
 
     // --- program code on both nodes (worker_code.cc) ---
@@ -230,9 +232,10 @@ private:
     // --- memory (worker_memory.cc) ---
     void note_limit(RemoteProcess& caller, const Notification& n);
     Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    Task<void> unmap_call(RemoteProcess& process, Notification n);
+    static Task<int64_t> try_size(RemoteProcess& process, Notification n);
+    Task<void> unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int64_t> unmap(RemoteProcess& process, Range range);
-    Task<void> protect_call(RemoteProcess& process, Notification n);
+    Task<void> protect_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> advise_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
     void unlock_call(RemoteProcess& process, const Notification& n);
@@ -256,6 +259,7 @@ private:
     tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n, bool in_place);
     Task<int64_t> move_mapping(Fragment& fragment, const Remap& move);
     Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
+    static constexpr int no_room = 4096;  // no errno: our arena has none, but home may
     // Where the mapping that mmap asks for goes, or why it cannot.
     tl::expected<Address, int> place_for(AddressSpace& space, const Notification& n) const;
     // --- shared memory (worker_shared.cc) ---
@@ -300,6 +304,7 @@ private:
     Pager pager_;
     FutexNews futex_news_;
     bool watch_tried_ = false;
+    bool has_guards_ = false;  // this kernel has guard pages, and tells where
     std::unique_ptr<Chaos> chaos_;
     PathRules paths_;
     std::set<uint32_t> used_paths_;  // that decided anything, by their number

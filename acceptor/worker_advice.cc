@@ -7,18 +7,19 @@
 
 #include "acceptor/worker.h"
 #include "monitor/advice.h"
+#include "monitor/guard_pages.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/refusals.h"
+#include "monitor/reserved_range.h"
 
 namespace gpr {
 
 namespace {
 
 constexpr int madv_dontneed_locked = 24;  // Linux 5.18
-constexpr uint64_t address_limit = 0x7ffffffff000;
 
-const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+constexpr Range reserved = reserved_range;
 
 // Advice about fork, which happens at home, and about the file itself.
 bool belongs_home(int advice) {
@@ -38,6 +39,10 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     if (belongs_home(advice)) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    if (is_guard_advice(n.number, n.args) && has_guards_) {
         co_await forward(process, thread, n);
         co_return;
     }
@@ -88,18 +93,14 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
 // MADV_DONTNEED and its kin, under the lock.
 Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range range) {
     std::vector<Mapping> pieces;
-    bool locked = false;
     uint64_t covered = 0;
     std::shared_ptr<Fragment> fragment = process.fragment;
+    Range whole = range;
+    if (n.args[2] == MADV_DONTNEED) range = before_locked(fragment->space, whole);
     fragment->space.for_each(range, [&](Mapping& m) {
-        locked = locked || m.locked;
         covered += m.range.size();
         if (!m.shared) pieces.push_back(m);  // what is shared keeps its content anyway
     });
-    if (locked && n.args[2] == MADV_DONTNEED) {
-        process.notifier->reply_error(n.id, EINVAL);
-        co_return;
-    }
     for (const Mapping& m : pieces) {
         co_await fragment->executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
                                            MADV_DONTNEED);
@@ -109,7 +110,8 @@ Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range ra
         tell_discarded(link_, process.pid, m.range);
     }
     // With gaps, what is mapped has been emptied all the same.
-    process.notifier->reply_raw(n.id, covered == range.size() ? 0 : -ENOMEM);
+    int64_t result = covered == range.size() ? 0 : -ENOMEM;
+    process.notifier->reply_raw(n.id, range == whole ? result : -EINVAL);
 }
 
 // To lock memory is for home to allow.
@@ -121,8 +123,8 @@ void Worker::unlock_call(RemoteProcess& process, const Notification& n) {
         process.notifier->reply_error(n.id, lock.error);
         return;
     }
-    mark_locked(space, lock.range, lock.locked);
-    tell_locked(link_, process.pid, lock.range, lock.locked);
+    mark_locked(space, lock);
+    tell_locked(link_, process.pid, lock);
     process.notifier->reply(n.id, 0);
 }
 
@@ -155,7 +157,6 @@ Task<void> Worker::residence_call(RemoteProcess& process, RemoteThread& thread, 
 Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     StubThread& executor = fragment->executor();
-    const auto* scratch = executor.mailbox().slot(executor.slot()).scratch;
     Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
     Address told{n.args[2]};
     for (Address at = range.begin; at < range.end;) {
@@ -169,8 +170,14 @@ Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
             std::vector<Call> calls{Call{SYS_mincore, {at.value, pages * page_size, to}, 0}};
             co_await executor.run_locked(calls);
             if (calls[0].result != 0) co_return;  // unmapped meanwhile
-            for (uint64_t i = 0; i < pages; i++) resident[i] |= std::byte{scratch[i]};
+            auto here = executor.scratch().bytes(0, pages);
+            for (uint64_t i = 0; i < pages; i++) resident[i] |= here[i];
         }
+        fragment->space.overlapping({at, at + pages * page_size}, [&](const Mapping& m) {
+            if (!is_locked_in(m)) return;
+            uint64_t i = (std::max(m.range.begin, at) - at) / page_size;
+            for (; i < pages && at + i * page_size < m.range.end; i++) resident[i] = std::byte{1};
+        });
         bool written = co_await pager_.write(*fragment, told, resident);
         if (!written) co_return;
         at = at + pages * page_size;

@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "acceptor/worker.h"
+#include "monitor/advice.h"
+#include "monitor/extended_state.h"
 #include "monitor/reserved_range.h"
 #include "monitor/signal_wire.h"
 #include "syscall/table.h"
@@ -94,12 +96,18 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case number_futex_wake:
         case number_futex_requeue: co_await futex_call(process, thread, n); co_return;
         case SYS_mmap: co_await map_call(process, thread, n); co_return;
-        case SYS_munmap: co_await unmap_call(process, n); co_return;
+        case SYS_munmap: co_await unmap_call(process, thread, n); co_return;
         case SYS_pkey_alloc: process.notifier->reply_error(n.id, ENOSPC); co_return;
         case SYS_mprotect:
-        case SYS_pkey_mprotect: co_await protect_call(process, n); co_return;
+        case SYS_pkey_mprotect: co_await protect_call(process, thread, n); co_return;
         case SYS_madvise: co_await advise_call(process, thread, n); co_return;
         case SYS_mincore: co_await residence_call(process, thread, n); co_return;
+        case SYS_msync:
+            if (int error = sync_error(process.fragment->space, n.args)) {
+                process.notifier->reply_error(n.id, error);
+                co_return;
+            }
+            break;
         case SYS_munlock:
         case SYS_munlockall: unlock_call(process, n); co_return;
         case SYS_mremap: co_await move_call(process, thread, n); co_return;
@@ -119,11 +127,17 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
                 co_await tid_address_call(process, thread, n);
                 co_return;
             }
-            if (static_cast<int>(n.args[0]) != PR_SET_TSC) break;
-            if (n.args[1] == PR_TSC_ENABLE || n.args[1] == PR_TSC_SIGSEGV) {
-                thread.tsc = static_cast<uint8_t>(n.args[1]);
-            }
+            if (!thread.cpu_modes.note(n.number, n.args)) break;
             co_await mirror(process, thread, n);
+            co_return;
+        case SYS_arch_prctl:
+            if (asks_for_state(n.number, n.args)) {
+                co_await permission_call(process, thread, n);
+            } else if (thread.cpu_modes.note(n.number, n.args)) {
+                co_await mirror(process, thread, n);
+            } else {
+                co_await forward(process, thread, n);
+            }
             co_return;
         case SYS_rt_sigsuspend:
             if (!thread.borrowed) {
@@ -327,6 +341,18 @@ Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notifica
     process.notifier->let_it_run(n.id);
     if (n.number != SYS_rt_sigaction) co_return;
     loop_.after(done_in, [this, pid = process.pid] { look_for_discarded(pid); });
+}
+
+// Leave to use extended state is the process's, which is one on each node. If this one has it not,
+// none shall use it.
+Task<void> Worker::permission_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    calls_native_++;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    StubThread& executor = fragment->executor();
+    int64_t result = co_await executor.call(n.number, n.args[0], n.args[1]);
+    if (result == 0) result = co_await ask_home(process, thread, n, true);
+    if (result == thread_gone && thread.stub->dead()) co_return;
+    give_answer(thread, n.id, result);
 }
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,

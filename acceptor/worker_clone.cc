@@ -6,26 +6,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <csignal>
 #include <cstring>
 
 #include "acceptor/worker.h"
-#include "base/log.h"
+#include "monitor/extended_state.h"
 
 namespace gpr {
 
-namespace {
-constexpr uint64_t clone_newtime = 0x80;  // CLONE_NEWTIME, which only clone3 knows
-constexpr uint64_t most_namespaces = 32;  // MAX_PID_NS_LEVEL
-}  // namespace
-
-// As the kernel does (copy_clone_args_from_user, clone3_args_valid). 0: it may try; else the error.
-Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, clone_args& args,
+// Of clone3: what it asks for, and the ids that it chooses.
+Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, CloneRequest& request,
                                   std::vector<pid_t>& set_tid) {
     uint64_t size = n.args[1];
     if (size > page_size) co_return E2BIG;
     if (size < CLONE_ARGS_SIZE_VER0) co_return EINVAL;
+    clone_args args{};
     std::vector<std::byte> bytes(std::max<uint64_t>(size, sizeof args));
     Address at{n.args[0]};
     auto given = std::span(bytes).first(size);
@@ -36,17 +30,9 @@ Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, clone_
     for (std::byte unknown : std::span(bytes).subspan(sizeof args)) {
         if (unknown != std::byte{0}) co_return E2BIG;
     }
-    constexpr uint64_t highest_signal = 64;
-    constexpr uint64_t not_clone3s = CLONE_DETACHED | (CSIGNAL & ~clone_newtime);
-    constexpr uint64_t known = 0xffffffff | CLONE_CLEAR_SIGHAND | CLONE_INTO_CGROUP;
-    bool alone = args.flags & (CLONE_THREAD | CLONE_PARENT);
-    bool into_cgroup = args.flags & CLONE_INTO_CGROUP;
-    bool wrong = args.exit_signal > highest_signal || (args.flags & (not_clone3s | ~known)) ||
-                 (alone && args.exit_signal != 0) || (args.stack == 0) != (args.stack_size == 0) ||
-                 args.set_tid_size > most_namespaces ||
-                 (args.set_tid == 0) != (args.set_tid_size == 0) ||
-                 (into_cgroup && (args.cgroup > INT_MAX || size < CLONE_ARGS_SIZE_VER2));
-    if (wrong) co_return EINVAL;
+    if (int error = clone3_error(args, size)) co_return error;
+    request = clone_request(args);
+    bool into_cgroup = request.has(CLONE_INTO_CGROUP);
     if (into_cgroup && has_fd_here(process, args.cgroup)) co_return EBADF;
     if (args.set_tid_size == 0) co_return 0;
     set_tid.resize(args.set_tid_size);
@@ -73,99 +59,100 @@ Task<void> Worker::mirror_alt_stack(RemoteProcess& process, RemoteThread& thread
     co_await ask_home(process, thread, change, false);
 }
 
-Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    // One form for all of them: clone's.
-    uint64_t flags = n.args[0], stack = n.args[1], parent_tid = n.args[2], child_tid = n.args[3],
-             tls = n.args[4], second_tid_at = 0;
-    NewTask task;
-    if (n.number == SYS_fork) flags = SIGCHLD, stack = 0;
-    if (n.number == SYS_vfork) flags = SIGCHLD | CLONE_VM | CLONE_VFORK, stack = 0;
-    uint64_t exit_signal = flags & CSIGNAL;
-    flags &= ~uint64_t{CSIGNAL};
-    if (n.number == SYS_clone3) {
-        clone_args args{};
-        int error = co_await read_clone_args(process, n, args, task.set_tid);
-        if (error != 0) {
-            process.notifier->reply_error(n.id, error);
-            co_return;
-        }
-        flags = args.flags;
-        exit_signal = args.exit_signal;
-        task.cgroup = static_cast<uint32_t>(args.cgroup);
-        if (flags & CLONE_PIDFD && flags & CLONE_PARENT_SETTID) {  // clone has one place for both
-            flags &= ~uint64_t{CLONE_PARENT_SETTID};
-            second_tid_at = args.parent_tid;
-        }
-        stack = args.stack == 0 ? 0 : args.stack + args.stack_size;
-        parent_tid = flags & CLONE_PIDFD ? args.pidfd : args.parent_tid;
-        child_tid = args.child_tid;
-        tls = args.tls;
+// The thread that home has made a shadow of begins here.
+Task<Result<void>> Worker::begin_thread(RemoteThread& parent, pid_t tid,
+                                        const CloneRequest& request, ThreadContext context) {
+    RemoteProcess& process = *parent.process;
+    auto child = co_await make_shadow(process, tid, request.flags, request.child_tid);
+    if (!child) co_return tl::make_unexpected(child.error());
+    co_await install_for_one(**child, parent.filters);
+    co_await set_cpu_modes(**child, parent.cpu_modes);
+    choose_cpus(**child, parent.affinity);
+    // Not by the kernel: the executor, who gives birth, must never wait for a page.
+    for (auto [flag, word] :
+         {std::pair<uint64_t, uint64_t>{CLONE_PARENT_SETTID, request.parent_tid},
+          {CLONE_CHILD_SETTID, request.child_tid}}) {
+        if (!request.has(flag)) continue;
+        co_await pager_.write(*process.fragment, {word}, std::as_bytes(std::span(&tid, 1)));
     }
-    bool sound = (!(flags & CLONE_THREAD) || (flags & CLONE_SIGHAND)) &&
-                 (!(flags & CLONE_SIGHAND) || (flags & CLONE_VM));
-    bool room = sandbox_.has_room_for_tasks(flags & CLONE_THREAD ? 1 : tasks_of_process);
-    if (!sound || !room) {
-        process.notifier->reply_error(n.id, sound ? EAGAIN : EINVAL);
+    context.regs.rax = 0;
+    context.regs.orig_rax = ~0UL;
+    if (request.stack != 0) context.regs.rsp = request.stack;
+    if (request.has(CLONE_SETTLS)) context.regs.fs_base = request.tls;
+    while (process.frozen) co_await stopped_.wait();
+    co_await set_free(**child, context);
+    co_return Result<void>{};
+}
+
+namespace {
+// As home is asked for it. There is one place for a descriptor and an id: if both are wanted, the
+// latter is written here.
+Notification as_clone(Notification n, const CloneRequest& request) {
+    bool descriptor = request.has(CLONE_PIDFD);
+    n.number = SYS_clone;
+    n.args[0] = request.flags & ~(descriptor ? uint64_t{CLONE_PARENT_SETTID} : 0);
+    n.args[1] = request.stack;
+    n.args[2] = descriptor ? request.pidfd : request.parent_tid;
+    n.args[3] = request.child_tid;
+    n.args[4] = request.tls;
+    n.args[5] = request.exit_signal;
+    return n;
+}
+}  // namespace
+
+Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    NewTask task;
+    SyscallArguments args;
+    std::copy(n.args, n.args + 6, args.begin());
+    CloneRequest request = clone_request(n.number, args);
+    int error = 0;
+    if (n.number == SYS_clone3) {
+        error = co_await read_clone_args(process, n, request, task.set_tid);
+    }
+    bool is_thread = request.has(CLONE_THREAD);
+    if (error == 0 && request.overlaps()) error = EINVAL;
+    if (error == 0 && !sandbox_.has_room_for_tasks(is_thread ? 1 : tasks_of_process)) {
+        error = EAGAIN;
+    }
+    if (error != 0) {
+        process.notifier->reply_error(n.id, error);
         co_return;
     }
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
     thread.held = true;
     stopped_.notify_all();
-    bool inherits_alt_stack = !(flags & CLONE_THREAD);
-    if (inherits_alt_stack && std::exchange(thread.alt_stack_changed, false)) {
+    if (!is_thread && std::exchange(thread.alt_stack_changed, false)) {
         co_await mirror_alt_stack(process, thread, *context);
         if (thread.stub->dead()) co_return;
     }
-    bool copies = !(flags & CLONE_VM);
+    bool copies = !request.has(CLONE_VM);
     AsyncMutex::Guard forking(nullptr);
     if (copies) {
         if (!process.forking) process.forking = std::make_unique<AsyncMutex>(loop_);
         forking = co_await process.forking->lock();
         co_await freeze(process, &thread);
     }
-    Notification call = n;
-    call.number = SYS_clone;
-    const uint64_t args[6] = {flags, stack, parent_tid, child_tid, tls, exit_signal};
-    std::memcpy(call.args, args, sizeof args);
-    auto kept = flags & CLONE_THREAD ? std::vector<KeptFd>() : descriptors_of(process);
+    auto kept = is_thread ? std::vector<KeptFd>() : descriptors_of(process);
     task.context = *context;
-    int64_t result = co_await ask_home(process, thread, call, true, &task);
+    forget_tiles(task.context.xstate);
+    task.cgroup = static_cast<uint32_t>(request.cgroup);
+    int64_t result = co_await ask_home(process, thread, as_clone(n, request), true, &task);
     if (copies) thaw(process);
     if (result == thread_gone) co_return;
-    bool made_here = find_process(static_cast<pid_t>(result)) != nullptr;
-    if (result > 0 && !made_here) {
-        keep_descriptors(static_cast<pid_t>(result), std::move(kept));
-    }
+    auto tid = static_cast<pid_t>(result);
+    bool made_here = find_process(tid) != nullptr;
+    if (result > 0 && !made_here) keep_descriptors(tid, std::move(kept));
     hand_over_answered(thread);
-    if (result > 0 && second_tid_at != 0) {
-        auto tid = static_cast<pid_t>(result);
+    if (result > 0 && !is_thread && request.has(CLONE_PIDFD) && request.has(CLONE_PARENT_SETTID)) {
         std::shared_ptr<Fragment> fragment = process.fragment;
-        Address at{second_tid_at};
+        Address at{request.parent_tid};
         co_await pager_.write(*fragment, at, std::as_bytes(std::span(&tid, 1)));
     }
-    if (result > 0 && (flags & CLONE_THREAD)) {
-        auto child = co_await make_shadow(process, static_cast<pid_t>(result), flags, child_tid);
-        if (child) {
-            co_await install_for_one(**child, thread.filters);
-            co_await set_tsc(**child, thread.tsc);
-            choose_cpus(**child, thread.affinity);
-            // Not by the kernel: the executor, who gives birth, must never wait for a page.
-            auto tid = static_cast<pid_t>(result);
-            for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, parent_tid},
-                                      std::pair{CLONE_CHILD_SETTID, child_tid}}) {
-                if (!(flags & static_cast<uint64_t>(flag))) continue;
-                co_await pager_.write(*process.fragment, {word}, std::as_bytes(std::span(&tid, 1)));
-            }
-            ThreadContext start = *context;
-            start.regs.rax = 0;
-            start.regs.orig_rax = ~0UL;
-            if (stack != 0) start.regs.rsp = stack;
-            if (flags & CLONE_SETTLS) start.regs.fs_base = tls;
-            while (process.frozen) co_await stopped_.wait();
-            co_await set_free(**child, start);
-        } else {
-            could_not_begin(child.error());
+    if (result > 0 && is_thread) {
+        auto begun = co_await begin_thread(thread, tid, request, task.context);
+        if (!begun) {
+            could_not_begin(begun.error());
             co_return;
         }
     }

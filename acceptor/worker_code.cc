@@ -182,13 +182,13 @@ bool Worker::is_drawn_home(const RemoteProcess& process, const RemoteThread& thr
     return code && code->code == CodeClass::neutral;
 }
 
-// It makes its call at home instead.
+// It makes its call at home instead, with whatever code it is in: only home may be able to.
 Task<void> Worker::leave_at_call(RemoteThread& thread, Notification n, bool by_gravity) {
     auto context = co_await stop_in_call(thread, n.id);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
     context->regs.rax = n.number;
-    co_await send_home(thread, *context, false, by_gravity);
+    co_await send_home(thread, *context, !by_gravity, by_gravity);
 }
 
 // The thread is not here (any more): home knows where it is.
@@ -215,13 +215,13 @@ Task<void> Worker::set_action(Frame frame) {
     auto metadata = co_await metadata_.lock();
     auto change = frame->session().getAction();
     RemoteProcess* process = find_process(change.getPid());
-    if (!process || !process->fragment || change.getAction().getAction().size() != 32) co_return;
+    auto kernels = change.getAction().getAction();
+    if (!process || !process->fragment || kernels.size() != 32) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     if (!fragment->has_helpers()) co_return;
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
-    std::memcpy(scratch, change.getAction().getAction().begin(), 32);
+    executor.scratch().write(0, std::as_bytes(std::span(kernels.begin(), kernels.size())));
     std::vector<Call> calls{
         Call{SYS_rt_sigaction,
              {change.getAction().getSignal(), executor.scratch_address().value, 0, 8},

@@ -124,6 +124,7 @@ void Worker::bury(RemoteProcess& process) {
     gone.setFaults(pages.faults);
     gone.setPagesIn(pages.pages_in);
     gone.setPagesOut(pages.pages_out);
+    gone.setWaitedNs(pages.waited_ns);
     gone.setCallsHome(calls_home_);
     gone.setCallsNative(calls_native_);
     gone.setCallsFdOwner(calls_fd_owner_);

@@ -111,6 +111,7 @@ Task<void> Worker::fork_process(Frame frame) {
     auto started = last.session().initProcessStarted();
     started.setPid(pid);
     started.setError(error);
+    started.setGuards(has_guards_);
     link_.send(last, Priority::urgent);
 }
 
@@ -150,9 +151,8 @@ Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t p
     std::vector<Call> calls{Call{SYS_clone3, {executor.scratch_address().value, sizeof args}, 0}};
     {
         auto lock = co_await executor.lock();
-        auto* scratch = const_cast<uint8_t*>(parents->mailbox().slot(executor.slot()).scratch);
-        std::memcpy(scratch, &args, sizeof args);
-        std::memcpy(scratch + sizeof args, &pid, sizeof pid);
+        executor.scratch().put(0, args);
+        executor.scratch().put(sizeof args, pid);
         parent.newborn = &process;
         processes_[pid] = std::move(owned);
         co_await executor.run_locked(calls);

@@ -1,11 +1,22 @@
 // A fork is a snapshot: while one is made, no thread of the process runs here.
 
+#include <sys/ptrace.h>
+
 #include <algorithm>
+#include <csignal>
 
 #include "acceptor/worker.h"
 #include "base/log.h"
 
 namespace gpr {
+
+namespace {
+// By SIGSTOP or its like; the stop that we asked for it to make tells.
+bool is_in_group_stop(pid_t host_tid) {
+    auto info = trace::signal_info(host_tid);
+    return info && info->si_code >> 8 == PTRACE_EVENT_STOP && info->si_signo != SIGTRAP;
+}
+}  // namespace
 
 Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
     spdlog::trace("freeze: process {}{}", process.pid, but ? ", for its own thread" : "");
@@ -66,12 +77,15 @@ void Worker::thaw(RemoteProcess& process) {
     spdlog::trace("thaw: process {}", process.pid);
     process.frozen = false;
     stopped_.notify_all();
-    auto stopped = std::exchange(process.stopped, {});
-    if (process.halted) {
-        process.halted_tids.insert(process.halted_tids.end(), stopped.begin(), stopped.end());
-        return;
+    for (pid_t host_tid : std::exchange(process.stopped, {})) {
+        if (is_in_group_stop(host_tid)) {
+            trace::stay_stopped(host_tid);
+        } else if (process.halted) {
+            process.halted_tids.push_back(host_tid);
+        } else {
+            trace::resume(host_tid);
+        }
     }
-    for (pid_t host_tid : stopped) trace::resume(host_tid);
 }
 
 }  // namespace gpr

@@ -85,7 +85,7 @@ void Worker::use_at_home(ObjectId object) {
 
 Task<void> Worker::on_futex_wake(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
-    auto wake = frame->session().getFutexWake();
+    auto wake = frame->session().getFutexWoken();
     RemoteProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment || process->ending) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;

@@ -15,7 +15,7 @@ namespace {
 
 // Where [vvar] and [vdso] wait between their old and their new place, which may overlap. They stay
 // there if the initiator's kernel is another one.
-constexpr uint64_t vdso_hop = 0x4f3800000000;
+constexpr uint64_t vdso_hop = GPR_VDSO_HOP;
 
 bool is_kernel_page(const InheritedMapping& m) {
     return m.name == "[vdso]" || m.name.starts_with("[vvar");

@@ -5,16 +5,18 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker.h"
+#include "monitor/growth.h"
+#include "monitor/guard_pages.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
+#include "monitor/reserved_range.h"
 
 namespace gpr {
 
 namespace {
 
-constexpr uint64_t address_limit = 0x7ffffffff000;
-const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+constexpr Range reserved = reserved_range;
 
 bool sound(uint64_t address, uint64_t size) {
     return address % page_size == 0 && size != 0 && size <= address_limit &&
@@ -45,18 +47,27 @@ tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notifica
     if (at != 0 && sound(at, size) && space.is_free(hint) && !hint.overlaps(reserved)) {
         return Address{at};
     }
-    uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
-    Range window{{base}, {base + GPR_ARENA_SIZE}};
+    Range window = arena_of(self_);
     if (flags & MAP_32BIT) window = {{0x40000000}, {0x80000000}};
     auto gap = space.find_gap(window, size);
-    if (!gap) return tl::make_unexpected(ENOMEM);
+    if (!gap) return tl::make_unexpected(no_room);
     return *gap;
+}
+
+// Whether the kernel here, whose memory it would be, lets there be so much. Under the lock.
+Task<int64_t> Worker::try_size(RemoteProcess& process, Notification n) {
+    StubThread& executor = process.fragment->executor();
+    uint64_t flags = n.args[3] & ~uint64_t{MAP_POPULATE | MAP_32BIT};
+    int64_t at = co_await executor.call(SYS_mmap, 0, n.args[1], n.args[2], flags, ~0UL, 0);
+    if (at < 0) co_return at;
+    co_return co_await executor.call(SYS_munmap, static_cast<uint64_t>(at), n.args[1]);
 }
 
 // It may be refused: then memory is only asked for at home without need.
 void Worker::note_limit(RemoteProcess& caller, const Notification& n) {
-    bool sets = n.number == SYS_setrlimit ? n.args[0] == RLIMIT_AS
-                                          : n.args[1] == RLIMIT_AS && n.args[2] != 0;
+    uint64_t resource = n.args[n.number == SYS_setrlimit ? 0 : 1];
+    bool sets = (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
+                (n.number == SYS_setrlimit || n.args[2] != 0);
     bool own = n.number == SYS_setrlimit || n.args[0] == 0;
     RemoteProcess* process = own ? &caller : find_process(static_cast<pid_t>(n.args[0]));
     if (sets && process) process->limits_memory = true;
@@ -70,16 +81,24 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
         co_await map_file(process, n);
         co_return;
     }
-    if (!private_anonymous || process.limits_memory || (flags & MAP_LOCKED)) {
+    bool asks_home = !private_anonymous || process.limits_memory || (flags & MAP_LOCKED) ||
+                     concerns_stack(process.fragment->space, SYS_mmap, n.args);
+    if (asks_home) {
         co_await forward(process, thread, n);
         co_return;
     }
-    calls_native_++;
     auto guard = co_await metadata_.lock();
     AddressSpace& space = process.fragment->space;
     auto at = place_for(space, n);
+    if (!at && at.error() == no_room && co_await try_size(process, n) == 0) {
+        guard.release();
+        n.args[3] |= MAP_NORESERVE;
+        co_await forward(process, thread, n);  // the kernel at home finds a place
+        co_return;
+    }
+    calls_native_++;
     if (!at) {
-        process.notifier->reply_error(n.id, at.error());
+        process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
         co_return;
     }
     Mapping m;
@@ -89,7 +108,8 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
     m.born_at_acceptor = true;
     int64_t result = co_await process.fragment->executor().call(
         SYS_mmap, at->value, m.range.size(), n.args[2],
-        fixed_flags | (flags & MAP_POPULATE) | (flags & MAP_NORESERVE), ~0UL, 0);
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | (flags & (MAP_POPULATE | MAP_NORESERVE)), ~0UL,
+        0);
     if (result == static_cast<int64_t>(at->value)) {
         pager_.add_object(m.object, self_);
         tell_mapped(link_, process.pid, m, 0);
@@ -100,7 +120,11 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
     process.notifier->reply_raw(n.id, result);
 }
 
-Task<void> Worker::unmap_call(RemoteProcess& process, Notification n) {
+Task<void> Worker::unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (concerns_stack(process.fragment->space, SYS_munmap, n.args)) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
     calls_native_++;
     auto guard = co_await metadata_.lock();
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
@@ -126,9 +150,23 @@ Task<int64_t> Worker::unmap(RemoteProcess& process, Range range) {
     co_return 0;
 }
 
-Task<void> Worker::protect_call(RemoteProcess& process, Notification n) {
+Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (concerns_stack(process.fragment->space, SYS_mprotect, n.args)) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
     calls_native_++;
     auto guard = co_await metadata_.lock();
+    if (protects_growing(n.number, n.args)) {
+        auto all = growing_range(process.fragment->space, n.args);
+        if (!all) {
+            process.notifier->reply_error(n.id, all.error());
+            co_return;
+        }
+        n.args[0] = all->begin.value;
+        n.args[1] = all->size();
+        n.args[2] &= ~uint64_t{PROT_GROWSDOWN | PROT_GROWSUP};
+    }
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     Range range{{n.args[0]}, {n.args[0] + size}};
     if (range.overlaps(reserved)) {
@@ -230,9 +268,15 @@ Task<void> Worker::apply_mapping(Frame frame) {
         co_await fragment->executor().call(SYS_madvise, range.begin.value, range.size(),
                                            MADV_DONTNEED);
         fragment->wake(range);
+    } else if (change.isGuard()) {
+        auto guards = change.getGuard();
+        co_await fragment->executor().call(SYS_madvise, guards.getBegin(),
+                                           guards.getEnd() - guards.getBegin(),
+                                           guards.getInstall() ? guard_install : guard_remove);
     } else if (change.isLock()) {
         auto lock = change.getLock();
-        mark_locked(fragment->space, {{lock.getBegin()}, {lock.getEnd()}}, lock.getLocked());
+        Range range{{lock.getBegin()}, {lock.getEnd()}};
+        mark_locked(fragment->space, {range, lock.getLocked(), 0, lock.getOnFault()});
     } else if (change.isFills()) {
         auto fills = change.getFills();
         Range range{{fills.getBegin()}, {fills.getEnd()}};

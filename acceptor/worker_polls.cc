@@ -278,8 +278,7 @@ Task<void> Worker::epoll_control(RemoteProcess& process, RemoteThread& thread, N
         }
         process.epolls[number] = epoll;
     }
-    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
-    std::memcpy(scratch, &event, sizeof event);
+    executor.scratch().put(0, event);
     calls = {Call{
         SYS_epoll_ctl,
         {static_cast<uint64_t>(epoll.fd), n.args[1], n.args[2], executor.scratch_address().value},

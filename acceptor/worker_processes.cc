@@ -17,8 +17,10 @@
 #include "monitor/alt_stack.h"
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
+#include "monitor/guard_pages.h"
 #include "monitor/page_wire.h"
 #include "monitor/robust_list.h"
+#include "monitor/tile_permission.h"
 #include "syscall/call_choice.h"
 #include "syscall/filter.h"
 
@@ -58,6 +60,7 @@ Task<void> Worker::start_process(Frame frame) {
     auto started = answer.session().initProcessStarted();
     started.setPid(pid);
     started.setError(error);
+    started.setGuards(has_guards_);
     link_.send(answer, gpr::Priority::urgent);
 }
 
@@ -170,6 +173,7 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         if (!woken) co_return woken;
         process.waker_host_tid = process.births.back();
     }
+    if (start.getMayUseTiles()) co_await ask_for_tiles(fragment.executor());
     if (process.fd_base != 0) {
         for (int number : {empty_process_uffd, empty_process_listener}) {
             co_await stub.call(SYS_dup3, process.fd_base - 1, static_cast<uint64_t>(number),
@@ -213,13 +217,16 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
         if (!registered) co_return registered;
         fragment.space.find(range.begin)->registered = true;
     }
-    auto* scratch = const_cast<uint8_t*>(fragment.mailbox().slot(stub.slot()).scratch);
     for (auto action : start.getActions()) {
-        if (action.getAction().size() != 32) continue;
-        std::memcpy(scratch, action.getAction().begin(), 32);
+        auto kernels = action.getAction();
+        if (kernels.size() != 32) continue;
+        stub.scratch().write(0, std::as_bytes(std::span(kernels.begin(), kernels.size())));
         co_await stub.call(SYS_rt_sigaction, action.getSignal(), stub.scratch_address().value, 0,
                            8);
     }
+    int64_t guarded = co_await stub.call(SYS_madvise, GPR_SCRATCH_RW, 0, guard_install);
+    Range scratch_range{{GPR_SCRATCH_RW}, {GPR_SCRATCH_RW + GPR_SCRATCH_SIZE}};
+    has_guards_ = guarded == 0 && fragment.guards(scratch_range);
     choose_cpus(**leader, cpu_mask_of(start.getAffinity()));
     co_await install_for_all(process, filters_from_wire(start.getFilters()));
     pager_.add_fragment(fragment);
@@ -256,10 +263,9 @@ void Worker::could_not_begin(const Error& why) {
 }
 
 // In its stub, as the thread that it stands for or is born of has called.
-Task<void> Worker::set_tsc(RemoteThread& thread, uint8_t mode) {
-    if (mode == 0 || mode == thread.tsc) co_return;
-    thread.tsc = mode;
-    co_await thread.stub->call(SYS_prctl, PR_SET_TSC, mode);
+Task<void> Worker::set_cpu_modes(RemoteThread& thread, CpuModes modes) {
+    std::vector<Call> calls = modes.calls_from(std::exchange(thread.cpu_modes, modes));
+    if (!calls.empty()) co_await thread.stub->run(calls);
 }
 
 Task<void> Worker::arrive(Frame frame) {
@@ -288,7 +294,9 @@ Task<void> Worker::arrive(Frame frame) {
     }
     context.xstate = std::move(*state);
     context.signal_mask = crossing.getSignalMask();
-    co_await set_tsc(*thread, crossing.getTsc());
+    if (uint8_t modes = crossing.getCpuModes()) {
+        co_await set_cpu_modes(*thread, CpuModes::from_wire(modes));
+    }
     choose_cpus(*thread, cpu_mask_of(crossing.getAffinity()));
     uint64_t robust = crossing.getRobustList();
     if (robust != 0 && robust != robust_list_of(thread->host_tid)) {
@@ -334,7 +342,8 @@ Task<Result<ThreadContext>> Worker::stop_in_call(RemoteThread& thread, uint64_t 
     bool answered = thread.process->notifier->reply_error(notification, trace::restart_nointr);
     if (!answered) co_return fail(ESRCH, "the caller is gone");
     WaitStatus status = co_await next_stop(thread);
-    if (status.kind == WaitStatus::Kind::signal_stop) {
+    if (status.kind == WaitStatus::Kind::signal_stop ||
+        status.kind == WaitStatus::Kind::group_stop) {
         // The signal goes first; the call begins again after its handler.
         on_wait(thread.host_tid, status);
         co_return fail(EINTR, "a signal came first");

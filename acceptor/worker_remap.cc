@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "acceptor/worker.h"
+#include "monitor/growth.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
+#include "monitor/reserved_range.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -17,8 +19,7 @@ namespace gpr {
 
 namespace {
 
-constexpr uint64_t address_limit = 0x7ffffffff000;
-const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+constexpr Range reserved = reserved_range;
 
 bool sound(uint64_t address, uint64_t size) {
     return address % page_size == 0 && size != 0 && size <= address_limit &&
@@ -55,9 +56,9 @@ tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const No
     bool fits =
         new_size <= old_size || (in_place && space.is_free(tail) && !tail.overlaps(reserved));
     if (!fixed && (keeps || !fits)) {
-        uint64_t base = GPR_ARENA_BASE + (self_ - 1u) * GPR_ARENA_SIZE;
-        auto gap = space.find_gap({{base}, {base + GPR_ARENA_SIZE}}, new_size);
-        if (!gap || !may_move) return tl::make_unexpected(ENOMEM);
+        if (!may_move) return tl::make_unexpected(ENOMEM);
+        auto gap = space.find_gap(arena_of(self_), new_size);
+        if (!gap) return tl::make_unexpected(no_room);
         to = gap->value;
     }
     move.to = {{to}, {to + new_size}};
@@ -144,16 +145,29 @@ Task<int64_t> Worker::move_one(RemoteProcess& process, Notification n) {
 
 Task<void> Worker::move_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     bool takes_more = n.args[2] > n.args[1] || (n.args[3] & MREMAP_DONTUNMAP);
-    if (process.limits_memory && takes_more && n.args[1] != 0) {
+    AddressSpace& space = process.fragment->space;
+    Range whole = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
+    // Of no size: another mapping of shared memory. Of several that show a file only home knows
+    // whether they are one.
+    bool of_files = false;
+    space.overlapping(whole, [&](const Mapping& m) { of_files = of_files || m.file; });
+    of_files = of_files && !is_one_mapping(space, whole);
+    bool asks_home = (process.limits_memory && takes_more) || n.args[1] == 0 || of_files ||
+                     concerns_stack(space, SYS_mremap, n.args);
+    if (asks_home) {
         co_await forward(process, thread, n);
         co_return;
     }
-    calls_native_++;
     auto guard = co_await metadata_.lock();
     auto split = split_move(process.fragment->space, n.args);
     int64_t result = 0;
     if (!split) {
         result = co_await move_one(process, n);
+        if (result == -no_room) {
+            guard.release();
+            co_await forward(process, thread, n);
+            co_return;
+        }
     } else if (!split->cut.empty()) {
         result = co_await unmap(process, split->cut);
     }
@@ -162,6 +176,7 @@ Task<void> Worker::move_call(RemoteProcess& process, RemoteThread& thread, Notif
         std::copy(split->moves[i].begin(), split->moves[i].end(), part.args);
         result = co_await move_one(process, part);
     }
+    calls_native_++;
     bool moved = split && result >= 0;
     process.notifier->reply_raw(n.id, moved ? static_cast<int64_t>(n.args[4]) : result);
 }

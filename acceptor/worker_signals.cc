@@ -19,13 +19,22 @@ namespace {
 // From dequeueing a signal to the stop before its delivery, if the CPU is busy.
 constexpr std::chrono::milliseconds stands_in{10};
 
+constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
+
 bool has_handler(pid_t host_pid, int signal) {
-    std::ifstream in(fmt::format("/proc/{}/status", host_pid));
-    for (std::string line; std::getline(in, line);) {
-        if (!line.starts_with("SigCgt:")) continue;
-        return std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1;
-    }
-    return false;
+    return trace::signal_set(host_pid, "SigCgt:") & bit_of(signal);
+}
+
+bool is_stop_signal(int signal) {
+    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+bool is_ignored(pid_t host_pid, int signal) {
+    constexpr uint64_t by_default =
+        bit_of(SIGCHLD) | bit_of(SIGCONT) | bit_of(SIGURG) | bit_of(SIGWINCH);
+    uint64_t ignored = trace::signal_set(host_pid, "SigIgn:");
+    bool has_default = !(ignored & bit_of(signal)) && !has_handler(host_pid, signal);
+    return ignored & bit_of(signal) || (has_default && by_default & bit_of(signal));
 }
 
 bool is_pending(const RemoteThread& thread) {
@@ -261,6 +270,13 @@ bool Worker::handler_begun(RemoteProcess& process, RemoteThread& thread) {
 }
 
 void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
+    // What has no handler is not home's, where it acts at once, but is from somebody on this host.
+    bool from_home = thread.passed && thread.passed->info.si_signo == signal;
+    bool stops = is_stop_signal(signal) && !has_handler(process.host_pid, signal);
+    if (!from_home && (stops || is_ignored(process.host_pid, signal))) {
+        trace::resume(thread.host_tid, stops ? signal : 0);
+        return;
+    }
     if (postpone_signal(thread, signal)) return;
     restart_what_is_never_interrupted(thread.host_tid);
     std::optional<HandledSignal> sent;

@@ -63,8 +63,8 @@ Task<int64_t> Worker::create_timer(RemoteProcess& process, RemoteThread& thread,
     }
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
-    std::memcpy(scratch, &event, sizeof event);
+    HostileMemory scratch = executor.scratch();
+    scratch.put(0, event);
     uint64_t event_at = executor.scratch_address().value;
     uint64_t id_at = event_at + sizeof event;
     std::vector<Call> calls{
@@ -73,8 +73,7 @@ Task<int64_t> Worker::create_timer(RemoteProcess& process, RemoteThread& thread,
              0}};
     co_await executor.run_locked(calls);
     if (calls[0].result < 0) co_return calls[0].result;
-    uint32_t id = 0;
-    std::memcpy(&id, scratch + sizeof event, sizeof id);
+    uint32_t id = scratch.get<uint32_t>(sizeof event).to_pass_on();
     guard.release();
     uint64_t seen = id | ours;
     process.has_timers = true;
@@ -102,14 +101,14 @@ Task<int64_t> Worker::use_timer(RemoteProcess& process, Notification n) {
         if (!readable) co_return n.args[2] != 0 ? -EFAULT : -EINVAL;
     }
     auto guard = co_await executor.lock();
-    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
-    std::memcpy(scratch, &spec, spec_size);
+    HostileMemory scratch = executor.scratch();
+    scratch.write(0, bytes_at(&spec, spec_size));
     uint64_t spec_at = executor.scratch_address().value, old_at = spec_at + spec_size;
     std::vector<Call> calls{Call{n.number, {id, old_at}, 0}};
     if (sets) calls[0] = Call{n.number, {id, n.args[1], spec_at, old_at}, 0};
     co_await executor.run_locked(calls);
     if (calls[0].result < 0) co_return calls[0].result;
-    std::memcpy(&spec, scratch + spec_size, spec_size);
+    scratch.read(spec_size, bytes_at(&spec, spec_size));
     guard.release();
     Address to{n.args[sets ? 3 : 1]};
     if (sets && to.value == 0) co_return 0;
@@ -128,7 +127,7 @@ Task<std::vector<Worker::IntervalTimer>> Worker::interval_timers(RemoteProcess& 
     spawn([](std::shared_ptr<Fragment> fragment, std::shared_ptr<Answer> out) -> Task<void> {
         StubThread& executor = fragment->executor();
         auto guard = co_await executor.lock();
-        auto* scratch = executor.mailbox().slot(executor.slot()).scratch;
+        HostileMemory scratch = executor.scratch();
         uint64_t at = executor.scratch_address().value;
         std::vector<Call> calls;
         for (int kind : interval_kinds) {
@@ -138,9 +137,8 @@ Task<std::vector<Worker::IntervalTimer>> Worker::interval_timers(RemoteProcess& 
         }
         co_await executor.run_locked(calls);
         for (size_t i = 0; i < calls.size() && !executor.dead(); i++) {
-            IntervalTimer timer{calls[i].args[0], {}};
-            std::memcpy(&timer.setting, const_cast<uint8_t*>(scratch) + i * sizeof(itimerval),
-                        sizeof(itimerval));
+            auto setting = scratch.get<itimerval>(i * sizeof(itimerval));
+            IntervalTimer timer{calls[i].args[0], setting.to_pass_on()};
             bool armed = timer.setting.it_value.tv_sec != 0 || timer.setting.it_value.tv_usec != 0;
             if (calls[i].result == 0 && armed) out->timers.push_back(timer);
         }
@@ -156,9 +154,8 @@ Task<std::vector<Worker::IntervalTimer>> Worker::interval_timers(RemoteProcess& 
 Task<void> Worker::set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers) {
     StubThread& executor = fragment.executor();
     auto guard = co_await executor.lock();
-    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
     for (const IntervalTimer& timer : timers) {
-        std::memcpy(scratch, &timer.setting, sizeof timer.setting);
+        executor.scratch().put(0, timer.setting);
         std::vector<Call> calls{
             Call{SYS_setitimer, {timer.kind, executor.scratch_address().value, 0}, 0}};
         co_await executor.run_locked(calls);

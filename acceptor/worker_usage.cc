@@ -20,16 +20,15 @@ uint64_t nanoseconds(const timeval& t) {
 // As the kernel tells the process itself: in microseconds, and none of its parts ever shrinks.
 Task<Usage> Worker::usage_of(RemoteProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    if (!fragment || process.ending) co_return usage_of_process(process.host_pid);
+    bool asks = fragment && fragment->has_helpers() && !process.ending;
+    if (!asks) co_return usage_of_process(process.host_pid);  // it begins, or ends
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
     std::vector<Call> calls{
         Call{SYS_getrusage, {RUSAGE_SELF, executor.scratch_address().value}, 0}};
     co_await executor.run_locked(calls);
-    rusage usage{};
     if (executor.dead() || calls[0].result != 0) co_return Usage{};
-    std::memcpy(&usage, const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch),
-                sizeof usage);
+    rusage usage = executor.scratch().get<rusage>().to_pass_on();
     uint64_t user = nanoseconds(usage.ru_utime);
     Usage used{user + nanoseconds(usage.ru_stime), user};
     used.minor_faults = static_cast<uint64_t>(usage.ru_minflt);
@@ -84,6 +83,14 @@ Task<void> Worker::answer_usage(Frame frame) {
     auto answer = reply.session().initUsageAnswer();
     answer.setCookie(question.getCookie());
     usage_to_wire(used, answer.initUsed());
+    pid_t tid = question.getTid() != 0 ? question.getTid() : question.getPid();
+    RemoteThread* thread = question.getState() ? find_thread(question.getPid(), tid) : nullptr;
+    if (thread && thread->here) {
+        ThreadState now = thread_state(thread->host_tid);
+        auto state = answer.initState();
+        state.setLetter(static_cast<uint8_t>(now.letter));
+        state.setWaitsIn(now.waits_in);
+    }
     link_.send(reply, Priority::urgent);
 }
 

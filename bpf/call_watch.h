@@ -38,9 +38,9 @@ struct WatchedWake {
     uint32_t bitset = 0;
 };
 
-// Whether threads that open mem, maps, smaps, status, cmdline, environ or children of whatever is
-// in a /proc get a SIGSTOP of their own at the end of that call, with si_code SI_KERNEL. Their
-// tracer must see to it.
+// Whether threads that open mem, maps, smaps, status, stat, statm, wchan, cmdline, environ or
+// children of whatever is in a /proc get a SIGSTOP of their own at the end of that call, with
+// si_code SI_KERNEL. Their tracer must see to it.
 enum class Openers { go_on, stop };
 
 // Of the futexes of processes that joined it tells FUTEX_WAKE and FUTEX_WAKE_BITSET with

@@ -55,6 +55,7 @@ static __always_inline int shows_process(__u64 name) {
            name == NAME('s', 't', 'a', 't', 'u', 's', 0) ||
            name == NAME('s', 't', 'a', 't', 0, 0, 0) ||
            name == NAME('s', 't', 'a', 't', 'm', 0, 0) ||
+           name == NAME('w', 'c', 'h', 'a', 'n', 0, 0) ||
            name == NAME('c', 'm', 'd', 'l', 'i', 'n', 'e') ||
            name == NAME('e', 'n', 'v', 'i', 'r', 'o', 'n') ||
            name == NAME('c', 'h', 'i', 'l', 'd', 'r', 'e'); /* children */

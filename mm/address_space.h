@@ -33,10 +33,12 @@ enum class CodeClass : uint8_t {
 struct Mapping {
     Range range;
     int prot = 0;
-    bool shared = false;    // MAP_SHARED in the program's eyes
-    bool may_write = true;  // a shared one: the program may make it writable
-    bool locked = false;    // by mlock
+    bool shared = false;           // MAP_SHARED in the program's eyes
+    bool may_write = true;         // a shared one: the program may make it writable
+    bool locked = false;           // by mlock
+    bool locked_on_fault = false;  // and what nobody touched yet may stay away
     bool grows_down = false;
+    bool main_stack = false;     // which grows as well, or is there to grow into
     bool file = false;           // pages start as file content, at the object's birth node
     bool program_fills = false;  // what is missing, by a userfaultfd of its own
     bool anchored = false;       // at the acceptor only: a device, or a shared file of its own

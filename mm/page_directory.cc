@@ -139,6 +139,11 @@ PageHolders PageDirectory::holders(PageKey key) const {
     return {p.nodes, p.exclusive, p.anchored, core_->busy.contains(key), p.epoch};
 }
 
+uint64_t PageDirectory::next_known(ObjectId object, uint64_t first, uint64_t end) const {
+    const Core::Object* o = core_->object_of(object);
+    return o ? o->table.next_entry(first, end) : end;
+}
+
 const DirectoryStats& PageDirectory::stats() const { return core_->stats; }
 
 size_t PageDirectory::memory_bytes() const {

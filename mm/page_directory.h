@@ -143,6 +143,8 @@ public:
     uint64_t remove_node(NodeId node, uint64_t now_ns);
 
     [[nodiscard]] PageHolders holders(PageKey key) const;
+    // The first page in [first, end) about which any node but its birth node ever asked; else end.
+    [[nodiscard]] uint64_t next_known(ObjectId object, uint64_t first, uint64_t end) const;
     [[nodiscard]] const DirectoryStats& stats() const;
     [[nodiscard]] size_t memory_bytes() const;
 

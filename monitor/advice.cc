@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace gpr {
@@ -37,6 +38,24 @@ int advice_error(const AddressSpace& space, const uint64_t* args) {
     });
     bool gap = advice == MADV_FREE && space.mapped_until(range.begin) < range.end;
     return error == 0 && gap ? ENOMEM : error;
+}
+
+int sync_error(const AddressSpace& space, const uint64_t* args) {
+    constexpr uint64_t known = MS_ASYNC | MS_SYNC | MS_INVALIDATE;
+    uint64_t size = (args[1] + page_size - 1) & page_mask, flags = args[2];
+    Range range{{args[0]}, {args[0] + size}};
+    bool sound = args[0] % page_size == 0 && size >= args[1] && range.begin < range.end &&
+                 !(flags & ~known) && (flags & (MS_ASYNC | MS_SYNC)) != (MS_ASYNC | MS_SYNC);
+    if (!sound || !(flags & MS_INVALIDATE)) return 0;
+    return before_locked(space, range) == range ? 0 : EBUSY;
+}
+
+Range before_locked(const AddressSpace& space, Range range) {
+    Address end = range.end;
+    space.overlapping(range, [&](const Mapping& m) {
+        if (m.locked) end = std::min(end, std::max(m.range.begin, range.begin));
+    });
+    return {range.begin, end};
 }
 
 }  // namespace gpr

@@ -12,15 +12,15 @@ Task<void> put_alt_stack(StubThread& stub, wire::Crossing::Builder crossing) {
     std::vector<Call> calls{Call{SYS_sigaltstack, {0, stub.scratch_address().value}, 0}};
     co_await stub.run_locked(calls);
     if (calls[0].result != 0) co_return;
-    const auto* stack = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    crossing.setAltStack({stack, sizeof(stack_t)});
+    auto stack = stub.scratch().bytes(0, sizeof(stack_t));
+    crossing.setAltStack({reinterpret_cast<const uint8_t*>(stack.data()), stack.size()});
 }
 
 Task<void> take_alt_stack(StubThread& stub, wire::Crossing::Reader crossing) {
     if (crossing.getAltStack().size() != sizeof(stack_t)) co_return;
     auto guard = co_await stub.lock();
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memcpy(scratch, crossing.getAltStack().begin(), sizeof(stack_t));
+    auto given = crossing.getAltStack();
+    stub.scratch().write(0, std::as_bytes(std::span(given.begin(), given.size())));
     std::vector<Call> calls{Call{SYS_sigaltstack, {stub.scratch_address().value, 0}, 0}};
     co_await stub.run_locked(calls);
 }

@@ -8,14 +8,13 @@ namespace gpr {
 
 Task<int64_t> clone_in_stub(StubThread& stub, clone_args args, std::vector<pid_t> set_tid) {
     auto lock = co_await stub.lock();
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
     uint64_t at = stub.scratch_address().value;
     if (!set_tid.empty()) {
         args.set_tid = at + sizeof args;
         args.set_tid_size = set_tid.size();
-        std::memcpy(scratch + sizeof args, set_tid.data(), set_tid.size() * sizeof set_tid[0]);
+        stub.scratch().write(sizeof args, std::as_bytes(std::span(set_tid)));
     }
-    std::memcpy(scratch, &args, sizeof args);
+    stub.scratch().put(0, args);
     std::vector<Call> calls{Call{SYS_clone3, {at, sizeof args}, 0}};
     co_await stub.run_locked(calls);
     co_return calls[0].result;

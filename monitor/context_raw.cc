@@ -85,7 +85,7 @@ Result<void> apply_context(pid_t tid, const ThreadContext& context) {
     return {};
 }
 
-size_t write_sigreturn_frame(const ThreadContext& context, std::byte* frame, size_t room,
+size_t write_sigreturn_frame(const ThreadContext& context, HostileMemory frame,
                              uint64_t frame_address) {
     constexpr size_t fp_at = (sizeof(KernelFrame) + 63) & ~size_t{63};
     // No more than is in use: the kernel refuses a frame that has room for what the thread may not
@@ -94,7 +94,7 @@ size_t write_sigreturn_frame(const ThreadContext& context, std::byte* frame, siz
     size_t xstate_size =
         extended_state_end(ExtendedStateLayout::of_this_processor(), context.xstate);
     size_t need = fp_at + xstate_size + sizeof(uint32_t);
-    if (need > room) return 0;
+    if (need > frame.size()) return 0;
 
     const user_regs_struct& r = context.regs;
     KernelFrame f{};
@@ -110,18 +110,18 @@ size_t write_sigreturn_frame(const ThreadContext& context, std::byte* frame, siz
     if (!context.xstate.empty()) {
         f.uc.flags |= uc_fp_xstate;
         m.fpstate = frame_address + fp_at;
-        std::byte* fp = frame + fp_at;
-        std::memcpy(fp, context.xstate.data(), xstate_size);
+        HostileMemory fp = frame.part(fp_at, xstate_size + sizeof fp_xstate_magic2);
+        fp.write(0, std::span(context.xstate).first(xstate_size));
         SoftwareBytes sw{};
         sw.magic1 = fp_xstate_magic1;
         sw.xstate_size = static_cast<uint32_t>(xstate_size);
         sw.extended_size = sw.xstate_size + sizeof fp_xstate_magic2;
         sw.xfeatures = legacy_features | extended_state_in_use(context.xstate);
-        std::memset(fp + software_bytes_at, 0, 48);
-        std::memcpy(fp + software_bytes_at, &sw, sizeof sw);
-        std::memcpy(fp + xstate_size, &fp_xstate_magic2, sizeof fp_xstate_magic2);
+        fp.part(software_bytes_at, 48).clear();
+        fp.put(software_bytes_at, sw);
+        fp.put(xstate_size, fp_xstate_magic2);
     }
-    std::memcpy(frame, &f, sizeof f);
+    frame.put(0, f);
     return need;
 }
 

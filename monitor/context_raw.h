@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/hostile_memory.h"
 #include "base/result.h"
 
 namespace gpr {
@@ -24,8 +25,8 @@ Result<void> apply_context(pid_t tid, const ThreadContext& context);
 
 // Writes a signal frame from which rt_sigreturn restores the context (but not fs and gs).
 // frame: our mapping of the memory; frame_address: where the program sees it, 64-byte aligned.
-// Returns the size used, 0 if room is too small.
-size_t write_sigreturn_frame(const ThreadContext& context, std::byte* frame, size_t room,
+// Returns the size used, 0 if there is not enough.
+size_t write_sigreturn_frame(const ThreadContext& context, HostileMemory frame,
                              uint64_t frame_address);
 
 }  // namespace gpr

@@ -1,5 +1,5 @@
-// `gpr exec --record`: what the directory is told and decides, in a file that is complete even if
-// the monitor is killed. `tests/sim/sim --replay FILE` reads it.
+// `gpr exec --record=FILE`: what the directory is told and decides, in a file that is complete even
+// if the monitor is killed. `tests/sim/sim --replay FILE` reads it.
 #pragma once
 
 #include <memory>

@@ -61,12 +61,13 @@ inline bool is_about_code(SplitKind kind) {
 
 struct StatsOptions {
     bool enabled = false;
-    std::string file;  // JSON goes here; empty: a short table on stderr
+    std::string file;  // JSON goes here; empty: words on stderr
 };
 
 struct LogOptions {
-    std::string file;               // empty: stderr
+    std::string file;               // empty: stderr, if it is wanted there
     std::string level = "warning";  // trace, debug, info, warning, error, off
+    bool on_stderr = false;
 };
 
 struct Variable {

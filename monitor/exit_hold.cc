@@ -39,11 +39,10 @@ void look(Loop& loop, pid_t pid, pid_t tid, std::function<void()> then,
 }  // namespace
 
 Task<uint64_t> take_clear_tid(StubThread& main) {
-    uint64_t at = 0;
-    std::byte* bounce = main.mailbox().bounce(main.slot()).data();
-    std::memcpy(bounce, &at, sizeof at);
+    HostileMemory told = main.bounce();
+    told.put(0, uint64_t{0});
     co_await main.call(SYS_prctl, PR_GET_TID_ADDRESS, Mailbox::bounce_address(main.slot()).value);
-    std::memcpy(&at, bounce, sizeof at);
+    uint64_t at = told.get<uint64_t>().to_pass_on();
     if (at != 0) co_await main.call(SYS_set_tid_address, 0);
     co_return at;
 }

@@ -1,6 +1,8 @@
 #include "monitor/extended_state.h"
 
+#include <asm/prctl.h>
 #include <cpuid.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <bit>
@@ -43,6 +45,17 @@ uint64_t extended_state_in_use(std::span<const std::byte> state) {
     uint64_t bits = 0;
     if (state.size() >= components_at) std::memcpy(&bits, state.data() + header_at, sizeof bits);
     return bits;
+}
+
+void forget_tiles(std::span<std::byte> state) {
+    uint64_t bits = extended_state_in_use(state) & ~tile_data;
+    if (state.size() >= components_at) std::memcpy(state.data() + header_at, &bits, sizeof bits);
+}
+
+bool asks_for_state(uint64_t number, const uint64_t* args) {
+    auto option = static_cast<int>(args[0]);
+    return number == SYS_arch_prctl &&
+           (option == ARCH_REQ_XCOMP_PERM || option == ARCH_REQ_XCOMP_GUEST_PERM);
 }
 
 size_t extended_state_end(const ExtendedStateLayout& layout, std::span<const std::byte> state) {

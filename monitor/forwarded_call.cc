@@ -23,7 +23,7 @@ Result<ForwardedCall> ForwardedCall::parse(ReceivedFrame& frame) {
 
 void ForwardedCall::place() {
     bounce_at_ = Mailbox::bounce_address(shadow->slot());
-    bounce_ = shadow->mailbox().bounce(shadow->slot());
+    bounce_ = shadow->bounce();
     if (!marshalled) return;
     auto args = gpr::place(*marshalled, bounce_at_, bounce_);
     std::copy(args.begin(), args.end(), made.args);
@@ -34,7 +34,7 @@ std::vector<std::byte> ForwardedCall::collect() const {
     return gpr::collect(*marshalled, made.result, bounce_);
 }
 
-std::span<std::byte> ForwardedCall::bytes(uint64_t at, size_t size) const {
+HostileMemory ForwardedCall::bytes(uint64_t at, size_t size) const {
     return bytes_in(bounce_at_, bounce_, at, size);
 }
 

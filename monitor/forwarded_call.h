@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -44,7 +43,7 @@ struct ForwardedCall {
     // What it left there, for the acceptor.
     [[nodiscard]] std::vector<std::byte> collect() const;
     // The part of the bounce that one of made.args points to; empty: it points elsewhere.
-    [[nodiscard]] std::span<std::byte> bytes(uint64_t at, size_t size) const;
+    [[nodiscard]] HostileMemory bytes(uint64_t at, size_t size) const;
 
     // Through pointers that nobody follows the kernel may reach any of the program's memory.
     [[nodiscard]] bool reaches_anywhere() const;
@@ -54,7 +53,7 @@ struct ForwardedCall {
 
 private:
     Address bounce_at_;
-    std::span<std::byte> bounce_;
+    HostileMemory bounce_;
 };
 
 }  // namespace gpr

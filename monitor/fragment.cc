@@ -23,6 +23,7 @@ constexpr uint64_t uffd_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_PAGEFAU
                                    UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MOVE |
                                    UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
 constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
+constexpr uint64_t held = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;  // guard pages, too
 
 const std::byte zero_pages[64 * page_size] = {};
 
@@ -34,8 +35,7 @@ const Call close_all{SYS_close_range, {0, ~0U}, 0};
 Task<void> block_signals(StubThread& helper) {
     auto guard = co_await helper.lock();
     constexpr uint64_t all = ~0ULL;
-    std::memcpy(const_cast<uint8_t*>(helper.mailbox().slot(helper.slot()).scratch), &all,
-                sizeof all);
+    helper.scratch().put(0, all);
     uint64_t at = helper.scratch_address().value;
     std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof all}, 0}};
     co_await helper.run_locked(calls);
@@ -72,14 +72,14 @@ Task<Result<pid_t>> Fragment::give_birth(StubThread& worker, StubThread& child, 
     args.stack_size = GPR_SLOT_STACK_TOP - 8;
     args.child_tid = birth.child_tid;
     auto lock = co_await worker.lock();
-    auto* scratch = const_cast<uint8_t*>(box.slot(worker.slot()).scratch);
+    HostileMemory scratch = worker.scratch();
     uint64_t scratch_at = worker.scratch_address().value;
     if (birth.id != 0) {
         args.set_tid = scratch_at + sizeof args;
         args.set_tid_size = 1;
-        std::memcpy(scratch + sizeof args, &birth.id, sizeof birth.id);
+        scratch.put(sizeof args, birth.id);
     }
-    std::memcpy(scratch, &args, sizeof args);
+    scratch.put(0, args);
     std::vector<Call> calls{Call{SYS_clone3, {scratch_at, sizeof args}, 0}};
     co_await worker.run_locked(calls);
     auto checked = from_kernel(calls[0].result, "cannot start a thread in the program");
@@ -294,7 +294,8 @@ void Fragment::poison(Address at) {
 
 // Looking at each page would cost a microsecond; the page table knows all at once, and what lies
 // between the touched ones costs nothing.
-std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64_t inverted) {
+std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64_t any_of,
+                                                uint64_t none_of) {
     if (!page_table_) {
         page_table_ =
             Fd(open(fmt::format("/proc/{}/pagemap", host_pid_).c_str(), O_RDONLY | O_CLOEXEC));
@@ -306,8 +307,8 @@ std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64
     scan.end = range.end.value;
     scan.vec = reinterpret_cast<uint64_t>(regions.data());
     scan.vec_len = most;
-    scan.category_mask = scan.category_inverted = inverted;
-    scan.category_anyof_mask = scan.return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;
+    scan.category_mask = scan.category_inverted = none_of;
+    scan.category_anyof_mask = scan.return_mask = any_of;
     int found = ioctl(page_table_.get(), PAGEMAP_SCAN, &scan);
     if (found < 0) return std::nullopt;
     Touched touched{{}, range.end};
@@ -321,20 +322,37 @@ std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64
 
 Fragment::Touched Fragment::touched(Range range, size_t most) {
     if (most == 0) return {{}, range.begin};
-    auto found = scan(range, most, PAGE_IS_PFNZERO);
-    return found ? *found : Touched{{range}, range.end};  // any of them, for all we know
+    auto found = scan(range, most, held, PAGE_IS_PFNZERO | PAGE_IS_GUARD);
+    if (!found) found = scan(range, most, held, PAGE_IS_PFNZERO);  // it knows no guards
+    return found ? *found : Touched{{range}, range.end};           // any of them, for all we know
+}
+
+Address Fragment::first_present(Range range) {
+    auto found = scan(range, 1, held, 0);
+    if (!found) return range.begin;
+    return found->ranges.empty() ? range.end : found->ranges.front().begin;
+}
+
+std::optional<std::vector<Range>> Fragment::scan_all(Range range, uint64_t any_of,
+                                                     uint64_t none_of) {
+    constexpr size_t most_at_once = 64;
+    std::vector<Range> all;
+    while (!range.empty()) {
+        auto found = scan(range, most_at_once, any_of, none_of);
+        if (!found) return std::nullopt;
+        all.insert(all.end(), found->ranges.begin(), found->ranges.end());
+        range.begin = found->end;
+    }
+    return all;
+}
+
+std::optional<std::vector<Range>> Fragment::guards(Range range) {
+    return scan_all(range, PAGE_IS_GUARD, 0);
 }
 
 std::vector<Range> Fragment::private_copies(Range range) {
-    constexpr size_t most_at_once = 64;
-    std::vector<Range> copies;
-    while (!range.empty()) {
-        auto found = scan(range, most_at_once, PAGE_IS_FILE);
-        if (!found) return {range};
-        copies.insert(copies.end(), found->ranges.begin(), found->ranges.end());
-        range.begin = found->end;
-    }
-    return copies;
+    auto copies = scan_all(range, held, PAGE_IS_FILE);
+    return copies ? *copies : std::vector<Range>{range};
 }
 
 Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
@@ -390,7 +408,6 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
         }
         scratch += used * page_size;
         used += count;
-        volatile gpr_slot& slot = mailbox_->slot(puncher_->slot());
         std::vector<int> failed(count, 1);
         std::map<uint64_t, Taken> in_place;
         uint64_t i = 0;
@@ -401,16 +418,17 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
             move.src = at.value + (first + i) * page_size;
             move.len = (count - i) * page_size;
             move.mode = UFFDIO_MOVE_MODE_DONTWAKE | UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
-            std::memcpy(const_cast<uint8_t*>(slot.scratch), &move, sizeof move);
+            puncher_->scratch().put(0, move);
             std::vector<Call> calls{Call{SYS_ioctl,
                                          {static_cast<uint64_t>(uffd_number_), UFFDIO_MOVE,
                                           puncher_->scratch_address().value},
                                          0}};
             co_await puncher_->run_locked(calls);
-            std::memcpy(&move, const_cast<uint8_t*>(slot.scratch), sizeof move);
             if (calls[0].result == 0) break;
-            if (move.move > 0) {
-                i += static_cast<uint64_t>(move.move) / page_size;
+            auto moved = puncher_->scratch().get<uffdio_move>().field(&uffdio_move::move);
+            int64_t bytes_moved = moved.at_most(static_cast<int64_t>(move.len));
+            if (bytes_moved > 0) {
+                i += static_cast<uint64_t>(bytes_moved) / page_size;
                 busy_tries = 0;
                 continue;
             }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,10 @@ public:
         Address end;
     };
     Touched touched(Range range, size_t most);
+    // The first page that is here, zero or not; the end if none is.
+    Address first_present(Range range);
+    // Guard pages (MADV_GUARD_INSTALL); nothing if this kernel cannot tell, or has none.
+    std::optional<std::vector<Range>> guards(Range range);
     // Of a private mapping of a file: what is not the file's any more.
     std::vector<Range> private_copies(Range range);
 
@@ -112,8 +117,10 @@ public:
     bool lost = false;  // its memory cannot be had any more: see poison()
 
 private:
-    // inverted: categories (PAGE_IS_*) that a page must not have to be found.
-    std::optional<Touched> scan(Range range, size_t most, uint64_t inverted);
+    // Pages of any of the categories (PAGE_IS_*) that have none of the others.
+    std::optional<Touched> scan(Range range, size_t most, uint64_t any_of, uint64_t none_of);
+    // All of them.
+    std::optional<std::vector<Range>> scan_all(Range range, uint64_t any_of, uint64_t none_of);
     Task<Taken> take_in_place(Address at, uint64_t pages);
     void settle_present(Range page, bool writable);
 

@@ -51,7 +51,7 @@ void FutexNews::tell_waiters() {
 bool FutexNews::tell(pid_t name, const FutexWakeCall& wake) {
     if (elsewhere_ && !elsewhere_->may_wait(wake.address)) return false;
     FrameBuilder frame;
-    auto out = frame.session().initFutexWake();
+    auto out = frame.session().initFutexWoken();
     out.setPid(name);
     out.setAddress(wake.address);
     out.setCount(wake.count);

@@ -92,19 +92,17 @@ Task<void> wait_without(const OrphanedHelpers& orphans, StubThread& stub,
                         std::vector<Call>& calls) {
     Call& call = calls[0];
     bool by_info = number_of(call) == SYS_waitid;
-    auto* scratch = reinterpret_cast<std::byte*>(
-        const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch));
-    std::span<std::byte> info{scratch, sizeof(siginfo_t)};
+    HostileMemory info = stub.scratch().part(0, sizeof(siginfo_t));
     if (by_info && call.args[2] == 0) {
         call.args[2] = stub.scratch_address().value;
     } else if (by_info) {
-        info = bytes_in(Mailbox::bounce_address(stub.slot()), stub.mailbox().bounce(stub.slot()),
-                        call.args[2], sizeof(siginfo_t));
+        info = bytes_in(Mailbox::bounce_address(stub.slot()), stub.bounce(), call.args[2],
+                        sizeof(siginfo_t));
     }
     co_await stub.run_locked(calls);
     auto child = static_cast<pid_t>(call.result);
     if (by_info && call.result == 0 && !info.empty()) {
-        std::memcpy(&child, info.data() + offsetof(siginfo_t, si_pid), sizeof child);
+        child = info.get<pid_t>(offsetof(siginfo_t, si_pid)).to_pass_on();
     }
     if (!orphans.contains(child)) co_return;
     // It is still there after WNOWAIT.

@@ -27,7 +27,7 @@ Task<void> HomeSession::note_aio_in_bounce(HomeProcess& process, const Forwarded
     uint64_t context = call.given[0];
     if (sets_up) {
         auto told = call.bytes(call.made.args[1], sizeof context);
-        std::memcpy(&context, told.data(), told.size());
+        if (!told.empty()) context = told.get<uint64_t>().to_pass_on();
     }
     co_await note_aio_call(process, call.number, {context});
 }

@@ -1,13 +1,17 @@
 // System calls that a thread at an acceptor makes on what lives here: its shadow makes them.
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 
 #include "monitor/forwarded_call.h"
+#include "monitor/guard_pages.h"
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
+#include "monitor/main_stack.h"
 #include "monitor/proc_file.h"
 #include "monitor/reserved_range.h"
 #include "monitor/sent_signal.h"
@@ -16,11 +20,27 @@
 namespace gpr {
 
 namespace {
+constexpr unsigned arguments_of_call = 6;
 // Pages of a raw call that are fetched before it runs; beyond that it faults as it goes.
 constexpr uint64_t prefetch_limit = 64ULL << 20;
 constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
 // A call that is to end is stopped again, if it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
+
+// How much a call that reads from a descriptor can fill, as its file tells: a size that the caller
+// has made up must cost nothing. What does not come ahead of time comes as the kernel goes along.
+uint64_t most_to_come(pid_t pid, const ForwardedCall& call) {
+    // What pipes and sockets hold if nobody asks for more; and files of /proc have no size.
+    constexpr uint64_t at_least = 256 << 10;
+    constexpr uint64_t unknown = UINT64_MAX / 2;
+    if (!call.row || call.row->arguments[0].kind != Kind::fd) return unknown;
+    auto link = fmt::format("/proc/{}/fd/{}", pid, static_cast<int>(call.given[0]));
+    struct statx file {};  // as it is known here: its file system may be the program's
+    unsigned wanted = STATX_TYPE | STATX_SIZE;
+    if (statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, wanted, &file) != 0) return at_least;
+    if (S_ISREG(file.stx_mode)) return std::max<uint64_t>(at_least, file.stx_size);
+    return S_ISCHR(file.stx_mode) || S_ISBLK(file.stx_mode) ? unknown : at_least;
+}
 
 // What is written is shown by memory that shows the same file: as the kernel goes along it may
 // change what it has yet to write.
@@ -39,6 +59,10 @@ Task<void> HomeSession::serve_call(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
     co_await end_loans();
     auto call = frame->session().getCall();
+    if (call.getArgs().size() != arguments_of_call) {  // nobody below looks whether it has them
+        link_.close("a system call came without its six arguments");
+        co_return;
+    }
     HomeThread* thread = find_thread(call.getPid(), call.getTid());
     if (!thread || !thread->stub) co_return;
     HomeProcess& process = *thread->process;
@@ -54,7 +78,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         co_await give_to_others(*thread);
     }
     std::array<uint64_t, 6> args{};
-    for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) args[i] = call.getArgs()[i];
+    for (unsigned i = 0; i < arguments_of_call; i++) args[i] = call.getArgs()[i];
     if (installs_filter(call.getNumber(), args.data())) {
         co_await install_for(process, *thread, call.getNumber(), args);
         co_return;
@@ -67,7 +91,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         reply(*thread, *answer);
         co_return;
     }
-    if (call.getNumber() == SYS_prctl) note_prctl(*thread, args.data(), true);
+    note_modes(*thread, call.getNumber(), args.data(), true);
     if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
     switch (call.getNumber()) {
         case SYS_clone:
@@ -88,12 +112,19 @@ Task<void> HomeSession::serve_call(Frame frame) {
             reply(*thread, lock_memory(process, thread->tid, call.getNumber(), args));
             co_return;
         }
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
         case SYS_mremap: co_await change_memory_for(process, *thread, frame); co_return;
         case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
         case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
         case SYS_madvise:
             if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
                 co_await discard_for(process, *thread, frame);
+                co_return;
+            }
+            if (is_guard_advice(SYS_madvise, args.data())) {
+                co_await change_memory_for(process, *thread, frame);
                 co_return;
             }
             co_await run_call(process, *thread, frame);
@@ -165,8 +196,9 @@ Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) 
         call.action = action_of(*call.marshalled);
     }
     if (!call.marshalled) {
-        uint64_t total = 0;
-        for (const PageNeed& need : raw_ranges(call.number, call.given)) {
+        uint64_t total = 0, most = most_to_come(process.pid, call);
+        for (PageNeed need : raw_ranges(call.number, call.given)) {
+            if (need.write) need.range.end = std::min(need.range.end, need.range.begin + most);
             total += need.range.size();
             if (total > prefetch_limit) break;
             co_await pager_.acquire(*call.fragment, need.range,
@@ -208,6 +240,7 @@ Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
     if (executes) process.executing = true;
     if (call.number == SYS_exit_group) process.group_exit = true;
     thread.in_call = call.wants_reply;
+    thread.call_began = Clock::now();
     std::optional<Outsiders::Opening> opening;
     if (outsiders_ && call.opens_by_name()) opening.emplace(*outsiders_);
     if (auto result = co_await timer_call_in_bounce(process, call)) {
@@ -225,6 +258,7 @@ Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
     }
     if (executes && !shadow.dead()) process.executing = false;
     thread.in_call = false;
+    thread.resumed_wait.reset();
 }
 
 // What it did that home has to know, or knows better than the kernel here.
@@ -236,7 +270,10 @@ Task<void> HomeSession::note_made(HomeProcess& process, HomeThread& thread, Forw
     add_remote_usage(process, call);
     if (call.memory_limit && call.memory_limit->show(call)) {
         HomeProcess* of = find_process(call.memory_limit->pid);
-        if (of) of->memory_limit = call.memory_limit->given;
+        if (of) of->memory_limits[call.memory_limit->resource] = *call.memory_limit->given;
+    }
+    if (call.made.result == 0) {
+        co_await MainStack::note_limit(*this, process, call.number, call.given.data());
     }
     note_timer_in_bounce(thread, call);
     co_await note_aio_in_bounce(process, call);
@@ -261,17 +298,6 @@ Task<void> HomeSession::interrupt_call(Frame frame) {
         loop_.after(interrupts_every, [&later] { later.set(true); });
         co_await later;
     }
-}
-
-// It stands in a ptrace stop.
-void HomeSession::end_interrupted_call(const HomeThread& thread) {
-    auto regs = trace::registers(thread.tid);
-    bool waited = regs && static_cast<long>(regs->orig_rax) >= 0 && regs->orig_rax != GPR_PARK &&
-                  trace::is_restart(static_cast<long>(regs->rax));
-    if (!waited) return;
-    regs->rax = static_cast<uint64_t>(-EINTR);
-    regs->orig_rax = ~0UL;
-    trace::set_registers(thread.tid, *regs);
 }
 
 void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {

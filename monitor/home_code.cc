@@ -13,6 +13,7 @@
 #include "monitor/alt_stack.h"
 #include "monitor/extended_state.h"
 #include "monitor/home_session.h"
+#include "monitor/interrupted_call.h"
 #include "monitor/neutral_code.h"
 #include "monitor/page_wire.h"
 #include "monitor/pending_fault_raw.h"
@@ -109,10 +110,17 @@ Task<Result<void>> HomeSession::take_code_away(Fragment& fragment, Mapping& m) {
 }
 
 CodeClass HomeSession::class_of(const std::string& path, const HomeProcess& process) {
-    if (const SplitRule* rule = policy_.rule_for(path)) rule_use_.note(*rule);
+    const SplitRule* rule = policy_.rule_for(path);
+    if (rule) rule_use_.note(*rule);
+    if (rule_use_.note_code(path)) {
+        spdlog::info("{} is mapped: {}", path,
+                     rule                        ? rule_text(*rule)
+                     : policy_.begins_remotely() ? "all"
+                                                 : "no rule names it");
+    }
     CodeClass code = policy_.classify(path, process.executable);
     if (code == CodeClass::remote) {  // with all its functions
-        for (const SplitRule& rule : policy_.function_rules(path)) rule_use_.note(rule);
+        for (const SplitRule& each : policy_.function_rules(path)) rule_use_.note(each);
     }
     return code;
 }
@@ -270,6 +278,12 @@ Task<void> HomeSession::leave(std::shared_ptr<Fragment> fragment, HomeThread& th
         trace::resume(tid);
         co_return;
     }
+    if (code && goes_on_with_call(*missing, context->regs)) {
+        thread.visits_until = Clock::now() + visit_time;
+        pager_.serve(*fragment, at, write, static_cast<Tid>(tid));
+        trace::resume(tid);
+        co_return;
+    }
     if (code) thread.left_at = at;
     bool visit = why == Why::pinned || (missing && missing->anchored);
     if (why == Why::gravity) {
@@ -309,7 +323,10 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     std::shared_ptr<StubThread> kept = thread.stub;  // another thread may call exec
     StubThread& stub = *kept;
     if (std::exchange(thread.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
-    if (thread.tsc != thread.tsc_there) crossing.setTsc(thread.tsc_there = thread.tsc);
+    if (thread.cpu_modes != thread.cpu_modes_there) {
+        crossing.setCpuModes(thread.cpu_modes.to_wire());
+        thread.cpu_modes_there = thread.cpu_modes;
+    }
     if (!std::exchange(thread.affinity_told, true)) {
         crossing.setAffinity({thread.affinity.data(), thread.affinity.size()});
     }
@@ -320,7 +337,9 @@ Task<void> HomeSession::cross(HomeProcess& process, HomeThread& thread,
     co_await end_loans();
     if (stub.dead()) co_return;
     thread.remote = true;
-    stats_.crossings++;
+    if (stats_.crossings++ == 0) {
+        spdlog::info("thread {} is the first to go to {}", thread.tid, link_.peer_name());
+    }
     std::vector<PageKey> leaving;
     {
         LinkBatch together(link_);

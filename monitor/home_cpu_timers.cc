@@ -12,6 +12,7 @@
 
 #include "monitor/forwarded_call.h"
 #include "monitor/home_session.h"
+#include "monitor/main_stack.h"
 
 namespace gpr {
 
@@ -112,8 +113,7 @@ Task<void> HomeSession::send_for_timer(std::shared_ptr<Fragment> fragment, pid_t
                                        siginfo_t info) {
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    auto* scratch = const_cast<uint8_t*>(executor.mailbox().slot(executor.slot()).scratch);
-    std::memcpy(scratch, &info, sizeof info);
+    executor.scratch().put(0, info);
     uint64_t at = executor.scratch_address().value;
     auto whom = static_cast<uint64_t>(pid), number = static_cast<uint64_t>(info.si_signo);
     Call call{SYS_rt_sigqueueinfo, {whom, number, at}, 0};
@@ -143,7 +143,7 @@ Task<uint64_t> HomeSession::cpu_clock(pid_t pid, CpuClock clock) {
     if (process->started_remotely) {
         UsageCall call;
         call.of = whole ? UsageCall::Of::process : UsageCall::Of::thread;
-        used += co_await ask_usage(pid, whole ? pid : clock.thread, call);
+        used += (co_await ask_usage(pid, whole ? pid : clock.thread, call)).used;
     }
     co_return clock.user_only ? used.user_ns : used.total_ns;
 }
@@ -186,11 +186,11 @@ Task<std::optional<int64_t>> HomeSession::timer_call_in_bounce(HomeProcess& proc
     Words words{};
     auto from = call.bytes(timer->from, sizeof words), to = call.bytes(timer->to, sizeof words);
     if (timer->from != 0 && from.empty()) co_return -EFAULT;
-    if (!from.empty()) std::memcpy(words.data(), from.data(), sizeof words);
+    if (!from.empty()) words = from.get<Words>().to_pass_on();
     int64_t result = co_await use_cpu_timer(process.pid, *timer, words);
     if (result != 0 || !timer->tells()) co_return result;
     if (to.empty()) co_return -EFAULT;
-    std::memcpy(to.data(), words.data(), sizeof words);
+    to.put(0, words);
     co_return 0;
 }
 
@@ -219,6 +219,7 @@ Task<void> HomeSession::timer_call_here(HomeThread& thread, Notification n) {
     } else {
         result = co_await make_call(*taken, n);
         if (taken->stub->dead()) co_return;
+        if (result == 0) co_await MainStack::note_limit(*this, process, n.number, n.args);
         bool created = n.number == SYS_timer_create && result == 0;
         NewTimer made;
         Address event{n.args[1]}, id_at{n.args[2]};
@@ -269,8 +270,8 @@ void HomeSession::note_timer_in_bounce(const HomeThread& thread, const Forwarded
     if (call.number == SYS_timer_create) {
         auto event = call.bytes(args[1], sizeof(sigevent));
         auto id = call.bytes(args[2], sizeof made.id);
-        if (!event.empty()) std::memcpy(&made.event.emplace(), event.data(), event.size());
-        if (!id.empty()) std::memcpy(&made.id, id.data(), id.size());
+        if (!event.empty()) made.event = event.get<sigevent>().to_pass_on();
+        if (!id.empty()) made.id = id.get<int>().to_pass_on();
     }
     note_timer_call(thread, call.number, args, call.made.result, made);
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "monitor/advice.h"
 #include "monitor/home_session.h"
 #include "monitor/mapping_news.h"
 
@@ -38,11 +39,43 @@ Task<int64_t> HomeSession::discard_content(HomeProcess& process, StubThread& stu
     co_return result;
 }
 
+// MADV_DONTNEED and its kin.
+Task<int64_t> HomeSession::discard_here(HomeProcess& process, StubThread& stub, Notification n) {
+    Range range{{n.args[0]}, Address{n.args[0] + n.args[1]}.page_end()};
+    std::vector<Mapping> pieces;
+    bool has_content = false;
+    Range whole = range;
+    if (n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE) {
+        range = before_locked(process.fragment->space, range);
+    }
+    bool locked = range != whole;
+    if (locked && (range.empty() || n.args[2] == MADV_FREE)) co_return -EINVAL;
+    n.args[1] = range.size();
+    process.fragment->space.for_each(range, [&](Mapping& m) {
+        has_content = has_content || (m.file && m.backing == Backing::anonymous);
+        pieces.push_back(m);  // of files, too: the acceptor drops what it has of the whole range
+    });
+    if (n.args[2] == MADV_FREE) co_return 0;
+    if (has_content && n.args[2] == MADV_DONTNEED) {
+        int64_t dropped = co_await discard_content(process, stub, range);
+        co_return locked ? -EINVAL : dropped;
+    }
+    int64_t result = co_await stub.call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    // ENOMEM: there are gaps, but what is mapped has been emptied.
+    if ((result != 0 && result != -ENOMEM) || pieces.empty()) co_return result;
+    announce_discard(process, range, pieces);
+    process.fragment->wake(range);
+    co_return locked ? -EINVAL : result;
+}
+
 Task<void> HomeSession::discard_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto args = frame->session().getCall().getArgs();
     auto guard = co_await metadata_.lock();
     Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
+    Range whole = range;
+    if (args[2] == MADV_DONTNEED) range = before_locked(process.fragment->space, whole);
     int64_t result = co_await discard_content(process, *thread.stub, range);
+    if (range != whole) result = -EINVAL;
     guard.release();
     reply(thread, result);
 }

@@ -22,9 +22,7 @@ namespace gpr {
 
 namespace {
 
-constexpr std::chrono::seconds exit_patience{3};  // until SIGKILL
-constexpr unsigned write_patience_s = 5;
-constexpr int told_within_ms = 50;
+constexpr std::chrono::seconds exit_patience{3};        // until SIGKILL
 constexpr std::chrono::milliseconds end_patience{500};  // of a process that was killed
 
 // What a stopped thread stopped for: a PTRACE_EVENT_*, or 0. Nothing for one that runs.
@@ -55,22 +53,7 @@ bool is_being_killed(pid_t pid) {
 
 }  // namespace
 
-// Not written by this thread: the program may hold the pipe's lock while it waits for us.
-void HomeSession::tell_user(const std::string& what) {
-    std::string line = "gpr: " + what + "\n";
-    pid_t writer = fork();
-    if (writer == 0) {
-        signal(SIGALRM, SIG_DFL);
-        alarm(write_patience_s);
-        _exit(::write(STDERR_FILENO, line.data(), line.size()) > 0 ? 0 : 1);
-    }
-    // It should be there before a shell's next prompt; if not, whoever polls the waits reaps it.
-    for (int ms = 0; writer > 0 && ms < told_within_ms; ms++) {
-        if (waitpid(writer, nullptr, WNOHANG) != 0) return;
-        timespec one_ms{0, 1'000'000};
-        nanosleep(&one_ms, nullptr);
-    }
-}
+void HomeSession::tell_user(const std::string& what) const { outputs_.tell(what); }
 
 void HomeSession::abandon(const std::string& why) {
     if (!failure_.empty()) return;

@@ -54,8 +54,7 @@ Task<int64_t> HomeSession::make_faultfd(HomeProcess& process, StubThread& stub, 
                   0}};
     co_await stub.run_locked(calls);
     if (stub.dead() || calls[1].result < 0) co_return calls[1].result;
-    int pair[2];
-    std::memcpy(pair, const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch), sizeof pair);
+    std::array<int, 2> pair = stub.scratch().get<std::array<int, 2>>().to_pass_on();
     Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
     auto faultfd = std::make_shared<ProgramFaultfd>();
     faultfd->pid = process.pid;

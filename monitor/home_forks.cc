@@ -71,19 +71,19 @@ Task<ForkResult> HomeSession::fork_here(HomeThread& thread, uint64_t flags, Birt
     pid_t tid = thread.tid;
     StubThread& stub = *thread.stub;
     clone_args clone{};
-    clone.flags = flags & ~uint64_t{CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+    clone.flags = flags & ~uint64_t{CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
                                     CLONE_CHILD_CLEARTID | CLONE_UNTRACED};
+    clone.tls = birth.context.regs.fs_base;
     clone.exit_signal = birth.exit_signal;
     births_[tid] = std::move(birth);
     clone.pidfd = stub.scratch_address().value + sizeof clone;
     auto lock = co_await stub.lock();
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memcpy(scratch, &clone, sizeof clone);
+    stub.scratch().put(0, clone);
     std::vector<Call> calls{Call{SYS_clone3, {stub.scratch_address().value, sizeof clone}, 0}};
     co_await stub.run_locked(calls);
     births_.erase(tid);
     ForkResult result{calls[0].result, -1};
-    std::memcpy(&result.pidfd, scratch + sizeof clone, sizeof result.pidfd);
+    result.pidfd = stub.scratch().get<int>(sizeof clone).to_pass_on();
     co_return result;
 }
 

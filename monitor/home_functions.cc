@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/interrupted_call.h"
 
 namespace gpr {
 
@@ -166,7 +167,9 @@ Task<void> HomeSession::leave_for(HomeThread& thread, ThreadContext context, Bre
     bool can_split = native && !process.shares_memory_with && process.threads.size() == 1;
     // It came for memory that only home may use, and needs this code to use it.
     bool visiting = Clock::now() < thread.visits_until;
-    if (visiting || (native && !can_split)) {
+    const Mapping* code = native ? nullptr : process.fragment->space.find({context.regs.rip});
+    bool has_begun_here = code && goes_on_with_call(*code, context.regs);
+    if (visiting || has_begun_here || (native && !can_split)) {
         co_await run_function_here(thread, std::move(context), std::move(met));
         co_return;
     }

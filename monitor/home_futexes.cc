@@ -96,7 +96,7 @@ void HomeSession::send_futex_wake(HomeProcess& process, const FutexWakeCall& wak
 
 Task<void> HomeSession::on_futex_wake(Frame frame) {
     { auto guard = co_await metadata_.lock(); }
-    auto wake = frame->session().getFutexWake();
+    auto wake = frame->session().getFutexWoken();
     HomeProcess* process = find_process(wake.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;

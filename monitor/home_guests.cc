@@ -64,10 +64,6 @@ Task<void> HomeSession::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus
 
 // Its memory is the owner's, whose executor makes the call.
 Task<void> HomeSession::memory_call_of_guest(HomeThread& thread, Notification n) {
-    if (n.number == SYS_mremap && n.args[1] == 0) {  // a duplicate, which we do not make
-        notifier_->reply_error(n.id, EINVAL);
-        co_return;
-    }
     pid_t guest = thread.process->pid;
     if (auto before =
             std::exchange(thread.in_its_stead, nullptr)) {  // interrupted, but not stopped

@@ -12,12 +12,16 @@
 
 #include "base/log.h"
 #include "monitor/advice.h"
+#include "monitor/extended_state.h"
+#include "monitor/guard_pages.h"
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
+#include "monitor/huge_pages.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_limit.h"
 #include "monitor/memory_lock.h"
+#include "monitor/placement.h"
 #include "monitor/refusals.h"
 #include "monitor/reserved_range.h"
 
@@ -66,13 +70,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_remap_file_pages:
         case SYS_shmat:
         case SYS_shmdt:
-        case SYS_brk:
-            if (n.number == SYS_mremap && n.args[1] == 0) {  // a duplicate, which we do not make
-                notifier_->reply_error(n.id, EINVAL);
-                return;
-            }
-            spawn(memory_call(process, thread, n));
-            return;
+        case SYS_brk: spawn(memory_call(process, thread, n)); return;
         case SYS_pkey_alloc: notifier_->reply_error(n.id, ENOSPC); return;
         case SYS_io_setup:
         case SYS_io_destroy: spawn(aio_call_here(thread, n)); return;
@@ -92,7 +90,7 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
                 notifier_->reply_error(n.id, error);
                 return;
             }
-            if (!drops_content(n.args[2])) break;
+            if (!drops_content(n.args[2]) && !is_guard_advice(n.number, n.args)) break;
             spawn(memory_call(process, thread, n));
             return;
         case SYS_userfaultfd: spawn(make_faultfd_here(process, thread, n)); return;
@@ -109,7 +107,8 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             thread.clear_tid = n.args[0];
             break;
         case SYS_mincore:
-            if (stats_.crossings == 0) break;  // all is resident here, or nowhere
+            // Without a crossing all is resident here, or nowhere, unless we say so (mlock).
+            if (stats_.crossings == 0 && locked_bytes(process.fragment->space) == 0) break;
             spawn(leave_at_call(process, thread, true));
             return;
         case SYS_prctl:
@@ -118,6 +117,10 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
             spawn(leave_at_call(process, thread, true));
             return;
         case SYS_sigaltstack: thread.alt_stack_changed = true; break;
+        case SYS_arch_prctl:
+            if (!asks_for_state(n.number, n.args)) break;
+            spawn(leave_at_call(process, thread, true));
+            return;
         case SYS_clone:
         case SYS_fork:
         case SYS_clone3: spawn(fork_call(process, thread, n)); return;
@@ -158,6 +161,12 @@ void HomeSession::local_call(HomeProcess& process, HomeThread& thread, const Not
         case SYS_futex:
         case number_futex_wake:
         case number_futex_requeue: futex_call(process, thread, n); return;
+        case SYS_msync:
+            if (int error = sync_error(process.fragment->space, n.args)) {
+                notifier_->reply_error(n.id, error);
+                return;
+            }
+            [[fallthrough]];
         default: {
             bool may_be_faultfd = n.number == SYS_ioctl && is_faultfd_ioctl(n.args[1]);
             int fd = static_cast<int>(n.args[0]);
@@ -205,8 +214,8 @@ int64_t HomeSession::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(number, args, space, lock_limit_of(tid));
     if (lock.error != 0) return -lock.error;
-    mark_locked(space, lock.range, lock.locked);
-    tell_locked(link_, process.pid, lock.range, lock.locked);
+    mark_locked(space, lock);
+    tell_locked(link_, process.pid, lock);
     return 0;
 }
 
@@ -244,10 +253,12 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
     co_await return_from(thread, std::move(*taken), result);
 }
 
-// stub makes the call, as `made`; caller: whose call it is.
-Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub, Notification n,
-                                         Notification made, pid_t caller) {
+Task<int64_t> HomeSession::make_change(HomeProcess& process, StubThread& stub, Notification n,
+                                       Notification made, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
+    if (is_guard_advice(n.number, n.args)) {
+        co_return co_await GuardPages::change(*this, process, stub, n);
+    }
     if (n.number == SYS_madvise) co_return co_await discard_here(process, stub, n);
     if (n.number == SYS_mmap && (n.args[3] & MAP_LOCKED)) {
         co_return co_await map_locked(process, stub, n, caller);
@@ -262,6 +273,7 @@ Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub,
     int64_t result = n.number == SYS_mremap
                          ? co_await remap_memory(*fragment, stub, a)
                          : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    result = co_await place_elsewhere(*fragment, stub, made.number, a, result);
     if (stub.dead()) co_return result;
     bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
     if (protects && result == -ENOMEM) {  // the kernel stops at the first gap, if there is one
@@ -288,7 +300,14 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
         case SYS_munmap: note_unmapped(process, pages_of(n.args[0], n.args[1])); break;
         case SYS_mprotect:
         case SYS_pkey_mprotect: co_await note_protect(process, n); break;
-        case SYS_mremap: note_move(process, n, static_cast<uint64_t>(result)); break;
+        case SYS_mremap:
+            if (n.args[1] != 0) {
+                note_move(process, n, static_cast<uint64_t>(result));
+            } else if (const Mapping* old = process.fragment->space.find({n.args[0]})) {
+                // A second mapping of the same shared memory.
+                map_shared(process, {static_cast<uint64_t>(result)}, n.args[2], old->prot, -1);
+            }
+            break;
         case SYS_remap_file_pages: note_remapped(process, pages_of(n.args[0], n.args[1])); break;
         case SYS_brk: note_break(process, static_cast<uint64_t>(result)); break;
         case SYS_shmat: note_attached(process, {static_cast<uint64_t>(result)}); break;
@@ -300,29 +319,33 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
 // caller: whose descriptor it is; a guest has its own.
 Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t begin,
                                   pid_t caller) {
+    int fd = n.args[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(n.args[4]);
+    const uint64_t size = mapped_size(n.args, fmt::format("/proc/{}/fd/{}", caller, fd));
     if ((n.args[3] & MAP_TYPE) != MAP_PRIVATE) {
-        int fd = n.args[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(n.args[4]);
-        map_shared(process, {begin}, n.args[1], static_cast<int>(n.args[2]), fd);
+        map_shared(process, {begin}, size, static_cast<int>(n.args[2]), fd);
         co_return;
     }
+    if (fd < 0 && (n.args[3] & MAP_HUGETLB)) {
+        auto mapped = static_cast<int64_t>(begin);
+        co_await make_small(process.fragment->executor(), n.args, mapped);
+    }
     Mapping m;
-    m.range = pages_of(begin, n.args[1]);
+    m.range = {{begin}, {begin + size}};
     m.prot = static_cast<int>(n.args[2]);
     m.file = !(n.args[3] & MAP_ANONYMOUS);
     m.grows_down = grows_down(n);
     m.object = new_object(directory_node);
-    bool native = m.file || (n.args[3] & MAP_HUGETLB);
-    if (native) m.backing = Backing::native_file;
+    if (m.file) m.backing = Backing::native_file;
     bool copied = m.file && (m.prot & PROT_WRITE);
-    if (copied) m.content = private_files_.of_descriptor(caller, static_cast<int>(n.args[4]));
+    if (copied) m.content = private_files_.of_descriptor(caller, fd);
     m.content_offset = n.args[5];
     Result<void> made;
-    if (m.file && (m.prot & PROT_WRITE)) {
+    if (copied) {
         made = co_await make_anonymous(process, m);
-    } else if (native) {
+    } else if (m.file) {
         std::error_code ignored;
-        auto link = fmt::format("/proc/{}/fd/{}", caller, static_cast<int>(n.args[4]));
-        std::string path = m.file ? std::filesystem::read_symlink(link, ignored).string() : "";
+        auto link = fmt::format("/proc/{}/fd/{}", caller, fd);
+        std::string path = std::filesystem::read_symlink(link, ignored).string();
         made = co_await place_code(process, m, path, n.args[5]);
     }
     if (!made) {
@@ -396,29 +419,6 @@ void HomeSession::note_break(HomeProcess& process, uint64_t end) {
     }
 }
 
-// MADV_DONTNEED and its kin.
-Task<int64_t> HomeSession::discard_here(HomeProcess& process, StubThread& stub, Notification n) {
-    Range range = pages_of(n.args[0], n.args[1]);
-    std::vector<Mapping> pieces;
-    bool has_content = false, locked = false;
-    process.fragment->space.for_each(range, [&](Mapping& m) {
-        locked = locked || m.locked;
-        has_content = has_content || (m.file && m.backing == Backing::anonymous);
-        pieces.push_back(m);  // of files, too: the acceptor drops what it has of the whole range
-    });
-    if (locked && (n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE)) co_return -EINVAL;
-    if (n.args[2] == MADV_FREE) co_return 0;
-    if (has_content && n.args[2] == MADV_DONTNEED) {
-        co_return co_await discard_content(process, stub, range);
-    }
-    int64_t result = co_await stub.call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
-    // ENOMEM: there are gaps, but what is mapped has been emptied.
-    if ((result != 0 && result != -ENOMEM) || pieces.empty()) co_return result;
-    announce_discard(process, range, pieces);
-    process.fragment->wake(range);
-    co_return result;
-}
-
 // The acceptor must know the handler before a signal can be passed on to it.
 Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
     (void)thread;
@@ -461,13 +461,10 @@ Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Noti
 }
 
 // told: the acceptor, which asked, has done the same.
-void HomeSession::note_prctl(HomeThread& thread, const uint64_t* args, bool told) {
-    orphaned_helpers_.note_prctl(args);
-    bool sets = static_cast<int>(args[0]) == PR_SET_TSC &&
-                (args[1] == PR_TSC_ENABLE || args[1] == PR_TSC_SIGSEGV);
-    if (!sets) return;
-    thread.tsc = static_cast<uint8_t>(args[1]);
-    if (told) thread.tsc_there = thread.tsc;
+void HomeSession::note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told) {
+    if (number == SYS_prctl) orphaned_helpers_.note_prctl(args);
+    bool changed = thread.cpu_modes.note(number, args);
+    if (changed && told) thread.cpu_modes_there = thread.cpu_modes;
 }
 
 void HomeSession::tell_membarrier(HomeProcess& process, const Notification& n) {

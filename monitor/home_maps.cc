@@ -15,7 +15,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "monitor/growth.h"
 #include "monitor/home_session.h"
+#include "monitor/reserved_range.h"
+#include "monitor/shown_maps.h"
 
 namespace gpr {
 
@@ -75,6 +78,43 @@ std::string lines_of(HomeProcess& process, const Header& h) {
     return named ? lines : "";
 }
 
+// Of the main stack, and not the program's yet; what is, is left.
+bool is_unused(const HomeProcess& process, Header& h, Address stack_used) {
+    auto stack = main_stack(process.fragment->space);
+    if (!stack || !h.range.overlaps({stack->begin, stack_used})) return false;
+    h.range.begin = std::min(stack_used, h.range.end);
+    return h.range.empty();
+}
+
+// What grows is one mapping to the program, and several to the kernel.
+class GrowingLine {
+public:
+    // What has to be shown before this line, which goes on with the mapping or does not.
+    std::string before(const AddressSpace& space, const Header& h) {
+        auto run = growing_run(space, h.range.begin);
+        std::string text = run && run == run_ ? "" : take();
+        run_ = run;
+        return text;
+    }
+    // Whether the line is a part of what is shown later.
+    bool takes(const Header& h, const std::string& line) {
+        if (!run_) return false;
+        if (!shown_) shown_ = h;
+        shown_->range.end = h.range.end;
+        if (line.ends_with("[stack]")) name_ = "[stack]";
+        return true;
+    }
+    std::string take() {
+        auto shown = std::exchange(shown_, std::nullopt);
+        return shown ? line_of(*shown, 0, {std::exchange(name_, ""), 0, 0}) + '\n' : "";
+    }
+
+private:
+    std::optional<Range> run_;
+    std::optional<Header> shown_;
+    std::string name_;
+};
+
 }  // namespace
 
 void HomeSession::note_copied(HomeProcess& process, const Mapping& m) {
@@ -87,20 +127,23 @@ void HomeSession::note_copied(HomeProcess& process, const Mapping& m) {
     process.copied_files[m.object] = {path.string(), st.st_dev, st.st_ino};
 }
 
-std::string HomeSession::shown_maps(HomeProcess& process, const std::string& path, bool details) {
-    const Range ours{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+std::string shown_maps(HomeProcess& process, const std::string& path, Address stack_used,
+                       bool details) {
     std::ifstream in(path);
     std::string text, line;
     bool hidden = false;
+    GrowingLine growing;
     while (std::getline(in, line)) {
         std::string lines;
         if (auto h = header_of(line)) {
-            hidden = h->range.overlaps(ours);
+            hidden = h->range.overlaps(reserved_range) || is_unused(process, *h, stack_used);
+            if (!details) text += growing.before(process.fragment->space, *h);
+            if (!details && !hidden && growing.takes(*h, line)) continue;
             if (!details) lines = lines_of(process, *h);
         }
         if (!hidden) text += lines.empty() ? line + '\n' : lines;
     }
-    return text;
+    return text + growing.take();
 }
 
 }  // namespace gpr

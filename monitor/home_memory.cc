@@ -9,11 +9,15 @@
 #include <cstring>
 #include <filesystem>
 
+#include "monitor/growth.h"
 #include "monitor/home_session.h"
+#include "monitor/huge_pages.h"
+#include "monitor/main_stack.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
+#include "monitor/placement.h"
 #include "monitor/reserved_range.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -42,6 +46,9 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     const bool locks = args[3] & MAP_LOCKED;
     args[3] &= ~uint64_t{MAP_LOCKED};
     uint64_t flags = args[3];
+    const bool private_anonymous =
+        (flags & (MAP_TYPE | MAP_ANONYMOUS)) == (MAP_PRIVATE | MAP_ANONYMOUS);
+    if (private_anonymous) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // growth.h
     int unlockable =
         locks ? locked_mapping_error(fragment->space, args[1], lock_limit_of(thread.tid)) : 0;
     if (unlockable != 0) {
@@ -49,8 +56,8 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
         co_return;
     }
     auto lock = [&](Range range) {
-        mark_locked(fragment->space, range, locks);
-        if (locks) tell_locked(link_, process.pid, range, true);
+        mark_locked(fragment->space, {range, locks});
+        if (locks) tell_locked(link_, process.pid, {range, true});
     };
     int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);
     if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) {
@@ -61,32 +68,47 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     SharedUse use;
     if (fd >= 0) use = shared_use(process, SYS_mmap, use_args);
     co_await before_use(use);
+    AsyncMutex::Guard guard(nullptr);
+    bool near_stack = concerns_stack(fragment->space, SYS_mmap, args.data());
+    if (near_stack) {
+        guard = co_await metadata_.lock();
+        co_await MainStack::make_room(*this, process, fixed_place(SYS_mmap, args.data()));
+    }
     int64_t result =
         co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
     if (result < 0 && result >= -4095) {
+        if (near_stack) co_await MainStack::fit(*this, process);
         reply(thread, result);
         co_return;
     }
-    auto guard = co_await metadata_.lock();
+    if (!near_stack) guard = co_await metadata_.lock();
+    result = co_await place_elsewhere(*fragment, *thread.stub, SYS_mmap, args.data(), result);
+    if (result < 0) {
+        guard.release();
+        reply(thread, result);
+        co_return;
+    }
+    const uint64_t size = mapped_size(args.data(), fmt::format("/proc/{}/fd/{}", process.pid, fd));
     if ((flags & MAP_TYPE) != MAP_PRIVATE) {
         Address at{static_cast<uint64_t>(result)};
-        map_shared(process, at, args[1], static_cast<int>(args[2]), fd);
-        lock({at, Address{at.value + args[1]}.page_end()});
+        map_shared(process, at, size, static_cast<int>(args[2]), fd);
+        lock({at, at + size});
+        if (near_stack) co_await MainStack::fit(*this, process);
         guard.release();
         co_await meet_outsiders(false);
         reply(thread, result);
         co_return;
     }
+    if (fd < 0 && (flags & MAP_HUGETLB)) co_await make_small(*thread.stub, args.data(), result);
     Mapping m;
-    m.range = {{static_cast<uint64_t>(result)},
-               Address{static_cast<uint64_t>(result) + args[1]}.page_end()};
+    m.range = {{static_cast<uint64_t>(result)}, {static_cast<uint64_t>(result) + size}};
     m.prot = static_cast<int>(args[2]);
     m.file = fd >= 0;
     m.object = new_object(directory_node);
     m.backing = Backing::native_file;
-    m.grows_down = flags & MAP_GROWSDOWN;
+    m.grows_down = private_anonymous && (flags & MAP_GROWSDOWN);
     m.content_offset = args[5];
-    if (fd < 0 && !(flags & (MAP_HUGETLB | MAP_GROWSDOWN))) {
+    if (fd < 0) {
         m.object = new_object(1);
         m.born_at_acceptor = true;
         m.backing = Backing::anonymous;
@@ -111,6 +133,7 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     announce(process, m);
     lock(m.range);
     forget_unseen(replaced);
+    if (near_stack) co_await MainStack::fit(*this, process);
     guard.release();
     reply(thread, result);
 }
@@ -130,6 +153,26 @@ Task<void> HomeSession::change_memory_for(HomeProcess& process, HomeThread& thre
     reply(thread, result);
 }
 
+// stub makes the call, as `made`; caller: whose call it is.
+Task<int64_t> HomeSession::change_memory(HomeProcess& process, StubThread& stub, Notification n,
+                                         Notification made, pid_t caller) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (protects_growing(n.number, n.args)) {
+        auto range = growing_range(fragment->space, n.args);
+        if (!range) co_return -range.error();
+        made.args[0] = n.args[0] = range->begin.value;
+        made.args[1] = n.args[1] = range->size();
+        made.args[2] = n.args[2] &= ~uint64_t{PROT_GROWSDOWN | PROT_GROWSUP};
+    }
+    bool near_stack = concerns_stack(fragment->space, n.number, n.args);
+    if (near_stack) {
+        co_await MainStack::make_room(*this, process, fixed_place(n.number, n.args));
+    }
+    int64_t result = co_await make_change(process, stub, n, made, caller);
+    if (near_stack && !stub.dead()) co_await MainStack::fit(*this, process);
+    co_return result;
+}
+
 Task<int64_t> HomeSession::map_locked(HomeProcess& process, StubThread& stub, Notification n,
                                       pid_t caller) {
     AddressSpace& space = process.fragment->space;
@@ -140,8 +183,8 @@ Task<int64_t> HomeSession::map_locked(HomeProcess& process, StubThread& stub, No
     if (stub.dead() || (result < 0 && result >= -4095)) co_return result;
     Address begin{static_cast<uint64_t>(result)};
     Range range{begin, (begin + n.args[1]).page_end()};
-    mark_locked(space, range, true);
-    tell_locked(link_, process.pid, range, true);
+    mark_locked(space, {range, true});
+    tell_locked(link_, process.pid, {range, true});
     co_return result;
 }
 
@@ -246,7 +289,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             bool text = m.file && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
             if (text) m.code = class_of(change.getMap().getPath().cStr(), *process);
             m.trapped = m.code == CodeClass::remote;
-            if (m.range.empty() || m.range.overlaps({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}})) {
+            if (m.range.empty() || m.range.overlaps(reserved_range)) {
                 link_.close("the acceptor sent a mapping that cannot be");
                 co_return;
             }
@@ -307,7 +350,8 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
         }
         case wire::MappingChange::LOCK: {
             auto lock = change.getLock();
-            mark_locked(space, {{lock.getBegin()}, {lock.getEnd()}}, lock.getLocked());
+            Range range{{lock.getBegin()}, {lock.getEnd()}};
+            mark_locked(space, {range, lock.getLocked(), 0, lock.getOnFault()});
             co_return;
         }
         case wire::MappingChange::MOVE: {

@@ -148,10 +148,11 @@ void HomeSession::note_given(HomeProcess& process, const ForwardedCall& call) {
         mmsghdr message{};
         size_t size = several ? sizeof message : sizeof message.msg_hdr;
         auto header = call.bytes(args[1] + i * size, size);
-        std::memcpy(&message, header.data(), header.size());
+        header.read(0, std::as_writable_bytes(std::span(&message, 1)).first(header.size()));
         const msghdr& m = message.msg_hdr;
         auto control = call.bytes(reinterpret_cast<uint64_t>(m.msg_control), m.msg_controllen);
-        for (int fd : passed_fds(control)) {
+        auto told = control.bytes(0, control.size());
+        for (int fd : passed_fds(told)) {
             if (!std::exchange(asked, true)) {
                 to_ours = processes_.contains(peer_of(process.pid, static_cast<int>(args[0])));
             }

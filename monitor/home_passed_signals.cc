@@ -23,10 +23,6 @@ constexpr uint64_t all_signals = ~0ULL;
 constexpr std::chrono::milliseconds longest_taking{10};
 constexpr std::chrono::microseconds looks_every{20};
 
-uint8_t* scratch_of(StubThread& stub) {
-    return const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-}
-
 uint64_t blocked_now(pid_t tid) { return trace::signal_set(tid, "SigBlk:"); }
 
 // The stub is locked.
@@ -37,7 +33,7 @@ Task<int64_t> run_one(StubThread& stub, Call call) {
 }
 
 Task<void> set_mask(StubThread& stub, uint64_t mask) {
-    std::memcpy(scratch_of(stub), &mask, sizeof mask);
+    stub.scratch().put(0, mask);
     uint64_t at = stub.scratch_address().value;
     co_await run_one(stub, Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof mask}, 0});
 }
@@ -45,7 +41,7 @@ Task<void> set_mask(StubThread& stub, uint64_t mask) {
 // Only the process itself may send itself a signal that says anything of its origin.
 Task<void> queue(HomeThread& thread, siginfo_t info) {
     StubThread& stub = *thread.stub;
-    std::memcpy(scratch_of(stub), &info, sizeof info);
+    stub.scratch().put(0, info);
     auto pid = static_cast<uint64_t>(thread.process->pid), tid = static_cast<uint64_t>(thread.tid);
     auto number = static_cast<uint64_t>(info.si_signo);
     uint64_t at = stub.scratch_address().value;
@@ -157,7 +153,7 @@ Task<void> HomeSession::give_to_others(HomeThread& thread) {
     if (!passed || passed->info.si_code == SI_TKILL) co_return;
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
-    std::memcpy(scratch_of(stub), &passed->info, sizeof passed->info);
+    stub.scratch().put(0, passed->info);
     auto pid = static_cast<uint64_t>(thread.process->pid);
     auto number = static_cast<uint64_t>(passed->info.si_signo);
     uint64_t at = stub.scratch_address().value;

@@ -11,13 +11,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"
 #include "monitor/exit_hold.h"
 #include "monitor/extended_state.h"
+#include "monitor/guard_pages.h"
 #include "monitor/home_session.h"
+#include "monitor/main_stack.h"
+#include "monitor/memory_limit.h"
 #include "monitor/page_wire.h"
 #include "monitor/robust_list.h"
+#include "monitor/tile_permission.h"
 #include "syscall/park.h"
 
 namespace gpr {
@@ -25,8 +30,6 @@ namespace gpr {
 namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
-// A stack without limit still gets a fixed size at the acceptor.
-constexpr uint64_t largest_stack = 64ULL << 20;
 
 bool is_kernel_page(const MapsEntry& e) {
     return e.name == "[vdso]" || e.name.starts_with("[vvar") || e.name == "[vsyscall]" ||
@@ -92,6 +95,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     thread.stub.reset();
     thread.remote = thread.in_call = thread.ending = thread.leaving = false;
     thread.passed.reset();
+    thread.cpu_modes.note_exec();
     if (process.shares_memory_with) end_of_guest(thread);
     process.shares_memory_with = nullptr;
     process.stays_home = process.stays_home || stays_home(process.pid);
@@ -100,8 +104,10 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.one_shot_actions.clear();
     process.executing = false;
     process.new_image = true;
+    stats_.images++;
     process.inherited.clear();
     process.inherited_functions.clear();
+    process.inherited_growing.clear();
     process.cpu_timers.remove_created();
     begin_trap_state(process);
     if (process.started_remotely) co_await end_remotely(process, true, true);
@@ -136,6 +142,9 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
                                    0x40000000 /* __WALL */, 0);
     }
     co_await send_pending_timers(process);
+    spdlog::info("process {} begins at {}: {}", process.pid,
+                 policy_.begins_remotely() ? link_.peer_name() : "home", process.executable);
+    if (process.is_root) outputs_.user().doing("");
     co_await begin(process, thread, *context);
 }
 
@@ -181,6 +190,7 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
     pager_.add_fragment(*process.fragment);
     auto started = co_await start_remotely(process);
     if (!started) co_return started;
+    GuardPages::tell_all(*this, process);
     co_await take_mask(thread, context->signal_mask);
     process.state = HomeProcess::State::split;
     watch_cpu_limit(process);
@@ -191,7 +201,7 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
 Task<void> HomeSession::take_mask(HomeThread& thread, uint64_t mask) {
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
-    std::memcpy(const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch), &mask, sizeof mask);
+    stub.scratch().put(0, mask);
     uint64_t at = stub.scratch_address().value;
     std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof mask}, 0}};
     co_await stub.run_locked(calls);
@@ -297,22 +307,11 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
     Fragment& fragment = *process.fragment;
     auto maps = read_maps(process.pid);
     if (!maps) co_return tl::make_unexpected(maps.error());
-    for (const MapsEntry& e : *maps) {
-        if (e.name != "[stack]") continue;
-        // Full size now, by touching its far end: at the acceptor it cannot grow.
-        rlimit limit{};
-        prlimit(process.pid, RLIMIT_STACK, nullptr, &limit);
-        uint64_t size = std::min<uint64_t>(limit.rlim_cur, largest_stack);
-        if (size > e.range.size()) {
-            uint64_t far = e.range.end.value - size;
-            co_await thread.stub->call(SYS_time, far);
-        }
-    }
-    maps = read_maps(process.pid);
-    if (!maps) co_return tl::make_unexpected(maps.error());
+    Range stack;
     process.executable = executable_of(process.pid);
     for (const MapsEntry& e : *maps) {
         if (is_kernel_page(e) || is_ours(e)) continue;
+        if (e.name == "[stack]") stack = e.range;
         Mapping m;
         m.range = e.range;
         m.prot = e.prot;
@@ -349,6 +348,7 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
     }
     process.inherited.clear();
     process.inherited_functions.clear();
+    co_await MainStack::read(*this, process, stack);
     int64_t end = co_await thread.stub->call(SYS_brk, 0);
     process.break_begin = process.break_end = static_cast<uint64_t>(end);
     if (Mapping* heap = fragment.space.find({process.break_end - 1})) {
@@ -416,9 +416,11 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setBpf(options_.bpf);
     start.setNewImage(process.new_image);
     start.setGravity(has_gravity_);
-    rlimit limit{};
-    prlimit(process.pid, RLIMIT_AS, nullptr, &limit);
-    start.setLimitsMemory(limit.rlim_cur != RLIM_INFINITY);
+    start.setLimitsMemory(std::ranges::any_of(memory_resources, [&](int resource) {
+        rlimit limit{};
+        prlimit(process.pid, static_cast<__rlimit_resource>(resource), nullptr, &limit);
+        return limit.rlim_cur != RLIM_INFINITY;
+    }));
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
     start.setAffinity({first->affinity.data(), first->affinity.size()});
@@ -440,6 +442,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     }
     StubThread* stub = fragment.stub_thread(0);
     if (stub) start.setClearTid(co_await take_clear_tid(*stub));
+    if (stub) start.setMayUseTiles(co_await may_use_tiles(*stub));
     // Handlers of a child, what is ignored, which also outlives an exec, and what SA_RESETHAND has
     // left: it says SIG_DFL, and more.
     std::array<std::array<uint64_t, 4>, 64> kernel{};
@@ -449,7 +452,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
         calls.push_back(Call{SYS_rt_sigaction, {signal, 0, at, sizeof(uint64_t)}, 0});
     }
     if (stub) co_await stub->run(calls);
-    std::memcpy(kernel.data(), fragment.mailbox().bounce(0).data(), sizeof kernel);
+    fragment.mailbox().bounce(0).read(0, std::as_writable_bytes(std::span(kernel)));
     std::vector<std::pair<int, std::array<uint64_t, 4>>> actions;
     for (int signal = 0; const auto& action : kernel) {
         signal++;
@@ -478,7 +481,7 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
 Task<void> HomeSession::begin(HomeProcess& process, HomeThread& thread,
                               const ThreadContext& context) {
     thread.alt_stack_changed = true;
-    thread.tsc_there = 0;
+    thread.cpu_modes_there = {};
     thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (chaos_ ? chaos_->begins_remotely() : policy_.begins_remotely()) {
         co_await cross(process, thread, context);

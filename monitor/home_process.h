@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "monitor/cpu_mask.h"
+#include "monitor/cpu_modes.h"
 #include "monitor/cpu_timers.h"
 #include "monitor/fragment.h"
 #include "monitor/gravity.h"
 #include "monitor/program_filter.h"
 #include "monitor/requeued_signals.h"
+#include "monitor/resumed_wait.h"
 #include "monitor/usage.h"
 #include "monitor/waits.h"
 
@@ -59,9 +61,11 @@ struct HomeThread {
     bool exits = false;                // it has made its last call, at the acceptor
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
-    FilterList filters;         // of the program, that the kernel thread here is under
-    size_t filters_there = 0;   // how many of them its twin at the acceptor is
-    bool in_call = false;       // the shadow runs a forwarded call
+    FilterList filters;              // of the program, that the kernel thread here is under
+    size_t filters_there = 0;        // how many of them its twin at the acceptor is
+    bool in_call = false;            // the shadow runs a forwarded call
+    Clock::time_point call_began{};  // the last one
+    std::optional<ResumedWait> resumed_wait;  // its call, which went on after an interruption
     uint32_t wait = 0;          // the name of that call for the acceptor that may interrupt it
     bool interrupted = false;   // it has
     bool repeatable = false;    // which can be made again, after a handler
@@ -72,9 +76,8 @@ struct HomeThread {
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;
     // In a mixed session:
-    bool alt_stack_changed = true;  // since the acceptor was told
-    // PR_SET_TSC; and what its twin at the acceptor was told.
-    uint8_t tsc = 0, tsc_there = 0;
+    bool alt_stack_changed = true;        // since the acceptor was told
+    CpuModes cpu_modes, cpu_modes_there;  // and what its twin at the acceptor was told
     bool masked = false;  // the shadow's mask is not the program's: signals are postponed
     Clock::time_point visits_until{};  // till then it may run the acceptor's code here
     Gravity gravity;
@@ -141,6 +144,12 @@ struct Birth {
     std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
 };
 
+// Of a process that the acceptor is being told of; done: why it cannot be, or nothing.
+struct PendingStart {
+    OneShot<std::string> done;
+    explicit PendingStart(Scheduler& s) : done(s) {}
+};
+
 struct ForkResult {
     int64_t pid = 0;  // or the kernel's error
     int32_t pidfd = -1;
@@ -166,7 +175,9 @@ struct HomeProcess {
     std::map<ObjectId, CopiedFile> copied_files;
     std::vector<InheritedCopy> inherited;  // until it is split
     std::vector<InheritedFunctions> inherited_functions;
-    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    Address stack_used{};  // how far down the main stack was used, when last looked at
+    std::vector<std::pair<Range, bool>> inherited_growing;  // until it is split; main stack or not
+    uint64_t break_begin = 0;                               // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
@@ -177,7 +188,7 @@ struct HomeProcess {
     uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
     uint64_t to_reset = 0;                  // those that the kernel here must be told of
     std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
-    std::optional<rlimit> memory_limit;     // RLIMIT_AS, if the program has set it
+    std::map<int, rlimit> memory_limits;    // by resource: those that the program has set
     bool started_remotely = false;
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include "monitor/call_rules.h"
+#include "monitor/guard_pages.h"
+#include "monitor/interrupted_call.h"
+#include "monitor/main_stack.h"
 #include "monitor/page_wire.h"
 #include "monitor/refusals.h"
 #include "monitor/usage_wire.h"
@@ -13,11 +16,12 @@
 namespace gpr {
 
 HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
-                         unsigned fd_base, Fd stub_code)
+                         SessionOutputs& outputs, unsigned fd_base, Fd stub_code)
     : loop_(loop),
       waits_(waits),
       link_(link),
       options_(options),
+      outputs_(outputs),
       policy_(options.rules),
       has_gravity_(options.gravity && policy_.has_gravity()),
       paths_(path_rules_of(options.rules), read_root_links()),
@@ -130,11 +134,16 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         case WaitStatus::Kind::event: on_event(thread, status.value); return;
         case WaitStatus::Kind::group_stop:
             stop_remotely(*thread.process, true);
+            let_wait_end(tid);
             trace::stay_stopped(tid);
             return;
         case WaitStatus::Kind::trap_stop:  // after a group-stop: it goes on
             stop_remotely(*thread.process, false);
-            if (thread.interrupted && thread.in_call) end_interrupted_call(thread);
+            if (thread.interrupted && thread.in_call) {
+                end_interrupted_call(tid);
+            } else {
+                go_on_waiting(thread);
+            }
             trace::resume(tid);
             return;
         case WaitStatus::Kind::syscall_stop: trace::resume(tid); return;
@@ -170,7 +179,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (!helper && policy_.mixed()) note_clear_tid(parent, child);
         if (!helper) inherit_filters(parent, child);
         child.blocks_trap = parent.blocks_trap;
-        child.tsc = parent.tsc;
+        child.cpu_modes = parent.cpu_modes;
         child.affinity = parent.affinity;
         watch(child);
     } else {
@@ -184,17 +193,18 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
             child.guest_of = parents.fragment ? parents.fragment : parents.guest_of.lock();
         }
         if (!shares) inherit_copies(parents, child);
+        if (!shares) MainStack::inherit(*this, parents, child);
         if (policy_.has_functions()) inherit_functions(parents, child);
         child.caught_signals = parents.caught_signals;
         child.one_shot_actions = parents.one_shot_actions;
         child.restarting_signals = parents.restarting_signals;
-        child.memory_limit = parents.memory_limit;
+        child.memory_limits = parents.memory_limits;
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         if (planned && shares) first.clear_tid = birth->second.clear_tid;
         inherit_filters(parent, first);
         first.blocks_trap = parent.blocks_trap;
-        first.tsc = parent.tsc;
+        first.cpu_modes = parent.cpu_modes;
         first.affinity = parent.affinity;
         child.stays_home = stays_home(tid);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
@@ -306,7 +316,7 @@ void HomeSession::forget_other_threads(HomeProcess& process) {
 
 void HomeSession::on_notification(const Notification& n) {
     auto it = threads_.find(n.tid);
-    if (it == threads_.end()) {
+    if (it == threads_.end() || n.is_vsyscall()) {
         notifier_->let_it_run(n.id);
         return;
     }
@@ -321,11 +331,11 @@ void HomeSession::on_notification(const Notification& n) {
         }
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
-        if (is_guard_advice(n.number, n.args)) {
+        if (is_guard_advice(n.number, n.args) && !guards_) {
             notifier_->reply_error(n.id, EINVAL);
             return;
         }
-        if (n.number == SYS_prctl) note_prctl(thread, n.args, false);
+        note_modes(thread, n.number, n.args, false);
         if (asks_for_seccomp_mode(n.number, n.args)) {
             notifier_->reply(n.id, seccomp_mode(thread));
         } else if (must_split_for(process, n)) {
@@ -373,7 +383,7 @@ void HomeSession::on_notification(const Notification& n) {
         notifier_->reply_error(n.id, ENOSYS);
         return;
     }
-    stub->on_park(*notifier_, n.id);
+    stub->on_park(*notifier_, n.id, n.tid);
 }
 
 void HomeSession::on_frame(ReceivedFrame&& received) {
@@ -383,6 +393,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::PROCESS_STARTED: {
             auto it = starting_.find(session.getProcessStarted().getPid());
             if (it == starting_.end()) return;
+            guards_ = guards_ || session.getProcessStarted().getGuards();
             it->second->done.set(session.getProcessStarted().getError());
             return;
         }
@@ -392,7 +403,8 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             if (HomeProcess* process = find_process(gone.getPid())) {
                 process->pending_timers = gone.getPendingTimers();
             }
-            stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut()};
+            stats_.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut(),
+                                   gone.getWaitedNs()};
             stats_.calls_home = gone.getCallsHome();
             stats_.calls_native = gone.getCallsNative();
             stats_.calls_fd_owner = gone.getCallsFdOwner();
@@ -421,7 +433,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
                 remote_changed_.notify_all();
             }
             return;
-        case wire::SessionMessage::FUTEX_WAKE: spawn(on_futex_wake(frame)); return;
+        case wire::SessionMessage::FUTEX_WOKEN: spawn(on_futex_wake(frame)); return;
         case wire::SessionMessage::FUTEX_WAITERS:
             futex_news_.heard(session.getFutexWaiters());
             return;

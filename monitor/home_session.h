@@ -12,7 +12,6 @@
 #include "mm/page_directory.h"
 #include "monitor/chaos.h"
 #include "monitor/directory_record.h"
-#include "monitor/exec_options.h"
 #include "monitor/function_symbols.h"
 #include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
@@ -25,11 +24,12 @@
 #include "monitor/program_faultfd.h"
 #include "monitor/ptrace.h"
 #include "monitor/rule_use.h"
+#include "monitor/session_outputs.h"
 #include "monitor/session_stats.h"
 #include "monitor/shared_file.h"
 #include "monitor/signal_action.h"
 #include "monitor/split_policy.h"
-#include "monitor/usage.h"
+#include "monitor/usage_wire.h"
 #include "syscall/marshal.h"
 #include "transport/link.h"
 
@@ -43,9 +43,8 @@ struct TimerCall;
 class HomeSession {
 public:
     // fd_base: the first number of the acceptor's descriptors; 0: it has none.
-    HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options, unsigned fd_base,
-                Fd stub_code);
-
+    HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
+                SessionOutputs& outputs, unsigned fd_base, Fd stub_code);
     void record(DirectoryRecord& to) { to.record(directory_); }
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
@@ -57,8 +56,11 @@ public:
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     // The reason the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const { return failure_; }
+    [[nodiscard]] bool waits_for_pages() const { return pager_.faulting() > 0; }
 
 private:
+    friend struct GuardPages;
+    friend struct MainStack;
     using Frame = std::shared_ptr<ReceivedFrame>;
 
     // --- events (home_session.cc) ---
@@ -71,7 +73,7 @@ private:
     void on_notification(const Notification& n);
     void on_frame(ReceivedFrame&& frame);
     void on_link_closed(const Error& reason);
-    static void tell_user(const std::string& what);
+    void tell_user(const std::string& what) const;
     void watch(HomeThread& thread);
     HomeThread& add_thread(HomeProcess& process, pid_t tid);
     // soon: it is about to stop.
@@ -140,7 +142,6 @@ private:
     Task<void> make_forwarded(HomeProcess& process, HomeThread& thread, ForwardedCall& call);
     Task<void> note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call);
     Task<void> interrupt_call(Frame frame);
-    static void end_interrupted_call(const HomeThread& thread);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
     // seccomp (home_filters.cc)
     Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
@@ -164,7 +165,6 @@ private:
     static bool has_opened(const HomeThread& thread);
     Task<void> show_opened(HomeThread& thread);
     void note_copied(HomeProcess& process, const Mapping& mapping);
-    static std::string shown_maps(HomeProcess& process, const std::string& path, bool details);
     Task<std::string> shown_numbers(HomeProcess& process, ProcFile file, std::string path);
     Task<std::string> shown_arguments(HomeProcess& process, const std::string& path);
     Task<void> show_process(HomeProcess& process, StubThread& stub, int fd, ProcFile file);
@@ -269,10 +269,12 @@ private:
     bool postpone_signal(HomeThread& thread, int signal);
     static void stop_after_all(const HomeThread& thread);
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
-    void note_prctl(HomeThread& thread, const uint64_t* args, bool told);
+    void note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<int64_t> change_memory(HomeProcess& process, StubThread& stub, Notification n,
                                 Notification made, pid_t caller);
+    Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
+                              Notification made, pid_t caller);
     // Children that share memory (home_guests.cc).
     [[nodiscard]] HomeProcess* owner_of_memory(const HomeProcess& guest) const;
     static bool changes_memory(const Notification& n);
@@ -283,7 +285,6 @@ private:
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     int64_t lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
                         std::span<const uint64_t, 6> args);
-    // mmap with MAP_LOCKED, which is kept in our list only.
     Task<int64_t> map_locked(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
     Task<void> change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame);
@@ -360,7 +361,7 @@ private:
     void credit_parent(const HomeProcess& process);
     void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
     Task<void> usage_call_here(HomeThread& thread, Notification n);
-    Task<Usage> ask_usage(pid_t pid, pid_t tid, UsageCall call);
+    Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false);
     void on_usage_answer(wire::UsageAnswer::Reader answer);
     // --- timers of CPU time (home_cpu_timers.cc) ---
     Task<uint64_t> cpu_clock(pid_t pid, CpuClock clock);
@@ -407,7 +408,6 @@ private:
     void note_protection(const Mapping& mapping);
     void note_writer(SharedFile& file);
     [[nodiscard]] bool anyone_writes_shared() const;
-
     // Others use it, too (home_outsiders.cc, home_visits.cc).
     void begin_watching(SharedFile& file, const std::string& mapped_as);
     Task<void> look_for_outsiders();
@@ -422,6 +422,7 @@ private:
 
     // --- signals (home_signals.cc) ---
     void on_signal(HomeThread& thread, int signal);
+    void go_on_waiting(HomeThread& thread, int signal = 0);
     static std::optional<SignalAction> action_of(const MarshalledCall& call);
     static void before_action(HomeProcess& process, const SignalAction& action);
     static void after_action(HomeProcess& process, const SignalAction& action);
@@ -450,6 +451,7 @@ private:
     Waits& waits_;
     Link& link_;
     const ExecOptions& options_;
+    SessionOutputs& outputs_;
     SplitPolicy policy_;
     const bool has_gravity_;
     PathRules paths_;
@@ -469,10 +471,6 @@ private:
     Signal remote_changed_;
     std::map<FileIdentity, FoundFunctions> found_functions_;
     uint64_t forks_begun_ = 0;
-    struct PendingStart {
-        OneShot<std::string> done;
-        explicit PendingStart(Scheduler& s) : done(s) {}
-    };
     std::map<pid_t, std::unique_ptr<PendingStart>> starting_;
     std::map<pid_t, std::unique_ptr<PendingStart>> forking_;
     std::map<pid_t, int> barriers_;  // that came back, while a fork waits for them
@@ -484,7 +482,7 @@ private:
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
     uint32_t next_usage_question_ = 1;
     uint64_t cpu_timers_turns_ = 0;
-    std::map<uint32_t, std::unique_ptr<OneShot<Usage>>> usage_answers_;
+    std::map<uint32_t, std::unique_ptr<OneShot<ToldUsage>>> usage_answers_;
     std::map<ObjectId, Loan> lent_;  // shared memory of which the acceptor may have pages
     std::map<uint64_t, std::shared_ptr<ProgramFaultfd>> faultfds_;  // by the socket's inode
     OrphanedHelpers orphaned_helpers_;
@@ -495,6 +493,7 @@ private:
     OwnNamespaces namespaces_;
     bool link_open_ = true;
     bool memory_files_ = false;  // somebody opened a /proc/PID/mem
+    bool guards_ = false;        // the acceptor has guard pages
 };
 
 }  // namespace gpr

@@ -7,10 +7,13 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/log.h"
 #include "monitor/home_session.h"
+#include "monitor/huge_pages.h"
 #include "monitor/mapping_news.h"
+#include "monitor/placement.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -69,6 +72,27 @@ bool is_written_by_kernel(const MapsEntry& e, bool from_device) {
     return (from_device && !e.name.starts_with("/dev/zero")) || e.name.starts_with("/[aio]");
 }
 
+// Against writing, by fcntl(F_ADD_SEALS): what is mapped for reading cannot be made writable.
+bool is_sealed(const std::string& link) {
+    struct stat st {};
+    if (stat(link.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    Fd fd(open(link.c_str(), O_RDONLY | O_CLOEXEC));
+    int seals = fd ? fcntl(fd.get(), F_GET_SEALS) : -1;
+    return seals > 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
+}
+
+// The same of a mapping whose descriptor is not known, which may have been for reading only.
+bool may_become_writable(pid_t pid, const MapsEntry& e) {
+    std::ifstream in(fmt::format("/proc/{}/smaps", pid));
+    std::string begin = fmt::format("{:08x}-{:08x} ", e.range.begin.value, e.range.end.value);
+    bool found = false;
+    for (std::string line; std::getline(in, line);) {
+        found = found || line.starts_with(begin);
+        if (found && line.starts_with("VmFlags:")) return line.find(" mw") != line.npos;
+    }
+    return true;
+}
+
 uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; }
 
 }  // namespace
@@ -100,6 +124,9 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
         file->path =
             has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC)) : open_by_mapping(process.pid, e);
         uint64_t pages = end;
+        bool huge = file->path ? has_huge_pages(fmt::format("/proc/self/fd/{}", file->path.get()))
+                               : e.name.starts_with("/anon_hugepage");
+        file->kernel_uses = file->kernel_uses || huge;  // it moves no page of them
         if (file->path && fstat(file->path.get(), &st) == 0) {
             file->names.device = st.st_dev;
             file->names.inode = st.st_ino;
@@ -117,7 +144,11 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
         note_size(*file);
     }
     struct stat opened {};
-    if (has_fd && lstat(link.c_str(), &opened) == 0) m.may_write = opened.st_mode & S_IWUSR;
+    if (has_fd && lstat(link.c_str(), &opened) == 0) {
+        m.may_write = (opened.st_mode & S_IWUSR) && !is_sealed(link);
+    } else if (!(m.prot & PROT_WRITE)) {
+        m.may_write = may_become_writable(process.pid, e);
+    }
     if (m.prot & PROT_WRITE) note_writer(*file);
     m.object = file->object;
 }
@@ -266,10 +297,13 @@ void HomeSession::forget_memory(HomeProcess& process) {
 // shmat: like a mapping of a file, but with an address chosen by the kernel here.
 Task<void> HomeSession::attach_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto args = frame->session().getCall().getArgs();
+    std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result = co_await thread.stub->call(SYS_shmat, args[0], args[1], args[2]);
     if (result >= 0 || result < -4095) {
         auto guard = co_await metadata_.lock();
-        note_attached(process, {static_cast<uint64_t>(result)});
+        uint64_t given[]{args[0], args[1], args[2]};
+        result = co_await place_elsewhere(*fragment, *thread.stub, SYS_shmat, given, result);
+        if (result >= 0) note_attached(process, {static_cast<uint64_t>(result)});
         guard.release();
         co_await meet_outsiders(false);
     }

@@ -12,9 +12,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "monitor/growth.h"
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
+#include "monitor/main_stack.h"
+#include "monitor/memory_lock.h"
 #include "monitor/proc_file.h"
+#include "monitor/reserved_range.h"
+#include "monitor/shown_maps.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -61,17 +66,40 @@ Range arguments_of(pid_t pid) {
     return range.begin < range.end ? range : Range{};
 }
 
+// Bytes of the main stack that the kernel takes for that.
+uint64_t kernels_stack(pid_t pid) {
+    auto maps = read_maps(pid);
+    for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+        if (e.name == "[stack]") return e.range.size();
+    }
+    return 0;
+}
+
 // What of its address space is ours.
 Elsewhere hidden_in(pid_t pid) {
-    const Range ours{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
     Elsewhere hidden;
     auto maps = read_maps(pid);
     for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
-        if (!e.range.overlaps(ours)) continue;
+        if (!e.range.overlaps(reserved_range)) continue;
         hidden.hidden += e.range.size();
         if (!e.shared && (e.prot & PROT_WRITE)) hidden.hidden_data += e.range.size();
     }
     return hidden;
+}
+
+bool tells_numbers(const std::string& name) {
+    return name == "status" || name == "stat" || name == "statm" || name == "wchan";
+}
+
+// Of the thread in question: the kernel here knows what it does unless it is at the acceptor, and
+// not in a call that is made here.
+std::optional<ThreadState> shown_state(const HomeThread* thread,
+                                       const std::optional<ThreadState>& there) {
+    if (!thread) return std::nullopt;
+    ThreadState here = thread_state(thread->tid);
+    if (here.letter == 'Z' || here.letter == 'X') return here;
+    if (thread->process->stopped) return ThreadState{'T', "do_signal_stop"};
+    return thread->remote && !thread->in_call && there ? *there : here;
 }
 
 }  // namespace
@@ -84,7 +112,7 @@ Task<std::string> HomeSession::shown_arguments(HomeProcess& process, const std::
     co_return text_of(path);
 }
 
-// status, stat or statm.
+// status, stat, statm or wchan.
 Task<std::string> HomeSession::shown_numbers(HomeProcess& process, ProcFile file,
                                              std::string path) {
     pid_t pid = process.pid;
@@ -92,12 +120,22 @@ Task<std::string> HomeSession::shown_numbers(HomeProcess& process, ProcFile file
     UsageCall call;
     call.memory = true;
     if (file.thread != 0) call.of = UsageCall::Of::thread;
-    if (process.started_remotely) more.used = co_await ask_usage(pid, file.thread, call);
+    if (auto stack = main_stack(process.fragment->space)) {
+        Address low = MainStack::used(*this, process);
+        more.stack = {stack->end - low, low - stack->begin, stack->size() - kernels_stack(pid)};
+    }
+    more.locked = locked_bytes(process.fragment->space);
+    ToldUsage told;
+    if (process.started_remotely) told = co_await ask_usage(pid, file.thread, call, true);
     if (find_process(pid) != &process) co_return text_of(path);
+    more.used = told.used;
+    const HomeThread* thread = find_thread(pid, file.thread != 0 ? file.thread : pid);
+    more.state = shown_state(thread, told.state);
     if (file.thread == 0) {
         more.used.join(process.used_by_images);
         more.by_children = process.used_by_children;
     }
+    if (file.name == "wchan") co_return more.state ? more.state->waits_in : text_of(path);
     if (file.name == "stat") co_return stat_with(text_of(path), more);
     if (file.name == "statm") co_return statm_with(text_of(path), more);
     HomeThread* first = find_thread(pid, pid);
@@ -123,8 +161,9 @@ Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int
     HomeProcess* shown = find_process(file.process);
     if (!shown || !shown->fragment) co_return;
     if (file.name == "maps" || file.name == "smaps") {
-        text = shown_maps(*shown, path, file.name == "smaps");
-    } else if (file.name == "status" || file.name == "stat" || file.name == "statm") {
+        Address low = MainStack::used(*this, *shown);
+        text = shown_maps(*shown, path, low, file.name == "smaps");
+    } else if (tells_numbers(file.name)) {
         text = co_await shown_numbers(*shown, file, path);
     } else if (file.name == "children") {
         text = children_without([&](pid_t child) { return is_helper(child); }, text_of(path));
@@ -132,11 +171,9 @@ Task<void> HomeSession::show_process(HomeProcess& process, StubThread& stub, int
         text = co_await shown_arguments(*shown, path);
     }
     if (!text) co_return;
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    auto* scratch = const_cast<uint8_t*>(fragment->mailbox().slot(stub.slot()).scratch);
     uint64_t at = stub.scratch_address().value;
     auto put = [&](const std::string& name) {
-        std::memcpy(scratch, name.c_str(), name.size() + 1);
+        stub.scratch().write(0, std::as_bytes(std::span(name.c_str(), name.size() + 1)));
     };
     put("shown");
     int64_t made = co_await call_locked(stub, {SYS_memfd_create, {at, MFD_CLOEXEC}, 0});

@@ -9,17 +9,21 @@
 #include "monitor/home_session.h"
 #include "monitor/interrupted_call.h"
 #include "monitor/signal_wire.h"
+#include "monitor/unkillable.h"
 
 namespace gpr {
 
 namespace {
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
-// What the kernel does with it, without a handler, is nothing.
+constexpr std::chrono::milliseconds ends_waits_every{1};
+
+// What the kernel does with it is nothing.
 bool is_ignored(pid_t pid, int signal) {
     constexpr uint64_t by_default =
         bit_of(SIGCHLD) | bit_of(SIGCONT) | bit_of(SIGURG) | bit_of(SIGWINCH);
-    return (by_default | trace::signal_set(pid, "SigIgn:")) & bit_of(signal);
+    uint64_t ignored = by_default & ~trace::signal_set(pid, "SigCgt:");
+    return (ignored | trace::signal_set(pid, "SigIgn:")) & bit_of(signal);
 }
 
 // The other filters kill here by themselves.
@@ -52,6 +56,7 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
     }
     if (signal == SIGCHLD && tells_of_helper(orphaned_helpers_, thread.tid)) {
         restart_what_is_never_interrupted(thread.tid);
+        go_on_waiting(thread);
         trace::resume(thread.tid);
         return;
     }
@@ -74,12 +79,22 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
         return;
     }
     if (signal == SIGSEGV && grows_for(thread)) return;
+    if (!thread.remote && may_not_die(thread.process->pid, thread.tid, signal)) {
+        auto end = [](HomeSession& self, pid_t process, pid_t tid) -> Task<void> {
+            co_await until_gone(self.loop_, process);
+            self.on_wait(tid, {WaitStatus::Kind::killed, SIGKILL});
+        };
+        spawn(end(*this, thread.process->pid, thread.tid));
+        let_die(thread.tid);
+        return;
+    }
     HomeProcess& process = *thread.process;
     bool caught = process.caught_signals & bit_of(signal);
     // Without a handler the kernel here does the right thing to the whole process: it ignores,
     // stops or ends it, and the parent sees the right status. Of what is ignored it must not hear
     // again: another thread may be about to set a handler.
     if (!thread.remote || !caught) {
+        go_on_waiting(thread, signal);
         if (signal == SIGSEGV) tell_where(thread.tid, process.pid);
         bool nothing = thread.remote && is_ignored(process.pid, signal);
         trace::resume(thread.tid, nothing ? 0 : signal);
@@ -109,6 +124,50 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
     if (too_early && !thread.stub->has_begun(regs->rip)) thread.stub->take_back(thread.tid, *regs);
     pass_on(thread, *info);
     trace::resume(thread.tid);
+}
+
+// The thread is in a stop of which nothing comes, or only a signal that does nothing: its call, if
+// it waits, waits on. One that is to be handled ends it.
+void HomeSession::go_on_waiting(HomeThread& thread, int signal) {
+    pid_t pid = thread.process->pid, tid = thread.tid;
+    auto regs = trace::registers(tid);
+    if (!regs || !is_interrupted_wait(*regs)) {
+        auto& wait = thread.resumed_wait;
+        if (!regs || !wait) return;
+        if (wait->is_about_to_begin(*regs)) {
+            wait->resume(tid, *regs);
+        } else {
+            wait.reset();
+        }
+        return;
+    }
+    if (signal != 0 && !is_ignored(pid, signal)) return;
+    uint64_t handled = trace::pending_signals(tid) & trace::signal_set(pid, "SigCgt:");
+    if (handled & ~trace::signal_set(tid, "SigBlk:")) return;
+    std::optional<Clock::time_point> begun;
+    if (thread.in_call) begun = thread.call_began;
+    auto& wait = thread.resumed_wait;
+    if (!wait || !wait->is_interrupted(tid, *regs, begun)) {
+        wait = ResumedWait::begin(pid, tid, *regs, begun);
+        if (!wait) return;
+        // When its time is over it is interrupted until it has ended.
+        auto end_at = [](HomeSession& self, pid_t of, Clock::time_point at) -> Task<void> {
+            auto find = [&]() -> HomeThread* {
+                auto it = self.threads_.find(of);
+                HomeThread* t = it == self.threads_.end() ? nullptr : it->second.get();
+                return t && t->resumed_wait && t->resumed_wait->ends() == at ? t : nullptr;
+            };
+            co_await self.loop_.sleep(at - Clock::now());
+            while (HomeThread* waiting = find()) {
+                bool is_ours = !waiting->awaited && !waiting->process->stopped;
+                if (is_ours) trace::interrupt(of);
+                co_await self.loop_.sleep(ends_waits_every);
+            }
+        };
+        bool has_end = wait->ends() != Clock::time_point::max();
+        if (has_end) spawn(end_at(*this, tid, wait->ends()));
+    }
+    if (wait->resume(tid, *regs)) wait.reset();
 }
 
 std::optional<SignalAction> HomeSession::action_of(const MarshalledCall& call) {
@@ -182,8 +241,7 @@ Task<void> HomeSession::reset_action(HomeThread& thread, SignalAction left) {
     auto changing = co_await actions_of(process).lock();
     if (!(process.to_reset & bit)) co_return;  // the program has set another one since
     process.to_reset &= ~bit;
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memcpy(scratch, left.kernel.data(), sizeof left.kernel);
+    stub.scratch().put(0, left.kernel);
     std::vector<Call> calls{Call{
         SYS_rt_sigaction,
         {static_cast<uint64_t>(left.signal), stub.scratch_address().value, 0, sizeof(uint64_t)},
@@ -212,8 +270,7 @@ Task<void> HomeSession::die_of(HomeThread& thread, int signal) {
     thread.passed.reset();
     StubThread& stub = *thread.stub;
     uint64_t at = stub.scratch_address().value;
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memset(scratch, 0, 64);
+    stub.scratch().part(0, 64).clear();
     auto number = static_cast<uint64_t>(signal);
     co_await stub.call(SYS_rt_sigaction, number, at, 0, 8);
     co_await stub.call(SYS_rt_sigprocmask, SIG_SETMASK, at, 0, 8);

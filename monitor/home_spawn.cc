@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 
+#include "base/log.h"
 #include "monitor/clone_call.h"
 #include "monitor/home_session.h"
 #include "monitor/stats_report.h"
@@ -18,12 +20,30 @@ namespace gpr {
 
 namespace {
 constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
-constexpr uint64_t any_stack_size = 512;              // until its own is set
+constexpr std::chrono::milliseconds helper_patience{500};
+constexpr uint64_t any_stack_size = 512;  // until its own is set
 
 std::vector<pid_t> wanted_ids(wire::CallRequest::Reader call) {
+    constexpr size_t too_many = 33;  // for any kernel (MAX_PID_NS_LEVEL), which then says so
     std::vector<pid_t> ids;
-    for (pid_t id : call.getSetTid()) ids.push_back(id);
+    for (pid_t id : call.getSetTid()) {
+        if (ids.size() < too_many) ids.push_back(id);
+    }
     return ids;
+}
+
+// Helpers have the process's memory. What only that keeps in use, the file that it executes and its
+// shared memory, is to be free when the parent learns of the end. They have been killed, so this is
+// short, and a kernel that does not let them end holds up nobody for longer than `helper_patience`.
+Task<void> helpers_gone(Loop& loop, Signal& ended, const HomeProcess& process) {
+    auto late = std::make_shared<bool>(false);
+    auto timer = loop.after(helper_patience, [late, &ended] {
+        *late = true;
+        ended.notify_all();
+    });
+    auto is_helper = [](const auto& t) { return t.second->helper; };
+    while (!*late && std::ranges::any_of(process.threads, is_helper)) co_await ended.wait();
+    loop.cancel(timer);
 }
 }  // namespace
 
@@ -40,8 +60,14 @@ Task<void> HomeSession::spawn_thread(HomeProcess& process, HomeThread& thread, F
     fragment->add_stub_thread(*stub);
     auto call = frame->session().getCall();
     clone_args clone{};
-    clone.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    clone.flags |= call.getArgs()[0] & CLONE_INTO_CGROUP;
+    // The kernel judges what the program asks for. Its ids are written there, its shadow here must
+    // not be waited for, and the stack is the stub's.
+    clone.flags =
+        call.getArgs()[0] & ~uint64_t{CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+                                      CLONE_CHILD_CLEARTID | CLONE_UNTRACED | CLONE_VFORK};
+    clone.exit_signal = call.getArgs()[5];
+    clone.pidfd = call.getArgs()[2];
+    clone.tls = call.getArgs()[4];
     clone.cgroup = call.getCgroup();
     clone.stack = Mailbox::stack_top(*slot).value - 8 - any_stack_size;
     clone.stack_size = any_stack_size;
@@ -95,7 +121,8 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     // Its stack and registers are set before it runs; until then any stack will do.
     StubThread& stub = *thread.stub;
     clone_args clone{};
-    clone.flags = flags & ~uint64_t{CLONE_SETTLS | CLONE_UNTRACED};
+    clone.flags = flags & ~uint64_t{CLONE_UNTRACED};
+    clone.tls = args[4];
     clone.exit_signal = args[5];
     clone.cgroup = call.getCgroup();
     (flags & CLONE_PIDFD ? clone.pidfd : clone.parent_tid) = args[2];
@@ -154,6 +181,7 @@ Task<void> HomeSession::end_remotely(HomeProcess& process, bool memory_gone, boo
 // anybody can see that the process has ended.
 Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
     pid_t tid = thread.tid;
+    bool is_helper = thread.helper;  // of a process that was killed with all of its threads
     thread.ending = true;
     auto status = trace::event_message(tid);
     int raw = status ? static_cast<int>(*status) : 0;
@@ -178,9 +206,17 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
             credit_parent(process);
             co_await save_shared(process);
             // The SIGCHLD of the first that ends is the one that a reaper gets.
-            if (!orphaned_helpers_.expected()) end_helpers(process);
+            if (!orphaned_helpers_.expected()) {
+                end_helpers(process);
+                if (!is_helper) co_await helpers_gone(loop_, remote_changed_, process);
+            }
         }
+        spdlog::info("process {} ends, {}", process.pid,
+                     WIFSIGNALED(raw) ? fmt::format("killed by signal {}", WTERMSIG(raw))
+                                      : fmt::format("exit status {}", WEXITSTATUS(raw)));
         if (process.is_root) {
+            spdlog::info("{} crossings, {} programs; {} bytes sent, {} received", stats_.crossings,
+                         stats_.images, link_.stats().bytes_out, link_.stats().bytes_in);
             write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
             tell_idle_rules();
         }
@@ -197,6 +233,7 @@ void HomeSession::write_stats(int exit_status) {
     report.exit_status = exit_status;
     report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
     report.crossings = stats_.crossings;
+    report.images = stats_.images;
     report.drawn_home = stats_.drawn_home;
     report.drawn_away = stats_.drawn_away;
     report.calls_native = stats_.calls_native;
@@ -212,15 +249,14 @@ void HomeSession::write_stats(int exit_status) {
     report.bytes_in = link_.stats().bytes_in;
     report.bytes_out = link_.stats().bytes_out;
     report.functions = stats_.functions;
-    report.write(options_.stats.file);
+    outputs_.report(report.words(), report.json());
 }
 
 // A rule that never matched is a slip, or for another program.
 void HomeSession::tell_idle_rules() const {
     const std::vector<std::string> idle = rule_use_.idle();
     if (idle.empty() || !failure_.empty()) return;
-    std::string line = fmt::format("gpr: matched nothing: {}\n", fmt::join(idle, ", "));
-    [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, line.data(), line.size());
+    tell_user(fmt::format("matched nothing: {}", fmt::join(idle, ", ")));
 }
 
 }  // namespace gpr

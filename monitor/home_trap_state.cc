@@ -91,8 +91,7 @@ Task<void> HomeSession::queue_again(HomeThread& thread, siginfo_t info) {
     if (!thread.stub) co_return;
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memcpy(scratch, &info, sizeof info);
+    stub.scratch().put(0, info);
     auto pid = static_cast<uint64_t>(thread.process->pid), tid = static_cast<uint64_t>(thread.tid);
     auto number = static_cast<uint64_t>(info.si_signo);
     uint64_t at = stub.scratch_address().value;
@@ -110,8 +109,7 @@ Task<void> HomeSession::repair_trap_action(HomeThread& thread) {
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
     auto changing = co_await actions_of(process).lock();
-    auto* scratch = const_cast<uint8_t*>(stub.mailbox().slot(stub.slot()).scratch);
-    std::memcpy(scratch, process.trap_action.data(), sizeof process.trap_action);
+    stub.scratch().put(0, process.trap_action);
     std::vector<Call> calls{
         Call{SYS_rt_sigaction, {SIGTRAP, stub.scratch_address().value, 0, sizeof(uint64_t)}, 0}};
     co_await stub.run_locked(calls);

@@ -18,10 +18,14 @@ namespace {
 constexpr size_t most_ended_children = 4096;
 
 // keep: the child is not gone for the parent, or is already in its sum.
-void add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage, bool keep) {
+void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep) {
     auto ended = parent.ended_children.find(child);
     if (ended == parent.ended_children.end()) return;
-    if (!usage.empty()) add_to_rusage(usage, ended->second);
+    if (!usage.empty()) {
+        auto told = usage.bytes(0, usage.size());
+        add_to_rusage(told, ended->second);
+        usage.write(0, told);
+    }
     if (keep) return;
     parent.used_by_children.join(ended->second);
     parent.ended_children.erase(ended);
@@ -58,7 +62,7 @@ void HomeSession::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
         auto pid = static_cast<pid_t>(call.made.result);
         auto info = call.bytes(args[2], sizeof(siginfo_t));
         if (by_info && !info.empty()) {
-            std::memcpy(&pid, info.data() + offsetof(siginfo_t, si_pid), sizeof pid);
+            pid = info.get<pid_t>(offsetof(siginfo_t, si_pid)).to_pass_on();
         }
         add_waited(process, pid, call.bytes(args[by_info ? 4 : 3], sizeof(rusage)),
                    policy_.mixed() || (by_info && args[3] & WNOWAIT));
@@ -68,7 +72,9 @@ void HomeSession::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
     if (!tells || tells->of == UsageCall::Of::thread || tells->id != 0) return;
     auto result = call.bytes(args[tells->argument], tells->size);
     if (result.empty()) return;
-    add_usage(call.number, *tells, result, process.used_by_images, process.used_by_children);
+    auto told = result.bytes(0, result.size());
+    add_usage(call.number, *tells, told, process.used_by_images, process.used_by_children);
+    result.write(0, told);
 }
 
 // A thread that runs here asks; what it has used at the acceptor is known there.
@@ -81,7 +87,7 @@ Task<void> HomeSession::usage_call_here(HomeThread& thread, Notification n) {
     int64_t result = co_await make_call(*taken, n);
     if (taken->stub->dead()) co_return;
     if (tells && result >= 0) {
-        Usage used = co_await ask_usage(process.pid, thread.tid, *tells);
+        Usage used = (co_await ask_usage(process.pid, thread.tid, *tells)).used;
         if (taken->stub->dead()) co_return;
         bool own = tells->of != UsageCall::Of::thread && tells->id == 0;
         if (own) used.join(process.used_by_images);
@@ -94,8 +100,8 @@ Task<void> HomeSession::usage_call_here(HomeThread& thread, Notification n) {
     co_await return_from(thread, std::move(*taken), result);
 }
 
-Task<Usage> HomeSession::ask_usage(pid_t pid, pid_t tid, UsageCall call) {
-    if (call.of == UsageCall::Of::children || !link_open_) co_return Usage{};
+Task<ToldUsage> HomeSession::ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state) {
+    if (call.of == UsageCall::Of::children || !link_open_) co_return ToldUsage{};
     uint32_t cookie = next_usage_question_++;
     FrameBuilder frame;
     auto question = frame.session().initUsageQuestion();
@@ -105,17 +111,18 @@ Task<Usage> HomeSession::ask_usage(pid_t pid, pid_t tid, UsageCall call) {
     question.setOfThread(call.of == UsageCall::Of::thread);
     question.setId(call.id);
     question.setMemory(call.memory);
-    auto& answer = usage_answers_[cookie] = std::make_unique<OneShot<Usage>>(loop_);
-    OneShot<Usage>& done = *answer;
+    question.setState(state);
+    auto& answer = usage_answers_[cookie] = std::make_unique<OneShot<ToldUsage>>(loop_);
+    OneShot<ToldUsage>& done = *answer;
     link_.send(frame, Priority::urgent);
-    Usage used = co_await done;
+    ToldUsage told = co_await done;
     usage_answers_.erase(cookie);
-    co_return used;
+    co_return told;
 }
 
 void HomeSession::on_usage_answer(wire::UsageAnswer::Reader answer) {
     auto it = usage_answers_.find(answer.getCookie());
-    if (it != usage_answers_.end()) it->second->set(usage_from_wire(answer.getUsed()));
+    if (it != usage_answers_.end()) it->second->set(told_usage(answer));
 }
 
 }  // namespace gpr

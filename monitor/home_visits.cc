@@ -1,7 +1,6 @@
 // A thread of a program that runs at the acceptor as a whole comes home for memory that only home
 // may use. It runs here for a moment, and makes no system calls: those are the acceptor's business.
 
-#include <linux/futex.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
@@ -13,6 +12,9 @@
 namespace gpr {
 
 namespace {
+
+// Of linux/futex.h, whose macro FUTEX_WAKE is the name of a message here.
+constexpr uint64_t futex_private = 128;
 
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
@@ -54,7 +56,7 @@ void rewind_call(user_regs_struct& regs) {
 // goes on after a signal is one of these.
 bool HomeSession::is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const {
     const Mapping* m = fragment.space.find({regs.rdi});
-    bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & FUTEX_PRIVATE_FLAG);
+    bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & futex_private);
     return regs.orig_rax == SYS_restart_syscall ||
            (waits && m && m->shared && pager_.is_used_at_home(m->object));
 }
@@ -76,6 +78,7 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
     std::shared_ptr<StubThread> stub = thread.stub;
     pid_t tid = thread.tid;
     thread.remote = false;  // a signal that comes now waits till the thread has its own mask
+    co_await stub->make_room(context);
     if (!co_await stand_still(thread)) co_return;
     thread.alt_stack_changed = false;  // handlers run at the acceptor
     thread.visiting = true;

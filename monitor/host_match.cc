@@ -23,9 +23,11 @@ const FeatureWord feature_words[] = {
     {1, 0, &CpuidLeaf::ecx, "1.ecx", 0x76dc3203},
     {1, 0, &CpuidLeaf::edx, "1.edx", 0x07808131},
     {7, 0, &CpuidLeaf::ebx, "7.ebx", 0xf1bf8b39},
-    {7, 0, &CpuidLeaf::ecx, "7.ecx", 0x0a405f42},
-    {7, 0, &CpuidLeaf::edx, "7.edx", 0x0384010c},
-    {7, 1, &CpuidLeaf::eax, "7.1.eax", 0x00c00030},
+    {7, 0, &CpuidLeaf::ecx, "7.ecx", 0x1a405f62},
+    {7, 0, &CpuidLeaf::edx, "7.edx", 0x03c0010c},
+    {7, 1, &CpuidLeaf::eax, "7.1.eax", 0x80a000bf},
+    {7, 1, &CpuidLeaf::edx, "7.1.edx", 0x00288530},
+    {0x1e, 1, &CpuidLeaf::eax, "1e.1.eax", 0x000001ff},  // AMX: Intel's extensions of 2024
     {0xd, 1, &CpuidLeaf::eax, "d.1.eax", 0x00000007},
     {0x80000001, 0, &CpuidLeaf::ecx, "80000001.ecx", 0x00210161},
 };
@@ -36,19 +38,20 @@ struct NamedBit {
     const char* name;
 };
 const NamedBit named_bits[] = {
-    {"1.ecx", 0, "sse3"},         {"1.ecx", 9, "ssse3"},      {"1.ecx", 12, "fma"},
-    {"1.ecx", 19, "sse4_1"},      {"1.ecx", 20, "sse4_2"},    {"1.ecx", 22, "movbe"},
-    {"1.ecx", 23, "popcnt"},      {"1.ecx", 25, "aes"},       {"1.ecx", 28, "avx"},
-    {"1.ecx", 29, "f16c"},        {"1.ecx", 30, "rdrand"},    {"7.ebx", 0, "fsgsbase"},
-    {"7.ebx", 3, "bmi1"},         {"7.ebx", 5, "avx2"},       {"7.ebx", 8, "bmi2"},
-    {"7.ebx", 11, "rtm"},         {"7.ebx", 16, "avx512f"},   {"7.ebx", 17, "avx512dq"},
-    {"7.ebx", 18, "rdseed"},      {"7.ebx", 19, "adx"},       {"7.ebx", 21, "avx512ifma"},
-    {"7.ebx", 24, "clwb"},        {"7.ebx", 28, "avx512cd"},  {"7.ebx", 29, "sha_ni"},
-    {"7.ebx", 30, "avx512bw"},    {"7.ebx", 31, "avx512vl"},  {"7.ecx", 1, "avx512_vbmi"},
-    {"7.ecx", 8, "gfni"},         {"7.ecx", 9, "vaes"},       {"7.ecx", 10, "vpclmulqdq"},
-    {"7.ecx", 11, "avx512_vnni"}, {"7.edx", 22, "amx_bf16"},  {"7.edx", 24, "amx_tile"},
-    {"7.edx", 25, "amx_int8"},    {"7.1.eax", 4, "avx_vnni"}, {"7.1.eax", 5, "avx512_bf16"},
-    {"d.1.eax", 1, "xsavec"},     {"80000001.ecx", 5, "abm"},
+    {"1.ecx", 0, "sse3"},         {"1.ecx", 9, "ssse3"},         {"1.ecx", 12, "fma"},
+    {"1.ecx", 19, "sse4_1"},      {"1.ecx", 20, "sse4_2"},       {"1.ecx", 22, "movbe"},
+    {"1.ecx", 23, "popcnt"},      {"1.ecx", 25, "aes"},          {"1.ecx", 28, "avx"},
+    {"1.ecx", 29, "f16c"},        {"1.ecx", 30, "rdrand"},       {"7.ebx", 0, "fsgsbase"},
+    {"7.ebx", 3, "bmi1"},         {"7.ebx", 5, "avx2"},          {"7.ebx", 8, "bmi2"},
+    {"7.ebx", 11, "rtm"},         {"7.ebx", 16, "avx512f"},      {"7.ebx", 17, "avx512dq"},
+    {"7.ebx", 18, "rdseed"},      {"7.ebx", 19, "adx"},          {"7.ebx", 21, "avx512ifma"},
+    {"7.ebx", 24, "clwb"},        {"7.ebx", 28, "avx512cd"},     {"7.ebx", 29, "sha_ni"},
+    {"7.ebx", 30, "avx512bw"},    {"7.ebx", 31, "avx512vl"},     {"7.ecx", 1, "avx512_vbmi"},
+    {"7.ecx", 8, "gfni"},         {"7.ecx", 9, "vaes"},          {"7.ecx", 10, "vpclmulqdq"},
+    {"7.ecx", 11, "avx512_vnni"}, {"7.edx", 22, "amx_bf16"},     {"7.edx", 24, "amx_tile"},
+    {"7.edx", 25, "amx_int8"},    {"7.1.eax", 4, "avx_vnni"},    {"7.1.eax", 5, "avx512_bf16"},
+    {"7.1.eax", 21, "amx_fp16"},  {"7.1.edx", 8, "amx_complex"}, {"d.1.eax", 1, "xsavec"},
+    {"80000001.ecx", 5, "abm"},
 };
 
 constexpr const char* feature_prefix = "cpu feature ";

@@ -2,9 +2,12 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "monitor/ptrace.h"
+#include "syscall/park.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -36,6 +39,28 @@ void restart_what_is_never_interrupted(pid_t tid) {
     if (!row || may_wait(*row, *regs)) return;
     regs->rax = static_cast<uint64_t>(-trace::restart_nointr);
     trace::set_registers(tid, *regs);
+}
+
+void end_interrupted_call(pid_t tid) {
+    auto regs = trace::registers(tid);
+    bool waited = regs && static_cast<long>(regs->orig_rax) >= 0 &&
+                  regs->orig_rax != gpr_park_number &&
+                  trace::is_restart(static_cast<long>(regs->rax));
+    if (!waited) return;
+    regs->rax = static_cast<uint64_t>(-EINTR);
+    regs->orig_rax = ~0UL;
+    trace::set_registers(tid, *regs);
+}
+
+bool goes_on_with_call(const Mapping& code, const user_regs_struct& regs) {
+    bool may = regs.rax == SYS_restart_syscall && code.content && code.range.contains({regs.rip});
+    if (!may) return false;
+    constexpr std::array<uint8_t, 2> syscall_instruction{0x0f, 0x05};
+    std::array<uint8_t, 2> stands_at{};
+    uint64_t offset = code.content_offset + (regs.rip - code.range.begin.value);
+    ssize_t got =
+        pread(code.content->get(), stands_at.data(), stands_at.size(), static_cast<off_t>(offset));
+    return got == 2 && stands_at == syscall_instruction;
 }
 
 }  // namespace gpr

@@ -65,19 +65,17 @@ Result<Mailbox::SlotIndex> Mailbox::allocate() {
 }
 
 void Mailbox::release(SlotIndex index) {
-    std::memset(at(index), 0, sizeof(gpr_slot));
+    slot(index).clear();
     free_.push_back(index);
 }
 
-volatile gpr_slot& Mailbox::slot(SlotIndex index) {
-    return *reinterpret_cast<volatile gpr_slot*>(at(index));
-}
+HostileMemory Mailbox::slot(SlotIndex index) const { return {at(index), sizeof(gpr_slot)}; }
 
-std::span<std::byte> Mailbox::frame(SlotIndex index) {
+HostileMemory Mailbox::frame(SlotIndex index) const {
     return {at(index) + GPR_SLOT_FRAME, GPR_SLOT_SIZE - GPR_SLOT_FRAME};
 }
 
-std::span<std::byte> Mailbox::bounce(SlotIndex index) {
+HostileMemory Mailbox::bounce(SlotIndex index) const {
     return {at(index) + GPR_SLOT_SIZE, GPR_BOUNCE_SIZE};
 }
 

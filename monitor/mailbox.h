@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/address.h"
 #include "base/fd.h"
+#include "base/hostile_memory.h"
 #include "base/result.h"
 #include "stub/layout.h"
 
@@ -31,9 +31,10 @@ public:
     Result<SlotIndex> allocate();
     void release(SlotIndex index);
 
-    [[nodiscard]] volatile gpr_slot& slot(SlotIndex index);
-    [[nodiscard]] std::span<std::byte> frame(SlotIndex index);
-    [[nodiscard]] std::span<std::byte> bounce(SlotIndex index);
+    // Any thread of the program may write any of these.
+    [[nodiscard]] HostileMemory slot(SlotIndex index) const;  // a gpr_slot
+    [[nodiscard]] HostileMemory frame(SlotIndex index) const;
+    [[nodiscard]] HostileMemory bounce(SlotIndex index) const;
 
     [[nodiscard]] static Address slot_address(SlotIndex index) {
         return {GPR_MAILBOX + GPR_SLOT_STRIDE * index};
@@ -65,10 +66,10 @@ private:
 
 // The part of an area, which lies at `begin` in the program, that an argument points to; empty: it
 // points elsewhere.
-inline std::span<std::byte> bytes_in(Address begin, std::span<std::byte> area, uint64_t at,
-                                     size_t size) {
-    bool inside = at >= begin.value && at - begin.value + size <= area.size();
-    return inside ? area.subspan(at - begin.value, size) : std::span<std::byte>();
+inline HostileMemory bytes_in(Address begin, HostileMemory area, uint64_t at, size_t size) {
+    bool inside =
+        at >= begin.value && size <= area.size() && at - begin.value <= area.size() - size;
+    return inside ? area.part(at - begin.value, size) : HostileMemory();
 }
 
 }  // namespace gpr

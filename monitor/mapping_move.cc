@@ -22,7 +22,9 @@ bool continues(const Mapping& below, const Mapping& m) {
     uint64_t next_page = below.object_page + below.range.size() / page_size;
     bool same_object = below.object == m.object && next_page == m.object_page;
     bool anonymous = !m.shared && !below.file && !m.file && !below.content && !m.content;
-    return alike && (same_object || anonymous);
+    bool same_file = !m.shared && below.content && below.content == m.content &&
+                     below.content_offset + below.range.size() == m.content_offset;
+    return alike && (same_object || anonymous || same_file);
 }
 
 size_t parts_in(const AddressSpace& space, Range range) {

@@ -66,11 +66,20 @@ void tell_filled(Link& link, pid_t pid, Range range) {
     });
 }
 
-void tell_locked(Link& link, pid_t pid, Range range, bool locked) {
+void tell_locked(Link& link, pid_t pid, const MemoryLock& lock) {
     tell(link, pid, [&](Change change) {
         auto mark = change.initLock();
-        put_range(mark, range);
-        mark.setLocked(locked);
+        put_range(mark, lock.range);
+        mark.setLocked(lock.locked);
+        mark.setOnFault(lock.on_fault);
+    });
+}
+
+void tell_guarded(Link& link, pid_t pid, Range range, bool install) {
+    tell(link, pid, [&](Change change) {
+        auto guard = change.initGuard();
+        put_range(guard, range);
+        guard.setInstall(install);
     });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "mm/address_space.h"
+#include "monitor/memory_lock.h"
 #include "transport/link.h"
 
 namespace gpr {
@@ -20,7 +21,8 @@ void tell_discarded(Link& link, pid_t pid, Range range);
 // What is missing there is the program's to provide, or not any more; or who waits looks again.
 void tell_program_fills(Link& link, pid_t pid, Range range, bool on);
 void tell_filled(Link& link, pid_t pid, Range range);
-void tell_locked(Link& link, pid_t pid, Range range, bool locked);
+void tell_locked(Link& link, pid_t pid, const MemoryLock& lock);
+void tell_guarded(Link& link, pid_t pid, Range range, bool install);
 // kept: the object that is seen at the old place then, 0 if nothing is.
 void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept);
 

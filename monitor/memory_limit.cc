@@ -6,31 +6,40 @@
 #include <cstring>
 
 #include "monitor/forwarded_call.h"
+#include "monitor/growth.h"
 
 namespace gpr {
 
 namespace {
 
-// The stub, and where pages are moved through.
-constexpr uint64_t besides_mailbox = 16ULL << 20;
+// What gpr has in the process and the kernel counts.
+uint64_t margin_of(int resource, const HomeProcess& process) {
+    if (resource == RLIMIT_DATA) {
+        // What the main stack may grow to is mapped, and counts as data.
+        auto stack = main_stack(process.fragment->space);
+        return 2 * GPR_SCRATCH_SIZE + (stack ? stack->size() : 0);
+    }
+    constexpr uint64_t besides_mailbox = 16ULL << 20;  // the stub, and scratch
+    return process.fragment->mailbox().size() + besides_mailbox;
+}
 
 struct LimitArguments {
+    int resource;
     uint64_t pid, given, before;  // addresses of struct rlimit, or 0
 };
 
 std::optional<LimitArguments> arguments_of(uint64_t number, const uint64_t* args) {
+    LimitArguments found{};
     switch (number) {
-        case SYS_setrlimit:
-            if (args[0] == RLIMIT_AS) return LimitArguments{0, args[1], 0};
-            return std::nullopt;
-        case SYS_getrlimit:
-            if (args[0] == RLIMIT_AS) return LimitArguments{0, 0, args[1]};
-            return std::nullopt;
-        case SYS_prlimit64:
-            if (args[1] == RLIMIT_AS) return LimitArguments{args[0], args[2], args[3]};
-            return std::nullopt;
+        case SYS_setrlimit: found = {static_cast<int>(args[0]), 0, args[1], 0}; break;
+        case SYS_getrlimit: found = {static_cast<int>(args[0]), 0, 0, args[1]}; break;
+        case SYS_prlimit64: found = {static_cast<int>(args[1]), args[0], args[2], args[3]}; break;
         default: return std::nullopt;
     }
+    if (std::ranges::find(memory_resources, found.resource) == std::end(memory_resources)) {
+        return std::nullopt;
+    }
+    return found;
 }
 
 rlim_t wider(rlim_t limit, uint64_t by) {
@@ -47,29 +56,32 @@ std::optional<pid_t> limited_by(uint64_t number, const uint64_t* args) {
 
 bool must_widen(const HomeProcess& caller, uint64_t number, const uint64_t* args) {
     auto arguments = arguments_of(number, args);
-    return arguments && (arguments->given != 0 || arguments->pid != 0 || caller.memory_limit);
+    return arguments && (arguments->given != 0 || arguments->pid != 0 ||
+                         caller.memory_limits.contains(arguments->resource));
 }
 
 std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process,
                                                       const ForwardedCall& call) {
+    auto arguments = arguments_of(call.number, call.made.args);
+    auto resource = static_cast<__rlimit_resource>(arguments->resource);
     rlimit kernels{};
-    bool known = process.fragment && prlimit(process.pid, RLIMIT_AS, nullptr, &kernels) == 0;
+    bool known = process.fragment && prlimit(process.pid, resource, nullptr, &kernels) == 0;
     if (!known) return std::nullopt;
-    MemoryLimitCall limit{process.pid, process.memory_limit.value_or(kernels), std::nullopt};
-    uint64_t given_at = arguments_of(call.number, call.made.args)->given;
-    auto bytes = call.bytes(given_at, sizeof(rlimit));
+    auto seen = process.memory_limits.find(resource);
+    MemoryLimitCall limit{process.pid, resource, kernels, std::nullopt};
+    if (seen != process.memory_limits.end()) limit.before = seen->second;
+    auto bytes = call.bytes(arguments->given, sizeof(rlimit));
     if (bytes.empty()) return limit;
-    rlimit& given = limit.given.emplace();
-    std::memcpy(&given, bytes.data(), sizeof given);
+    const rlimit& given = limit.given.emplace(bytes.get<rlimit>().to_pass_on());
     if (given.rlim_cur > given.rlim_max) return limit;  // EINVAL
-    uint64_t margin = process.fragment->mailbox().size() + besides_mailbox;
+    uint64_t margin = margin_of(resource, process);
     rlimit wide{wider(given.rlim_cur, margin), wider(given.rlim_max, margin)};
     // The kernel must not refuse what takes nothing back, from those who may not raise a limit.
     if (given.rlim_max <= limit.before.rlim_max) {
         wide.rlim_max = std::min(wide.rlim_max, kernels.rlim_max);
     }
     wide.rlim_cur = std::min(wide.rlim_cur, wide.rlim_max);
-    std::memcpy(bytes.data(), &wide, sizeof wide);
+    bytes.put(0, wide);
     return limit;
 }
 
@@ -77,7 +89,7 @@ bool MemoryLimitCall::show(const ForwardedCall& call) const {
     if (call.made.result != 0) return false;
     uint64_t before_at = arguments_of(call.number, call.made.args)->before;
     auto bytes = call.bytes(before_at, sizeof(rlimit));
-    if (!bytes.empty()) std::memcpy(bytes.data(), &before, bytes.size());
+    if (!bytes.empty()) bytes.put(0, before);
     return given.has_value();
 }
 

@@ -32,7 +32,7 @@ bool may_lock_any(const LockLimit& limit) { return limit.capable || limit.bytes 
 MemoryLock lock_all(uint32_t number, uint64_t flags, const AddressSpace& space,
                     const LockLimit& limit) {
     constexpr uint64_t all_flags = MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
-    MemoryLock lock{everything, number == SYS_mlockall, 0};
+    MemoryLock lock{everything, number == SYS_mlockall, 0, (flags & MCL_ONFAULT) != 0};
     if (!lock.locked) return lock;
     bool too_much =
         (flags & MCL_CURRENT) && !limit.capable && bytes_in(space, everything, false) > limit.bytes;
@@ -74,7 +74,8 @@ MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, Ad
     MemoryLock lock;
     lock.locked = number == SYS_mlock || number == SYS_mlock2;
     lock.range = {Address{args[0]}.page(), Address{args[0] + args[1]}.page_end()};
-    bool flags_unknown = number == SYS_mlock2 && args[2] > 1;
+    lock.on_fault = number == SYS_mlock2 && args[2] == MLOCK_ONFAULT;
+    bool flags_unknown = number == SYS_mlock2 && args[2] > MLOCK_ONFAULT;
     if (lock.locked && !flags_unknown && !may_lock_any(limit)) {
         lock.error = EPERM;
         return lock;
@@ -98,8 +99,15 @@ MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, Ad
     return lock;
 }
 
-void mark_locked(AddressSpace& space, Range range, bool locked) {
-    space.for_each(range, [locked](Mapping& m) { m.locked = locked; });
+void mark_locked(AddressSpace& space, const MemoryLock& lock) {
+    space.for_each(lock.range, [&](Mapping& m) {
+        m.locked = lock.locked;
+        m.locked_on_fault = lock.on_fault;
+    });
 }
+
+bool is_locked_in(const Mapping& m) { return m.locked && !m.locked_on_fault && m.prot != 0; }
+
+uint64_t locked_bytes(const AddressSpace& space) { return bytes_in(space, everything, true); }
 
 }  // namespace gpr

@@ -17,6 +17,7 @@ struct MemoryLock {
     Range range{};
     bool locked = false;
     int error = 0;
+    bool on_fault = false;  // MLOCK_ONFAULT
 };
 
 // What a thread may lock: RLIMIT_MEMLOCK, or anything (CAP_IPC_LOCK).
@@ -31,6 +32,9 @@ MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, Ad
 // Of mmap with MAP_LOCKED; a positive errno or 0.
 int locked_mapping_error(const AddressSpace& space, uint64_t bytes, const LockLimit& limit);
 
-void mark_locked(AddressSpace& space, Range range, bool locked);
+void mark_locked(AddressSpace& space, const MemoryLock& lock);
+// Of what the mapping shows all is in memory, as mlock has brought it there.
+[[nodiscard]] bool is_locked_in(const Mapping& mapping);
+[[nodiscard]] uint64_t locked_bytes(const AddressSpace& space);
 
 }  // namespace gpr

@@ -9,6 +9,10 @@
 
 namespace gpr {
 
+namespace {
+constexpr int most_at_once = 64;
+}  // namespace
+
 Notifier::Notifier(Loop& loop, Fd listener, Handler handler)
     : listener_(std::move(listener)), handler_(std::move(handler)) {
     // Linux 6.6: caller and supervisor, of whom one runs at a time, then stay on one processor.
@@ -23,8 +27,9 @@ Notifier::Notifier(Loop& loop, Fd listener, Handler handler)
 }
 
 void Notifier::poll() {
-    // NOTIF_RECV blocks when the notification vanished in between: look right before each.
-    for (;;) {
+    // NOTIF_RECV blocks when the notification vanished in between: look right before each. Threads
+    // that do nothing but call must not keep us from hearing that the session is over.
+    for (int taken = 0; taken < most_at_once; taken++) {
         pollfd p{listener_.get(), POLLIN, 0};
         if (::poll(&p, 1, 0) != 1 || !(p.revents & POLLIN)) return;
         seccomp_notif n;

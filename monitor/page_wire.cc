@@ -268,6 +268,7 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.born_at_acceptor = view.getBornThere();
     m.code = static_cast<CodeClass>(view.getCodeClass());
     m.grows_down = view.getGrowsDown();
+    m.main_stack = view.getMainStack();
     m.anchored = view.getAnchored();
     return m;
 }
@@ -285,6 +286,7 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView:
     view.setCodeClass(static_cast<uint8_t>(m.code));
     view.setObjectPages(object_pages);
     view.setGrowsDown(m.grows_down);
+    view.setMainStack(m.main_stack);
     view.setAnchored(m.anchored);
 }
 

@@ -32,7 +32,7 @@ uint64_t Pager::now() const {
 
 PagerStats Pager::stats() const {
     const AgentStats& s = agent_.stats();
-    return {faults_, s.pages_in, s.pages_out};
+    return {faults_, s.pages_in, s.pages_out, waited_ns_};
 }
 
 void Pager::add_fragment(Fragment& fragment) {
@@ -128,6 +128,16 @@ void Pager::on_past_progress(Tid tid) {
     settle();
 }
 
+void Pager::note_waiting(Tid tid) {
+    if (faulting_.empty()) faulting_since_ = now();
+    faulting_.insert(tid);
+}
+
+void Pager::note_arrival() {
+    if (!faulting_.empty()) waited_ns_ += now() - faulting_since_;
+    faulting_.clear();
+}
+
 void Pager::on_thread_gone(Tid tid) {
     refused_.erase(tid);
     faulting_.erase(tid);
@@ -184,7 +194,7 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
 
 void Pager::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid tid) {
     Mapping* mapping = &m;
-    faulting_.insert(tid);
+    note_waiting(tid);
     if (m.program_fills) note_unfilled(fragment, at, write, tid);
     note_missed(m, at, write, tid);
     Fault fault;
@@ -296,7 +306,7 @@ bool Pager::materialise(Fragment& fragment, const Mapping& mapping, Address at) 
 
 void Pager::run(const Install& action) {
     if (is_being_removed(action.run)) return spawn(install_later(action));
-    faulting_.clear();
+    note_arrival();
     spdlog::trace("install: object {:#x} pages {}+{} presence {} first content {}",
                   action.run.object, action.run.first, action.run.count,
                   static_cast<int>(action.presence), static_cast<int>(action.contents.at(0).kind));
@@ -357,7 +367,7 @@ void Pager::run(const Install& action) {
 }
 
 void Pager::run(const Unprotect& action) {
-    faulting_.clear();
+    note_arrival();
     spdlog::trace("unprotect: object {:#x} pages {}+{}", action.run.object, action.run.first,
                   action.run.count);
     if (is_shared(action.run.object)) enable_views(action.run);
@@ -382,7 +392,7 @@ void Pager::run(SendMessage& action) {
 }
 
 void Pager::run(const Wake& action) {
-    faulting_.clear();
+    note_arrival();
     spdlog::trace("wake: object {:#x} page {} presence {}", action.key.object, action.key.index,
                   static_cast<int>(agent_.presence(action.key)));
     if (is_shared(action.key.object)) {

@@ -26,6 +26,7 @@ struct PagerStats {
     uint64_t faults = 0;
     uint64_t pages_in = 0;
     uint64_t pages_out = 0;
+    uint64_t waited_ns = 0;  // some thread stood at a missing page, and none came
 };
 
 class Pager {
@@ -127,7 +128,7 @@ public:
     // mapped any more; gives what was.
     std::vector<Mapping> forget(AddressSpace& space);
     // Writes into the program's memory what the program may then see; acquires what it needs.
-    // False: a part of it is not mapped.
+    // False: a part of it is not mapped, or the program itself could not: EFAULT.
     Task<bool> write(Fragment& fragment, Address to, std::span<const std::byte> bytes);
     // The same for reading.
     Task<bool> read(Fragment& fragment, Address from, std::span<std::byte> bytes);
@@ -222,6 +223,8 @@ private:
     Task<bool> acquire_runs(std::vector<PageRun> runs, Access access, uint64_t cookie, bool hold);
     bool make_present(Fragment& fragment, Address at);
     void arm_timer();
+    void note_waiting(Tid tid);
+    void note_arrival();
     void erase(ObjectId object);
     [[nodiscard]] uint64_t now() const;
 
@@ -290,6 +293,8 @@ private:
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;
     std::unordered_set<Tid> faulting_;  // since the last page came
+    uint64_t faulting_since_ = 0;       // the first of them
+    uint64_t waited_ns_ = 0;
     struct Forking {
         int count = 0;               // forks that have begun and not ended
         std::vector<ObjectId> held;  // by the directory, until there is none

@@ -1,5 +1,7 @@
 // Pages that the supervisor itself needs: for a call's arguments and results, for a fork.
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,6 +14,14 @@ namespace {
 // Others may take a page away again before we get to it. That it never comes means that there is
 // nothing behind its address: the process is dead, or a file is shorter than its mapping.
 constexpr int most_tries = 1000;
+
+// /proc/PID/mem shows what the program itself may not read. What is not in our list is the
+// kernel's.
+bool hides(const AddressSpace& space, Range range) {
+    bool hidden = false;
+    space.overlapping(range, [&](const Mapping& m) { hidden = hidden || m.prot == PROT_NONE; });
+    return hidden;
+}
 }  // namespace
 
 Task<bool> Pager::wait_for(uint64_t cookie, OneShot<bool>& done) {
@@ -121,7 +131,7 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
     for (int idle = 0; !bytes.empty(); idle++) {
         if (idle == most_tries) co_return false;
         Mapping* m = fragment.space.find(to);
-        if (!m) co_return false;
+        if (!m || !(m->prot & PROT_WRITE)) co_return false;
         // A page may be here in the kernel's eyes and still not be ours to write.
         uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
         bool shared = is_shared(m->object);
@@ -160,6 +170,7 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
 }
 
 Task<bool> Pager::read(Fragment& fragment, Address from, std::span<std::byte> bytes) {
+    if (hides(fragment.space, {from, from + bytes.size()})) co_return false;
     for (int idle = 0; idle < most_tries; idle++) {
         size_t got = fragment.memory().read(from, bytes.data(), bytes.size());
         if (got == bytes.size()) co_return true;

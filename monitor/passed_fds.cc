@@ -7,20 +7,20 @@
 
 namespace gpr {
 
-std::vector<int> passed_fds(std::span<std::byte> control) {
+// By hand: CMSG_NXTHDR of older C libraries believes any length.
+std::vector<int> passed_fds(std::span<const std::byte> control) {
     std::vector<int> found;
-    msghdr header{};
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-        auto at = static_cast<size_t>(reinterpret_cast<std::byte*>(c) - control.data());
-        size_t length = std::min<size_t>(c->cmsg_len, control.size() - at);
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || length < CMSG_LEN(0)) {
-            continue;
+    while (control.size() >= sizeof(cmsghdr)) {
+        cmsghdr header;
+        std::memcpy(&header, control.data(), sizeof header);
+        if (header.cmsg_len < sizeof header) break;
+        size_t length = std::min<size_t>(header.cmsg_len, control.size());
+        if (header.cmsg_level == SOL_SOCKET && header.cmsg_type == SCM_RIGHTS) {
+            std::vector<int> fds((length - sizeof header) / sizeof(int));
+            std::memcpy(fds.data(), control.data() + sizeof header, fds.size() * sizeof(int));
+            found.insert(found.end(), fds.begin(), fds.end());
         }
-        std::vector<int> fds((length - CMSG_LEN(0)) / sizeof(int));
-        std::memcpy(fds.data(), CMSG_DATA(c), fds.size() * sizeof(int));
-        found.insert(found.end(), fds.begin(), fds.end());
+        control = control.subspan(std::min(CMSG_ALIGN(length), control.size()));
     }
     return found;
 }

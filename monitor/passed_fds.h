@@ -8,6 +8,6 @@
 namespace gpr {
 
 // control: of the sender, as at msg_control.
-std::vector<int> passed_fds(std::span<std::byte> control);
+std::vector<int> passed_fds(std::span<const std::byte> control);
 
 }  // namespace gpr

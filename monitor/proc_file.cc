@@ -27,7 +27,8 @@ uint64_t system_ticks(const Usage& used) { return ticks(less(used.total_ns, used
 }  // namespace
 
 bool may_show_process(std::string_view path) {
-    constexpr std::string_view names[] = {"mem", "maps", "cmdline", "environ", "stat", "children"};
+    constexpr std::string_view names[] = {"mem",  "maps",     "cmdline", "environ",
+                                          "stat", "children", "wchan"};
     auto in_path = [&](std::string_view name) { return path.find(name) != path.npos; };
     return std::any_of(std::begin(names), std::end(names), in_path);
 }
@@ -55,8 +56,12 @@ std::string status_with(const std::string& text, const Elsewhere& more) {
                                                 {"RssAnon", there.anonymous},
                                                 {"RssFile", there.file},
                                                 {"RssShmem", there.shared}};
-    const std::map<std::string, uint64_t> hidden{
-        {"VmPeak", more.hidden}, {"VmSize", more.hidden}, {"VmData", more.hidden_data}};
+    const Elsewhere::Stack stack = more.stack.value_or(Elsewhere::Stack{});
+    const std::map<std::string, uint64_t> hidden{{"VmPeak", more.hidden + stack.unused},
+                                                 {"VmSize", more.hidden + stack.unused},
+                                                 {"VmData", more.hidden_data + stack.as_data}};
+    std::map<std::string, uint64_t> known{{"VmLck", more.locked}};
+    if (more.stack) known["VmStk"] = stack.used;
     std::istringstream in(text);
     std::string line, shown;
     while (std::getline(in, line)) {
@@ -67,6 +72,11 @@ std::string status_with(const std::string& text, const Elsewhere& more) {
             if (plus != added.end()) kb += plus->second >> 10;
             if (minus != hidden.end()) kb = less(kb, minus->second >> 10);
             line = fmt::format("{}:\t{:8} kB", name, kb);
+        }
+        auto is = known.find(name);
+        if (is != known.end()) line = fmt::format("{}:\t{:8} kB", name, is->second >> 10);
+        if (more.state && name == "State") {
+            line = "State:\t" + state_in_words(more.state->letter);
         }
         shown += line + '\n';
     }
@@ -87,7 +97,8 @@ std::string stat_with(const std::string& text, const Elsewhere& more) {
         cutime,
         cstime,
         vsize = 20,
-        rss
+        rss,
+        wchan = 32
     };
     std::istringstream in(text.substr(name_end + 1));
     std::vector<std::string> fields;
@@ -106,7 +117,12 @@ std::string stat_with(const std::string& text, const Elsewhere& more) {
     add(cstime, system_ticks(more.by_children));
     add(rss, more.used.resident.total() / page_size);
     uint64_t size = std::strtoull(fields[vsize].c_str(), nullptr, 10);
-    fields[vsize] = fmt::format("{}", less(size, more.hidden));
+    uint64_t unused = more.stack ? more.stack->unused : 0;
+    fields[vsize] = fmt::format("{}", less(size, more.hidden + unused));
+    if (more.state) {
+        fields[0] = more.state->letter;
+        if (fields.size() > wchan) fields[wchan] = more.state->waits_in == "0" ? "0" : "1";
+    }
     return fmt::format("{} {}\n", text.substr(0, name_end + 1), fmt::join(fields, " "));
 }
 
@@ -115,10 +131,11 @@ std::string statm_with(const std::string& text, const Elsewhere& more) {
     std::istringstream in(text);
     if (!(in >> size >> resident >> shared >> code >> library >> data >> dirty)) return text;
     const Resident& there = more.used.resident;
-    return fmt::format("{} {} {} {} {} {} {}\n", less(size, more.hidden / page_size),
+    uint64_t unused = more.stack ? more.stack->unused : 0;
+    return fmt::format("{} {} {} {} {} {} {}\n", less(size, (more.hidden + unused) / page_size),
                        resident + there.total() / page_size,
                        shared + (there.file + there.shared) / page_size, code, library,
-                       less(data, more.hidden_data / page_size), dirty);
+                       less(data, (more.hidden_data + unused) / page_size), dirty);
 }
 
 }  // namespace gpr

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "monitor/thread_state.h"
 #include "monitor/usage.h"
 
 namespace gpr {
@@ -26,10 +27,18 @@ std::optional<ProcFile> proc_file_of(pid_t pid, int fd);
 
 // What the kernel at home does not count, or should not have.
 struct Elsewhere {
-    Usage used;                // by the process or thread that the file is about
-    Usage by_children;         // that have been waited for
+    Usage used;         // by the process or thread that the file is about
+    Usage by_children;  // that have been waited for
+    std::optional<ThreadState> state;
     uint64_t hidden = 0;       // bytes of address space that are gpr's,
     uint64_t hidden_data = 0;  // and those of them that are private and writable
+    struct Stack {
+        uint64_t used = 0,
+                 unused = 0;   // bytes: what the program has of it, and what it does not see
+        uint64_t as_data = 0;  // bytes that the kernel takes for data
+    };
+    std::optional<Stack> stack;
+    uint64_t locked = 0;  // bytes, by mlock, of which the kernel does not know
 };
 
 std::string status_with(const std::string& text, const Elsewhere& more);

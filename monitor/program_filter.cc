@@ -73,14 +73,12 @@ constexpr uint32_t filter_flags = SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_
 constexpr uint32_t thread_flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
 
 // A sock_fprog and its instructions, as they are to be at this address.
-size_t put_filter(const ProgramFilter& filter, Address to, std::span<std::byte> out) {
-    size_t size = filter.code.size() * sizeof(sock_filter);
+void put_filter(const ProgramFilter& filter, Address to, HostileMemory out) {
     sock_fprog head{static_cast<unsigned short>(std::size(beginning) + filter.code.size()),
                     reinterpret_cast<sock_filter*>((to + sizeof(sock_fprog)).value)};
-    std::memcpy(out.data(), &head, sizeof head);
-    std::memcpy(out.data() + sizeof head, beginning, sizeof beginning);
-    std::memcpy(out.data() + sizeof head + sizeof beginning, filter.code.data(), size);
-    return sizeof head + sizeof beginning + size;
+    out.put(0, head);
+    out.put(sizeof head, beginning);
+    out.write(sizeof head + sizeof beginning, std::as_bytes(std::span(filter.code)));
 }
 
 bool is_sound(size_t instructions) {
@@ -139,7 +137,7 @@ Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragme
 Task<int64_t> install_filter(StubThread& stub, const ProgramFilter& filter, bool all_threads) {
     auto guard = co_await stub.lock();
     Address to = Mailbox::bounce_address(stub.slot());
-    put_filter(filter, to, stub.mailbox().bounce(stub.slot()));
+    put_filter(filter, to, stub.bounce());
     uint64_t flags = filter.flags | (all_threads ? SECCOMP_FILTER_FLAG_TSYNC : 0u);
     std::vector<Call> calls{Call{SYS_seccomp, {SECCOMP_SET_MODE_FILTER, flags, to.value}, 0}};
     co_await stub.run_locked(calls);

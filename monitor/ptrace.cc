@@ -2,6 +2,8 @@
 
 #include <fstream>
 
+#include "monitor/resumed_wait.h"
+
 namespace gpr::trace {
 
 namespace {
@@ -82,17 +84,19 @@ uint64_t signal_set(pid_t pid, std::string_view name) {
 }
 
 void rewind_interrupted_call(user_regs_struct& regs) {
-    if (static_cast<long>(regs.orig_rax) >= 0 && is_restart(static_cast<long>(regs.rax))) {
-        regs.rax = regs.orig_rax;
-        regs.rip -= 2;
-    }
-    regs.orig_rax = ~0UL;
+    bool in_call = static_cast<long>(regs.orig_rax) >= 0;
+    bool waited = is_interrupted_wait(regs);  // only we have interrupted it
+    return_from_call(regs, regs.orig_rax,
+                     in_call && waited ? -restart_nointr : static_cast<long>(regs.rax));
 }
 
 void return_from_call(user_regs_struct& regs, uint64_t number, long result) {
-    regs.orig_rax = number;
     regs.rax = static_cast<uint64_t>(result);
-    rewind_interrupted_call(regs);
+    if (static_cast<long>(number) >= 0 && is_restart(result)) {
+        regs.rax = number;
+        regs.rip -= 2;
+    }
+    regs.orig_rax = ~0UL;
 }
 
 }  // namespace gpr::trace

@@ -14,11 +14,4 @@ inline bool registers_buffers(uint64_t opcode) {
     return what == 0 || what == 15 || what == 16;
 }
 
-// MADV_GUARD_INSTALL and _REMOVE (Linux 6.13): marks in one kernel's page tables, which do not
-// travel. Refused as older kernels do, upon which programs use mprotect.
-inline bool is_guard_advice(uint64_t number, const uint64_t* args) {
-    constexpr uint64_t madvise = 28, guard_install = 102, guard_remove = 103;
-    return number == madvise && (args[2] == guard_install || args[2] == guard_remove);
-}
-
 }  // namespace gpr

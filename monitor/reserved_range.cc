@@ -6,15 +6,12 @@
 
 #include <cerrno>
 
-#include "base/address.h"
-#include "stub/layout.h"
-
 namespace gpr {
 
 namespace {
 
 constexpr uint64_t largest_segment = 1ULL << 40;  // of System V shared memory, to be safe
-const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+constexpr Range reserved = reserved_range;
 
 // Nothing that goes beyond all addresses, or does not begin with a page: both are refused anyway.
 bool meets(uint64_t begin, uint64_t size) {

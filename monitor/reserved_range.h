@@ -5,7 +5,20 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/address.h"
+#include "mm/page_protocol.h"
+#include "stub/layout.h"
+
 namespace gpr {
+
+inline constexpr Range reserved_range{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+inline constexpr uint64_t address_limit = 0x7ffffffff000;  // of a program, without 5-level paging
+
+// Where the acceptor places mappings.
+constexpr Range arena_of(NodeId acceptor) {
+    uint64_t begin = GPR_ARENA_BASE - (acceptor - 1u) * GPR_ARENA_SIZE;
+    return {{begin}, {begin + GPR_ARENA_SIZE}};
+}
 
 // The result, if the call is not to be made.
 std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* args);

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <vector>
 
 #include "base/log.h"
@@ -23,6 +22,8 @@
 #include "monitor/home_session.h"
 #include "monitor/host_match.h"
 #include "monitor/path_rules.h"
+#include "monitor/progress.h"
+#include "monitor/session_outputs.h"
 #include "syscall/filter.h"
 #include "transport/handshake.h"
 
@@ -93,7 +94,13 @@ std::string receive_text(int fd) {
     return text;
 }
 
-Result<EstablishedAcceptor> connect(const ExecOptions& options,
+// As the user called it.
+std::string text_of(const AcceptorAddress& acceptor) {
+    const bool has_name = acceptor.name.find_first_not_of("0123456789") != std::string::npos;
+    return has_name ? fmt::format("{} ({})", acceptor.name, acceptor.address) : acceptor.address;
+}
+
+Result<EstablishedAcceptor> connect(const ExecOptions& options, const LogOptions& log,
                                     const StartLocalAcceptor& start_local) {
     const AcceptorAddress& acceptor = options.acceptors.at(0);
     Hello hello;
@@ -109,7 +116,7 @@ Result<EstablishedAcceptor> connect(const ExecOptions& options,
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     if (!hello.devices.empty()) deadline += inventory_timeout;
     if (acceptor.is_local()) {
-        GPR_TRY(auto local, start_local());
+        GPR_TRY(auto local, start_local(log));
         Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
         GPR_TRY(auto greeted, greet_acceptor(std::move(local.connection), endpoint, local.token,
                                              hello, deadline));
@@ -149,8 +156,8 @@ void keep_below(int fd_base) {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// The monitor keeps nothing of the program's but stderr, for its own last words.
-void detach_from_program(int keep) {
+// The monitor keeps nothing of the program's but stderr, for its own last words, and these.
+void detach_from_program(std::vector<int> kept) {
     setsid();
     prctl(PR_SET_NAME, "gpr-monitor");
     for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE}) {
@@ -160,8 +167,14 @@ void detach_from_program(int keep) {
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     if (fcntl(STDERR_FILENO, F_GETFD) < 0) dup2(null, STDERR_FILENO);
-    if (keep > 3) close_range(3, static_cast<unsigned>(keep - 1), 0);
-    close_range(static_cast<unsigned>(keep + 1), ~0U, 0);
+    std::sort(kept.begin(), kept.end());
+    unsigned next = STDERR_FILENO + 1;
+    for (const int fd : kept) {
+        const auto number = static_cast<unsigned>(std::max(fd, 0));
+        if (number > next) close_range(next, number - 1, 0);
+        next = std::max(next, number + 1);
+    }
+    close_range(next, ~0U, 0);
 }
 
 // Where threads on two nodes wake each other, and this host allows it.
@@ -192,42 +205,47 @@ Result<> meet_lacks(const ExecOptions& options, const std::vector<std::string>& 
     return {};
 }
 
-int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_t program,
+// As in the first lines of `ssh -v`.
+void tell_of(const EstablishedAcceptor& acceptor) {
+    const HostDescription& host = acceptor.peer.host;
+    spdlog::info("connected to {}: {}, {}, Linux {}, {} x {}", acceptor.peer_name,
+                 acceptor.encrypted ? "TLS 1.3" : "not encrypted", acceptor.peer.software,
+                 host.kernel_release, host.cpu.count, host.cpu.model);
+    if (!acceptor.peer.standby.empty()) {
+        spdlog::info("it has something for these profiles, which stand by: {}",
+                     fmt::join(acceptor.peer.standby, ", "));
+    }
+    for (const Device& device : acceptor.peer.devices) {
+        spdlog::info("the session gets {} ({})", device.id, device.name);
+    }
+}
+
+int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_local, pid_t program,
                 int channel) {
-    if (!options.stats.file.empty()) {
-        options.stats.file = std::filesystem::absolute(options.stats.file).string();
-    }
-    if (!options.record_file.empty()) {
-        options.record_file = std::filesystem::absolute(options.record_file).string();
-    }
-    if (!options.log.file.empty()) {
-        options.log.file = std::filesystem::absolute(options.log.file).string();
-    }
-    detach_from_program(channel);
     auto give_up = [&](const std::string& why) {
         complain(why);
         send_word(channel, Word::failed);
         return exit_gpr_failed;
     };
+    auto outputs = SessionOutputs::open(options);
+    if (!outputs) return give_up(outputs.error().message());
+    std::vector<int> kept = outputs->descriptors();
+    kept.push_back(channel);
+    detach_from_program(std::move(kept));
+    if (auto begun = outputs->begin(); !begun) return give_up(begun.error().message());
     auto lifted = lift_own_limits(least_files_of_monitor);
     if (!lifted) return give_up(lifted.error().message());
-    auto connected = connect(options, start_local);
+    const AcceptorAddress& acceptor = options.acceptors.at(0);
+    spdlog::info("connecting to {}", text_of(acceptor));
+    outputs->user().doing(fmt::format("connecting to {}", text_of(acceptor)));
+    auto connected = connect(options, outputs->log_of_acceptor(), start_local);
     if (!connected) return give_up(connected.error().message());
+    tell_of(*connected);
+    outputs->user().doing(fmt::format("starting {} at {}", options.program, text_of(acceptor)));
     Launch launch;
     auto lacking = lacking_at(connected->peer.host, describe_this_host());
     if (auto met = meet_lacks(options, lacking, launch); !met) {
         return give_up(fmt::format("acceptor {} {}", connected->peer_name, met.error().what));
-    }
-    // Not before: an acceptor of our own forks from here and sets up a log for itself.
-    if (!options.log.file.empty()) {
-        auto logging = start_logging(options.log.file, options.log.level);
-        if (!logging) return give_up(logging.error().message());
-    }
-    // It is written beside its place first and renamed, when the program has ended.
-    const auto folder = std::filesystem::path(options.stats.file).parent_path();
-    if (!folder.empty() && access(folder.c_str(), W_OK) != 0) {
-        return give_up(
-            fmt::format("cannot write {}: {}", options.stats.file, std::strerror(errno)));
     }
     if (chdir("/") != 0) return give_up("cannot change to /");
     auto loop = Loop::create();
@@ -241,16 +259,16 @@ int run_monitor(ExecOptions options, const StartLocalAcceptor& start_local, pid_
     auto variables = device_variables(connected->peer.devices);
     variables.insert(variables.end(), options.variables.begin(), options.variables.end());
     std::unique_ptr<DirectoryRecord> record;
-    if (!options.record_file.empty()) {
+    if (!outputs->record_file().empty()) {
         const uint64_t seed = SplitPolicy(options.rules).chaos_seed();
-        auto created = DirectoryRecord::create(options.record_file, seed);
+        auto created = DirectoryRecord::create(outputs->record_file(), seed);
         if (!created) return give_up(created.error().message());
         record = std::move(*created);
     }
     auto link = make_link(**loop, std::move(*connected));
-    HomeSession session(**loop, **waits, *link, options, static_cast<unsigned>(fd_base),
+    HomeSession session(**loop, **waits, *link, options, *outputs, static_cast<unsigned>(fd_base),
                         std::move(*code));
-
+    Progress progress(**loop, *link, outputs->user(), [&] { return session.waits_for_pages(); });
     session.keep_standby(standby);
     if (record) session.record(*record);
     if (!lacking.empty()) session.note_masked(lacking);
@@ -300,6 +318,11 @@ Result<int> install_filter(const std::vector<SplitRule>& rules, const Launch& la
         // Not an administrator: set-user-id programs then run without their privileges.
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         listener = install();
+    }
+    // A process has one listener for its calls, and inherits it.
+    if (listener < 0 && errno == EBUSY) {
+        return fail(
+            "gpr cannot run inside gpr, or where something else supervises all system calls");
     }
     if (listener < 0) return fail(errno, "cannot install the seccomp filter");
     return listener;

@@ -15,7 +15,8 @@ struct LocalAcceptor {
     Fd connection;
     Token token;
 };
-using StartLocalAcceptor = std::function<Result<LocalAcceptor>()>;
+// It logs to that file, if any.
+using StartLocalAcceptor = std::function<Result<LocalAcceptor>(const LogOptions& log)>;
 
 // Returns only when the program could not be started: 125, 126 or 127, with a message on stderr.
 int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local);

@@ -13,6 +13,7 @@ namespace gpr {
 
 struct SessionStats {
     uint64_t crossings = 0;
+    uint64_t images = 0;
     uint64_t drawn_home = 0;    // of those: by gravity,
     uint64_t drawn_away = 0;    // also the other way
     uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw

@@ -4,18 +4,13 @@
 
 namespace gpr {
 
-namespace {
-
-bool matches(const std::string& pattern, const std::string& path) {
-    if (pattern.find('/') != std::string::npos) {
-        return fnmatch(pattern.c_str(), path.c_str(), 0) == 0;
-    }
+bool matches_library(const std::string& glob, const std::string& path) {
+    if (fnmatch(glob.c_str(), path.c_str(), 0) == 0) return true;
+    if (glob.find('/') != std::string::npos) return false;
     size_t slash = path.rfind('/');
     const char* name = path.c_str() + (slash == std::string::npos ? 0 : slash + 1);
-    return fnmatch(pattern.c_str(), name, 0) == 0;
+    return fnmatch(glob.c_str(), name, 0) == 0;
 }
-
-}  // namespace
 
 SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
     std::erase_if(rules_, [](const SplitRule& rule) { return !is_about_code(rule.kind); });
@@ -33,7 +28,7 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
 const SplitRule* SplitPolicy::rule_for(const std::string& path) const {
     for (const SplitRule& rule : rules_) {
         bool names_files = rule.kind == SplitKind::lib || rule.kind == SplitKind::home;
-        if (names_files && matches(rule.pattern, path)) return &rule;
+        if (names_files && matches_library(rule.pattern, path)) return &rule;
     }
     return nullptr;
 }
@@ -42,7 +37,8 @@ std::vector<SplitRule> SplitPolicy::function_rules(const std::string& path) cons
     std::vector<SplitRule> found;
     if (!mixed_) return found;
     for (const SplitRule& rule : rules_) {
-        if (rule.kind == SplitKind::fn && matches(rule.pattern, path)) found.push_back(rule);
+        if (rule.kind == SplitKind::fn && matches_library(rule.pattern, path))
+            found.push_back(rule);
     }
     return found;
 }

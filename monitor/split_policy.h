@@ -9,15 +9,19 @@
 
 namespace gpr {
 
+// A library's glob: for the whole path, where a wildcard matches slashes as well; one without a
+// slash also for the file's name alone.
+bool matches_library(const std::string& glob, const std::string& path);
+
 class SplitPolicy {
 public:
     // Rules about files are left to PathRules, those about system calls to call_rules.h.
     explicit SplitPolicy(const std::vector<SplitRule>& rules);
 
     // The class of executable memory that shows this file. executable: the program's own file.
-    // A pattern without a slash is for the file's name, one with a slash for its path. The first
-    // rule that matches decides. Without one everything is neutral, or, under `all`, remote; but
-    // the executable is home where functions are chosen, whose threads return when they are done.
+    // The first rule that matches decides. Without one everything is neutral, or, under `all`,
+    // remote; but the executable is home where functions are chosen, whose threads return when they
+    // are done.
     [[nodiscard]] CodeClass classify(const std::string& path, const std::string& executable) const;
 
     // The rule that names this file; none: what holds for all others decides.

@@ -1,16 +1,24 @@
 #include "monitor/stub_thread.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 
+#include "monitor/extended_state.h"
 #include "monitor/ptrace.h"
 
 namespace gpr {
 
-void StubThread::on_park(const Notifier& notifier, uint64_t notification) {
+void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t caller) {
+    if (host_tid_ == 0) host_tid_ = caller;
+    if (host_tid_ != caller) {  // a thread of the program that plays the stub
+        notifier.reply_error(notification, ENOSYS);
+        return;
+    }
     notifier_ = &notifier;
     notification_ = notification;
     bool busy = state_ == State::working || state_ == State::in_program;
-    bool lost = busy && mailbox_.slot(slot_).taken != given_;
+    bool lost = busy && !slot_memory().get<uint32_t>(offsetof(gpr_slot, taken)).is(given_);
     if (state_ == State::ordered || lost) {
         send();
         return;
@@ -47,10 +55,10 @@ void StubThread::send() {
 Task<bool> StubThread::give(uint32_t op) {
     while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
     if (state_ == State::dead) co_return false;
-    volatile gpr_slot& s = mailbox_.slot(slot_);
-    s.op = op;
+    HostileMemory s = slot_memory();
+    s.put(offsetof(gpr_slot, op), op);
     resuming_ = op == GPR_OP_RESUME;
-    s.given = ++given_;
+    s.put(offsetof(gpr_slot, given), ++given_);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     send();
     co_return true;
@@ -80,21 +88,13 @@ Task<void> StubThread::run_locked(std::vector<Call>& calls) {
             co_return;
         }
         size_t count = std::min<size_t>(calls.size() - first, GPR_CALLS_MAX);
-        volatile gpr_slot& s = mailbox_.slot(slot_);
-        for (size_t i = 0; i < count; i++) {
-            s.calls[i].number = calls[first + i].number;
-            for (int a = 0; a < 6; a++) s.calls[i].args[a] = calls[first + i].args[a];
-            s.calls[i].result = thread_gone;
-        }
-        s.count = static_cast<uint32_t>(count);
-        s.done = 0;
-        s.stop_on_error = 1;
+        auto part = std::span(calls).subspan(first, count);
+        write_calls(part);
         calls_given_ = true;
         bool alive = co_await give(GPR_OP_CALLS);
         if (!alive) co_return;
         while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
-        uint32_t done = s.done;
-        for (size_t i = 0; i < done; i++) calls[first + i].result = s.calls[i].result;
+        size_t done = take_results(part);
         if (done < count && taken_back_) calls[first + done].result = -trace::restart_nointr;
         if (done < count) co_return;
         int64_t last = calls[first + count - 1].result;
@@ -103,18 +103,43 @@ Task<void> StubThread::run_locked(std::vector<Call>& calls) {
     }
 }
 
+void StubThread::write_calls(std::span<const Call> calls) {
+    HostileMemory s = slot_memory();
+    for (size_t i = 0; i < calls.size(); i++) {
+        gpr_call call{calls[i].number, {}, thread_gone};
+        std::copy(std::begin(calls[i].args), std::end(calls[i].args), call.args);
+        s.put(offsetof(gpr_slot, calls) + i * sizeof call, call);
+    }
+    s.put(offsetof(gpr_slot, count), static_cast<uint32_t>(calls.size()));
+    s.put(offsetof(gpr_slot, done), uint32_t{0});
+    s.put(offsetof(gpr_slot, stop_on_error), uint32_t{1});
+}
+
+size_t StubThread::take_results(std::span<Call> calls) const {
+    HostileMemory s = slot_memory();
+    auto most = static_cast<uint32_t>(calls.size());
+    uint32_t done = s.get<uint32_t>(offsetof(gpr_slot, done)).at_most(most);
+    for (size_t i = 0; i < done; i++) {
+        auto made = s.get<gpr_call>(offsetof(gpr_slot, calls) + i * sizeof(gpr_call));
+        // As any program may make up: who uses one as more than an answer bounds it there.
+        calls[i].result = made.to_pass_on().result;
+    }
+    return done;
+}
+
 bool StubThread::has_begun(uint64_t rip) const {
     constexpr uint64_t begin = GPR_STUB_PROGRAM_CALL, end = begin + 16;
-    const volatile gpr_slot& s = mailbox_.slot(slot_);
-    if (!calls_given_ || s.taken != given_) return false;
-    return (rip > begin && rip < end) || !(s.calls[0].number & GPR_CALL_OF_PROGRAM);
+    HostileMemory s = slot_memory();
+    if (!calls_given_ || !s.get<uint32_t>(offsetof(gpr_slot, taken)).is(given_)) return false;
+    auto number = s.get<gpr_call>(offsetof(gpr_slot, calls)).to_pass_on().number;
+    return (rip > begin && rip < end) || !(number & GPR_CALL_OF_PROGRAM);
 }
 
 // It parks again, wherever it is on its way to the call.
 void StubThread::take_back(pid_t host_tid, user_regs_struct regs) {
     taken_back_ = true;
     if (!calls_given_) return;
-    mailbox_.slot(slot_).count = 0;
+    slot_memory().put(offsetof(gpr_slot, count), uint32_t{0});
     point_at_entry(host_tid, regs);
 }
 
@@ -132,19 +157,26 @@ Task<bool> StubThread::take_fd(int fd, int number) {
     }
 }
 
+Task<void> StubThread::make_room(const ThreadContext& context) {
+    if (has_tiles_ || !(extended_state_in_use(context.xstate) & tile_data)) co_return;
+    auto guard = co_await mutex_.lock();
+    has_tiles_ = co_await give(GPR_OP_TILES);
+}
+
 Task<bool> StubThread::resume(const ThreadContext& context) {
+    co_await make_room(context);
     auto guard = co_await mutex_.lock();
     while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
     if (state_ == State::dead) co_return false;
-    auto room = mailbox_.frame(slot_);
     uint64_t address = Mailbox::slot_address(slot_).value + GPR_SLOT_FRAME;
-    GPR_ASSERT(write_sigreturn_frame(context, room.data(), room.size(), address) != 0);
-    volatile gpr_slot& s = mailbox_.slot(slot_);
+    GPR_ASSERT(write_sigreturn_frame(context, mailbox_.frame(slot_), address) != 0);
+    HostileMemory s = slot_memory();
     std::pair<uint64_t, uint64_t> bases{context.regs.fs_base, context.regs.gs_base};
-    s.set_bases = std::exchange(bases_, std::nullopt) != bases;
-    s.fs_base = bases.first;
-    s.gs_base = bases.second;
-    s.frame = address;
+    uint64_t set_bases = std::exchange(bases_, std::nullopt) != bases;
+    s.put(offsetof(gpr_slot, set_bases), set_bases);
+    s.put(offsetof(gpr_slot, fs_base), bases.first);
+    s.put(offsetof(gpr_slot, gs_base), bases.second);
+    s.put(offsetof(gpr_slot, frame), address);
     bool alive = co_await give(GPR_OP_RESUME);
     co_return alive;
 }

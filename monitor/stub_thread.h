@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,8 @@ public:
           changed_(scheduler) {}
 
     // Events, from whoever reads the listener and the waits.
-    void on_park(const Notifier& notifier, uint64_t notification);
+    // caller: who parks, in our pid namespace. Only one kernel thread may ever be this one.
+    void on_park(const Notifier& notifier, uint64_t notification, pid_t caller);
     void on_death();
 
     // Runs one system call (or a batch that stops at the first error) in the thread. Calls from
@@ -52,6 +54,8 @@ public:
     // Puts a copy of our descriptor into the thread's table, as `number`, which is not 0. False: it
     // died, or may not have such a number.
     Task<bool> take_fd(int fd, int number);
+    // For a context with tiles of AMX the kernel has to know that the thread uses some.
+    Task<void> make_room(const ThreadContext& context);
     // The thread leaves the stub and becomes the program. False: it died.
     Task<bool> resume(const ThreadContext& context);
     // Points the thread, which is in a ptrace stop with these registers, at the stub's entry, and
@@ -67,6 +71,11 @@ public:
     [[nodiscard]] bool dead() const { return state_ == State::dead; }
     [[nodiscard]] Mailbox::SlotIndex slot() const { return slot_; }
     [[nodiscard]] Mailbox& mailbox() const { return mailbox_; }
+    // Where structures lie that its calls point to, and larger ones.
+    [[nodiscard]] HostileMemory scratch() const {
+        return mailbox_.slot(slot_).part(offsetof(gpr_slot, scratch), sizeof(gpr_slot::scratch));
+    }
+    [[nodiscard]] HostileMemory bounce() const { return mailbox_.bounce(slot_); }
     [[nodiscard]] Address scratch_address() const {
         return Mailbox::slot_address(slot_) + offsetof(gpr_slot, scratch);
     }
@@ -76,6 +85,10 @@ private:
 
     Task<bool> give(uint32_t op);
     void send();
+    void write_calls(std::span<const Call> calls);
+    // How many of those given were made, with their results.
+    size_t take_results(std::span<Call> calls) const;
+    [[nodiscard]] HostileMemory slot_memory() const { return mailbox_.slot(slot_); }
     void point_at_entry(pid_t host_tid, user_regs_struct regs) const;
 
     Scheduler& scheduler_;
@@ -84,10 +97,12 @@ private:
     State state_ = State::arriving;
     const Notifier* notifier_ = nullptr;
     uint64_t notification_ = 0;
+    pid_t host_tid_ = 0;
     uint32_t given_ = 0;
     bool resuming_ = false;
     bool calls_given_ = false;
     bool taken_back_ = false;
+    bool has_tiles_ = false;                              // the kernel has room for them
     std::optional<std::pair<uint64_t, uint64_t>> bases_;  // fs and gs, while it is in the stub
     AsyncMutex mutex_;
     Signal changed_;

@@ -1,6 +1,9 @@
 // What has been used, as it travels.
 #pragma once
 
+#include <optional>
+
+#include "monitor/thread_state.h"
 #include "monitor/usage.h"
 #include "transport/gpr.capnp.h"
 
@@ -21,6 +24,20 @@ inline Usage usage_from_wire(wire::Usage::Reader from) {
     return {from.getTotalNs(),     from.getUserNs(),
             from.getMinorFaults(), from.getMajorFaults(),
             from.getPeak(),        {from.getAnonymous(), from.getFile(), from.getShared()}};
+}
+
+// The answer to a question; without a state where it was not asked for, or the thread is not there.
+struct ToldUsage {
+    Usage used;
+    std::optional<ThreadState> state;
+};
+
+inline ToldUsage told_usage(wire::UsageAnswer::Reader answer) {
+    ToldUsage told{usage_from_wire(answer.getUsed()), std::nullopt};
+    if (char letter = static_cast<char>(answer.getState().getLetter()); letter != 0) {
+        told.state = ThreadState{letter, answer.getState().getWaitsIn()};
+    }
+    return told;
 }
 
 }  // namespace gpr

@@ -59,4 +59,22 @@ gpr_sigreturn:
     syscall
     hlt
 
+/* One tile of one row of 4 bytes (palette 1), set to zero. The kernel makes room for the thread's
+ * tiles when it first uses one; until then it drops those that a frame restores. */
+.globl gpr_use_tiles
+gpr_use_tiles:
+    sub $64, %rsp
+    mov %rsp, %rdi
+    mov $8, %ecx
+    xor %eax, %eax
+    rep stosq
+    movb $1, (%rsp)
+    movw $4, 16(%rsp)
+    movb $1, 48(%rsp)
+    ldtilecfg (%rsp)
+    tilezero %tmm0
+    tilerelease
+    add $64, %rsp
+    ret
+
 .section .note.GNU-stack, "", @progbits

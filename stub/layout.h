@@ -1,6 +1,7 @@
 /* Where gpr lives inside a supervised program, and what supervisor and stub say to each other.
- * Freestanding C, included by both. Addresses are the same in every process and on every node:
- * they lie below any PIE base (0x5555...) and above what sanitizers, Go and ZGC reserve. */
+ * Freestanding C, included by both. Addresses are the same in every process and on every node. They
+ * lie right below the lowest PIE base (0x555555554000): there ThreadSanitizer and MemorySanitizer,
+ * which map nearly everything else, expect the program, and below it 85 TiB are in one piece. */
 #ifndef GPR_STUB_LAYOUT_H
 #define GPR_STUB_LAYOUT_H
 
@@ -12,31 +13,35 @@
 #endif
 
 /* Code: alone in its 4 GiB, because the seccomp filters tell it by the high word of rip. */
-#define GPR_STUB_CODE GPR_UL(0x4f0000000000)
-#define GPR_STUB_HIGH_WORD GPR_UL(0x4f00)
+#define GPR_STUB_CODE GPR_UL(0x550000000000)
+#define GPR_STUB_HIGH_WORD GPR_UL(0x5500)
 
 /* Here is the system call instruction for what the program asks for: where the thread stands tells
  * whether such a call has begun. gpr's own calls are made elsewhere in the stub. */
-#define GPR_STUB_PROGRAM_CALL GPR_UL(0x4f0000000400)
+#define GPR_STUB_PROGRAM_CALL GPR_UL(0x550000000400)
 
 /* Slots, each with a bounce area behind it: one shared memfd, also mapped by the supervisor. */
-#define GPR_MAILBOX GPR_UL(0x4f1000000000)
+#define GPR_MAILBOX GPR_UL(0x551000000000)
 #define GPR_SLOT_SIZE GPR_UL(0x8000)
 #define GPR_BOUNCE_SIZE GPR_UL(0x101000) /* 1 MiB of payload and a page of headers */
 #define GPR_SLOT_STRIDE (GPR_SLOT_SIZE + GPR_BOUNCE_SIZE)
 #define GPR_SLOT_COUNT GPR_UL(4096) /* at most: monitor/mailbox.h */
 
 /* Where taken pages land (UFFDIO_MOVE wants equal protections, hence two). */
-#define GPR_SCRATCH_RW GPR_UL(0x4f3000000000)
-#define GPR_SCRATCH_RWX GPR_UL(0x4f3100000000)
+#define GPR_SCRATCH_RW GPR_UL(0x553000000000)
+#define GPR_SCRATCH_RWX GPR_UL(0x553100000000)
 #define GPR_SCRATCH_SIZE GPR_UL(0x200000)
 
 #define GPR_RESERVED_BEGIN GPR_STUB_CODE
-#define GPR_RESERVED_END GPR_UL(0x4f4000000000)
+#define GPR_RESERVED_END GPR_UL(0x554000000000)
 
-/* New mappings of node k (1..15) are placed here, so that no node needs to ask another. */
-#define GPR_ARENA_BASE GPR_UL(0x300000000000)
-#define GPR_ARENA_SIZE GPR_UL(0x010000000000)
+/* What [vvar] and [vdso] of an acceptor's process pass through, or stay at. */
+#define GPR_VDSO_HOP GPR_UL(0x553800000000)
+
+/* Node 1 places its new mappings here, so that it need not ask; node k that much below. Sanitizers
+ * expect mappings up here, but the kernel puts its own still above, as long as there is room. */
+#define GPR_ARENA_BASE GPR_UL(0x7e8000000000)
+#define GPR_ARENA_SIZE GPR_UL(0x004000000000)
 
 /* Syscall numbers no kernel has: always sent to the supervisor, ENOSYS outside gpr. */
 #define GPR_PARK 0x4770
@@ -46,6 +51,7 @@
 enum gpr_op {
     GPR_OP_CALLS = 1,  /* run calls[0..count), park again */
     GPR_OP_RESUME = 2, /* become the program: fs and gs, then rt_sigreturn on the frame */
+    GPR_OP_TILES = 3,  /* use a tile of AMX once, park again */
 };
 
 /* In the number of a call: the program asked for it, and it has not been made yet. */

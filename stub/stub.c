@@ -12,6 +12,7 @@
 
 /* In entry.S. A child of clone pops its slot address from its new stack and enters the stub. */
 long gpr_syscall(const struct gpr_call* call);
+void gpr_use_tiles(void);
 void gpr_sigreturn(uint64_t frame) __attribute__((noreturn));
 
 static long call2(uint64_t number, uint64_t a, uint64_t b) {
@@ -35,6 +36,8 @@ __attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
         slot->taken = slot->given;
         if (slot->op == GPR_OP_CALLS) {
             run_calls(slot);
+        } else if (slot->op == GPR_OP_TILES) {
+            gpr_use_tiles();
         } else if (slot->op == GPR_OP_RESUME) {
             if (slot->set_bases) {
                 call2(NR_ARCH_PRCTL, ARCH_SET_FS, slot->fs_base);

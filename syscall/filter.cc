@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "syscall/filter_program.h"
+#include "syscall/stub_calls.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -36,13 +37,22 @@ public:
     Builder(Side side, const FilterOptions& options) : side_(side), options_(options) {
         allow_ = program_.ret(SECCOMP_RET_ALLOW);
         always_notify_ = program_.ret(SECCOMP_RET_USER_NOTIF);
-        notify_ = unless_stub(SECCOMP_RET_USER_NOTIF);
-        refuse_ = unless_stub(refuse_action);
-        unknown_ = unless_stub(SECCOMP_RET_ERRNO | EINVAL);
+        bool home = side == Side::home;
+        auto answer = [&](uint32_t action) {
+            return home ? unless_stub(action) : program_.ret(action);
+        };
+        notify_ = answer(SECCOMP_RET_USER_NOTIF);
+        refuse_ = answer(refuse_action);
+        unknown_ = answer(SECCOMP_RET_ERRNO | EINVAL);
+        no_fd_ = answer(SECCOMP_RET_ERRNO | EBADF);
     }
 
     std::vector<sock_filter> build() {
-        for (const Row* row : all_rows()) actions_[row->number] = action_of(*row);
+        for (const Row* row : all_rows()) {
+            Label of_program = action_of(*row);
+            actions_[row->number] =
+                side_ == Side::home ? of_program : or_stub(row->number, of_program);
+        }
         // A tracer that skips a call sets its number to -1: the kernel then keeps rax as it is.
         actions_[uint32_t(-1)] = allow_;
         actions_[gpr_park_number] = always_notify_;
@@ -71,12 +81,30 @@ private:
                              program_.branch(BPF_JEQ, options_.stub_word, allow_, otherwise));
     }
 
+    // At an acceptor: what the stub may call, too, and else as for the program.
+    Label or_stub(uint32_t number, Label of_program) {
+        const StubCall* call = find_stub_call(number);
+        if (!call || of_program == allow_) return of_program;
+        bool anyhow = call->argument < 0;
+        Label in_stub = anyhow ? allow_ : of_program;
+        for (size_t i = 0; !anyhow && i < call->count; i++) {
+            in_stub = program_.branch(BPF_JEQ, call->values[i], allow_, in_stub);
+        }
+        if (!anyhow) {
+            if (call->mask != UINT32_MAX) in_stub = program_.mask(call->mask, in_stub);
+            in_stub = program_.load(low_half_of(static_cast<size_t>(call->argument)), in_stub);
+        }
+        Label test = program_.branch(BPF_JEQ, options_.stub_word, in_stub, of_program);
+        return program_.load(rip_high_half, test);
+    }
+
     Label label_of(Verdict verdict) const {
         switch (verdict) {
             case Verdict::allow: return allow_;
             case Verdict::notify: return notify_;
             case Verdict::refuse: return refuse_;
             case Verdict::unknown: return unknown_;
+            case Verdict::no_fd: return no_fd_;
         }
         return notify_;
     }
@@ -106,7 +134,10 @@ private:
             Label pins = program_.branch(BPF_JEQ, SOL_XDP, notify_, fds_owned(row));
             return program_.load(low_half_of(1), pins);
         }
-        return row.place == Place::fd_owner ? fds_owned(row) : notify_;
+        if (row.place != Place::fd_owner) return notify_;
+        if (!row.has(Trait::fd_first)) return fds_owned(row);
+        return program_.load(low_half_of(0),
+                             program_.branch(BPF_JGT, INT32_MAX, no_fd_, fds_owned(row)));
     }
 
     // Every fd argument lies in [fd_base, INT32_MAX]: AT_FDCWD and -1 are none of ours. Rows with
@@ -195,7 +226,7 @@ private:
     Side side_;
     const FilterOptions& options_;
     FilterProgram program_;
-    Label allow_ = 0, always_notify_ = 0, notify_ = 0, refuse_ = 0, unknown_ = 0;
+    Label allow_ = 0, always_notify_ = 0, notify_ = 0, refuse_ = 0, unknown_ = 0, no_fd_ = 0;
     std::map<uint32_t, Label> fd_tests_;  // by the set of fd arguments
     std::map<uint32_t, Label> actions_;   // by number
 };

@@ -13,8 +13,10 @@
 namespace gpr {
 
 struct FilterOptions {
-    uint32_t stub_word = stub_high_word;  // rip >> 32 of stub code: it does as it likes
-    uint32_t fd_base = 1u << 20;          // fds from here on belong to the acceptor
+    // rip >> 32 of stub code. At home it does as it likes, for it makes the program's calls; at an
+    // acceptor it may besides call what stub_calls.h lists.
+    uint32_t stub_word = stub_high_word;
+    uint32_t fd_base = 1u << 20;  // fds from here on belong to the acceptor
     Conditions conditions;
     // At home, what would be allowed is reported, but for what the launcher calls before its
     // supervisor listens: sendmsg, recvmsg, execve.

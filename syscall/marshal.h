@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "base/hostile_memory.h"
 #include "base/result.h"
 #include "syscall/shape.h"
 
@@ -102,13 +103,12 @@ Argument argument_shape(uint32_t number, const SyscallArguments& args, size_t in
 
 // Home. `bounce` is the address of bounce_memory in the program: page aligned, bounce_memory at
 // least bounce_size bytes. Gives the arguments to run the call with.
-SyscallArguments place(const MarshalledCall& call, Address bounce,
-                       std::span<std::byte> bounce_memory);
+SyscallArguments place(const MarshalledCall& call, Address bounce, HostileMemory bounce_memory);
 
 // Home, after the call: what it wrote. `result` is the kernel's own, so -4095..-1 is an error
 // (-512..-516 ask for a restart).
 std::vector<std::byte> collect(const MarshalledCall& call, long result,
-                               std::span<const std::byte> bounce_memory);
+                               HostileMemory bounce_memory);
 
 struct MemoryWrite {
     Address to;

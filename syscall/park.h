@@ -14,7 +14,7 @@ inline constexpr uint64_t gpr_park_code = 1, gpr_park_mailbox = 2, gpr_park_shar
 // A program that knows gpr asks it something; ENOSYS tells it that it runs without.
 inline constexpr uint32_t gpr_hypercall_number = 0x4771;
 
-// Stub code lives at 0x4f00'0000'0000: its calls are told apart by the high word of rip.
-inline constexpr uint32_t stub_high_word = 0x00004f00;
+// Stub code lives at 0x5500'0000'0000: its calls are told apart by the high word of rip.
+inline constexpr uint32_t stub_high_word = 0x00005500;
 
 }  // namespace gpr

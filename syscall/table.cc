@@ -88,10 +88,16 @@ constexpr ArgumentRule rules[] = {
     {226, 0, 0, 0, notify, notify, Condition::mixed_session, "timer_delete"},
     {160, 0, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
     {302, 1, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
+    // What the main stack may grow to is mapped on every node.
+    {160, 0, every_bit, 3, notify, notify, Condition::always, "RLIMIT_STACK"},
+    {302, 1, every_bit, 3, notify, notify, Condition::always, "RLIMIT_STACK"},
     // The kernel at home has a wider one.
     {97, 0, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
     {160, 0, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
     {302, 1, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
+    {97, 0, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
+    {160, 0, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
+    {302, 1, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
     // Where all program code runs on one node, that node's kernel does. A child that is not split
     // yet is, before it has such a timer.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
@@ -118,14 +124,13 @@ constexpr ArgumentRule rules[] = {
     {157, 0, every_bit, 36, notify, notify, Condition::always, "PR_SET_CHILD_SUBREAPER"},
     {272, 0, 0x100, 0x100, notify, notify, Condition::mixed_session, "CLONE_VM"},
     // It would take the calls of the stub, too.
-    {157, 0, every_bit, 59, refuse, refuse, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
+    {157, 0, every_bit, 59, unknown, unknown, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
     // Nor may pages that are executable and writable be taken then.
     {157, 0, every_bit, 65, unknown, unknown, Condition::always, "PR_SET_MDWE"},
     {157, 0, every_bit, 66, unknown, unknown, Condition::always, "PR_GET_MDWE"},
     // What the process may use or sees of the CPU must be the same on every node.
     {158, 0, every_bit, 0x1012, notify, notify, Condition::always, "ARCH_SET_CPUID"},
-    {158, 0, every_bit, 0x1023, notify, notify, Condition::always, "ARCH_REQ_XCOMP_PERM"},
-    {158, 0, every_bit, 0x1025, notify, notify, Condition::always, "ARCH_REQ_XCOMP_GUEST_PERM"},
+    {158, 0, ~7u, 0x1020, notify, notify, Condition::always, "ARCH_GET_XCOMP_SUPP and its kin"},
     {158, 0, every_bit, 0x2001, notify, notify, Condition::always, "ARCH_MAP_VDSO_X32"},
     {158, 0, every_bit, 0x2002, notify, notify, Condition::always, "ARCH_MAP_VDSO_32"},
     {158, 0, every_bit, 0x2003, notify, notify, Condition::always, "ARCH_MAP_VDSO_64"},
@@ -234,7 +239,9 @@ Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, u
     switch (row->place) {
         case Place::native: return allow;
         case Place::refused: return refuse;
-        case Place::fd_owner: return owns_every_fd(*row, args, fd_base) ? allow : notify;
+        case Place::fd_owner:
+            if (row->lacks_fd(args)) return no_fd;
+            return owns_every_fd(*row, args, fd_base) ? allow : notify;
         case Place::home:
         case Place::coherent:
         case Place::special: return notify;

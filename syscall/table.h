@@ -34,6 +34,7 @@ enum class Trait : uint16_t {
     maps_memory = 1 << 4,    // changes the address space
     polls = 1 << 5,          // waits for descriptors that are named in memory
     by_rule = 1 << 6,        // a split rule may give it to the acceptor
+    fd_first = 1 << 7,       // looks at its descriptor, the first argument, before anything else
 };
 constexpr Trait operator|(Trait a, Trait b) {
     return static_cast<Trait>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
@@ -81,6 +82,10 @@ struct Row {
         return changes_fds() && path_argument() >= 0;
     }
     [[nodiscard]] constexpr bool polls() const { return has(Trait::polls); }
+    // -1 and the like: whatever else is wrong, it says EBADF.
+    [[nodiscard]] constexpr bool lacks_fd(const std::array<uint64_t, 6>& args) const {
+        return has(Trait::fd_first) && static_cast<int32_t>(args[0]) < 0;
+    }
     [[nodiscard]] constexpr bool by_rule() const { return has(Trait::by_rule); }
     [[nodiscard]] constexpr bool home_notify() const { return has(Trait::home_notify); }
 };
@@ -99,7 +104,8 @@ const char* name_of(Support support);
 
 // A call that one argument's value places elsewhere than its row does.
 // unknown: EINVAL, as by a kernel that has never heard of the value.
-enum class Verdict : uint8_t { allow, notify, refuse, unknown };
+// no_fd: EBADF, which no node needs to be asked for.
+enum class Verdict : uint8_t { allow, notify, refuse, unknown, no_fd };
 enum class Condition : uint8_t { always, mixed_session, watched_calls, watched_trap };
 
 // What holds in a session.

@@ -40,7 +40,7 @@ uint64_t bytes_by_result(const Piece& piece, long result) {
 
 // How many bytes of the piece the call wrote. `share_left` runs over the elements in order.
 uint64_t bytes_returned(const MarshalledCall& call, const Piece& piece, long result,
-                        std::span<const std::byte> bounce, uint64_t& share_left) {
+                        HostileMemory bounce, uint64_t& share_left) {
     bool failed = is_error(result);
     switch (piece.returned) {
         case Returned::nothing: return 0;
@@ -56,10 +56,9 @@ uint64_t bytes_returned(const MarshalledCall& call, const Piece& piece, long res
         }
         case Returned::valued: {
             if (failed) return 0;
-            uint32_t length = 0;
             const Piece& holder = call.pieces[piece.length_piece];
-            std::memcpy(&length, bounce.data() + holder.offset + piece.length_at, sizeof length);
-            return length;
+            auto length = bounce.get<uint32_t>(holder.offset + piece.length_at);
+            return length.at_most(piece.capacity);
         }
     }
     return 0;
@@ -140,29 +139,27 @@ Result<ReturnedPiece> next_piece(const MarshalledCall& call, std::span<const std
 
 }  // namespace
 
-SyscallArguments place(const MarshalledCall& call, Address bounce,
-                       std::span<std::byte> bounce_memory) {
+SyscallArguments place(const MarshalledCall& call, Address bounce, HostileMemory bounce_memory) {
     GPR_ASSERT(bounce_memory.size() >= call.bounce_size);
     SyscallArguments args = call.args;
     size_t taken = 0;
     for (const Piece& piece : call.pieces) {
         auto sent = std::span(call.in_bytes).subspan(taken, piece.in_length);
-        std::ranges::copy(sent, bounce_memory.data() + piece.offset);
+        bounce_memory.write(piece.offset, sent);
         taken += piece.in_length;
         uint64_t here = bounce.value + piece.offset;
         if (piece.parent == no_piece) {
             args[piece.slot] = here;
         } else {
             // Parents come before their children, so their bytes are in place.
-            std::memcpy(bounce_memory.data() + call.pieces[piece.parent].offset + piece.slot, &here,
-                        sizeof here);
+            bounce_memory.put(call.pieces[piece.parent].offset + piece.slot, here);
         }
     }
     return args;
 }
 
 std::vector<std::byte> collect(const MarshalledCall& call, long result,
-                               std::span<const std::byte> bounce_memory) {
+                               HostileMemory bounce_memory) {
     GPR_ASSERT(bounce_memory.size() >= call.bounce_size);
     std::vector<std::byte> out;
     uint64_t share_left = is_error(result) ? 0 : static_cast<uint64_t>(result);
@@ -175,8 +172,8 @@ std::vector<std::byte> collect(const MarshalledCall& call, long result,
         size_t start = out.size();
         append_u32(out, i);
         append_u32(out, static_cast<uint32_t>(length));
-        auto written = bounce_memory.subspan(piece.offset, length);
-        out.insert(out.end(), written.begin(), written.end());
+        out.resize(out.size() + length);
+        bounce_memory.read(piece.offset, std::span(out).last(length));
         if (piece.in_length == 0) continue;
         std::span<const std::byte> sent(call.in_bytes.data() + offsets[i], piece.in_length);
         auto copy = std::span(out).subspan(out.size() - length);

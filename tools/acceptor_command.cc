@@ -1,8 +1,11 @@
 #include "tools/acceptor_command.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "acceptor/daemon.h"
 #include "acceptor/worker.h"
@@ -24,6 +27,8 @@ constexpr std::string_view acceptor_notes =
     "sessions end with it.";
 
 constexpr std::string_view pretended_vdso = "vdso";
+
+namespace fs = std::filesystem;
 
 Result<SessionLimits> session_limits(const Settings& settings) {
     SessionLimits limits;
@@ -55,8 +60,6 @@ const CommandSpec& acceptor_spec() {
              "let sessions make sockets in this host's network, by split rules sock:FAMILY"},
             {"allow-raw-network", SettingKind::toggle, "",
              "the same, also raw, packet and XDP sockets: they get CAP_NET_RAW"},
-            {"pretend-without", SettingKind::list, "NAME",
-             "for tests: behave as if the CPU lacked this feature; 'vdso': as another kernel"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
             {"session-memory", SettingKind::text, "SIZE", "memory of each session, such as 8G"},
             {"session-cpus", SettingKind::text, "N", "processors of each session, such as 1.5"},
@@ -67,6 +70,8 @@ const CommandSpec& acceptor_spec() {
             log_level_setting,
             plain_setting,
             config_setting,
+            for_diagnosis({"pretend-without", SettingKind::list, "NAME",
+                           "behave as if the CPU lacked this feature; 'vdso': as another kernel"}),
         },
         false,
         0,
@@ -86,10 +91,13 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     options.log_file = settings.text("log");
     options.log_level = settings.text("log-level", options.log_level);
     options.exports = settings.list("export");
-    for (const std::string& path : options.exports) {
+    for (std::string& path : options.exports) {
         if (!path.starts_with('/')) {
             return fail(fmt::format("--export wants an absolute path, not '{}'", path));
         }
+        path = fs::path(path).lexically_normal().string();
+        if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+        if (path == "/") path = "/*";  // all that is below it
     }
     options.network.raw = settings.toggle("allow-raw-network");
     options.network.sockets = options.network.raw || settings.toggle("allow-network");
@@ -137,9 +145,22 @@ int acceptor_main(const Words& arguments) {
         complain(options.error().message());
         return exit_usage;
     }
-    const auto& without = options->pretend_without;
+    return run_acceptor_daemon(*options);
+}
+
+int serve_session_main(const Words&) {
+    auto session = receive_session();
+    if (!session) {
+        complain(session.error().message());
+        return exit_usage;
+    }
+    prctl(PR_SET_NAME, "gpr-worker");
+    const AcceptorOptions& options = session->order.options;
+    // The daemon has opened it, too: without a log the session can still be.
+    static_cast<void>(start_logging(options.log_file, options.log_level));
+    const auto& without = options.pretend_without;
     const WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end()};
-    return run_acceptor_daemon(*options, [worker](EstablishedInitiator peer, Sandbox& box) {
+    return serve_ordered(std::move(*session), [worker](EstablishedInitiator peer, Sandbox& box) {
         return run_worker(std::move(peer), box, worker);
     });
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <list>
 
-#include "tools/suggest.h"
+#include "base/suggest.h"
 
 namespace gpr {
 namespace {
@@ -25,6 +25,7 @@ std::string shown_flag(const Setting& setting) {
     switch (setting.kind) {
         case SettingKind::toggle: return name;
         case SettingKind::toggle_or_text: return fmt::format("{}[={}]", name, setting.value_name);
+        case SettingKind::attached_text: return fmt::format("{}={}", name, setting.value_name);
         default: return fmt::format("{} {}", name, setting.value_name);
     }
 }
@@ -56,6 +57,11 @@ Result<> take_answer(const FlagValue& value, Answers& answers) {
     const Setting& setting = *value.setting;
     if (setting.kind == SettingKind::toggle && !is_true(value.text) && !is_false(value.text)) {
         return fail(fmt::format("{}={} is neither true nor false", flag_name(setting), value.text));
+    }
+    // What CLI11 gives a flag that has no value.
+    if (setting.kind == SettingKind::attached_text && is_true(value.text)) {
+        return fail(fmt::format("{} needs a value behind '=': {}", flag_name(setting),
+                                shown_flag(setting)));
     }
     answers[std::string(setting.name)] =
         setting.kind == SettingKind::list ? value.list : std::vector{value.text};
@@ -143,11 +149,18 @@ std::string help_text(const CommandSpec& spec) {
     for (const Setting& setting : spec.settings) {
         width = std::max(width, shown_flag(setting).size());
     }
-    text += "\noptions:\n";
-    for (const Setting& setting : spec.settings) {
-        text += fmt::format("  {:<{}}  {}\n", shown_flag(setting), width, setting.help);
-    }
+    const auto lines_of = [&](Section section) {
+        std::string lines;
+        for (const Setting& setting : spec.settings) {
+            if (setting.section != section) continue;
+            lines += fmt::format("  {:<{}}  {}\n", shown_flag(setting), width, setting.help);
+        }
+        return lines;
+    };
+    text += "\noptions:\n" + lines_of(Section::usual);
     text += fmt::format("  {:<{}}  {}\n", "-h, --help", width, "print this");
+    const std::string diagnosis = lines_of(Section::diagnosis);
+    if (!diagnosis.empty()) text += "\noptions for diagnosis:\n" + diagnosis;
     const bool is_configurable =
         std::any_of(spec.settings.begin(), spec.settings.end(),
                     [](const Setting& setting) { return setting.name == "config"; });

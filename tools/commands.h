@@ -12,6 +12,8 @@ using Words = std::vector<std::string>;
 int exec_main(const Words& arguments);
 int explain_main(const Words& arguments);
 int acceptor_main(const Words& arguments);
+// Not for users: what an acceptor executes for each session.
+int serve_session_main(const Words& arguments);
 int devices_main(const Words& arguments);
 int token_main(const Words& arguments);
 int health_main(const Words& arguments);

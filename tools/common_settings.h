@@ -17,21 +17,33 @@ inline constexpr Setting token_file_setting{"token-file", SettingKind::text, "FI
 inline constexpr Setting plain_setting{"plain", SettingKind::toggle, "",
                                        "allow TCP without encryption (tcp://HOST:PORT)"};
 inline constexpr Setting log_setting{"log", SettingKind::text, "FILE",
-                                     "write the log to FILE instead of stderr", true};
+                                     "write the log to FILE (or '-', stdout) instead of stderr",
+                                     true};
 inline constexpr Setting log_level_setting{"log-level", SettingKind::text, "LEVEL",
                                            "trace, debug, info, warning, error or off"};
 inline constexpr Setting json_setting{"json", SettingKind::toggle, "",
                                       "one object instead of tables"};
+inline constexpr Setting all_setting{"all", SettingKind::toggle, "",
+                                     "the whole table, not only what is wrong"};
 inline constexpr Setting config_setting{"config", SettingKind::text, "FILE",
                                         "read this configuration, not the usual one", true};
 
 struct GatheredSettings {
     Settings settings;
-    std::string config_file;  // empty: none was read
+    std::string config_file;                   // empty: none was read
+    std::vector<std::string> known_acceptors;  // of that file, as NAME=ADDR or ADDR
 };
 
 // Flags, then the environment, then the configuration file.
 Result<GatheredSettings> gather_settings(const CommandSpec& spec, const Answers& flags,
                                          const Environment& environment);
+
+// A name of the configuration stands for its address; any other word for itself.
+std::string address_of(const std::string& word, const GatheredSettings& gathered);
+// What was asked for, as [NAME=]ADDR.
+std::vector<std::string> acceptors_of(const GatheredSettings& gathered);
+
+// Variables that look like ours and are not: a slip would go unnoticed. One line each.
+std::vector<std::string> remarks_on_environment(const char* const* environment);
 
 }  // namespace gpr

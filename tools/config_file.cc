@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "tools/suggest.h"
+#include "base/suggest.h"
 
 namespace gpr {
 namespace {
@@ -61,9 +62,28 @@ Result<std::vector<std::string>> setting_values(const Setting& setting, const to
     if (setting.kind == SettingKind::toggle && !node.is_boolean()) {
         return wrong(file, node, fmt::format("'{}' must be true or false", key));
     }
-    const bool names_a_file = setting.is_path && !node.is_boolean() && !value.empty();
+    const bool names_a_file =
+        setting.is_path && !node.is_boolean() && !value.empty() && value != "-";
     if (names_a_file) value = (fs::path(file).parent_path() / value).string();
     return std::vector{std::move(value)};
+}
+
+// What the library says of text without quotes names whatever it took the text for.
+std::string explained(std::string_view description, std::string_view text, uint32_t line) {
+    for (uint32_t before = 1; before < line && !text.empty(); ++before) {
+        text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
+    }
+    text = text.substr(0, text.find('\n'));
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) return std::string(description);
+    std::string_view value = text.substr(equals + 1);
+    value.remove_prefix(std::min(value.size(), value.find_first_not_of(" \t[")));
+    const auto is_word = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '~' || c == '.';
+    };
+    if (value.empty() || !is_word(value.front())) return std::string(description);
+    return fmt::format("strings need quotes: \"{}\"",
+                       value.substr(0, value.find_first_of(" \t,]#")));
 }
 
 Failure unknown_key(const std::string& file, const toml::node& node, const std::string& key,
@@ -85,7 +105,9 @@ Result<Answers> answers_from_toml(std::string_view text, const std::string& name
     try {
         table = toml::parse(text, name);
     } catch (const toml::parse_error& error) {
-        return fail(fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
+        const auto line = error.source().begin.line;
+        return fail(
+            fmt::format("{}:{}: {}", name, line, explained(error.description(), text, line)));
     }
     Answers answers;
     for (const auto& [key, node] : table) {

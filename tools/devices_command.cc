@@ -72,7 +72,7 @@ int devices_main(const Words& arguments) {
     const auto gathered = gather_settings(devices_spec(), parsed->flags,
                                           [](const char* name) { return getenv(name); });
     if (!gathered) return refuse(gathered.error(), exit_usage);
-    const auto answer = ask(parsed->words.front(), gathered->settings);
+    const auto answer = ask(address_of(parsed->words.front(), *gathered), gathered->settings);
     if (!answer) return refuse(answer.error(), exit_failed);
     const bool json = Settings({parsed->flags}).toggle(json_setting.name);
     const auto text = json ? devices_json(answer->where, answer->inventory)

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "acceptor/embedded.h"
-#include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/rule_use.h"
 #include "monitor/run.h"
@@ -34,10 +33,14 @@ constexpr std::string_view exec_notes =
     "  sock:FAMILY  sockets of this family are the acceptor's: sock:inet\n"
     "  sys:NAME     this system call is made at the acceptor: sys:uname\n"
     "  profile:NAME all rules of a profile: cuda, hip, kvm, opencl, vulkan, or one of your own\n"
-    "  chaos[:SEED] all threads cross at random, to test programs and gpr itself\n"
     "  RULE@NAME    on the acceptor called NAME; without, on the first one\n"
+    "  chaos[:SEED] for diagnosis: all threads cross at random\n"
+    "A GLOB of a library is for its whole path, where '*' matches slashes as well, and, if it has "
+    "no\n"
+    "slash, also for its file name alone: lib:libz.so*, lib:*numpy*, lib:/opt/x/*.\n"
     "\n"
-    "ADDR is HOST[:PORT], [V6]:PORT, unix:/path, or 'local' for an acceptor inside this command.\n"
+    "ADDR is HOST[:PORT], [V6]:PORT, unix:/path, a name from the configuration, or 'local' for an\n"
+    "acceptor inside this command.\n"
     "Lists in the environment are separated by commas.\n"
     "\n"
     "exit status: the program's; 125 gpr failed; 126 the program cannot be executed; 127 not found";
@@ -86,7 +89,8 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
     options.config_file = gathered.config_file;
     options.plain_allowed = settings.toggle("plain");
     options.token_file = settings.text("token-file");
-    options.log = {settings.text("log"), settings.text("log-level", options.log.level)};
+    options.log = {settings.text("log"), settings.text("log-level", options.log.level),
+                   settings.has("log-level")};
     options.stats = stats_options(settings);
     options.record_file = settings.text("record");
     options.bpf = !settings.toggle("no-bpf");
@@ -98,7 +102,7 @@ Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environme
                         " error and off",
                         options.log.level));
     }
-    GPR_TRY(options.acceptors, parse_acceptors(settings.list("acceptor"), options.plain_allowed));
+    GPR_TRY(options.acceptors, parse_acceptors(acceptors_of(gathered), options.plain_allowed));
     if (options.acceptors.empty()) return no_acceptor();
     GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors,
                                              Profiles(profile_folders(environment))));
@@ -117,13 +121,24 @@ void announce_seed(const ExecOptions& options) {
     }
 }
 
+// The beginning of the story that --log-level info tells; the monitor tells the rest.
+void tell_of(const ExecOptions& options) {
+    if (!options.log.file.empty() || !options.log.on_stderr) return;
+    if (const auto logging = start_logging("", options.log.level); !logging) return;
+    spdlog::info("gpr {}, configuration: {}", GPR_VERSION,
+                 options.config_file.empty() ? "none" : options.config_file);
+    std::vector<std::string> rules;
+    for (const SplitRule& rule : options.rules) {
+        if (!rule.standby) rules.push_back(rule_text(rule));
+    }
+    spdlog::info("split rules: {}", fmt::join(rules, ", "));
+    spdlog::info("running {}", options.program_path);
+}
+
 // Its kernel is ours, so it need not say what that can do.
 Result<LocalAcceptor> start_local(const LogOptions& log) {
     const EmbeddedAcceptorOptions options{log.file, log.level, {}};
-    GPR_TRY(EmbeddedAcceptor acceptor,
-            start_embedded_acceptor([](EstablishedInitiator peer,
-                                       Sandbox& box) { return run_worker(std::move(peer), box); },
-                                    options));
+    GPR_TRY(EmbeddedAcceptor acceptor, start_embedded_acceptor(options));
     return LocalAcceptor{std::move(acceptor.connection), std::move(acceptor.token)};
 }
 
@@ -141,19 +156,19 @@ const CommandSpec& exec_spec() {
             device_count_setting,
             token_file_setting,
             {"stats", SettingKind::toggle_or_text, "FILE",
-             "say at the end what crossed: JSON to FILE, or a table on stderr", true},
-            {"record", SettingKind::text, "FILE",
-             "record to FILE which node asked for which page, and what was decided", true},
+             "say at the end what crossed, in words; with FILE as JSON ('-': to stdout)", true},
             {"mask-cpu", SettingKind::toggle, "",
              "hide CPU features that the acceptor lacks from PROGRAM's C library"},
-            {"no-gravity", SettingKind::toggle, "",
-             "let threads in code that is on every node stay there, whatever calls they make"},
-            {"no-bpf", SettingKind::toggle, "",
-             "use no BPF on any node, which costs system calls of everybody some 60 ns"},
-            log_setting,
-            log_level_setting,
             plain_setting,
             config_setting,
+            log_setting,
+            log_level_setting,
+            for_diagnosis({"record", SettingKind::attached_text, "FILE",
+                           "record which node asked for which page, and what was decided", true}),
+            for_diagnosis({"no-gravity", SettingKind::toggle, "",
+                           "let threads in code that is on every node stay where they are"}),
+            for_diagnosis({"no-bpf", SettingKind::toggle, "",
+                           "use no BPF on any node; BPF costs everybody's system calls 60 ns"}),
         },
         true,
         0,
@@ -196,7 +211,8 @@ int exec_main(const Words& arguments) {
         return options.error().status;
     }
     announce_seed(*options);
-    return run_exec(*options, [&] { return start_local(options->log); });
+    tell_of(*options);
+    return run_exec(*options, start_local);
 }
 
 }  // namespace gpr

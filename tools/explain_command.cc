@@ -28,12 +28,12 @@ const CommandSpec& explain_spec() {
 
 std::string text_of(const char* variable) { return variable != nullptr ? variable : ""; }
 
-Result<std::vector<SplitRule>> rules_of(const Settings& settings, const Environment& environment) {
-    GPR_TRY(std::vector<AcceptorAddress> acceptors,
-            parse_acceptors(settings.list(acceptor_setting.name), true));
+Result<std::vector<SplitRule>> rules_of(const GatheredSettings& gathered,
+                                        const Environment& environment) {
+    GPR_TRY(std::vector<AcceptorAddress> acceptors, parse_acceptors(acceptors_of(gathered), true));
     // Rules are for somebody; here it does not matter for whom.
     if (acceptors.empty()) acceptors.push_back({"1", local_acceptor});
-    return parse_split_rules(settings.list(split_setting.name), acceptors,
+    return parse_split_rules(gathered.settings.list(split_setting.name), acceptors,
                              Profiles(profile_folders(environment)));
 }
 
@@ -75,7 +75,7 @@ int explain_main(const Words& arguments) {
     const Environment environment = [](const char* name) { return getenv(name); };
     const auto gathered = gather_settings(explain_spec(), parsed->flags, environment);
     if (!gathered) return refuse(gathered.error(), exit_usage);
-    const auto rules = rules_of(gathered->settings, environment);
+    const auto rules = rules_of(*gathered, environment);
     if (!rules) return refuse(rules.error(), exit_usage);
     const auto explanation = explain_program(parsed->program, *rules, environment);
     if (!explanation) return refuse(explanation.error(), exit_failed);

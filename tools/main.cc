@@ -1,13 +1,15 @@
 // The gpr command: one word chooses what it does.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
 
+#include "base/suggest.h"
 #include "tools/commands.h"
-#include "tools/suggest.h"
+#include "tools/common_settings.h"
 
 namespace {
 
@@ -28,6 +30,18 @@ constexpr std::array commands = {
     Command{"syscalls", "list every system call and where it runs", gpr::syscalls_main},
 };
 
+// Other words for a command.
+constexpr std::array aliases = {std::pair{std::string_view("run"), std::string_view("exec")}};
+
+const Command* find_command(std::string_view word) {
+    for (const auto& [alias, name] : aliases) {
+        if (word == alias) word = name;
+    }
+    const auto found = std::find_if(commands.begin(), commands.end(),
+                                    [&](const Command& command) { return command.name == word; });
+    return found == commands.end() ? nullptr : &*found;
+}
+
 std::string overview() {
     std::string text =
         "usage: gpr COMMAND [OPTION]...\n\nRun one process on two or more hosts.\n\n";
@@ -35,7 +49,7 @@ std::string overview() {
         text += fmt::format("  {:<9} {}\n", command.name, command.summary);
     }
     text +=
-        "\n'gpr COMMAND --help' says more. A first try, with no second host:\n"
+        "\n'gpr help COMMAND' says more. A first try, with no second host:\n"
         "  gpr exec --acceptor local --stats ls -l\n";
     return text;
 }
@@ -50,6 +64,16 @@ int unknown_command(const std::string& typed) {
     return gpr::exit_usage;
 }
 
+int show_overview() {
+    std::fputs(overview().c_str(), stdout);
+    return 0;
+}
+
+int help_on(const std::string& word) {
+    const Command* command = find_command(word);
+    return command == nullptr ? unknown_command(word) : command->run({"--help"});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -60,15 +84,16 @@ int main(int argc, char** argv) {
     }
     const std::string& first = words.front();
     if (first == "--help" || first == "-h" || first == "help") {
-        std::fputs(overview().c_str(), stdout);
-        return 0;
+        return first == "help" && words.size() > 1 ? help_on(words[1]) : show_overview();
     }
     if (first == "--version" || first == "-V") {
         fmt::print("gpr {}\n", GPR_VERSION);
         return 0;
     }
-    const auto command = std::find_if(commands.begin(), commands.end(),
-                                      [&](const Command& c) { return c.name == first; });
-    if (command == commands.end()) return unknown_command(first);
+    if (first == "serve-session") return gpr::serve_session_main({});
+    const Command* command = find_command(first);
+    if (command == nullptr) return unknown_command(first);
+    // Not an error: it may be of another version of gpr, or of the program.
+    for (const std::string& remark : gpr::remarks_on_environment(environ)) gpr::complain(remark);
     return command->run({words.begin() + 1, words.end()});
 }

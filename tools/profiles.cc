@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/suggest.h"
 #include "tools/config_file.h"
-#include "tools/suggest.h"
 
 namespace gpr {
 namespace {

@@ -19,7 +19,11 @@ enum class SettingKind {
     list,            // --split RULE, again and again; commas in the environment, arrays in the file
     toggle,          // --plain
     toggle_or_text,  // --stats or --stats=FILE; a value never is the next argument
+    attached_text,   // --record=FILE; the same, and there must be a value
 };
+
+// Of the help.
+enum class Section { usual, diagnosis };
 
 struct Setting {
     std::string_view name;
@@ -28,7 +32,13 @@ struct Setting {
     std::string_view help;
     bool is_path = false;  // relative ones in a configuration file start at that file's folder
     char letter = 0;       // of the short flag: 'n' for -n; 0: it has none
+    Section section = Section::usual;
 };
+
+constexpr Setting for_diagnosis(Setting setting) {
+    setting.section = Section::diagnosis;
+    return setting;
+}
 
 // What one source says, by setting name. A toggle has one value: "true" or "false".
 using Answers = std::map<std::string, std::vector<std::string>, std::less<>>;

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <random>
 
+#include "base/suggest.h"
 #include "syscall/call_choice.h"
-#include "tools/suggest.h"
 #include "transport/endpoint.h"
 
 namespace gpr {
@@ -31,12 +32,24 @@ bool is_called(const std::vector<AcceptorAddress>& acceptors, std::string_view n
                        [&](const AcceptorAddress& a) { return a.name == name; });
 }
 
-std::string names_of(const std::vector<AcceptorAddress>& acceptors) {
-    std::string names;
-    for (const AcceptorAddress& acceptor : acceptors) {
-        names += (names.empty() ? "" : ", ") + acceptor.name;
+// Those that users gave; an acceptor without one is called by its number.
+std::vector<std::string_view> given_names(const std::vector<AcceptorAddress>& acceptors) {
+    std::vector<std::string_view> names;
+    for (size_t i = 0; i < acceptors.size(); ++i) {
+        if (acceptors[i].name != std::to_string(i + 1)) names.push_back(acceptors[i].name);
     }
     return names;
+}
+
+Failure nobody_called(std::string_view text, std::string_view node,
+                      const std::vector<AcceptorAddress>& acceptors) {
+    const std::vector<std::string_view> names = given_names(acceptors);
+    const std::string nearest = nearest_word(node, names);
+    const std::string advice = !nearest.empty() ? fmt::format("did you mean '{}'?", nearest)
+                               : names.empty()
+                                   ? fmt::format("give it the name with '--acceptor {}=ADDR'", node)
+                                   : fmt::format("there are {}", fmt::join(names, ", "));
+    return fail(fmt::format("split rule '{}': no acceptor is called '{}'; {}", text, node, advice));
 }
 
 Result<AcceptorAddress> parse_acceptor(const std::string& text, size_t node, bool plain_allowed) {
@@ -81,11 +94,19 @@ Result<RuleText> cut_node(std::string_view text, const std::vector<AcceptorAddre
     if (is_called(acceptors, node)) return RuleText{text.substr(0, at), node};
     // Library names may hold an '@' (libfoo@1.so); a word that could be a name is taken as one.
     if (!is_name(node) || node.find(".so") != std::string_view::npos) return RuleText{text, {}};
-    return fail(fmt::format("split rule '{}': no acceptor is called '{}'; known: {}", text, node,
-                            names_of(acceptors)));
+    return nobody_called(text, node, acceptors);
 }
 
 Failure bad_kind(std::string_view text) {
+    const std::vector<std::string_view> kinds = {"auto", "all",   "lib",     "fn",
+                                                 "home", "path",  "dev",     "sys",
+                                                 "sock", "chaos", "missing", "profile"};
+    const std::string_view typed = text.substr(0, text.find(':'));
+    const std::string nearest = nearest_word(typed, kinds);
+    if (!nearest.empty() && nearest != typed && text.find(':') != std::string_view::npos) {
+        return fail(fmt::format("split rule '{}' is not understood; did you mean '{}{}'?", text,
+                                nearest, text.substr(typed.size())));
+    }
     return fail(fmt::format("split rule '{}' is not understood; use {}, then @NODE if needed", text,
                             known_kinds));
 }
@@ -119,6 +140,12 @@ Result<SplitRule> parse_path(std::string_view text, std::string_view kind, std::
                                 rule.pattern));
     }
     while (rule.pattern.size() > 1 && rule.pattern.back() == '/') rule.pattern.pop_back();
+    if (std::filesystem::path(rule.pattern).lexically_normal() == "/") {
+        return fail(
+            fmt::format("split rule '{}' is for the whole file tree, with /proc, /dev and "
+                        "the program itself; name the folders in it, such as {}:/opt/x",
+                        text, kind));
+    }
     return rule;
 }
 
@@ -160,17 +187,25 @@ Result<SplitRule> parse_chaos(std::string_view text, const std::string& seed,
     return rule;
 }
 
-std::string meant(std::string_view typed, const std::vector<std::string_view>& known) {
-    const std::string nearest = nearest_word(typed, known);
-    return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+// The family that a word stands for which is none: AF_INET, ipv4, tcp.
+std::string meant_family(std::string name) {
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (name.starts_with("af_") || name.starts_with("pf_")) name.erase(0, 3);
+    if (name == "ipv4" || name == "ip" || name == "tcp" || name == "udp") name = "inet";
+    if (name == "ipv6") name = "inet6";
+    const auto family = family_called(name);
+    return family ? name_of_family(*family) : nearest_word(name, family_names());
 }
 
 Result<SplitRule> parse_sockets(std::string_view text, const std::string& name,
                                 const std::string& node) {
     const auto family = family_called(name);
     if (!family) {
-        return fail(fmt::format("split rule '{}': no family of sockets is called '{}'{}", text,
-                                name, meant(name, family_names())));
+        const std::string nearest = meant_family(name);
+        return fail(fmt::format(
+            "split rule '{}': no family of sockets is called '{}'; {}", text, name,
+            nearest.empty() ? "socket(2) lists them, such as inet, inet6, unix and netlink"
+                            : fmt::format("did you mean '{}'?", nearest)));
     }
     return SplitRule{SplitKind::sock, name_of_family(*family), node};
 }
@@ -181,8 +216,10 @@ Result<SplitRule> parse_call(std::string_view text, const std::string& name,
     if (row == nullptr) {
         std::vector<std::string_view> known;
         for (const Row* each : all_rows()) known.emplace_back(each->name);
-        return fail(fmt::format("split rule '{}': no system call is called '{}'{}", text, name,
-                                meant(name, known)));
+        const std::string nearest = nearest_word(name, known);
+        return fail(fmt::format("split rule '{}': no system call is called '{}'; {}", text, name,
+                                nearest.empty() ? "'gpr syscalls' lists them"
+                                                : fmt::format("did you mean '{}'?", nearest)));
     }
     const std::string why_not = why_not_remote(*row);
     if (!why_not.empty()) {

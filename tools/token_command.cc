@@ -1,5 +1,6 @@
 // `gpr token new`: a fresh token, on stdout or at the end of a file only its owner can read.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,8 +31,18 @@ const CommandSpec& token_spec() {
 }
 
 Result<> append_line(const std::string& path, const std::string& line) {
-    const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0600));
     if (!file) return fail(errno, fmt::format("cannot write the token file {}", path));
+    struct stat status {};
+    GPR_CHECK(from_libc(fstat(file.get(), &status), "cannot look at the token file"));
+    // Nobody would take a token from there, and it would be known to others.
+    if (!S_ISREG(status.st_mode)) return fail(fmt::format("{} is not a regular file", path));
+    if ((status.st_mode & 077) != 0) {
+        return fail(
+            fmt::format("the token file {} is open to others (mode {:04o}); run 'chmod 600 "
+                        "{}' first, or name another",
+                        path, status.st_mode & 07777, path));
+    }
     const std::string text = line + '\n';
     GPR_CHECK(from_libc(write(file.get(), text.data(), text.size()), "cannot write the token"));
     return {};

@@ -161,7 +161,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, bool plain_allowed) {
         if (!plain_allowed) {
             return fail(
                 fmt::format("'{}' is plain TCP, which anyone on the way can read and "
-                            "change; allow it explicitly, or write '{}' for TLS",
+                            "change; add --plain to allow it, or write '{}' for TLS",
                             text, rest));
         }
         GPR_TRY(Endpoint endpoint, parse_host_port(rest));

@@ -50,7 +50,7 @@ struct SessionMessage {
     mapping @9 :MappingChange;          # the sender's address space changed
     signal @10 :SignalDelivery;         # deliver it where the thread is
     pages @11 :PageMessage;             # coherence; raw: page content
-    futexWake @12 :FutexWake;
+    futexWoken @12 :FutexWake;
     shadowEnd @13 :ThreadId;            # home: this thread is gone
     action @14 :ActionChange;           # home: the disposition of a signal changed
     freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
@@ -70,7 +70,8 @@ struct SessionMessage {
 
 struct Freeze { pid @0 :Int32; on @1 :Bool; number @2 :UInt32; }  # not on: they may go on
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
-struct UsageAnswer { cookie @0 :UInt32; used @1 :Usage; }
+struct UsageAnswer { cookie @0 :UInt32; used @1 :Usage; state @2 :ThreadState; }
+struct ThreadState { letter @0 :UInt8; waitsIn @1 :Text; }  # monitor/thread_state.h; 0: not there
 struct Usage {  # monitor/usage.h
   totalNs @0 :UInt64; userNs @1 :UInt64; minorFaults @2 :UInt64; majorFaults @3 :UInt64;
   peak @4 :UInt64; anonymous @5 :UInt64; file @6 :UInt64; shared @7 :UInt64;  # bytes
@@ -79,6 +80,7 @@ struct Usage {  # monitor/usage.h
 struct UsageQuestion {
   cookie @0 :UInt32; pid @1 :Int32; tid @2 :Int32; ofThread @3 :Bool; id @4 :Int32;
   memory @5 :Bool;
+  state @6 :Bool;  # and what does tid do, or the first thread?
 }
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
@@ -146,6 +148,7 @@ struct MappingView {
   growsDown @11 :Bool;     # MAP_GROWSDOWN
   path @12 :Text;          # of a file of the acceptor, from there
   anchored @13 :Bool;      # nobody but the acceptor may map it: a device, a shared file of its own
+  mainStack @14 :Bool;
 }
 
 struct ProcessStart {
@@ -164,12 +167,17 @@ struct ProcessStart {
   limitsMemory @13 :Bool;  # RLIMIT_AS, by which home's kernel judges
   gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
   affinity @14 :Data;    # of its thread; empty: the program has not set it
+  mayUseTiles @16 :Bool; # of AMX: the process has asked for leave
   clearTid @15 :UInt64;  # what the end of its thread clears there: set_tid_address(2); 0: nothing
 }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
 struct ActionChange { pid @0 :Int32; action @1 :SignalAction; }
-struct ProcessStarted { pid @0 :Int32; error @1 :Text; }  # empty: it stands
+struct ProcessStarted {
+  pid @0 :Int32;
+  error @1 :Text;    # empty: it stands
+  guards @2 :Bool;   # the acceptor's kernel has guard pages
+}
 
 struct ProcessGone {
   pid @0 :Int32;
@@ -186,6 +194,7 @@ struct ProcessGone {
   usedPaths @10 :List(UInt32);  # of the session: which of Hello.paths decided anything, from 0
   usedCalls @11 :List(UInt32);  # the same of Hello.calls
   callsByRule @12 :UInt64;      # of those calls, of the whole session
+  waitedNs @13 :UInt64;         # for pages
 }
 
 struct Crossing {
@@ -199,7 +208,7 @@ struct Crossing {
   missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
   filters @8 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
   byGravity @9 :Bool;      # to home: nothing but its calls and pages draws it there
-  tsc @10 :UInt8;          # to the acceptor: PR_SET_TSC; 0: as it is there
+  cpuModes @10 :UInt8;     # to the acceptor: PR_SET_TSC, ARCH_SET_CPUID; 0: as it is there
   affinity @11 :Data;      # to the acceptor: as it has been set; empty: as it is there
 }
 
@@ -243,6 +252,7 @@ struct MappingChange {
     lock @8 :Lock;            # mlock, munlock
     fills @9 :ProgramFills;   # a userfaultfd of the program's own
     usedAtHome @10 :UInt32;   # this shared memory, which others use, too
+    guard @11 :Guard;         # MADV_GUARD_INSTALL, MADV_GUARD_REMOVE
   }
 }
 
@@ -257,6 +267,13 @@ struct Lock {
   begin @0 :UInt64;
   end @1 :UInt64;
   locked @2 :Bool;
+  onFault @3 :Bool;  # MLOCK_ONFAULT
+}
+
+struct Guard {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+  install @2 :Bool;
 }
 
 struct ProgramFills {

@@ -92,6 +92,7 @@ void write_hello(const Hello& hello, wire::Hello::Builder to) {
     const auto& names = hello.devices.names;
     write_texts(names, devices.initNames(static_cast<unsigned>(names.size())));
     to.setWantInventory(hello.want_inventory);
+    to.setOnlyLooks(hello.only_looks);
 }
 
 Hello read_hello(wire::Hello::Reader from) {
@@ -103,6 +104,7 @@ Hello read_hello(wire::Hello::Reader from) {
     hello.vdso.assign(vdso.begin(), vdso.end());
     hello.devices = {from.getDevices().getCount(), read_texts(from.getDevices().getNames())};
     hello.want_inventory = from.getWantInventory();
+    hello.only_looks = from.getOnlyLooks();
     return hello;
 }
 

@@ -38,6 +38,7 @@ struct Hello {
   devices @8 :DeviceRequest;
   wantInventory @9 :Bool;  # what the acceptor has, and then no session
   calls @10 :List(RemoteCall);  # that are made at the acceptor, whichever node the thread is on
+  onlyLooks @11 :Bool;  # the welcome is all that it wants: no session, also not a place for one
 }
 
 struct RemoteCall {

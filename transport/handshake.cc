@@ -346,6 +346,7 @@ private:
             text.remove_prefix(strlen("refused the token"));
             return fail(fmt::format("acceptor {} refused the token {}{}", name_, token_.id, text));
         }
+        if (text.starts_with("is full")) return fail(fmt::format("acceptor {} {}", name_, text));
         return failed(reason);
     }
 

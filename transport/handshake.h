@@ -55,6 +55,7 @@ struct Hello {
     DeviceRequest devices;
     std::vector<RemoteCall> calls;  // that are made at the acceptor
     bool want_inventory = false;    // and then no session
+    bool only_looks = false;        // the welcome is all that it wants
 };
 struct Welcome {
     uint32_t version = protocol_version;

@@ -17,6 +17,7 @@ namespace gpr {
 namespace {
 
 constexpr uint32_t extended_state_leaf = 0xd;
+constexpr uint32_t tile_leaf = 0x1e;  // TMUL, in sub-leaf 1 what AMX can do
 constexpr uint32_t extended_base = 0x80000000;
 
 int64_t nanoseconds_of(clockid_t id) {
@@ -78,6 +79,7 @@ CpuDescription describe_cpu() {
             }
         }
     }
+    if (highest.eax >= tile_leaf) cpu.leaves.push_back(read_leaf(tile_leaf, 1));
     uint32_t highest_extended = read_leaf(extended_base).eax;
     for (uint32_t leaf : {0x80000001u, 0x80000007u, 0x80000008u}) {
         if (leaf <= highest_extended) cpu.leaves.push_back(read_leaf(leaf));

@@ -53,6 +53,9 @@ public:
     // Bytes accepted by send() and not yet given to the kernel.
     [[nodiscard]] virtual uint64_t queued_bytes() const = 0;
 
+    // What the kernel has and the peer has not acknowledged; 0 where nobody knows.
+    [[nodiscard]] virtual uint64_t unacknowledged_bytes() const { return 0; }
+
     // Sends what is queued, tells the peer why, and ends; on_closed follows.
     virtual void close(std::string reason) = 0;
 

@@ -1,6 +1,8 @@
 #include "transport/stream_link.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 
@@ -34,6 +36,12 @@ StreamLink::~StreamLink() {
     loop_.cancel(tick_timer_);
     loop_.cancel(linger_timer_);
     if (state_ != State::ended) stream_->finish_writing();
+}
+
+uint64_t StreamLink::unacknowledged_bytes() const {
+    int bytes = 0;
+    const bool known = ::ioctl(stream_->fd(), SIOCOUTQ, &bytes) == 0;
+    return known ? static_cast<uint64_t>(bytes) : 0;
 }
 
 void StreamLink::send(FrameBuilder& frame, Priority priority) {

@@ -26,6 +26,7 @@ public:
     void hold() override { ++holds_; }
     void release() override;
     [[nodiscard]] uint64_t queued_bytes() const override { return queue_.bytes(); }
+    [[nodiscard]] uint64_t unacknowledged_bytes() const override;
     void close(std::string reason) override;
     [[nodiscard]] const std::string& peer_name() const override { return peer_name_; }
 

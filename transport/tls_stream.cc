@@ -2,6 +2,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/rand.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -92,7 +93,10 @@ int TlsStream::find_session(SSL* ssl, const unsigned char* id, size_t id_size,
     self->claimed_id_.assign(reinterpret_cast<const char*>(id), std::min<size_t>(id_size, 64));
     // An expired token still proves who asks; the greeting then refuses it by name.
     self->token_ = self->server_tokens_->find({reinterpret_cast<const char*>(id), id_size});
-    *session = self->token_ ? session_from(ssl, *self->token_) : nullptr;
+    // With a name that nobody has the peer fails as with a wrong secret: it learns no names.
+    Token nobody;
+    if (!self->token_ && RAND_bytes(nobody.secret.data(), nobody.secret.size()) != 1) return 0;
+    *session = session_from(ssl, self->token_ ? *self->token_ : nobody);
     return 1;
 }
 

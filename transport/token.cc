@@ -1,6 +1,7 @@
 #include "transport/token.h"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,7 +71,19 @@ Failure not_a_token(const char* why) {
     return fail(fmt::format("not a token ({}); 'gpr token new' prints one", why));
 }
 
+// A file of secrets, forgotten when it goes out of scope. Never reallocated, which leaves a copy.
+struct SecretText {
+    explicit SecretText(size_t most) { text.reserve(most); }
+    SecretText(const SecretText&) = delete;
+    SecretText& operator=(const SecretText&) = delete;
+    ~SecretText() { OPENSSL_cleanse(text.data(), text.size()); }
+
+    std::string text;
+};
+
 }  // namespace
+
+Token::~Token() { OPENSSL_cleanse(secret.data(), secret.size()); }
 
 int64_t now_seconds() { return static_cast<int64_t>(::time(nullptr)); }
 
@@ -142,18 +155,21 @@ Result<TokenFile> TokenFile::load(const std::string& path) {
         return fail(fmt::format("token file {} is open to others (mode {:03o}); run 'chmod 600 {}'",
                                 path, status.st_mode & 0777, path));
     }
-    std::string text;
-    std::array<char, 4096> block;
+    SecretText secret(max_file_bytes + 1);
+    std::string& text = secret.text;
+    text.resize(std::min(static_cast<size_t>(status.st_size), max_file_bytes) + 1);
+    size_t size = 0;
     for (;;) {
-        ssize_t got = ::read(file.get(), block.data(), block.size());
+        if (size == text.size()) text.resize(std::min(2 * size, max_file_bytes + 1));
+        ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
         if (got < 0) return fail(errno, fmt::format("cannot read token file {}", path));
         if (got == 0) break;
-        text.append(block.data(), static_cast<size_t>(got));
-        if (text.size() > max_file_bytes) {
+        size += static_cast<size_t>(got);
+        if (size > max_file_bytes) {
             return fail(fmt::format("token file {} is longer than 1 MiB", path));
         }
     }
-    return parse(text, path);
+    return parse(std::string_view(text).substr(0, size), path);
 }
 
 Result<TokenFile> TokenFile::parse(std::string_view text, const std::string& name) {

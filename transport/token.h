@@ -20,6 +20,8 @@ struct Token {
     std::array<uint8_t, 32> secret{};
     std::optional<int64_t> expires_at;  // seconds since 1970
 
+    ~Token();  // what has proven itself must not lie in memory for as long as the session
+
     bool operator==(const Token&) const = default;
     [[nodiscard]] std::string line() const;
     [[nodiscard]] bool expired(int64_t now) const { return expires_at && *expires_at <= now; }

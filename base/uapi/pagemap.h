@@ -17,6 +17,7 @@
 #define PAGE_IS_PFNZERO (1 << 5)
 #define PAGE_IS_HUGE (1 << 6)
 #define PAGE_IS_SOFT_DIRTY (1 << 7)
+#define PAGE_IS_GUARD (1 << 8) /* Linux 6.15 */
 
 struct page_region {
     __u64 start;

@@ -1,4 +1,4 @@
-// Replays what `gpr exec --record FILE` wrote: tells whether the directory decides the same again,
+// Replays what `gpr exec --record=FILE` wrote: tells whether the directory decides the same again,
 // and who waits for whom when the record ends.
 #pragma once
 

@@ -78,6 +78,13 @@ int test_worker(EstablishedInitiator established, Sandbox& sandbox) {
     return 33;
 }
 
+// Not executed anew: this is no gpr.
+SessionStart in_fork(WorkerMain worker) {
+    return [worker = std::move(worker)](OrderedSession session) {
+        return serve_ordered(std::move(session), worker);
+    };
+}
+
 struct Client {
     std::unique_ptr<Loop> loop;
     std::unique_ptr<Link> link;
@@ -99,7 +106,7 @@ struct Client {
 class TestDaemon {
 public:
     explicit TestDaemon(unsigned max_sessions = 8, DaemonLimits limits = {},
-                        const WorkerMain& worker = test_worker,
+                        const SessionStart& start = in_fork(test_worker),
                         const std::string& notify_socket = "") {
         token_ = *new_token();
         directory_.write("token", token_.line() + "\n", 0600);
@@ -112,7 +119,7 @@ public:
         if (pid_ == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (!notify_socket.empty()) setenv("NOTIFY_SOCKET", notify_socket.c_str(), 1);
-            _exit(run_acceptor_daemon(options_, worker, limits));
+            _exit(run_acceptor_daemon(options_, start, limits));
         }
         REQUIRE(eventually([this] { return log_lines("listening on") == 2; }));
     }
@@ -149,9 +156,10 @@ public:
         const auto begin = text.find("127.0.0.1:");
         return *parse_endpoint(text.substr(begin, text.find('\n', begin) - begin));
     }
-    [[nodiscard]] Result<EstablishedAcceptor> connect(const Endpoint& endpoint,
-                                                      const Token& token) const {
+    [[nodiscard]] Result<EstablishedAcceptor> connect(const Endpoint& endpoint, const Token& token,
+                                                      bool only_looks = false) const {
         Hello hello;
+        hello.only_looks = only_looks;
         hello.session_id = new_session_id();
         hello.host = describe_this_host();
         return connect_session(endpoint, token, hello, soon());
@@ -290,27 +298,33 @@ TEST_CASE("sessions beyond the limit are told why") {
     auto first = daemon.open_and_await(daemon.unix_endpoint());
     const auto second = daemon.connect(daemon.unix_endpoint(), daemon.token());
     REQUIRE_FALSE(second);
-    CHECK(second.error().message().find("--max-sessions") != std::string::npos);
+    CHECK(second.error().message().find(
+              " is full (1 of 1 sessions); try again later, or start it with a higher "
+              "--max-sessions") != std::string::npos);
+    // Who only looks takes nobody's place.
+    const auto look = daemon.connect(daemon.unix_endpoint(), daemon.token(), true);
+    REQUIRE(look);
+    CHECK_FALSE(look->peer.host.kernel_release.empty());
     first.link.reset();
     REQUIRE(eventually([&] { return daemon.workers().empty(); }));
     auto third = daemon.open_and_await(daemon.unix_endpoint());
 }
 
-TEST_CASE("a host that cannot make sandboxes tells the peer") {
+TEST_CASE("a daemon that cannot make sandboxes does not start") {
+    const TemporaryFolder directory;
+    AcceptorOptions options;
+    options.listen = {"unix:" + directory.path() + "/socket"};
+    options.token_file = directory.write("token", new_token()->line() + "\n", 0600);
     const pid_t child = fork();
     if (child == 0) {
-        if (!keep_only_capabilities(0)) _exit(1);
-        bool told = false;
-        {
-            TestDaemon daemon;
-            auto client = daemon.open(daemon.unix_endpoint());
-            told = client.await_close().find("as root") != std::string::npos;
-        }
-        _exit(told ? 0 : 2);
+        if (!keep_only_capabilities(0)) _exit(100);
+        _exit(run_acceptor_daemon(options, in_fork(test_worker), {}));
     }
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 125);
+    CHECK_FALSE(std::filesystem::exists(directory.path() + "/socket"));
 }
 
 TEST_CASE("a killed worker leaves nothing, and the daemon goes on") {
@@ -357,7 +371,7 @@ TEST_CASE("SIGTERM ends all sessions, also stubborn ones; SIGKILL too") {
     for (const int signal_number : {SIGTERM, SIGINT, SIGHUP, SIGKILL}) {
         DaemonLimits limits;
         limits.stop_grace = 200ms;
-        TestDaemon daemon(8, limits, stubborn);
+        TestDaemon daemon(8, limits, in_fork(stubborn));
         auto first = daemon.open_and_await(daemon.unix_endpoint());
         auto second = daemon.open_and_await(daemon.tcp_endpoint());
         const auto processes = daemon.sandboxed();
@@ -387,7 +401,7 @@ TEST_CASE("systemd is told when the daemon is ready") {
     memcpy(address.sun_path + 1, name.c_str() + 1, name.size() - 1);
     REQUIRE(bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())) == 0);
-    TestDaemon daemon(8, {}, test_worker, name);
+    TestDaemon daemon(8, {}, in_fork(test_worker), name);
     pollfd ready{socket.get(), POLLIN, 0};
     REQUIRE(poll(&ready, 1, 20'000) == 1);
     char text[32] = {};
@@ -420,7 +434,7 @@ TEST_CASE("an embedded acceptor serves one session and keeps none of our descrip
     REQUIRE(pipe(pipe_fds.data()) == 0);
     const Fd reader(pipe_fds[0]);
     Fd writer(pipe_fds[1]);
-    auto embedded = start_embedded_acceptor(test_worker);
+    auto embedded = start_embedded_acceptor({}, in_fork(test_worker));
     REQUIRE(embedded);
     writer.reset();
     pollfd ended{reader.get(), 0, 0};
@@ -447,7 +461,7 @@ TEST_CASE("an embedded acceptor dies with its parent") {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     const pid_t parent = fork();
     if (parent == 0) {
-        const auto embedded = start_embedded_acceptor(test_worker);
+        const auto embedded = start_embedded_acceptor({}, in_fork(test_worker));
         _exit(embedded ? 0 : 1);
     }
     for (int ended = 0; ended < 2; ++ended) REQUIRE(waitpid(-1, nullptr, 0) > 0);

@@ -12,8 +12,8 @@
 namespace gpr::test {
 
 // Where the test's stub and mailbox are in every process: apart from all else in their high words.
-inline constexpr uint64_t code_address = 0x4f0000000000;
-inline constexpr uint64_t mailbox_address = 0x4f1000000000;
+inline constexpr uint64_t code_address = 0x550000000000;
+inline constexpr uint64_t mailbox_address = 0x551000000000;
 inline constexpr uint64_t mailbox_size = 4 * page_size;
 
 class StubProcess {

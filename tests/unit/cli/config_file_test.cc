@@ -60,6 +60,17 @@ TEST_CASE("mistakes come with file and line") {
     CHECK(complaint("= 3\n").find("/etc/gpr/config.toml:1: ") == 0);
 }
 
+TEST_CASE("text without quotes is told as such") {
+    for (const char* text : {"token-file = token\n", "plain = true\nsplit = [all]\n",
+                             "acceptor = 10.0.0.7:7711\n", "stats = /tmp/s # x\n"}) {
+        CAPTURE(text);
+        CHECK(complaint(text).find(": strings need quotes: \"") != std::string::npos);
+    }
+    CHECK(complaint("token-file = token\n") ==
+          "/etc/gpr/config.toml:1: strings need quotes: \"token\"");
+    CHECK(complaint("plain = \n").find("strings need quotes") == std::string::npos);
+}
+
 TEST_CASE("the usual places, in order") {
     const gpr::TemporaryFolder folder;
     const std::string home = folder.path();

@@ -61,7 +61,7 @@ TEST_CASE("a first try") {
 }
 
 TEST_CASE("a session can be recorded") {
-    const auto made = options({"--acceptor", "local", "--record", "/tmp/record", "ls"});
+    const auto made = options({"--acceptor", "local", "--record=/tmp/record", "ls"});
     REQUIRE(made);
     CHECK(made->record_file == "/tmp/record");
 }

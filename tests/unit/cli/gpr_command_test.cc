@@ -50,6 +50,9 @@ TEST_CASE("version, help and unknown commands") {
     const Outcome unknown = gpr_command("exce ls");
     CHECK(unknown.status == 2);
     CHECK(unknown.output == "gpr: there is no command 'exce'; did you mean 'exec'?\n");
+    CHECK(gpr_command("help exec").output == gpr_command("exec --help").output);
+    CHECK(gpr_command("run --help").output == gpr_command("exec --help").output);
+    CHECK(gpr_command("help exce").output == unknown.output);
     for (const char* command :
          {"exec", "explain", "acceptor", "token", "health", "setup", "syscalls"}) {
         CAPTURE(command);
@@ -57,6 +60,71 @@ TEST_CASE("version, help and unknown commands") {
         CHECK(help.status == 0);
         CHECK(help.output.find("usage: gpr ") == 0);
     }
+}
+
+TEST_CASE("options for diagnosis are in a section of their own") {
+    for (const auto& [command, option] :
+         {std::pair{"exec", "--no-bpf"}, std::pair{"exec", "--record=FILE"},
+          std::pair{"exec", "--no-gravity"}, std::pair{"acceptor", "--pretend-without NAME"}}) {
+        CAPTURE(option);
+        const std::string help = gpr_command(std::string("help ") + command).output;
+        const size_t section = help.find("\noptions for diagnosis:\n");
+        REQUIRE(section != std::string::npos);
+        CHECK(help.find(option) > section);
+        CHECK(help.find(option) != std::string::npos);
+        CHECK(help.find("--config") < section);
+    }
+}
+
+TEST_CASE("a variable that looks like ours and is not is told") {
+    const auto with = [](const std::string& variables) {
+        FILE* pipe =
+            popen(("env -i " + variables + " " GPR_COMMAND " --version exec 2>&1; env -i " +
+                   variables + " " GPR_COMMAND " syscalls 2>&1 >/dev/null")
+                      .c_str(),
+                  "r");
+        REQUIRE(pipe != nullptr);
+        std::string output;
+        std::array<char, 4096> chunk{};
+        while (fgets(chunk.data(), chunk.size(), pipe) != nullptr) output += chunk.data();
+        pclose(pipe);
+        return output.substr(output.find('\n') + 1);  // without the version
+    };
+    CHECK(with("GPR_ACCEPTOR=local GPR_CONFIG= OTHER=1").empty());
+    CHECK(with("GPR_ACEPTOR=local") ==
+          "gpr: the variable GPR_ACEPTOR is not one of gpr's and means "
+          "nothing; did you mean GPR_ACCEPTOR?\n");
+}
+
+TEST_CASE("acceptors are known by their names in the configuration") {
+    const gpr::TemporaryFolder folder;
+    const std::string config = folder.write("c.toml", "[acceptor]\nb = \"unix:/nonexistent/b\"\n");
+    const std::string token = folder.path() + "/token";
+    REQUIRE(gpr_command("token new --file " + token).status == 0);
+    const std::string options = " --config " + config + " --token-file " + token + " ";
+    for (const std::string& words : {"exec --acceptor b" + options + "ls", "health" + options + "b",
+                                     "devices" + options + "b"}) {
+        CAPTURE(words);
+        CHECK(gpr_command(words).output.find("/nonexistent/b") != std::string::npos);
+    }
+    CHECK(gpr_command("explain --config " + config + " --acceptor b --split all@b ls").status == 0);
+}
+
+TEST_CASE("a normal user is told that an acceptor is root's") {
+    if (geteuid() != 0) return;  // as whom it is tried below
+    const gpr::TemporaryFolder folder;
+    const std::string command = "setpriv --reuid 65534 --clear-groups " GPR_COMMAND
+                                " acceptor --listen unix:" +
+                                folder.path() + "/s --token-file /nonexistent 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    std::string output;
+    std::array<char, 4096> chunk{};
+    while (fgets(chunk.data(), chunk.size(), pipe) != nullptr) output += chunk.data();
+    const int status = WEXITSTATUS(pclose(pipe));
+    if (status == 126 || status == 127) return;  // the build folder is closed to that user
+    CHECK(status == 125);
+    CHECK(output.find("gpr: an acceptor is started by root") == 0);
 }
 
 TEST_CASE("errors of exec are one line and 125, 126 or 127") {
@@ -88,6 +156,13 @@ TEST_CASE("token new prints what the other side can read") {
     struct stat status {};
     REQUIRE(stat(file.c_str(), &status) == 0);
     CHECK((status.st_mode & 0777) == 0600);
+
+    const std::string open_to_others = folder.write("open", "");
+    const Outcome refused = gpr_command("token new --file " + open_to_others);
+    CHECK(refused.status == 1);
+    CHECK(refused.output.find("is open to others (mode 0644); run 'chmod 600 ") !=
+          std::string::npos);
+    CHECK(std::filesystem::file_size(open_to_others) == 0);
 
     CHECK(gpr_command("token").status == 2);
     CHECK(gpr_command("token new --expires soon").status == 1);
@@ -155,8 +230,11 @@ TEST_CASE("health asks an acceptor and says what it lacks") {
 }
 
 TEST_CASE("health lists features and says by its status whether one is missing") {
-    const Outcome outcome = gpr_command("health");
+    const Outcome outcome = gpr_command("health --all");
     CHECK(outcome.output.find("userfaultfd") != std::string::npos);
+    CHECK(outcome.output.find("OK: ") != std::string::npos);
+    CHECK(gpr_command("health").output.find("FEATURE") == std::string::npos);
+    CHECK(gpr_command("health --json").output.find("{\n") == 0);
     const bool missing = outcome.output.find("MISSING") != std::string::npos;
     CHECK(outcome.status == (missing ? 1 : 0));
     const Outcome no_answer = gpr_command("health unix:/nonexistent/socket");

@@ -114,7 +114,7 @@ TEST_CASE("rules that are not understood say why") {
         CHECK(has(complaint(unknown), "is not understood; use auto, all, lib:GLOB, fn:"));
     }
     CHECK(complaint("lib:").find("needs a pattern") != std::string::npos);
-    CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; known: gpu, 2") !=
+    CHECK(complaint("all@cpu").find("no acceptor is called 'cpu'; did you mean 'gpu'?") !=
           std::string::npos);
     CHECK(complaint("home:x@gpu").find("home is the initiator") != std::string::npos);
 }

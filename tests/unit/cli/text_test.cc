@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
 #include "base/log.h"
+#include "base/suggest.h"
 #include "tests/unit/temporary_folder.h"
 #include "tools/duration.h"
 #include "tools/health_report.h"
-#include "tools/suggest.h"
 #include "tools/table.h"
 
 using std::chrono::seconds;
@@ -49,6 +49,30 @@ TEST_CASE("a peer's report names what it lacks") {
     const std::string report = gpr::peer_report("far:7711", host, known);
     CHECK(report.find("MISSING there: uffd move") != std::string::npos);
     CHECK(report.find(gpr::cure_newer_kernel) != std::string::npos);
+}
+
+TEST_CASE("a cause that many features lack is told once") {
+    gpr::KernelFeatures features;
+    for (gpr::Feature* feature : {&features.userfaultfd, &features.uffd_missing, &features.uffd_wp,
+                                  &features.uffd_shmem, &features.io_uring}) {
+        feature->detail = "Permission denied";
+        feature->cure = gpr::cure_setup;
+    }
+    for (const gpr::Feature* feature : features.all()) {
+        const bool lacks = feature->cure == gpr::cure_setup || feature == &features.bpf;
+        const_cast<gpr::Feature*>(feature)->present = !lacks;
+    }
+    CHECK(gpr::health_verdict(features, false) ==
+          "MISSING: userfaultfd, and 3 more for that reason: Permission denied; run 'gpr setup' as "
+          "root\nNOT OK: you cannot run gpr here yet: 1 problem. Optional: 1 missing ('gpr health "
+          "--all' lists them).\nAn acceptor, also that of '--acceptor local', is started by root; "
+          "you may use one.\n");
+    for (const gpr::Feature* feature : features.all()) {
+        const_cast<gpr::Feature*>(feature)->present = true;
+    }
+    CHECK(gpr::health_verdict(features, true) ==
+          "OK: this host can run gpr. Optional: none missing.\n");
+    CHECK(gpr::health_json(features)["ok"] == true);
 }
 
 TEST_CASE("a log goes to its file, from the level that was asked for") {

@@ -55,6 +55,23 @@ TEST_CASE("components in their initial form do not travel") {
     CHECK(*back == state);
 }
 
+TEST_CASE("tiles are their thread's alone") {
+    ExtendedStateLayout layout = sample_layout();
+    CHECK_FALSE(layout.has_tiles());
+    layout.components[18] = {2048, 1024};
+    layout.size = 2048 + 1024;
+    CHECK(layout.has_tiles());
+    auto state = sample_state(1 << 2 | 1 << 17 | tile_data);
+    state.resize(layout.size);
+    fill(state, 2048, 1024, 5);
+    CHECK(pack_extended_state(layout, state).size() == 576 + 256 + 1024);
+    forget_tiles(state);
+    CHECK(extended_state_in_use(state) == (1 << 2 | 1 << 17));
+    CHECK(pack_extended_state(layout, state).size() == 576 + 256);
+    std::vector<std::byte> none;
+    forget_tiles(none);
+}
+
 TEST_CASE("extended state that cannot be is refused") {
     auto layout = sample_layout();
     auto packed = pack_extended_state(layout, sample_state(1 << 2));

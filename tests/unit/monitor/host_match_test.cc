@@ -43,6 +43,24 @@ TEST_CASE("bits that say nothing to user code do not matter") {
     CHECK(lacking_at(host(), odd).empty());
 }
 
+TEST_CASE("an acceptor without AMX, or with less of it, is told apart") {
+    HostDescription initiator = host();
+    initiator.cpu.leaves[1].edx = 7u << 22 & ~(1u << 23);  // bf16, tile
+    initiator.cpu.xcr0 |= 0x60000;
+    CHECK(lacking_at(host(), initiator) ==
+          std::vector<std::string>{"cpu feature amx_bf16", "cpu feature amx_tile",
+                                   "extended state 0x60000 (xcr0)"});
+    HostDescription lesser = initiator;
+    CHECK(hide_feature(lesser.cpu, "amx_bf16"));
+    CHECK(lacking_at(lesser, initiator) == std::vector<std::string>{"cpu feature amx_bf16"});
+    HostDescription newer = initiator;
+    newer.cpu.leaves.push_back({7, 1, 1u << 21, 0, 0, 1u << 8});
+    newer.cpu.leaves.push_back({0x1e, 1, 1u << 4, 0, 0, 0});
+    CHECK(lacking_at(initiator, newer) ==
+          std::vector<std::string>{"cpu feature amx_fp16", "cpu feature amx_complex",
+                                   "cpu feature cpuid.1e.1.eax bit 4"});
+}
+
 TEST_CASE("page sizes must agree") {
     HostDescription other = host();
     other.page_size = 65536;

@@ -75,7 +75,7 @@ TEST_CASE("other moves are of one mapping, or not allowed") {
 
 int lock(AddressSpace& space, uint32_t number, std::array<uint64_t, 6> args, LockLimit limit) {
     MemoryLock lock = memory_lock_of(number, args, space, limit);
-    if (lock.error == 0) mark_locked(space, lock.range, lock.locked);
+    if (lock.error == 0) mark_locked(space, lock);
     return lock.error;
 }
 

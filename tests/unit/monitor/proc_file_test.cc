@@ -61,6 +61,18 @@ TEST_CASE("status gets what is elsewhere and loses what is hidden") {
           "VmData:\t       0 kB\nThreads:\t1\n");
 }
 
+TEST_CASE("what is there for the main stack to grow into is not shown, what mlock took is") {
+    Elsewhere more;
+    more.stack = {128 << 10, 1 << 20, 512 << 10};
+    more.locked = 12 << 10;
+    CHECK(status_with("VmSize:\t    4096 kB\nVmLck:\t       0 kB\nVmData:\t    1000 kB\n"
+                      "VmStk:\t     640 kB\n",
+                      more) ==
+          "VmSize:\t    3072 kB\nVmLck:\t      12 kB\nVmData:\t     488 kB\n"
+          "VmStk:\t     128 kB\n");
+    CHECK(statm_with("1024 426 398 5 0 500 0\n", more) == "768 426 398 5 0 244 0\n");
+}
+
 TEST_CASE("stat keeps a name that looks like its fields") {
     std::string text =
         "17 (a) R 1 (b) S 1 2 3 4 5 6 100 200 300 400 500 600 700 800 20 0 1 0 99 "
@@ -70,6 +82,21 @@ TEST_CASE("stat keeps a name that looks like its fields") {
           "1048576 54 18446744073709551615 1 2\n");
     CHECK(stat_with("17 (a) R 1 2\n", elsewhere()) == "17 (a) R 1 2\n");
     CHECK(stat_with("", elsewhere()).empty());
+}
+
+TEST_CASE("What a thread does is told in stat and in status") {
+    Elsewhere more;
+    more.state = ThreadState{};
+    std::string text = "17 (a) S";
+    for (int field = 4; field <= 37; field++) text += field == 35 ? " 1" : " 0";
+    std::string shown = stat_with(text + "\n", more);
+    CHECK(shown.starts_with("17 (a) R 0"));
+    CHECK(shown.find('1', 3) == std::string::npos);
+    CHECK(status_with("State:\tS (sleeping)\n", more) == "State:\tR (running)\n");
+    more.state = ThreadState{'S', "pipe_read"};
+    CHECK(stat_with(text + "\n", more) == text + "\n");
+    more.state.reset();
+    CHECK(status_with("State:\tZ (zombie)\n", more) == "State:\tZ (zombie)\n");
 }
 
 TEST_CASE("statm counts pages") {

@@ -25,7 +25,7 @@ constexpr long answer_base = 0x10000;  // what a notified call returns: this + i
 
 using Args = std::array<uint64_t, 6>;
 
-enum class Expect { real, notified, refused };
+enum class Expect { real, notified, refused, no_fd };
 struct Call {
     const char* what;
     uint32_t number;
@@ -118,7 +118,7 @@ void answer(Report& report) {
     alarm(20);
     int null = open("/dev/null", O_RDWR);
     if (dup2(null, fd_base) != fd_base || dup2(null, fd_base + 1) != fd_base + 1) _exit(5);
-    Job job{filter, &calls, &report, thunk_at(0x5500'0000'0000),
+    Job job{filter, &calls, &report, thunk_at(0x4400'0000'0000),
             thunk_at(uint64_t{stub_high_word} << 32)};
     pthread_t thread;
     if (!job.program || !job.stub) _exit(6);
@@ -153,6 +153,7 @@ void check_live(const std::vector<sock_filter>& filter, const std::vector<Call>&
         long result = report->results[i];
         if (c.expect == Expect::notified) CHECK(result == answer_base + c.number);
         if (c.expect == Expect::refused) CHECK(result == -ENOSYS);
+        if (c.expect == Expect::no_fd) CHECK(result == -EBADF);
         if (c.expect != Expect::real) continue;
         if (c.number == SYS_getpid)
             CHECK(result == pid);
@@ -180,11 +181,14 @@ TEST_CASE("the acceptor's filter in the kernel") {
         {"getpid", SYS_getpid, {}, Expect::real},
         {"sched_yield", SYS_sched_yield, {}, Expect::real},
         {"getppid", SYS_getppid, {}, Expect::notified},
-        {"getppid by the stub", SYS_getppid, {}, Expect::real, true},
+        {"getppid by the stub", SYS_getppid, {}, Expect::notified, true},
+        {"munmap by the stub", SYS_munmap, {0x1000, 4096}, Expect::real, true},
         {"write to an own fd", SYS_write, write_args(fd_base), Expect::real},
         {"write with junk above the fd", SYS_write, write_args(junk | fd_base), Expect::real},
         {"write to home's fd", SYS_write, write_args(1), Expect::notified},
-        {"write to fd -1", SYS_write, write_args(uint64_t(-1)), Expect::notified},
+        {"write to fd -1", SYS_write, write_args(uint64_t(-1)), Expect::no_fd},
+        {"write to fd -1 by the stub", SYS_write, write_args(uint64_t(-1)), Expect::no_fd, true},
+        {"pwrite to fd -1", SYS_pwrite64, write_args(uint64_t(-1)), Expect::notified},
         {"fsync just below the base", SYS_fsync, {fd_base - 1}, Expect::notified},
         {"splice between own and home", SYS_splice, {fd_base, 0, 1, 0, 1, 0}, Expect::notified},
         {"mmap", SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS}, Expect::notified},

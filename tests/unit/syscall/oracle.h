@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/hostile_memory.h"
 #include "syscall/marshal.h"
 #include "test_memory.h"
 
@@ -39,7 +40,7 @@ public:
     }
     ~BounceArea() { munmap(at_, bounce_limit); }
     [[nodiscard]] Address address() const { return {word(at_)}; }
-    [[nodiscard]] std::span<std::byte> bytes() const {
+    [[nodiscard]] HostileMemory memory() const {
         return {static_cast<std::byte*>(at_), bounce_limit};
     }
 
@@ -63,10 +64,10 @@ long forwarded(uint32_t number, A... a) {
     auto at_home = parse_call(serialise_call(call));
     REQUIRE(at_home);
     BounceArea area;
-    auto placed = place(*at_home, area.address(), area.bytes());
+    auto placed = place(*at_home, area.address(), area.memory());
     expect_elsewhere(call, placed);
     long result = kernel(number, placed);
-    auto out = collect(*at_home, result, area.bytes());
+    auto out = collect(*at_home, result, area.memory());
     auto scattered = scatter(call, out);
     REQUIRE(scattered);
     for (const MemoryWrite& w : scattered->writes) {

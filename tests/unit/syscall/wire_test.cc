@@ -48,8 +48,8 @@ std::vector<MarshalledCall> sample_calls() {
 void use(const MarshalledCall& call, long result) {
     RC_ASSERT(call.bounce_size <= bounce_limit);
     std::vector<std::byte> area(call.bounce_size);
-    place(call, {0x7000'0000}, area);
-    auto out = collect(call, result, area);
+    place(call, {0x7000'0000}, {area.data(), area.size()});
+    auto out = collect(call, result, {area.data(), area.size()});
     RC_ASSERT(out.size() <= call.bounce_size + 8 * call.pieces.size());
     auto scattered = scatter(call, out);
     RC_ASSERT(scattered.has_value());
@@ -197,9 +197,9 @@ TEST_CASE("altered results are refused or stay inside the buffers that were sent
     CHECK(rc::check([&] {
         auto call = *rc::gen::elementOf(calls);
         std::vector<std::byte> area(call.bounce_size, std::byte{0x55});
-        place(call, {0x7000'0000}, area);
+        place(call, {0x7000'0000}, {area.data(), area.size()});
         if (call.bounce_size > 60) area[call.bounce_size / 2] ^= std::byte{1};
-        auto out = collect(call, *rc::gen::inRange(0l, 200l), area);
+        auto out = collect(call, *rc::gen::inRange(0l, 200l), {area.data(), area.size()});
         if (!out.empty()) {
             int alterations = *rc::gen::inRange(0, 3);
             for (int i = 0; i < alterations; ++i) {

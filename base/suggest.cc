@@ -1,4 +1,4 @@
-#include "tools/suggest.h"
+#include "base/suggest.h"
 
 #include <algorithm>
 #include <numeric>

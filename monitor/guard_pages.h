@@ -1,0 +1,28 @@
+// MADV_GUARD_INSTALL and _REMOVE (Linux 6.13): marks in the kernel's page tables, which do not
+// travel: both nodes make them. Where either kernel has none, or cannot tell where they are (6.15),
+// the advice is refused as older kernels do, upon which programs use mprotect.
+#pragma once
+
+#include "monitor/home_process.h"
+#include "monitor/notifier.h"
+
+namespace gpr {
+
+class HomeSession;
+
+inline constexpr uint64_t guard_install = 102, guard_remove = 103;
+
+inline bool is_guard_advice(uint64_t number, const uint64_t* args) {
+    constexpr uint64_t madvise = 28;
+    return number == madvise && (args[2] == guard_install || args[2] == guard_remove);
+}
+
+struct GuardPages {
+    // Under the lock of the metadata: the call n, made by stub.
+    static Task<int64_t> change(HomeSession& session, HomeProcess& process, StubThread& stub,
+                                Notification n);
+    // Of a child that the acceptor has just been told of.
+    static void tell_all(HomeSession& session, HomeProcess& process);
+};
+
+}  // namespace gpr
