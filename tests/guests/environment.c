@@ -10,8 +10,8 @@ int main(int argc, char** argv) {
     printf("argc %d\n", argc);
     for (int i = 1; i < argc; i++) printf("argument %d <%s>\n", i, argv[i]);
     CHECK(strcmp(program_invocation_short_name, "environment") == 0);
-    CHECK(getenv("GPR_TEST_WORD") && strcmp(getenv("GPR_TEST_WORD"), "a b\tc=d") == 0);
-    CHECK_EQ(strlen(getenv("GPR_TEST_LONG")), 2000);
+    CHECK(getenv("GUEST_WORD") && strcmp(getenv("GUEST_WORD"), "a b\tc=d") == 0);
+    CHECK_EQ(strlen(getenv("GUEST_LONG")), 2000);
     for (char** entry = environ; *entry; entry++)
         if (strncmp(*entry, "GPR_", 4) == 0 && strncmp(*entry, "GPR_TEST_", 9) != 0)
             printf("%s\n", *entry);

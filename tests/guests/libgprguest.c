@@ -132,6 +132,20 @@ long remote_operations(struct remote_shared* shared, int self, long times, int t
 #include "operations.inc"
 }
 
+// The instruction is in this library, not in the C library.
+long remote_syscall(long number, const long arguments[6]) {
+    register long fourth __asm__("r10") = arguments[3];
+    register long fifth __asm__("r8") = arguments[4];
+    register long sixth __asm__("r9") = arguments[5];
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(arguments[0]), "S"(arguments[1]), "d"(arguments[2]),
+                       "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
 long remote_file(const char* path, const char* text) {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (fd < 0) return -errno;

@@ -56,6 +56,8 @@ struct remote_shared {
 // One of each: locks and counts, counts without a lock, waits for its turn if it has one to take.
 // Returns the longest of these waits, in nanoseconds.
 long remote_operations(struct remote_shared* shared, int self, long times, int take_turn);
+// As the kernel answers: a negative number is an error.
+long remote_syscall(long number, const long arguments[6]);
 long remote_file(const char* path, const char* text);
 int remote_qsort(int* values, int count, int (*compare)(const void*, const void*));
 

@@ -15,13 +15,20 @@ LIBRARY_NAME = re.compile(r"lib(?!rary_)")  # sources of libraries are not guest
 
 
 def guests(build: Path) -> list[Case]:
-    """Every source in tests/guests is a case; guests.toml adds variants and exceptions."""
+    """Every source in tests/guests is a case; guests.toml adds variants and exceptions. A glob
+    there is about all guests of that name that have no table of their own."""
     folder = TESTS / "guests"
     binaries = build / "tests" / "guests"
     manifest = load_manifest(folder / "guests.toml")
     names = {path.stem for pattern in ("*.c", "*.cc") for path in folder.glob(pattern)
              if not LIBRARY_NAME.match(path.name)}
     variants = manifest.pop("variants", {})
+    for glob in [name for name in manifest if "*" in name]:
+        table = manifest.pop(glob)
+        matching = fnmatch.filter(names, glob)
+        if not matching:
+            raise ManifestError(f"{folder}/guests.toml: no guest matches '{glob}'")
+        manifest = {**dict.fromkeys(matching, table), **manifest}
     for name in manifest:
         if name not in names and name not in variants:
             raise ManifestError(f"{folder}/guests.toml: no guest called '{name}'")
