@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <sys/user.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -44,6 +46,8 @@ struct RemoteThread {
     std::unique_ptr<MarshalledCall> call;      // what was sent for it
     std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
     std::vector<std::byte> answer_bytes;
+    // Of the answer that it waits for, when that comes: in order with what else home says.
+    std::function<void(int64_t)> on_answer;
     std::optional<HandledSignal> answer_signal;  // that comes once home has answered
     // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
     std::unique_ptr<user_regs_struct> borrowed;
@@ -103,10 +107,18 @@ struct RemoteProcess {
         std::shared_ptr<Fd> watched;  // the same, ours
     };
     std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
-    bool mixed = false;           // program code runs at home as well
-    bool limits_memory = false;   // RLIMIT_AS or _DATA: home says whether there may be more
-    bool gravity = false;         // and threads go there for the calls they make
-    bool plays_stub = false;      // it made calls from the stub's page that we gave no order for
+    // Numbers of home that are names of files here: monitor/fd_names.h.
+    struct Name {
+        uint64_t file = 0;  // of Worker::named_files_
+        bool here = false;  // in the table here
+    };
+    std::map<int, Name> names;
+    std::set<int> former_names;          // that the table here has still
+    std::unique_ptr<AsyncMutex> naming;  // held while the table changes
+    bool mixed = false;                  // program code runs at home as well
+    bool limits_memory = false;          // RLIMIT_AS or _DATA: home says whether there may be more
+    bool gravity = false;                // and threads go there for the calls they make
+    bool plays_stub = false;  // it made calls from the stub's page that we gave no order for
 };
 
 }  // namespace gpr

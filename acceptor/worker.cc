@@ -267,6 +267,10 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FORK_BARRIER: spawn(on_barrier(frame)); return;
         case wire::SessionMessage::PROCESS_FORK: spawn(fork_process(frame)); return;
         case wire::SessionMessage::FUTEX_WOKEN: spawn(on_futex_wake(frame)); return;
+        case wire::SessionMessage::FD_NAMES: spawn(on_fd_names(frame)); return;
+        case wire::SessionMessage::FILES_GONE: on_files_gone(session.getFilesGone()); return;
+        case wire::SessionMessage::HEIR: on_heir(session.getHeir()); return;
+        case wire::SessionMessage::KEPT_CALL: on_kept_call(session.getKeptCall()); return;
         case wire::SessionMessage::FUTEX_WAITERS:
             futex_news_.heard(session.getFutexWaiters());
             return;

@@ -119,7 +119,7 @@ private:
     // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
                            bool reply, const NewTask* task = nullptr, bool* met_shared = nullptr,
-                           uint32_t wait = 0);
+                           uint32_t wait = 0, uint64_t file = 0);
     Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
     Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               uint64_t mask, HandledSignal signal);
@@ -179,6 +179,23 @@ private:
     // Of what the program may write from now on.
     Task<void> copy_files(RemoteProcess& process, Range range);
     static Result<void> fill_from_file(Fragment& fragment, const Mapping& mapping);
+
+    // --- numbers of home that are names of files here (worker_names.cc) ---
+    static void note_name(RemoteProcess& process, int number, uint64_t file);
+    static void forget_names(RemoteProcess& process, uint64_t first, uint64_t last);
+    void note_names(RemoteProcess& process, capnp::List<wire::FdName>::Reader names);
+    Task<void> on_fd_names(Frame frame);
+    void on_files_gone(wire::FilesGone::Reader gone);
+    Task<void> bring_names(RemoteProcess& process);
+    Task<void> change_names(RemoteProcess& process, RemoteThread& thread, Notification n,
+                            std::function<void(int64_t)> note, uint64_t file = 0);
+    Task<void> name_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> copy_name_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<bool> is_beside_its_fd(RemoteProcess& process, Notification n, int path_argument);
+    Task<bool> named_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    void on_heir(wire::Heir::Reader heir);
+    void on_kept_call(wire::KeptCall::Reader call);
+    std::pair<int64_t, uint64_t> make_kept_call(wire::KeptCall::Reader call);
 
     // --- calls that split rules give to this node (worker_call_rules.cc) ---
     bool made_by_rule(const RemoteProcess& process, const Notification& n);
@@ -318,7 +335,9 @@ private:
     std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too
     ObjectId next_object_;
     pid_t next_helper_ = 0;
-    std::map<pid_t, Kept> kept_;  // for processes that are not made yet
+    std::map<pid_t, Kept> kept_;          // for processes that are not made yet
+    std::map<uint64_t, Fd> named_files_;  // those that home has names of
+    uint64_t last_file_ = 0;
     uint32_t last_wait_ = 0;
     uint64_t calls_home_ = 0;
     uint64_t calls_native_ = 0;

@@ -77,6 +77,10 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     if (n.number != SYS_restart_syscall) thread.waits_at = {};
+    if (process.fd_base != 0) {
+        bool made = co_await named_call(process, thread, n);
+        if (made) co_return;
+    }
     switch (n.number) {
         case SYS_clone:
         case SYS_clone3:
@@ -357,7 +361,7 @@ Task<void> Worker::permission_call(RemoteProcess& process, RemoteThread& thread,
 
 Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
                                bool wants_reply, const NewTask* task, bool* met_shared,
-                               uint32_t wait) {
+                               uint32_t wait, uint64_t file) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     FragmentReader reader(*fragment, pager_);
     SyscallArguments args;
@@ -398,6 +402,7 @@ Task<int64_t> Worker::ask_home(RemoteProcess& process, RemoteThread& thread, con
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
     call.setNoReply(!wants_reply);
     call.setWait(wait);
+    call.setFile(file);
     call.setRepeatable(wants_reply && !task && !thread.held);
     if (task) {
         const ThreadContext* context = &task->context;
@@ -451,6 +456,8 @@ Task<void> Worker::call_done(Frame frame) {
     if (!thread || !thread->answer) co_return;
     auto info = signal_of(done.getSignal());
     if (info) thread->answer_signal = HandledSignal{*info, done.getSerial()};
+    note_names(*thread->process, done.getNames());
+    if (auto note = std::exchange(thread->on_answer, nullptr)) note(done.getResult());
     thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
     thread->answer->set(done.getResult());
 }

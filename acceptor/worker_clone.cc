@@ -133,7 +133,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
         forking = co_await process.forking->lock();
         co_await freeze(process, &thread);
     }
-    auto kept = is_thread ? std::vector<KeptFd>() : descriptors_of(process);
+    auto kept = copies ? descriptors_of(process) : std::vector<KeptFd>();
     task.context = *context;
     forget_tiles(task.context.xstate);
     task.cgroup = static_cast<uint32_t>(request.cgroup);
@@ -142,7 +142,7 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (result == thread_gone) co_return;
     auto tid = static_cast<pid_t>(result);
     bool made_here = find_process(tid) != nullptr;
-    if (result > 0 && !made_here) keep_descriptors(tid, std::move(kept));
+    if (result > 0 && copies && !made_here) keep_descriptors(tid, std::move(kept));
     hand_over_answered(thread);
     if (result > 0 && !is_thread && request.has(CLONE_PIDFD) && request.has(CLONE_PARENT_SETTID)) {
         std::shared_ptr<Fragment> fragment = process.fragment;

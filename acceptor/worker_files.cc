@@ -86,7 +86,8 @@ Result<void> Worker::fill_from_file(Fragment& fragment, const Mapping& m) {
 
 bool Worker::has_fd_here(const RemoteProcess& process, uint64_t fd) {
     auto number = static_cast<uint32_t>(fd);
-    return process.fd_base != 0 && number >= process.fd_base && number <= INT32_MAX;
+    if (process.fd_base == 0 || number > INT32_MAX) return false;
+    return number >= process.fd_base || process.names.contains(static_cast<int>(number));
 }
 
 // Where the program's words say; the kernel reads them again, and finds no more than the sandbox

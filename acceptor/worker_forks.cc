@@ -20,8 +20,11 @@ namespace gpr {
 
 namespace {
 
-// Free in every process here once that stands: the listener was there.
-constexpr int passed_fd = empty_process_listener;
+// Free in every process here once that stands: the listener was there. With descriptors of its own
+// every lower number may be a name (fd_names.h) but the last two.
+int passed_fd(unsigned fd_base) {
+    return fd_base == 0 ? empty_process_listener : static_cast<int>(fd_base) - 1;
+}
 
 // proc(5), statm: all pages, those in memory, and those of files and shared memory among them.
 uint64_t private_pages(pid_t host_pid) {
@@ -34,9 +37,9 @@ uint64_t private_pages(pid_t host_pid) {
 // What lies at the number otherwise.
 Task<void> put_back(StubThread& stub, unsigned fd_base) {
     if (fd_base == 0) {
-        co_await stub.call(SYS_close, passed_fd);
+        co_await stub.call(SYS_close, static_cast<uint64_t>(passed_fd(fd_base)));
     } else {
-        co_await stub.call(SYS_dup3, fd_base - 1, passed_fd, O_CLOEXEC);
+        co_await stub.call(SYS_dup3, fd_base - 2, fd_base - 1, O_CLOEXEC);
     }
 }
 
@@ -129,6 +132,8 @@ Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t p
     process.notifier = parent.notifier;
     process.fd_base = parent.fd_base;
     process.limits_memory = parent.limits_memory;
+    process.names = parent.names;
+    process.former_names = parent.former_names;
     auto slot = (*mailbox)->allocate();
     if (!slot) co_return tl::make_unexpected(slot.error());
     auto leader = std::make_unique<RemoteThread>();
@@ -142,7 +147,7 @@ Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t p
 
     std::shared_ptr<Fragment> parents = parent.fragment;
     StubThread& executor = parents->executor();
-    bool passed = co_await executor.take_fd((*mailbox)->memfd(), passed_fd);
+    bool passed = co_await executor.take_fd((*mailbox)->memfd(), passed_fd(parent.fd_base));
     if (!passed) co_return fail("the parent has ended");
     clone_args args{};
     args.flags = CLONE_PARENT | (no_handlers ? uint64_t{CLONE_CLEAR_SIGHAND} : 0);
@@ -199,7 +204,7 @@ Task<Result<void>> Worker::use_mailbox(RemoteThread& leader, user_regs_struct re
     call.rsi = leader.process->fragment->mailbox().size();
     call.rdx = PROT_READ | PROT_WRITE;
     call.r10 = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-    call.r8 = passed_fd;
+    call.r8 = static_cast<uint64_t>(passed_fd(leader.process->fd_base));
     call.r9 = 0;
     auto set = trace::set_registers(leader.host_tid, call);
     if (!set) co_return set;
@@ -269,10 +274,11 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
 
 // In the box there is no device to open: it is given one for a moment.
 Task<Result<void>> Worker::open_uffd(RemoteProcess& process, StubThread& stub) {
-    bool passed = co_await stub.take_fd(uffd_device_.get(), passed_fd);
+    const int place = passed_fd(process.fd_base);
+    bool passed = co_await stub.take_fd(uffd_device_.get(), place);
     if (!passed) co_return fail("the copy has ended");
-    int64_t number =
-        co_await stub.call(SYS_ioctl, passed_fd, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+    int64_t number = co_await stub.call(SYS_ioctl, static_cast<uint64_t>(place),
+                                        USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
     auto made = from_kernel(number, "cannot make a userfaultfd for the copy");
     if (!made) co_return tl::make_unexpected(made.error());
     Fd uffd(static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), number, 0)));

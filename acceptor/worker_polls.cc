@@ -161,6 +161,7 @@ Task<std::unique_ptr<Worker::WaitHere>> Worker::wait_here(RemoteProcess& process
 }
 
 Task<void> Worker::wait_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (!process.names.empty()) co_await bring_names(process);
     bool all_ours = false;
     auto here = co_await wait_here(process, n, all_ours);
     if (all_ours) {

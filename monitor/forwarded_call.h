@@ -25,6 +25,7 @@ struct ForwardedCall {
     std::optional<MarshalledCall> marshalled;  // none: it works on the program's own memory
     bool repeatable = false;
     bool wants_reply = true;
+    uint64_t file = 0;  // of the acceptor, which dup2 and dup3 are to give a name: fd_names.h
 
     // What is to be set right before it is made, or after.
     std::optional<SignalAction> action;

@@ -157,6 +157,8 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     ForwardedCall call = std::move(*parsed);
     call.fragment = process.fragment;
     call.shadow = thread.stub;
+    bool answered = co_await names_.answer(process, thread, call);
+    if (answered) co_return;
     co_await prepare_call(process, call);
     auto guard = co_await call.shadow->lock();
     AsyncMutex::Guard changing(nullptr);
@@ -187,6 +189,9 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
     co_await meet_outsiders(false);
     if (call.shadow->dead()) co_return;
     if (!call.sizes.empty()) co_await after_truncation(std::move(call.sizes));
+    guard.release();
+    co_await names_.after_call(process, call);
+    if (call.shadow->dead()) co_return;
     reply(thread, call.made.result, out);
 }
 

@@ -22,11 +22,9 @@ constexpr std::chrono::milliseconds fork_patience{20};
 // filter, which would not let our preparation pass, to have a child behind our back, to get
 // orphans, among which may be helpers, or to see a file again behind its copy.
 bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
-    bool can = process.state == HomeProcess::State::native && !process.is_root &&
-               !process.shares_memory_with && !process.stays_home && !process.doomed &&
-               link_open_ && process.threads.size() == 1;
-    if (!can) return false;
+    if (!process.can_be_split() || !link_open_) return false;
     if (is_about_acceptors_fd(n) || is_acceptors_call(n)) return true;
+    if (names_.concerns(process, n.number, n.args)) return true;
     if (names_acceptors_file(process, n)) return true;
     if (installs_filter(n.number, n.args)) return true;
     switch (n.number) {

@@ -52,8 +52,11 @@ Task<void> HomeSession::poll_call(HomeProcess& process, HomeThread& thread, Noti
     std::vector<pollfd> set(std::min<uint64_t>(n.args[1], fd_base_));
     bool readable = co_await pager_.read(*process.fragment, {n.args[0]},
                                          std::as_writable_bytes(std::span(set)));
-    auto is_ours = [&](const pollfd& entry) { return entry.fd >= static_cast<int>(fd_base_); };
+    auto is_ours = [&](const pollfd& entry) {
+        return entry.fd >= static_cast<int>(fd_base_) || names_.is_name(process, entry.fd);
+    };
     if (readable && std::any_of(set.begin(), set.end(), is_ours)) {
+        names_.tell(process);
         co_await leave_at_call(process, thread, true);
     } else {
         local_call(process, thread, n);

@@ -191,6 +191,7 @@ Task<Result<void>> HomeSession::prepare(HomeProcess& process, HomeThread& thread
     auto started = co_await start_remotely(process);
     if (!started) co_return started;
     GuardPages::tell_all(*this, process);
+    co_await names_.watch_all(process, *thread.stub);
     co_await take_mask(thread, context->signal_mask);
     process.state = HomeProcess::State::split;
     watch_cpu_limit(process);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -144,6 +145,12 @@ struct Birth {
     std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
 };
 
+// Of a thread that stands in its stub instead.
+struct TakenCall {
+    ThreadContext context;
+    std::shared_ptr<StubThread> stub;  // of the image that called: dead after an exec
+};
+
 // Of a process that the acceptor is being told of; done: why it cannot be, or nothing.
 struct PendingStart {
     OneShot<std::string> done;
@@ -190,6 +197,9 @@ struct HomeProcess {
     std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
     std::map<int, rlimit> memory_limits;    // by resource: those that the program has set
     bool started_remotely = false;
+    // fd_names.h: those that the acceptor knows, by number; the numbers that filters watch.
+    std::map<int, uint64_t> names_told;
+    std::set<int> names_watched;
     size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now
@@ -210,6 +220,12 @@ struct HomeProcess {
     bool is_root = false;
     bool stays_home = false;  // in namespaces of its own: see home_namespaces.cc
     int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
+
+    // A child that has not been split yet, and that nothing keeps from it.
+    [[nodiscard]] bool can_be_split() const {
+        return state == State::native && !is_root && !shares_memory_with && !stays_home &&
+               !doomed && threads.size() == 1;
+    }
 };
 
 }  // namespace gpr

@@ -157,6 +157,7 @@ void HomeSession::on_event(HomeThread& thread, int event) {
         case PTRACE_EVENT_VFORK: on_birth(thread, event); return;
         case PTRACE_EVENT_EXEC: spawn(begin_image(*thread.process, thread)); return;
         case PTRACE_EVENT_EXIT: spawn(finish(*thread.process, thread)); return;
+        case PTRACE_EVENT_SECCOMP: names_.on_watched_call(thread); return;
         default: trace::resume(thread.tid); return;
     }
 }
@@ -199,6 +200,9 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         child.one_shot_actions = parents.one_shot_actions;
         child.restarting_signals = parents.restarting_signals;
         child.memory_limits = parents.memory_limits;
+        child.names_watched = parents.names_watched;
+        // The acceptor knows of others, and of these too late: their parent waits for them.
+        if (!planned || shares) names_.on_birth(parents, child);
         processes_[tid] = std::move(process);
         HomeThread& first = add_thread(child, tid);
         if (planned && shares) first.clear_tid = birth->second.clear_tid;
@@ -218,6 +222,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
                 if (!shares) spawn(pager_.end_fork(parents.fragment));
             } else if (memory) {
                 child.state = HomeProcess::State::preparing;
+                child.names_told = parents.names_told;
                 spawn(start_copy(first, std::move(context), std::move(memory)));
                 at_once = true;
             } else {
@@ -329,6 +334,11 @@ void HomeSession::on_notification(const Notification& n) {
             spawn(memory_call_of_guest(thread, n));
             return;
         }
+        if (process.shares_memory_with && is_about_acceptors_fd(n) &&
+            FdNames::knows_call_of_guest(n.number)) {
+            spawn(names_.call_of_guest(process.pid, n));
+            return;
+        }
         bool local = policy_.mixed() && process.state == HomeProcess::State::split &&
                      !thread.helper && !thread.remote;
         if (is_guard_advice(n.number, n.args) && !guards_) {
@@ -344,7 +354,9 @@ void HomeSession::on_notification(const Notification& n) {
             pager_.on_progress(n.tid);
             bool forks = n.number == SYS_fork || n.number == SYS_clone || n.number == SYS_clone3;
             if (thread.fork.ready && !forks) end_fork(thread);  // which failed
-            if (is_about_acceptors_fd(n) || is_acceptors_call(n)) {
+            bool by_name = names_.concerns(process, n.number, n.args);
+            if (by_name) names_.tell(process);
+            if (by_name || is_about_acceptors_fd(n) || is_acceptors_call(n)) {
                 spawn(leave_at_call(process, thread, true));
                 return;
             }
@@ -443,6 +455,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::PROFILE: use_profile(session.getProfile()); return;
         case wire::SessionMessage::USAGE_ANSWER: on_usage_answer(session.getUsageAnswer()); return;
         case wire::SessionMessage::INTERRUPT: spawn(interrupt_call(frame)); return;
+        case wire::SessionMessage::KEPT_DONE: names_.on_kept_done(session.getKeptDone()); return;
         case wire::SessionMessage::UNFILLED: {
             auto page = session.getUnfilled();
             on_unfilled(page.getPid(), {page.getAddress()}, page.getWrite(), page.getTid());

@@ -12,6 +12,7 @@
 #include "mm/page_directory.h"
 #include "monitor/chaos.h"
 #include "monitor/directory_record.h"
+#include "monitor/fd_names.h"
 #include "monitor/function_symbols.h"
 #include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
@@ -59,6 +60,7 @@ public:
     [[nodiscard]] bool waits_for_pages() const { return pager_.faulting() > 0; }
 
 private:
+    friend class FdNames;
     friend struct GuardPages;
     friend struct MainStack;
     using Frame = std::shared_ptr<ReceivedFrame>;
@@ -206,10 +208,6 @@ private:
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
-    struct TakenCall {  // by a thread that stands in its stub instead
-        ThreadContext context;
-        std::shared_ptr<StubThread> stub;  // of the image that called: dead after an exec
-    };
     Task<std::optional<TakenCall>> take_call(HomeThread& thread);
     static Task<int64_t> make_call(const TakenCall& taken, const Notification& n);
     static Task<void> return_from(HomeThread& thread, TakenCall taken, int64_t result);
@@ -464,6 +462,7 @@ private:
     PageDirectory directory_;
     Pager pager_;
     FutexNews futex_news_;
+    FdNames names_{*this};
     std::unique_ptr<Notifier> notifier_;
     std::unordered_map<pid_t, std::unique_ptr<HomeProcess>> processes_;
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads_;

@@ -8,7 +8,7 @@
 namespace gpr {
 
 // Nothing: it got a signal first, and calls again.
-Task<std::optional<HomeSession::TakenCall>> HomeSession::take_call(HomeThread& thread) {
+Task<std::optional<TakenCall>> HomeSession::take_call(HomeThread& thread) {
     auto context = co_await capture(thread);
     if (!context) co_return std::nullopt;
     co_return TakenCall{std::move(*context), thread.stub};

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "base/uapi/seccomp.h"
@@ -88,6 +89,17 @@ bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
     add.newfd = static_cast<uint32_t>(number);
     add.newfd_flags = 02000000;  // O_CLOEXEC
     return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0;
+}
+
+int64_t Notifier::put_fd(uint64_t id, int fd, int number, bool closes_on_exec) const {
+    seccomp_notif_addfd add{};
+    add.id = id;
+    add.flags = SECCOMP_ADDFD_FLAG_SETFD;
+    add.srcfd = static_cast<uint32_t>(fd);
+    add.newfd = static_cast<uint32_t>(number);
+    add.newfd_flags = closes_on_exec ? 02000000 : 0;  // O_CLOEXEC
+    int put = ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+    return put < 0 ? -errno : put;
 }
 
 bool Notifier::still_valid(uint64_t id) const {

@@ -41,6 +41,8 @@ public:
     // Puts a copy of our fd into the caller's table, close-on-exec, as `number` or, if that is 0,
     // as the kernel likes; its number is the answer.
     bool reply_with_fd(uint64_t id, int fd, int number = 0) const;
+    // The same without an answer, over what has the number. The kernel's convention.
+    [[nodiscard]] int64_t put_fd(uint64_t id, int fd, int number, bool closes_on_exec) const;
     [[nodiscard]] bool still_valid(uint64_t id) const;
 
     // How many threads wait for an answer: none of them can run. Parked ones count, too.

@@ -30,7 +30,7 @@ void set_signal_mask(pid_t tid, uint64_t mask);
 
 inline constexpr long home_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
                                      PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |
-                                     PTRACE_O_TRACESYSGOOD;
+                                     PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACESECCOMP;
 inline constexpr long acceptor_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE;
 
 // A line of signals in /proc/PID/status, such as "SigCgt:": bit n-1 is signal n.

@@ -157,6 +157,17 @@ Task<bool> StubThread::take_fd(int fd, int number) {
     }
 }
 
+Task<int64_t> StubThread::put_fd(int fd, int number, bool closes_on_exec) {
+    auto guard = co_await mutex_.lock();
+    for (;;) {
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        if (state_ == State::dead) co_return thread_gone;
+        int64_t put = notifier_->put_fd(notification_, fd, number, closes_on_exec);
+        if (put >= 0 || notifier_->still_valid(notification_)) co_return put;
+        state_ = State::arriving;  // a signal interrupted it: it parks again
+    }
+}
+
 Task<void> StubThread::make_room(const ThreadContext& context) {
     if (has_tiles_ || !(extended_state_in_use(context.xstate) & tile_data)) co_return;
     auto guard = co_await mutex_.lock();

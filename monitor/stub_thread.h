@@ -54,6 +54,8 @@ public:
     // Puts a copy of our descriptor into the thread's table, as `number`, which is not 0. False: it
     // died, or may not have such a number.
     Task<bool> take_fd(int fd, int number);
+    // The same over what has the number, which may be 0. The kernel's convention.
+    Task<int64_t> put_fd(int fd, int number, bool closes_on_exec);
     // For a context with tiles of AMX the kernel has to know that the thread uses some.
     Task<void> make_room(const ThreadContext& context);
     // The thread leaves the stub and becomes the program. False: it died.

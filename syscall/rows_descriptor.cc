@@ -6,6 +6,8 @@ namespace {
 
 constexpr const char* mixed_set = "fds of the acceptor have numbers that fd_set has no room for";
 constexpr const char* mixed_pair = "data between fds of different nodes goes through home";
+constexpr const char* naming =
+    "a file of the acceptor gets a number of home; not the other way round";
 
 // clang-format off
 constexpr Row table[] = {
@@ -26,7 +28,7 @@ constexpr Row table[] = {
     {23, "select", home, partial, blocks, {num, fd_set(0), fd_set(0), fd_set(0), time_left},
      mixed_set},
     {32, "dup", fd_owner, full, opens | fd_first, {fd}},
-    {33, "dup2", fd_owner, partial, opens, {fd, fd}, "both fds must belong to one node"},
+    {33, "dup2", fd_owner, partial, opens, {fd, fd}, naming},
     {40, "sendfile", fd_owner, partial, blocks, {fd, fd, offset, num}, mixed_pair},
     {72, "fcntl", fd_owner, full, blocks | opens | fd_first, {fd, num, fcntl_arg}},
     {73, "flock", fd_owner, full, blocks, {fd, num}},
@@ -75,7 +77,7 @@ constexpr Row table[] = {
     {285, "fallocate", fd_owner, full, plain, {fd, num, num, num}},
     {290, "eventfd2", home, full, opens | by_rule, {num, num}},
     {291, "epoll_create1", home, full, opens | by_rule, {num}},
-    {292, "dup3", fd_owner, partial, opens, {fd, fd, num}, "both fds must belong to one node"},
+    {292, "dup3", fd_owner, partial, opens, {fd, fd, num}, naming},
     {293, "pipe2", home, full, opens | by_rule, {out(8), num}},
     {294, "inotify_init1", home, full, opens | by_rule, {num}},
     {295, "preadv", fd_owner, full, blocks, {fd, iovec_out(2), num, num, num}},

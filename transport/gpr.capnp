@@ -65,8 +65,25 @@ struct SessionMessage {
     profile @24 :ProfileUse;            # acceptor: one that stood by is in force
     usageQuestion @25 :UsageQuestion;   # home: what has been used there?
     usageAnswer @26 :UsageAnswer;
+    fdNames @27 :FdNames;
+    filesGone @28 :FilesGone;           # home: nobody has a name of them any more
+    heir @29 :Heir;
+    keptCall @30 :KeptCall;
+    keptDone @31 :KeptDone;
   }
 }
+
+# Descriptors of home that are names of open files of the acceptor, by monitor/fd_names.h. A file
+# has the number that the acceptor gave it, which is never 0.
+struct FdName { number @0 :Int32; file @1 :UInt64; }
+struct FdNames { pid @0 :Int32; names @1 :List(FdName); }  # home, before a thread comes for them
+struct FilesGone { files @0 :List(UInt64); }
+# Home: a thread there has a child, which has its parent's descriptors of the acceptor.
+struct Heir { parent @0 :Int32; child @1 :Int32; }
+# Home: a process that has no fragment there calls close, close_range, dup2, dup3 or fcntl, about
+# descriptors that are kept for it.
+struct KeptCall { cookie @0 :UInt32; pid @1 :Int32; number @2 :UInt32; args @3 :List(UInt64); }
+struct KeptDone { cookie @0 :UInt32; result @1 :Int64; file @2 :UInt64; }  # of dup2: to be named
 
 struct Freeze { pid @0 :Int32; on @1 :Bool; number @2 :UInt32; }  # not on: they may go on
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
@@ -229,6 +246,7 @@ struct CallRequest {
   # without the signal, stack, parent_tid or pidfd, child_tid, tls and exit_signal.
   setTid @11 :List(Int32);
   cgroup @12 :UInt32;
+  file @13 :UInt64;        # of dup2 and dup3: the acceptor's, which gets a name; 0: home's
 }
 
 struct CallReply {
@@ -237,6 +255,7 @@ struct CallReply {
   result @2 :Int64;        # the kernel's own, restart codes included
   signal @3 :Data;         # siginfo of what interrupted it, to deliver before it returns
   serial @4 :UInt32;       # of that signal, see SignalDelivery; 0: there is none
+  names @5 :List(FdName);  # not empty: it was not made; these are names, which decides who makes it
 }
 
 struct MappingChange {
