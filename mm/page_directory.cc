@@ -108,6 +108,11 @@ void PageDirectory::release(ObjectId object, uint64_t now_ns) {
     c.end();
 }
 
+bool PageDirectory::holds_back(ObjectId object) const {
+    const Core::Object* o = core_->object_of(object);
+    return o && !o->held_back.empty();
+}
+
 uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
     Core& c = *core_;
     if (c.watcher) c.watcher(directory_event::RemoveNode{node, now_ns});

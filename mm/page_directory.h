@@ -130,6 +130,7 @@ public:
     // before and has not sent yet comes back, so the collect must not begin before that is sent.
     void hold(ObjectId object);
     void release(ObjectId object, uint64_t now_ns);
+    [[nodiscard]] bool holds_back(ObjectId object) const;  // somebody waits for that
     // The same, and node 0 is given nothing either, until the object is released by all.
     void hold_all(ObjectId object);
     // Nobody wishes for a page of the object, and nobody was asked to give one up.

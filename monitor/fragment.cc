@@ -285,6 +285,9 @@ void Fragment::wake(Range range) {
 }
 
 void Fragment::poison(Address at) {
+    // The kernel poisons no page that is marked against writing.
+    uffdio_writeprotect unmark{{at.value, page_size}, UFFDIO_WRITEPROTECT_MODE_DONTWAKE};
+    ioctl(uffd_.get(), UFFDIO_WRITEPROTECT, &unmark);
     uffdio_poison p{};
     p.range = {at.value, page_size};
     while (ioctl(uffd_.get(), UFFDIO_POISON, &p) != 0 && errno == EAGAIN) {

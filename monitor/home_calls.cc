@@ -115,7 +115,9 @@ Task<void> HomeSession::serve_call(Frame frame) {
         case SYS_munmap:
         case SYS_mprotect:
         case SYS_pkey_mprotect:
-        case SYS_mremap: co_await change_memory_for(process, *thread, frame); co_return;
+        case SYS_mremap:
+        case SYS_remap_file_pages:
+        case SYS_shmdt: co_await change_memory_for(process, *thread, frame); co_return;
         case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
         case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
         case SYS_madvise:
@@ -129,8 +131,6 @@ Task<void> HomeSession::serve_call(Frame frame) {
             }
             co_await run_call(process, *thread, frame);
             co_return;
-        case SYS_shmdt: co_await detach_for(process, *thread, frame); co_return;
-        case SYS_remap_file_pages: co_await remap_pages_for(process, *thread, frame); co_return;
         case SYS_userfaultfd:
             reply(*thread, co_await make_faultfd(process, *thread->stub, args[0]));
             co_return;

@@ -10,6 +10,8 @@ namespace gpr {
 
 namespace {
 constexpr int descriptor_of_executor = 3;  // it has none of its own
+// Children of vfork that exec are gone by then.
+constexpr std::chrono::milliseconds held_up_for{50};
 }  // namespace
 
 // nullptr: it has not been split, has ended or executes a program; the guest's kernel does it all.
@@ -26,8 +28,10 @@ HomeProcess* HomeSession::owner_of_memory(const HomeProcess& guest) const {
 
 bool HomeSession::changes_memory(const Notification& n) {
     switch (n.number) {
-        // A shared file is one of its own descriptors; who maps one in a guest has it there only.
-        case SYS_mmap: return (n.args[3] & MAP_TYPE) == MAP_PRIVATE;
+        case SYS_mmap:
+        case SYS_shmat:
+        case SYS_shmdt:
+        case SYS_remap_file_pages:
         case SYS_munmap:
         case SYS_mprotect:
         case SYS_pkey_mprotect:
@@ -36,6 +40,35 @@ bool HomeSession::changes_memory(const Notification& n) {
         case SYS_madvise: return n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE;
         default: return false;
     }
+}
+
+// From now on children that have the process's memory run here while it runs at the acceptor. What
+// it shares would be another memory here than there.
+void HomeSession::begin_sharing(HomeProcess& process) {
+    if (std::exchange(process.has_guests, true)) return;
+    for (auto& [object, file] : shared_files_) choose_node(file);
+}
+
+// Around the birth of such a child, and of one of vfork until its end: what is shared is here. The
+// caller of vfork waits, but others that share with it do not: if one wants a page, it waits as
+// well, and if that lasts, the child may be waiting for it.
+Task<std::shared_ptr<HeldUp>> HomeSession::hold_up(HomeProcess& process, bool is_vfork) {
+    auto held = std::make_shared<HeldUp>();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    for (auto& [object, file] : shared_files_) {
+        if (fragment->space.shows(object)) held->objects.push_back(object);
+    }
+    if (!is_vfork) begin_sharing(process);
+    pager_.hold_shared(held->objects);
+    std::vector<ObjectId> objects = held->objects;
+    if (link_open_) co_await pager_.collect_shared(std::move(objects), Access::write);
+    if (!is_vfork) co_return held;
+    loop_.after(held_up_for, [this, held, pid = process.pid] {
+        HomeProcess* owner = held->objects.empty() ? nullptr : find_process(pid);
+        if (owner && pager_.holds_back(held->objects)) begin_sharing(*owner);
+        pager_.release_shared(std::exchange(held->objects, {}));
+    });
+    co_return held;
 }
 
 // It stands in a stop, in which the kernel is about to make it call again.
@@ -76,9 +109,7 @@ Task<void> HomeSession::memory_call_of_guest(HomeThread& thread, Notification n)
     HomeProcess* process = find_process(guest);
     HomeProcess* owner = process ? owner_of_memory(*process) : nullptr;
     if (owner) {
-        std::shared_ptr<Fragment> held = owner->fragment;
-        Range hidden = hidden_by(*owner, n);
-        co_await save_shared(held->space, hidden);
+        co_await save_hidden(*owner, n);
         process = find_process(guest);
         owner = process ? owner_of_memory(*process) : nullptr;
     }

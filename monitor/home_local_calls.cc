@@ -219,21 +219,31 @@ int64_t HomeSession::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
     return 0;
 }
 
-// Shared memory that the call takes out of sight here, or lets nobody write any more.
-Range HomeSession::hidden_by(HomeProcess& process, const Notification& n) const {
+// Where the call takes shared memory out of sight here, or lets nobody write it any more.
+std::vector<Range> HomeSession::hidden_by(HomeProcess& process, const Notification& n) {
+    const Range named = pages_of(n.args[0], n.args[1]);
     switch (n.number) {
-        case SYS_mmap: return n.args[3] & MAP_FIXED ? pages_of(n.args[0], n.args[1]) : Range{};
+        case SYS_mmap: return n.args[3] & MAP_FIXED ? std::vector{named} : std::vector<Range>{};
         case SYS_munmap:
         case SYS_mprotect:
         case SYS_pkey_mprotect:
-        case SYS_remap_file_pages:
-        case SYS_mremap: return pages_of(n.args[0], n.args[1]);
+        case SYS_remap_file_pages: return {named};
+        case SYS_mremap:
+            if (!(n.args[3] & MREMAP_FIXED)) return {named};
+            return {named, pages_of(n.args[4], n.args[2])};
         case SYS_shmdt: {
             Mapping* m = process.fragment->space.find({n.args[0]});
-            return m && m->shared && m->range.begin.value == n.args[0] ? m->range : Range{};
+            bool begins = m && m->shared && m->range.begin.value == n.args[0];
+            return begins ? std::vector{m->range} : std::vector<Range>{};
         }
         default: return {};
     }
+}
+
+// What was written there is in the objects before the call.
+Task<void> HomeSession::save_hidden(HomeProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    for (Range range : hidden_by(process, n)) co_await save_shared(fragment->space, range);
 }
 
 // The thread makes the call in its stub, where no other thread's change comes between the call
@@ -242,8 +252,7 @@ Task<void> HomeSession::memory_call(HomeProcess& process, HomeThread& thread, No
     auto guard = co_await metadata_.lock();
     if (!notifier_->still_valid(n.id)) co_return;  // a signal came: it will call again
     std::shared_ptr<Fragment> fragment = process.fragment;
-    Range hidden = hidden_by(process, n);
-    co_await save_shared(fragment->space, hidden);
+    co_await save_hidden(process, n);
     auto taken = co_await take_call(thread);
     if (!taken) co_return;
     StubThread& stub = *taken->stub;
@@ -270,6 +279,7 @@ Task<int64_t> HomeSession::make_change(HomeProcess& process, StubThread& stub, N
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
     const uint64_t* a = made.args;
+    auto changing = pager_.change_views(fragment->space, hidden_by(process, n));
     int64_t result = n.number == SYS_mremap
                          ? co_await remap_memory(*fragment, stub, a)
                          : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -305,13 +315,15 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
                 note_move(process, n, static_cast<uint64_t>(result));
             } else if (const Mapping* old = process.fragment->space.find({n.args[0]})) {
                 // A second mapping of the same shared memory.
-                map_shared(process, {static_cast<uint64_t>(result)}, n.args[2], old->prot, -1);
+                map_shared(process, {static_cast<uint64_t>(result)}, n.args[2], old->prot);
             }
             break;
         case SYS_remap_file_pages: note_remapped(process, pages_of(n.args[0], n.args[1])); break;
         case SYS_brk: note_break(process, static_cast<uint64_t>(result)); break;
         case SYS_shmat: note_attached(process, {static_cast<uint64_t>(result)}); break;
-        case SYS_shmdt: note_unmapped(process, hidden_by(process, n)); break;
+        case SYS_shmdt:
+            for (Range range : hidden_by(process, n)) note_unmapped(process, range);
+            break;
         default: break;
     }
 }
@@ -320,9 +332,10 @@ Task<void> HomeSession::note_call(HomeProcess& process, Notification n, int64_t 
 Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t begin,
                                   pid_t caller) {
     int fd = n.args[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(n.args[4]);
-    const uint64_t size = mapped_size(n.args, fmt::format("/proc/{}/fd/{}", caller, fd));
+    const std::string link = fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", caller, fd);
+    const uint64_t size = mapped_size(n.args, link);
     if ((n.args[3] & MAP_TYPE) != MAP_PRIVATE) {
-        map_shared(process, {begin}, size, static_cast<int>(n.args[2]), fd);
+        map_shared(process, {begin}, size, static_cast<int>(n.args[2]), link);
         co_return;
     }
     if (fd < 0 && (n.args[3] & MAP_HUGETLB)) {
@@ -344,7 +357,6 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
         made = co_await make_anonymous(process, m);
     } else if (m.file) {
         std::error_code ignored;
-        auto link = fmt::format("/proc/{}/fd/{}", caller, fd);
         std::string path = std::filesystem::read_symlink(link, ignored).string();
         made = co_await place_code(process, m, path, n.args[5]);
     }

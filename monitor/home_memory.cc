@@ -60,20 +60,19 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
         if (locks) tell_locked(link_, process.pid, {range, true});
     };
     int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);
-    if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) {
-        Range replaced{{args[0]}, {args[0] + args[1]}};
-        co_await save_shared(fragment->space, replaced);
-    }
     SyscallArguments use_args{args[0], args[1], args[2], args[3], args[4], args[5]};
     SharedUse use;
     if (fd >= 0) use = shared_use(process, SYS_mmap, use_args);
     co_await before_use(use);
     AsyncMutex::Guard guard(nullptr);
     bool near_stack = concerns_stack(fragment->space, SYS_mmap, args.data());
+    const Range replaced = flags & MAP_FIXED ? Range{{args[0]}, {args[0] + args[1]}} : Range{};
+    if (near_stack || !replaced.empty()) guard = co_await metadata_.lock();
+    co_await save_shared(fragment->space, replaced);
     if (near_stack) {
-        guard = co_await metadata_.lock();
         co_await MainStack::make_room(*this, process, fixed_place(SYS_mmap, args.data()));
     }
+    auto changing = pager_.change_views(fragment->space, std::span(&replaced, 1));
     int64_t result =
         co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
     if (result < 0 && result >= -4095) {
@@ -81,17 +80,18 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
         reply(thread, result);
         co_return;
     }
-    if (!near_stack) guard = co_await metadata_.lock();
+    if (!near_stack && replaced.empty()) guard = co_await metadata_.lock();
     result = co_await place_elsewhere(*fragment, *thread.stub, SYS_mmap, args.data(), result);
     if (result < 0) {
         guard.release();
         reply(thread, result);
         co_return;
     }
-    const uint64_t size = mapped_size(args.data(), fmt::format("/proc/{}/fd/{}", process.pid, fd));
+    const std::string link = fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", process.pid, fd);
+    const uint64_t size = mapped_size(args.data(), link);
     if ((flags & MAP_TYPE) != MAP_PRIVATE) {
         Address at{static_cast<uint64_t>(result)};
-        map_shared(process, at, size, static_cast<int>(args[2]), fd);
+        map_shared(process, at, size, static_cast<int>(args[2]), link);
         lock({at, at + size});
         if (near_stack) co_await MainStack::fit(*this, process);
         guard.release();
@@ -123,16 +123,15 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
         }
     } else if (fd >= 0) {
         std::error_code ignored;
-        auto link = fmt::format("/proc/{}/fd/{}", process.pid, fd);
         std::string path = std::filesystem::read_symlink(link, ignored).string();
         auto placed = co_await place_code(process, m, path, args[5]);
         if (!placed) abandon(placed.error().message());
     }
-    auto replaced = fragment->space.map(m);
-    pager_.discard_unmapped(fragment->space, replaced);
+    auto gone = fragment->space.map(m);
+    pager_.discard_unmapped(fragment->space, gone);
     announce(process, m);
     lock(m.range);
-    forget_unseen(replaced);
+    forget_unseen(gone);
     if (near_stack) co_await MainStack::fit(*this, process);
     guard.release();
     reply(thread, result);
@@ -146,7 +145,7 @@ Task<void> HomeSession::change_memory_for(HomeProcess& process, HomeThread& thre
     for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) n.args[i] = call.getArgs()[i];
     std::shared_ptr<StubThread> stub = thread.stub;
     auto guard = co_await metadata_.lock();
-    co_await save_shared(process.fragment->space, hidden_by(process, n));
+    co_await save_hidden(process, n);
     int64_t result = co_await change_memory(process, *stub, n, n, process.pid);
     if (stub->dead()) co_return;
     guard.release();
@@ -363,6 +362,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             uint64_t flags = from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
             if (move.getKept() != 0) flags |= MREMAP_DONTUNMAP;
             co_await fragment->keep_apart(executor, from, true);
+            auto changing = pager_.change_views(space, std::array{from, to});
             int64_t result = co_await move_memory(*fragment, executor, from, to, flags);
             if (result != static_cast<int64_t>(to.begin.value)) {
                 abandon(

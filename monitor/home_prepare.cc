@@ -98,6 +98,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     thread.cpu_modes.note_exec();
     if (process.shares_memory_with) end_of_guest(thread);
     process.shares_memory_with = nullptr;
+    process.has_guests = false;
     process.stays_home = process.stays_home || stays_home(process.pid);
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
     process.caught_signals = process.to_reset = 0;
@@ -319,7 +320,7 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
         m.shared = e.shared;
         m.file = e.inode != 0;
         if (e.shared) {
-            join_shared(process, m, e, -1);
+            join_shared(process, m, e, "");
             fragment.space.map(std::move(m));
             continue;
         }

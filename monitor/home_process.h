@@ -174,6 +174,7 @@ struct HomeProcess {
     State state = State::native;
     HomeProcess* shares_memory_with = nullptr;  // vfork children, until they exec; it may be gone
     std::weak_ptr<Fragment> guest_of;           // the memory that it shares then, if it is split
+    bool has_guests = false;                    // children that share its memory and run beside it
     std::shared_ptr<Fragment> fragment;
     std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
     std::unordered_map<pid_t, HomeThread*> threads;

@@ -276,6 +276,8 @@ private:
     // Children that share memory (home_guests.cc).
     [[nodiscard]] HomeProcess* owner_of_memory(const HomeProcess& guest) const;
     static bool changes_memory(const Notification& n);
+    void begin_sharing(HomeProcess& process);
+    Task<std::shared_ptr<HeldUp>> hold_up(HomeProcess& process, bool is_vfork);
     Task<void> memory_call_of_guest(HomeThread& thread, Notification n);
     Task<std::optional<int64_t>> call_of_guest(HomeProcess& owner, pid_t guest, Notification n);
     static bool is_interrupted_in(const CallInItsStead& call, pid_t tid);
@@ -286,7 +288,8 @@ private:
     Task<int64_t> map_locked(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
     Task<void> change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame);
-    Range hidden_by(HomeProcess& process, const Notification& n) const;
+    static std::vector<Range> hidden_by(HomeProcess& process, const Notification& n);
+    Task<void> save_hidden(HomeProcess& process, Notification n);
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
     Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, pid_t caller);
     void note_unmapped(HomeProcess& process, Range range);
@@ -349,11 +352,9 @@ private:
     Task<void> on_faultfd_closed(uint64_t inode);
 
     // --- shared memory (home_shared.cc) ---
-    void join_shared(HomeProcess& process, Mapping& mapping, const MapsEntry& entry, int fd);
-    void map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd);
+    void join_shared(HomeProcess&, Mapping& mapping, const MapsEntry&, const std::string& link);
+    void map_shared(HomeProcess&, Address, uint64_t size, int prot, const std::string& link = "");
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
-    Task<void> detach_for(HomeProcess& process, HomeThread& thread, Frame frame);
-    Task<void> remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame);
     void note_remapped(HomeProcess& process, Range range);
     void note_remote_usage(pid_t pid, const Usage& used);
     void credit_parent(const HomeProcess& process);

@@ -93,16 +93,22 @@ bool may_become_writable(pid_t pid, const MapsEntry& e) {
     return true;
 }
 
+// Else it is memory, of which there is enough or none for anybody.
+bool is_on_file_system(const std::string& mapped_as) {
+    return !mapped_as.starts_with("/memfd:") && !mapped_as.starts_with("/dev/zero") &&
+           !mapped_as.starts_with("/SYSV");
+}
+
 uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; }
 
 }  // namespace
 
-// Gives the mapping its object. e: the line of /proc/PID/maps that shows it; fd: what it was made
-// from, -1 if that is not known.
-void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e, int fd) {
+// Gives the mapping its object. e: the line of /proc/PID/maps that shows it; link: to what it was
+// made from, empty if that is not known.
+void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e,
+                              const std::string& link) {
     struct stat st {};
-    std::string link = link_of(process.pid, fd);
-    bool has_fd = fd >= 0 && stat(link.c_str(), &st) == 0;
+    bool has_fd = !link.empty() && stat(link.c_str(), &st) == 0;
     bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
     auto at = std::ranges::find_if(shared_files_, [&](const auto& entry) {
         const SharedFile& f = entry.second;
@@ -137,6 +143,7 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
             }
         }
         pager_.add_shared(file->object, Fd(), pages);
+        if (file->path && is_on_file_system(e.name)) pager_.expect_no_room(file->object);
         begin_watching(*file, e.name);
     } else if (!file->path && end > pager_.shared_pages(file->object)) {
         resize(*file, end);
@@ -154,7 +161,8 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
 }
 
 // The kernel here has just made the mapping at `at`.
-void HomeSession::map_shared(HomeProcess& process, Address at, uint64_t size, int prot, int fd) {
+void HomeSession::map_shared(HomeProcess& process, Address at, uint64_t size, int prot,
+                             const std::string& link) {
     Mapping m;
     m.range = {at, (at + size).page_end()};
     m.prot = prot;
@@ -162,7 +170,7 @@ void HomeSession::map_shared(HomeProcess& process, Address at, uint64_t size, in
     if (!maps) return;
     for (const MapsEntry& e : *maps) {
         if (!e.range.contains(at)) continue;
-        join_shared(process, m, e, fd);
+        join_shared(process, m, e, link);
         auto replaced = process.fragment->space.map(m);
         choose_node(shared_files_.at(m.object));
         pager_.discard_unmapped(process.fragment->space, replaced);
@@ -311,23 +319,9 @@ Task<void> HomeSession::attach_for(HomeProcess& process, HomeThread& thread, Fra
 }
 
 // The kernel here makes a mapping of each part that is seen at another place of the file.
-Task<void> HomeSession::remap_pages_for(HomeProcess& process, HomeThread& thread, Frame frame) {
-    auto args = frame->session().getCall().getArgs();
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    Range range{{args[0] & page_mask}, Address{args[0] + args[1]}.page_end()};
-    co_await save_shared(fragment->space, range);
-    int64_t result = co_await thread.stub->call(SYS_remap_file_pages, args[0], args[1], args[2],
-                                                args[3], args[4]);
-    if (result == 0) {
-        auto guard = co_await metadata_.lock();
-        note_remapped(process, range);
-    }
-    reply(thread, result);
-}
-
 void HomeSession::note_remapped(HomeProcess& process, Range range) {
     Mapping* old = process.fragment->space.find(range.begin);
-    if (old) map_shared(process, range.begin, range.size(), old->prot, -1);
+    if (old) map_shared(process, range.begin, range.size(), old->prot);
 }
 
 // In a mixed session shared memory is used at home, where the kernel's own mapping shows it. The
@@ -367,24 +361,8 @@ Task<void> HomeSession::end_loans() {
 void HomeSession::note_attached(HomeProcess& process, Address at) {
     auto maps = read_maps(process.pid);
     for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
-        if (e.range.begin == at) map_shared(process, at, e.range.size(), e.prot, -1);
+        if (e.range.begin == at) map_shared(process, at, e.range.size(), e.prot);
     }
-}
-
-Task<void> HomeSession::detach_for(HomeProcess& process, HomeThread& thread, Frame frame) {
-    auto args = frame->session().getCall().getArgs();
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    Address at{args[0]};
-    Mapping* m = fragment->space.find(at);
-    if (m && m->shared && m->range.begin == at) co_await save_shared(fragment->space, m->range);
-    int64_t result = co_await thread.stub->call(SYS_shmdt, at.value);
-    if (result == 0) {
-        auto guard = co_await metadata_.lock();
-        m = fragment->space.find(at);
-        Range range = m && m->range.begin == at ? m->range : Range{};
-        note_unmapped(process, range);
-    }
-    reply(thread, result);
 }
 
 }  // namespace gpr

@@ -82,9 +82,14 @@ void Pager::erase(ObjectId object) {
 void Pager::on_message(NodeId from, Message message) {
     auto* request = std::get_if<Request>(&message.body);
     ObjectId wanted = request ? request->run.object : 0;
-    if (directory_ && request && is_shared(wanted) && is_used_at_home(wanted)) {
+    auto shared = request ? shared_.find(wanted) : shared_.end();
+    bool writes_file =
+        shared != shared_.end() && shared->second.may_lack_room && request->access == Access::write;
+    bool is_at_home = shared != shared_.end() && is_used_at_home(wanted);
+    if (directory_ && (is_at_home || writes_file)) {
         // No more than a thread there waits for. What is lent when the thread is here again, and
-        // writes without a fault, would come back as it was.
+        // writes without a fault, would come back as it was. And holes of files that nobody writes
+        // stay holes.
         if (request->must == 0) return;
         request->run.count = std::min(request->run.count, request->must);
         request->have_epochs.resize(std::min<size_t>(request->have_epochs.size(), request->must));
@@ -311,6 +316,8 @@ void Pager::run(const Install& action) {
                   action.run.object, action.run.first, action.run.count,
                   static_cast<int>(action.presence), static_cast<int>(action.contents.at(0).kind));
     if (is_shared(action.run.object)) {
+        bool at_home = shared_memfd(action.run.object) < 0;
+        if (at_home && views_changing_ > 0) return spawn(install_when_settled(action));
         install_shared(action);
         agent_.on_installed(action.id, now());
         return;

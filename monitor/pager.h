@@ -3,12 +3,14 @@
 
 #include <sys/user.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -89,6 +91,32 @@ public:
     [[nodiscard]] int shared_memfd(ObjectId object) const;
     // Node 0: brings what was written elsewhere home; write: and leaves no copies there.
     Task<void> collect_shared(std::vector<ObjectId> objects, Access access);
+    // Node 0: until they are released as often, the others get no page of the objects.
+    void hold_shared(const std::vector<ObjectId>& objects);
+    void release_shared(const std::vector<ObjectId>& objects);
+    // Somebody waits for that.
+    [[nodiscard]] bool holds_back(const std::vector<ObjectId>& objects) const;
+    // Node 0: the object's file may lack room for a page (pager_room.cc).
+    void expect_no_room(ObjectId object) { shared_.at(object).may_lack_room = true; }
+
+    // Node 0, while the kernel changes what mappings of shared memory a process has, until our list
+    // of them says the same: what they show in between may be anything.
+    class ViewChange {
+    public:
+        explicit ViewChange(Pager* pager) : pager_(pager) {
+            if (pager_) pager_->views_changing_++;
+        }
+        ~ViewChange() {
+            if (pager_) pager_->views_changing_--;
+        }
+        ViewChange(const ViewChange&) = delete;
+        ViewChange& operator=(const ViewChange&) = delete;
+
+    private:
+        Pager* pager_;
+    };
+    // Of what lies in the ranges.
+    [[nodiscard]] ViewChange change_views(const AddressSpace& space, std::span<const Range> ranges);
 
     void on_message(NodeId from, Message message);
     // What waits to be sent to the other nodes; when it becomes nothing, on_drained() is called.
@@ -242,6 +270,7 @@ private:
         Fd memfd;
         uint64_t pages = 0;
         bool has_writers = false;
+        bool may_lack_room = false;
         // At home, where others go on writing pages that it has lent: what they were.
         std::map<uint64_t, std::shared_ptr<const std::byte>> lent;
     };
@@ -255,6 +284,14 @@ private:
     [[nodiscard]] bool is_kept(ObjectId object, const Shared& o) const;
     void install_shared(const Install& action);
     std::vector<TakeResult> take_shared(const Take& action);
+    // At home (pager_room.cc):
+    Task<void> views_settled();
+    Task<void> install_when_settled(Install action);
+    [[nodiscard]] bool may_take_now(const Take& action) const;
+    Task<void> take_when_settled(Take action);
+    Task<std::vector<bool>> make_room(PageRun run);
+    void refuse_shared(const Anchored& action);
+    Task<void> remove_refusal(PageRun run);
 
     NodeId self_;
     Loop& loop_;
@@ -286,6 +323,7 @@ private:
     AskPinned ask_pinned_;
     bool probes_pins_ = false;
     std::unordered_map<Tid, PageKey> refused_;  // what each was told last not to be there
+    int views_changing_ = 0;
     // Who waits for what only the program can provide, and whether to write.
     std::map<std::pair<Fragment*, Address>, std::pair<Tid, bool>> unfilled_;
     Signal filled_;
@@ -302,5 +340,20 @@ private:
     std::map<Fragment*, Forking> forking_;
     AsyncMutex code_lock_;  // held while code that was shown is hidden
 };
+
+template <class Visit>
+void Pager::for_each_view(const PageRun& run, Visit visit) {
+    uint64_t end = run.first + run.count;
+    for (auto& [fragment, watch] : fragments_) {
+        fragment->space.shared_views(run.object, [&](const Mapping& m) {
+            uint64_t m_end = m.object_page + m.range.size() / page_size;
+            if (m.object_page >= end || m_end <= run.first) return;
+            uint64_t first = std::max(m.object_page, run.first);
+            uint64_t last = std::min(m_end, end);
+            Address at = m.range.begin + (first - m.object_page) * page_size;
+            visit(*fragment, m, Range{at, at + (last - first) * page_size}, first);
+        });
+    }
+}
 
 }  // namespace gpr

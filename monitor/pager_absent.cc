@@ -37,7 +37,7 @@ std::optional<Address> Pager::absent_page(Fragment& fragment, const siginfo_t& i
     if (info.si_signo != SIGBUS || !fault || fragment.lost) return {};
     Address at = Address{reinterpret_cast<uint64_t>(info.si_addr)}.page();
     const Mapping* m = fragment.space.find(at);
-    if (!m || !m->file || m->shared) return {};
+    if (!m || !m->file) return {};
     const PageKey key = m->key(at);
     bool poisoned = is_being_removed({key.object, key.index, 1});
     return poisoned || info.si_code == BUS_MCEERR_AR ? std::optional(at) : std::nullopt;
@@ -56,7 +56,11 @@ Task<bool> Pager::is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, 
         auto offset = static_cast<off_t>(m->content_offset + (at - m->range.begin));
         refused = pread(m->content->get(), &probe, 1, offset) <= 0;
     }
-    if (is_being_removed(run)) co_await remove(fragment, at, run);
+    if (is_shared(key.object)) {
+        co_await remove_refusal(run);
+    } else if (is_being_removed(run)) {
+        co_await remove(fragment, at, run);
+    }
     co_return refused;
 }
 

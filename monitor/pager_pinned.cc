@@ -38,6 +38,7 @@ Task<Fragment::Taken> Pager::share_by_moving(uint64_t take, Piece piece) {
 
 void Pager::run(const Anchored& action) {
     if (action.anchor == nowhere) refused_[action.tid] = action.key;
+    if (is_shared(action.key.object)) return refuse_shared(action);
     for (const Place& p : places(action.key)) {
         if (action.anchor == nowhere) {
             refuse_page(*p.fragment, *p.mapping, p.address);

@@ -88,6 +88,19 @@ Task<void> Pager::collect_shared(std::vector<ObjectId> objects, Access access) {
     }
 }
 
+void Pager::hold_shared(const std::vector<ObjectId>& objects) {
+    for (ObjectId object : objects) directory_->hold(object);
+}
+
+void Pager::release_shared(const std::vector<ObjectId>& objects) {
+    for (ObjectId object : objects) directory_->release(object, now());
+    settle();
+}
+
+bool Pager::holds_back(const std::vector<ObjectId>& objects) const {
+    return std::ranges::any_of(objects, [&](ObjectId o) { return directory_->holds_back(o); });
+}
+
 std::vector<Mapping> Pager::forget(AddressSpace& space) {
     std::vector<Mapping> gone = space.unmap({{0}, {~0ULL & page_mask}});
     for (const Mapping& m : gone) {
@@ -95,21 +108,6 @@ std::vector<Mapping> Pager::forget(AddressSpace& space) {
     }
     settle();
     return gone;
-}
-
-template <class Visit>
-void Pager::for_each_view(const PageRun& run, Visit visit) {
-    uint64_t end = run.first + run.count;
-    for (auto& [fragment, watch] : fragments_) {
-        fragment->space.shared_views(run.object, [&](const Mapping& m) {
-            uint64_t m_end = m.object_page + m.range.size() / page_size;
-            if (m.object_page >= end || m_end <= run.first) return;
-            uint64_t first = std::max(m.object_page, run.first);
-            uint64_t last = std::min(m_end, end);
-            Address at = m.range.begin + (first - m.object_page) * page_size;
-            visit(*fragment, m, Range{at, at + (last - first) * page_size}, first);
-        });
-    }
 }
 
 void Pager::protect_views(const PageRun& run) {
@@ -172,7 +170,7 @@ void Pager::put_shared(PageKey first, std::span<const std::byte> bytes) {
         }
     });
     for (uint32_t i = 0; i < run.count; i++) o.lent.erase(run[i].index);
-    if (!done) spdlog::warn("shared memory written at the acceptor has no place at home");
+    if (!done) spdlog::error("shared memory written at the acceptor has no place at home");
 }
 
 // Whether what home lends of it is remembered. With very much of it a page is taken back as it is:
@@ -244,7 +242,12 @@ std::vector<TakeResult> Pager::take_shared(const Take& action) {
     bool kept = is_kept(run.object, o);
     std::vector<TakeResult> results(run.count);
     for (uint32_t i = 0; i < run.count; i++) {
-        results[i].kind = !action.want_data ? Taken::none : here[i] ? Taken::data : Taken::zero;
+        // At home there is nothing of a page that no mapping shows, or none can.
+        bool lacks = !o.memfd && action.want_data && !here[i] && run[i].index < o.pages;
+        results[i].kind = !action.want_data ? Taken::none
+                          : here[i]         ? Taken::data
+                          : lacks           ? Taken::absent
+                                            : Taken::zero;
         if (results[i].kind != Taken::data) continue;
         results[i].bytes = {block, block->data() + i * page_size};
         if (kept) o.lent[run[i].index] = results[i].bytes;

@@ -26,7 +26,9 @@ void Pager::run(const Take& action) {
     spdlog::trace("take: object {:#x} pages {}+{} had {} leave {}", action.run.object,
                   action.run.first, action.run.count, static_cast<int>(action.had),
                   static_cast<int>(action.leave));
-    if (is_shared(action.run.object)) {
+    if (is_shared(action.run.object) && !may_take_now(action)) {
+        spawn(take_when_settled(action));
+    } else if (is_shared(action.run.object)) {
         agent_.on_taken(action.id, take_shared(action), now());
     } else if (!alone_ || !take_early(action)) {
         spawn(take(action));

@@ -34,6 +34,11 @@ struct Loan {
     bool again = false;  // there was another since it began to end
 };
 
+// Objects of which the acceptor gets nothing for a while.
+struct HeldUp {
+    std::vector<ObjectId> objects;
+};
+
 // What a call may do to shared memory behind its mappings' back.
 struct SharedUse {
     std::vector<ObjectId> files;
