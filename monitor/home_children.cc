@@ -15,6 +15,11 @@ namespace gpr {
 
 namespace {
 constexpr std::chrono::milliseconds fork_patience{20};
+
+bool must_split_to_clone(uint64_t flags) {
+    bool shares_beside = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
+    return (flags & (CLONE_THREAD | CLONE_UNTRACED)) || shares_beside;
+}
 }  // namespace
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
@@ -39,12 +44,12 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
         // The kernel here would not see the time that they count.
         case SYS_setitimer: return n.args[0] != ITIMER_REAL;
         case SYS_timer_create: return cpu_clock_name(static_cast<clockid_t>(n.args[0])).has_value();
-        case SYS_clone: return n.args[0] & (CLONE_THREAD | CLONE_UNTRACED);
+        case SYS_clone: return must_split_to_clone(n.args[0]);
         case SYS_clone3: {
             uint64_t flags = 0;
             auto memory = RemoteMemory::open(process.pid);
             return memory && memory->read_exact({n.args[0]}, &flags, sizeof flags) &&
-                   (flags & (CLONE_THREAD | CLONE_UNTRACED));
+                   must_split_to_clone(flags);
         }
         default: return false;
     }

@@ -75,15 +75,16 @@ void HomeSession::choose_node(SharedFile& file) {
     if (!outsiders_) return;
     if (file.written && file.watched.id()) pager_.expect_writers(file.object);
     if (pager_.is_used_at_home(file.object)) return;
-    auto brings_home = [&](const AddressSpace& space) {
-        return space.shows(file.object) && std::ranges::any_of(shared_files_, [&](const auto& f) {
-                   return pager_.is_used_at_home(f.first) && space.shows(f.first);
-               });
+    auto brings_home = [&](const AddressSpace& space, bool has_guests) {
+        return space.shows(file.object) &&
+               (has_guests || std::ranges::any_of(shared_files_, [&](const auto& f) {
+                    return pager_.is_used_at_home(f.first) && space.shows(f.first);
+                }));
     };
     bool follows = std::ranges::any_of(processes_, [&](const auto& entry) {
         const HomeProcess& process = *entry.second;
-        return (process.fragment && brings_home(process.fragment->space)) ||
-               (process.inherits && brings_home(process.inherits->space));
+        return (process.fragment && brings_home(process.fragment->space, process.has_guests)) ||
+               (process.inherits && brings_home(process.inherits->space, false));
     });
     if (!file.is_contended() && !follows) return;
     spdlog::debug("shared memory {:#x} is used at home{}", file.object,

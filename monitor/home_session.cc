@@ -192,6 +192,8 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
         if (shares) {
             child.shares_memory_with = &parents;
             child.guest_of = parents.fragment ? parents.fragment : parents.guest_of.lock();
+            HomeProcess* owner = !planned ? owner_of_memory(child) : nullptr;
+            if (owner && event != PTRACE_EVENT_VFORK) begin_sharing(*owner);
         }
         if (!shares) inherit_copies(parents, child);
         if (!shares) MainStack::inherit(*this, parents, child);

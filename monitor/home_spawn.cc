@@ -114,9 +114,8 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
     if (!birth.shares_memory) co_await pager_.begin_fork(fragment);
-    // Shared memory is used at home until the child execs or ends: what is there must be right.
-    SharedUse use = birth.shares_memory ? use_of_everything() : SharedUse{};
-    co_await before_use(use);
+    std::shared_ptr<HeldUp> held;
+    if (birth.shares_memory) held = co_await hold_up(process, flags & CLONE_VFORK);
     births_[thread.tid] = std::move(birth);
     // Its stack and registers are set before it runs; until then any stack will do.
     StubThread& stub = *thread.stub;
@@ -133,7 +132,8 @@ Task<void> HomeSession::spawn_process(HomeProcess& process, HomeThread& thread, 
     }
     int64_t result = co_await clone_in_stub(stub, clone, wanted_ids(call));
     if (births_.erase(thread.tid) > 0 && !(flags & CLONE_VM)) co_await pager_.end_fork(fragment);
-    co_await after_use(use);
+    if (held) pager_.release_shared(std::exchange(held->objects, {}));
+    for (auto& [object, file] : shared_files_) note_size(file);  // the child may have changed it
     if (result != thread_gone) reply(thread, result);
 }
 
