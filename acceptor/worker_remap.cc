@@ -98,7 +98,11 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
     space.for_each(move.to, [&](Mapping& moved) {
         if (!moved.registered) return;
         moved.registered = static_cast<bool>(fragment.register_range(moved.range));
-        fragment.write_protect(moved.range);
+        if (moved.shared) {
+            pager_.protect_present(fragment, moved);
+        } else {
+            fragment.write_protect(moved.range);
+        }
     });
     std::vector<Range> views{move.to};
     if (move.kept != 0) {
@@ -115,7 +119,7 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
             kept.object_page += (move.from.begin - old.range.begin) / page_size;
         }
         kept.registered = static_cast<bool>(fragment.register_range(kept.range));
-        if (old.shared) fragment.write_protect(kept.range);
+        if (old.shared) pager_.protect_present(fragment, kept);
         space.map(std::move(kept));
         views.push_back(move.from);
     }
@@ -204,7 +208,11 @@ Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader view) {
         // Registered in any case: what was there is, what grew is home's to fill.
         if (m.registered) return;
         m.registered = static_cast<bool>(fragment.register_range(m.range));
-        fragment.write_protect(m.range);
+        if (m.shared) {
+            pager_.protect_present(fragment, m);
+        } else {
+            fragment.write_protect(m.range);
+        }
     });
 }
 

@@ -42,7 +42,7 @@ Task<int64_t> Worker::show_shared(Fragment& fragment, const Mapping& m) {
     co_await executor.call(SYS_close, static_cast<uint64_t>(fd));
     if (mapped < 0 && mapped >= -4095) co_return mapped;
     if (!fragment.register_range(range)) co_return -ENOMEM;
-    fragment.write_protect(range);
+    pager_.protect_present(fragment, m);
     fragment.space.for_each(range, [](Mapping& piece) { piece.registered = true; });
     co_return co_await executor.call(SYS_mprotect, range.begin.value, range.size(), prot);
 }

@@ -94,6 +94,9 @@ public:
     // Node 0: until they are released as often, the others get no page of the objects.
     void hold_shared(const std::vector<ObjectId>& objects);
     void release_shared(const std::vector<ObjectId>& objects);
+    // Where the mapping shows pages that are here: to write is to ask. What is not here is marked
+    // when it comes, so that a mapping costs what is used of it.
+    void protect_present(Fragment& fragment, const Mapping& mapping) const;
     // Somebody waits for that.
     [[nodiscard]] bool holds_back(const std::vector<ObjectId>& objects) const;
     // Node 0: the object's file may lack room for a page (pager_room.cc).

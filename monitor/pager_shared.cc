@@ -3,7 +3,8 @@
 // An acceptor has one memfd for each object and maps it into every process that shows the object,
 // so aliases are one page and futexes between processes work. A page that is not there is a hole
 // of the memfd: every mapping reports its first use. A page that is not ours alone is
-// write-protected in every mapping; marks on holes keep it so for mappings that see it later.
+// write-protected in every mapping, those that have not used it included: before it is put into
+// the memfd each is marked, and a mapping that comes later is marked where there are pages.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -52,12 +53,10 @@ void Pager::resize_shared(ObjectId object, uint64_t pages) {
     o.pages = pages;
     agent_.drop(object, first, max_object_pages - first);
     if (directory_) directory_->drop(object, first, max_object_pages - first);
-    if (o.memfd) {
-        for (uint64_t done = 0; done < count; done += max_run_pages) {
-            auto step = static_cast<uint32_t>(std::min<uint64_t>(count - done, max_run_pages));
-            protect_views({object, first + done, step});
-            wake_views({object, first + done, step});
-        }
+    constexpr uint64_t most_at_once = ~uint32_t{0};
+    for (uint64_t done = 0; o.memfd && done < count; done += most_at_once) {
+        wake_views(
+            {object, first + done, static_cast<uint32_t>(std::min(count - done, most_at_once))});
     }
     settle();
 }
@@ -108,6 +107,21 @@ std::vector<Mapping> Pager::forget(AddressSpace& space) {
     }
     settle();
     return gone;
+}
+
+void Pager::protect_present(Fragment& fragment, const Mapping& m) const {
+    int memfd = shared_memfd(m.object);
+    auto at = static_cast<off_t>(m.object_page * page_size);
+    off_t end = at + static_cast<off_t>(m.range.size());
+    while (memfd >= 0 && at < end) {
+        off_t begin = lseek(memfd, at, SEEK_DATA);
+        if (begin < 0 || begin >= end) return;
+        at = std::min(lseek(memfd, begin, SEEK_HOLE), end);
+        if (at <= begin) return;
+        auto offset = static_cast<off_t>(m.object_page * page_size);
+        fragment.write_protect({m.range.begin + static_cast<uint64_t>(begin - offset),
+                                m.range.begin + static_cast<uint64_t>(at - offset)});
+    }
 }
 
 void Pager::protect_views(const PageRun& run) {
@@ -184,6 +198,7 @@ bool Pager::is_kept(ObjectId object, const Shared& o) const {
 void Pager::install_shared(const Install& action) {
     const PageRun& run = action.run;
     Shared& o = shared_.at(run.object);
+    if (o.memfd && action.presence != Presence::exclusive) protect_views(run);
     for (uint32_t i = 0; i < run.count; i++) {
         const PageContent& c = action.contents[i];
         if (c.kind == ContentKind::zero) {
@@ -225,8 +240,6 @@ std::vector<TakeResult> Pager::take_shared(const Take& action) {
         if (action.leave == Presence::none) {
             fallocate(o.memfd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
                       static_cast<off_t>(size));
-            // A reader that came back in between may have cost a mapping its mark.
-            protect_views(run);
         }
     } else if (action.want_data) {
         for_each_view(run, [&](Fragment& fragment, const Mapping&, Range range, uint64_t page) {
