@@ -41,7 +41,10 @@ void HomeSession::begin_watching(SharedFile& file, const std::string& mapped_as)
         outsiders_ = std::make_unique<Outsiders>(loop_, [this] { spawn(meet_outsiders(false)); });
     }
     if (file.kernel_uses) choose_node(file);
-    file.looked = file.kernel_uses || mapped_as.starts_with("/dev/zero");  // it has no name
+    // Without a name, or one that nobody outside can mean.
+    const SharedIdentity& identity = file.identity;
+    bool elsewhere = identity.is_segment && identity.ipc_namespace != ipc_namespace_of(getpid());
+    file.looked = file.kernel_uses || elsewhere || mapped_as.starts_with("/dev/zero");
     if (file.looked) return;
     file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
     file.given = given_.contains({file.names.device, file.names.inode});

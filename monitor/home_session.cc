@@ -196,6 +196,7 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
             if (owner && event != PTRACE_EVENT_VFORK) begin_sharing(*owner);
         }
         if (!shares) inherit_copies(parents, child);
+        child.ipc_at_birth = ipc_namespace_of(parent.tid);
         if (!shares) MainStack::inherit(*this, parents, child);
         if (policy_.has_functions()) inherit_functions(parents, child);
         child.caught_signals = parents.caught_signals;

@@ -110,9 +110,12 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
     struct stat st {};
     bool has_fd = !link.empty() && stat(link.c_str(), &st) == 0;
     bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
+    Fd path = has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC)) : open_by_mapping(process.pid, e);
+    bool inherited = process.state == HomeProcess::State::preparing && !process.new_image;
+    ino_t ipc = inherited ? process.ipc_at_birth : ipc_namespace_of(process.pid);
+    SharedIdentity identity = identity_of(e, path, ipc);
     auto at = std::ranges::find_if(shared_files_, [&](const auto& entry) {
-        const SharedFile& f = entry.second;
-        return !distinct && f.names.mapped_device == e.device && f.names.mapped_inode == e.inode;
+        return !distinct && entry.second.identity.is(identity);
     });
     m.shared = true;
     m.file = true;  // also memory without a name starts with what it has at home
@@ -127,8 +130,8 @@ void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry&
         file->kernel_uses = is_written_by_kernel(e, distinct);
         file->names.mapped_device = e.device;
         file->names.mapped_inode = e.inode;
-        file->path =
-            has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC)) : open_by_mapping(process.pid, e);
+        file->identity = std::move(identity);
+        file->path = std::move(path);
         uint64_t pages = end;
         bool huge = file->path ? has_huge_pages(fmt::format("/proc/self/fd/{}", file->path.get()))
                                : e.name.starts_with("/anon_hugepage");

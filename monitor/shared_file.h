@@ -7,12 +7,14 @@
 #include "base/fd.h"
 #include "mm/address_space.h"
 #include "monitor/outsiders.h"
+#include "monitor/shared_identity.h"
 
 namespace gpr {
 
 struct SharedFile {
     ObjectId object = 0;
     FileNames names;
+    SharedIdentity identity;
     Fd path;               // O_PATH; none for memory without a name
     bool written = false;  // some mapping may write
     bool touched = false;  // the acceptor has asked for pages since it was last in order here
