@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "monitor/change_window.h"
 #include "monitor/cpu_mask.h"
 #include "monitor/cpu_modes.h"
 #include "monitor/fragment.h"
@@ -61,6 +62,7 @@ struct RemoteThread {
     uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
     bool ending = false;               // nothing but its last call is left of it
     bool alt_stack_changed = false;    // since home was told
+    uint32_t unanswered = 0;           // calls that home makes without an answer, since the last
     CpuModes cpu_modes;                // that the kernel thread here has
     CpuMask affinity;                  // if the program has set it
     Gravity gravity;
@@ -98,6 +100,7 @@ struct RemoteProcess {
     std::unique_ptr<AsyncMutex> forking;
     std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
     uint32_t home_freeze = 0;                       // home asks for this one; 0: for none
+    std::shared_ptr<ChangeWindow> changes;          // of its mappings, made here
     Usage used;
     bool has_timers = false;      // on CPU-time clocks, made here
     uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one

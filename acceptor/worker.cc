@@ -253,6 +253,9 @@ void Worker::on_frame(ReceivedFrame&& received) {
     auto session = frame->session();
     switch (session.which()) {
         case wire::SessionMessage::PROCESS_START: spawn(start_process(frame)); return;
+        case wire::SessionMessage::LAYOUT:
+            if (!layouts_.add(frame)) link_.close("home sent a layout that cannot be");
+            return;
         case wire::SessionMessage::PROCESS_END: spawn(end_process(frame)); return;
         case wire::SessionMessage::CROSSING: spawn(arrive(frame)); return;
         case wire::SessionMessage::CALL_DONE: spawn(call_done(frame)); return;

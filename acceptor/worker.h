@@ -15,6 +15,7 @@
 #include "monitor/chaos.h"
 #include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
+#include "monitor/layout_parts.h"
 #include "monitor/pager.h"
 #include "monitor/path_rules.h"
 #include "monitor/ptrace.h"
@@ -57,7 +58,8 @@ private:
 
     // --- processes and threads (worker_processes.cc) ---
     Task<void> start_process(Frame frame);
-    Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start);
+    Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start,
+                             std::vector<Frame> layout);
     Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
                                        wire::ProcessStart::Reader start);
     Task<Result<void>> show_foreign_vdso(RemoteProcess& process, StubThread& stub, Address end,
@@ -93,7 +95,8 @@ private:
     Task<Result<RemoteProcess*>> clone_memory(RemoteProcess& parent, pid_t pid, bool no_handlers);
     void on_newborn(RemoteProcess& parent, pid_t host_tid);
     Task<Result<void>> use_mailbox(RemoteThread& leader, user_regs_struct regs);
-    Task<Result<void>> finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork);
+    Task<Result<void>> finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork,
+                                   std::vector<Frame> layout);
     Task<Result<void>> open_uffd(RemoteProcess& process, StubThread& stub);
     // Stops the thread at the end of the call it is in, which then has `result` to come.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
@@ -111,6 +114,7 @@ private:
 
     // --- system calls (worker_calls.cc) ---
     Task<void> handle_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<bool> may_change(RemoteProcess& process, Notification n);
     class WaitHere;
     Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n,
                        WaitHere* here = nullptr);
@@ -335,6 +339,7 @@ private:
     std::unordered_map<pid_t, RemoteProcess*> owners_;  // by host tid, helpers too
     ObjectId next_object_;
     pid_t next_helper_ = 0;
+    LayoutParts layouts_;
     std::map<pid_t, Kept> kept_;          // for processes that are not made yet
     std::map<uint64_t, Fd> named_files_;  // those that home has names of
     uint64_t last_file_ = 0;

@@ -12,6 +12,7 @@
 #include "monitor/advice.h"
 #include "monitor/extended_state.h"
 #include "monitor/reserved_range.h"
+#include "monitor/sealed_memory.h"
 #include "monitor/signal_wire.h"
 #include "syscall/table.h"
 
@@ -21,6 +22,8 @@ namespace {
 
 // A call that only has to be made.
 constexpr std::chrono::milliseconds done_in{2};
+// Of calls that home makes later than they come, and nobody waits for.
+constexpr uint32_t most_unanswered = 64;
 // A page that we have and that still cannot be read is for the kernel at home to complain of.
 constexpr int tries_for_pages = 20;
 
@@ -75,6 +78,10 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
     if (auto answer = answer_about_reserved(n.number, n.args)) {
         process.notifier->reply_raw(n.id, *answer);
         co_return;
+    }
+    if (is_told_unasked(n.number)) {
+        bool may = co_await may_change(process, n);
+        if (!may) co_return;
     }
     if (n.number != SYS_restart_syscall) thread.waits_at = {};
     if (process.fd_base != 0) {
@@ -220,6 +227,22 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
     }
 }
 
+// False: it has been answered, or is made again, or nobody waits for it any more.
+Task<bool> Worker::may_change(RemoteProcess& process, Notification n) {
+    pid_t pid = process.pid;
+    auto notifier = process.notifier;
+    if (!process.changes) process.changes = std::make_shared<ChangeWindow>(loop_);
+    auto window = process.changes;
+    while (!window->take(link_, pid)) {
+        co_await window->moved();
+        RemoteProcess* still = find_process(pid);
+        if (!still || still->changes != window || !notifier->still_valid(n.id)) co_return false;
+    }
+    auto answer = answer_about_sealed(process.fragment->space, n.number, n.args);
+    if (answer) notifier->reply_raw(n.id, *answer);
+    co_return !answer;
+}
+
 Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notification n,
                            WaitHere* here) {
     if (has_signal_to_handle(thread)) {
@@ -342,6 +365,15 @@ Task<void> Worker::tid_address_call(RemoteProcess& process, RemoteThread& thread
 Task<void> Worker::mirror(RemoteProcess& process, RemoteThread& thread, Notification n) {
     calls_native_++;
     co_await ask_home(process, thread, n, false);
+    if (++thread.unanswered == most_unanswered) {
+        // The shadow makes one call after the other: an answer says that it has made them all.
+        thread.unanswered = 0;
+        Notification question{};
+        question.number = SYS_getpid;
+        int64_t answer = co_await ask_home(process, thread, question, true);
+        if (answer == thread_gone && thread.stub->dead()) co_return;
+        hand_over_answered(thread);
+    }
     process.notifier->let_it_run(n.id);
     if (n.number != SYS_rt_sigaction) co_return;
     loop_.after(done_in, [this, pid = process.pid] { look_for_discarded(pid); });

@@ -145,6 +145,7 @@ void Worker::bury(RemoteProcess& process) {
     std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
     dead->frozen = false;  // nobody waits for that any more, nor for a fork at home
     dead->home_forks.reset();
+    if (dead->changes) dead->changes->close();
     stopped_.notify_all();
     loop_.after(std::chrono::seconds(1), [dead] {});
     link_.send(frame, gpr::Priority::urgent);

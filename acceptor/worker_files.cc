@@ -213,6 +213,7 @@ Task<void> Worker::map_file(RemoteProcess& process, Notification n) {
     auto replaced = fragment->space.map(std::move(m));
     pager_.discard_unmapped(fragment->space, replaced);
     for (const Mapping& old : replaced) fragment->wake(old.range);
+    co_await pager_.forget_trapped(replaced);
     process.notifier->reply_raw(n.id, result);
 }
 

@@ -71,6 +71,7 @@ Task<void> Worker::fork_process(Frame frame) {
     auto guard = co_await metadata_.lock();
     auto fork = frame->session().getProcessFork();
     pid_t pid = fork.getChild();
+    std::vector<Frame> layout = layouts_.take(pid);
     RemoteProcess* parent = find_process(fork.getParent());
     Result<RemoteProcess*> made = fail(ESRCH, "the parent has ended");
     if (parent && pid != 0) made = co_await clone_memory(*parent, pid, fork.getNoHandlers());
@@ -103,7 +104,7 @@ Task<void> Worker::fork_process(Frame frame) {
     forked.setError(error);
     link_.send(answer, Priority::urgent);
     if (made) {
-        auto finished = co_await finish_copy(**made, fork);
+        auto finished = co_await finish_copy(**made, fork, std::move(layout));
         if (!finished) error = finished.error().message();
     }
     RemoteProcess* process = find_process(pid);
@@ -221,7 +222,8 @@ Task<Result<void>> Worker::use_mailbox(RemoteThread& leader, user_regs_struct re
 }
 
 // Its memory is a copy already; nobody watches it yet.
-Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork) {
+Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork,
+                                       std::vector<Frame> layout) {
     pid_t pid = process.pid;
     std::shared_ptr<Fragment> held = process.fragment;
     Fragment& fragment = *held;
@@ -234,11 +236,11 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
     auto opened = co_await open_uffd(process, stub);
     if (!opened) co_return opened;
     std::vector<Call> calls;
-    for (auto range : fork.getAbsent()) {
+    auto remove = [&](wire::AddressRange::Reader range) {
         fragment.space.unmap({{range.getBegin()}, {range.getEnd()}});
         calls.push_back({SYS_munmap, {range.getBegin(), range.getEnd() - range.getBegin()}, 0});
-    }
-    for (auto view : fork.getEmptied()) {
+    };
+    auto empty = [&](wire::MappingView::Reader view) {
         Mapping m = mapping_from_wire(view);
         m.registered = true;
         calls.push_back({SYS_mmap,
@@ -247,6 +249,10 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
                          0});
         pager_.add_object(m.object, directory_node);
         fragment.space.map(std::move(m));
+    };
+    for (const Frame& part : layout) {
+        for (auto range : part->session().getLayout().getAbsent()) remove(range);
+        for (auto view : part->session().getLayout().getMappings()) empty(view);
     }
     co_await stub.run(calls);
     for (const Call& c : calls) {

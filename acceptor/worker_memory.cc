@@ -11,6 +11,7 @@
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
 #include "monitor/reserved_range.h"
+#include "monitor/sealed_memory.h"
 
 namespace gpr {
 
@@ -116,6 +117,7 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
         auto replaced = space.map(std::move(m));
         pager_.discard_unmapped(space, replaced);
         for (const Mapping& old : replaced) process.fragment->wake(old.range);
+        co_await pager_.forget_trapped(replaced);
     }
     process.notifier->reply_raw(n.id, result);
 }
@@ -147,6 +149,7 @@ Task<int64_t> Worker::unmap(RemoteProcess& process, Range range) {
     pager_.discard_unmapped(fragment->space, gone);
     for (const Mapping& old : gone) fragment->wake(old.range);
     tell_unmapped(link_, process.pid, range);
+    co_await pager_.forget_trapped(gone);
     co_return 0;
 }
 
@@ -182,7 +185,10 @@ Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, No
         process.notifier->reply_error(n.id, refused ? EACCES : EINVAL);
         co_return;
     }
-    if (n.args[2] & PROT_WRITE) co_await copy_files(process, range);
+    if (n.args[2] & PROT_WRITE) {
+        co_await pager_.stop_trapping(process.fragment, range);
+        co_await copy_files(process, range);
+    }
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
     if (result == -ENOMEM) {  // the kernel stops at the first gap; without one it did nothing
@@ -199,8 +205,17 @@ Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, No
 
 // Home changed the address space, for one of our calls.
 Task<void> Worker::apply_mapping(Frame frame) {
-    auto guard = co_await metadata_.lock();
     auto change = frame->session().getMapping();
+    if (change.isApplied()) {
+        RemoteProcess* process = find_process(change.getPid());
+        if (process && process->changes) process->changes->applied(change.getApplied());
+        co_return;
+    }
+    auto guard = co_await metadata_.lock();
+    if (change.isMark()) {
+        tell_applied(link_, change.getPid(), change.getMark());
+        co_return;
+    }
     if (change.isResize()) {
         resize_shared(change.getResize());
         co_return;
@@ -234,6 +249,7 @@ Task<void> Worker::apply_mapping(Frame frame) {
             know_shared(change.getMap());
             co_await show_shared(*fragment, view);
             for (const Mapping& old : replaced) fragment->wake(old.range);
+            co_await pager_.forget_trapped(replaced);
             co_return;
         }
         co_await fragment->executor().call(SYS_mmap, range.begin.value, range.size(), prot,
@@ -243,21 +259,23 @@ Task<void> Worker::apply_mapping(Frame frame) {
             fragment->space.for_each(range, [&](Mapping& p) { p.registered = registered; });
         }
         for (const Mapping& old : replaced) fragment->wake(old.range);
+        co_await pager_.forget_trapped(replaced);
     } else if (change.isUnmap()) {
         Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
         auto gone = fragment->space.unmap(range);
         pager_.discard_unmapped(fragment->space, gone);
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
         for (const Mapping& old : gone) fragment->wake(old.range);
+        co_await pager_.forget_trapped(gone);
     } else if (change.isProtect()) {
         auto p = change.getProtect();
         Range range{{p.getBegin()}, {p.getEnd()}};
         int prot = static_cast<int>(p.getProt());
-        fragment->space.for_each(range, [&](Mapping& m) {
-            m.prot = prot;
-            if (prot & PROT_WRITE) m.trapped = false;
-        });
-        if (prot & PROT_WRITE) co_await copy_files(*process, range);
+        if (prot & PROT_WRITE) {
+            co_await pager_.stop_trapping(fragment, range);
+            co_await copy_files(*process, range);
+        }
+        fragment->space.for_each(range, [&](Mapping& m) { m.prot = prot; });
         co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),
                                            static_cast<uint64_t>(prot));
     } else if (change.isDiscard()) {
@@ -273,6 +291,9 @@ Task<void> Worker::apply_mapping(Frame frame) {
         co_await fragment->executor().call(SYS_madvise, guards.getBegin(),
                                            guards.getEnd() - guards.getBegin(),
                                            guards.getInstall() ? guard_install : guard_remove);
+    } else if (change.isSeal()) {
+        auto seal = change.getSeal();
+        mark_sealed(fragment->space, {{seal.getBegin()}, {seal.getEnd()}});
     } else if (change.isLock()) {
         auto lock = change.getLock();
         Range range{{lock.getBegin()}, {lock.getEnd()}};

@@ -37,6 +37,7 @@ Task<void> Worker::start_process(Frame frame) {
     auto guard = co_await metadata_.lock();
     auto start = frame->session().getProcessStart();
     pid_t pid = start.getPid();
+    std::vector<Frame> layout = layouts_.take(pid);
     auto owned = std::make_unique<RemoteProcess>();
     RemoteProcess& process = *owned;
     process.pid = pid;
@@ -45,7 +46,7 @@ Task<void> Worker::start_process(Frame frame) {
         error = "it has this process already";
     } else {
         processes_[pid] = std::move(owned);
-        auto built = co_await build(process, start);
+        auto built = co_await build(process, start, std::move(layout));
         if (built) built = co_await give_kept(process, start.getNewImage());
         if (!built) {
             error = built.error().message();
@@ -91,7 +92,8 @@ pid_t Worker::next_helper_id(pid_t of_process) {
     return limit - 1 - next_helper_ % std::min(high_count, limit / 4);
 }
 
-Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Reader start) {
+Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Reader start,
+                                 std::vector<Frame> layout) {
     auto mailbox = Mailbox::create();
     if (!mailbox) co_return tl::make_unexpected(mailbox.error());
     EmptyProcessOptions options;
@@ -183,14 +185,14 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
 
     std::vector<Call> calls;
     std::vector<Mapping> shared;
-    for (auto view : start.getMappings()) {
+    auto begin_with = [&](wire::MappingView::Reader view) {
         Mapping m = mapping_from_wire(view);
         m.trapped = m.code == CodeClass::home;
         if (m.shared) {
             know_shared(view);
             shared.push_back(m);
             fragment.space.map(std::move(m));
-            continue;
+            return;
         }
         calls.push_back({SYS_mmap,
                          {m.range.begin.value, m.range.size(), view.getProt(),
@@ -198,6 +200,9 @@ Task<Result<void>> Worker::build(RemoteProcess& process, wire::ProcessStart::Rea
                          0});
         pager_.add_object(m.object, directory_node);
         fragment.space.map(std::move(m));
+    };
+    for (const Frame& part : layout) {
+        for (auto view : part->session().getLayout().getMappings()) begin_with(view);
     }
     co_await stub.run(calls);
     for (const Call& c : calls) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <coroutine>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -209,13 +210,13 @@ private:
             return;
         }
         auto h = waiters_.front();
-        waiters_.erase(waiters_.begin());
+        waiters_.pop_front();
         scheduler_.post([h] { h.resume(); });
     }
 
     Scheduler& scheduler_;
     bool locked_ = false;
-    std::vector<std::coroutine_handle<>> waiters_;
+    std::deque<std::coroutine_handle<>> waiters_;
 };
 
 }  // namespace gpr

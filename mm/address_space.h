@@ -38,6 +38,7 @@ struct Mapping {
     bool locked = false;           // by mlock
     bool locked_on_fault = false;  // and what nobody touched yet may stay away
     bool grows_down = false;
+    bool sealed = false;         // by mseal
     bool main_stack = false;     // which grows as well, or is there to grow into
     bool file = false;           // pages start as file content, at the object's birth node
     bool program_fills = false;  // what is missing, by a userfaultfd of its own

@@ -12,8 +12,10 @@
 #include "monitor/helper_calls.h"
 #include "monitor/home_session.h"
 #include "monitor/main_stack.h"
+#include "monitor/memory_gate.h"
 #include "monitor/proc_file.h"
 #include "monitor/reserved_range.h"
+#include "monitor/sealed_memory.h"
 #include "monitor/sent_signal.h"
 #include "monitor/signal_wire.h"
 
@@ -91,6 +93,12 @@ Task<void> HomeSession::serve_call(Frame frame) {
         reply(*thread, *answer);
         co_return;
     }
+    const AddressSpace& space = process.fragment->space;
+    auto refused = answer_about_sealed(space, call.getNumber(), args.data(), process.break_end);
+    if (refused) {
+        reply(*thread, *refused);
+        co_return;
+    }
     note_modes(*thread, call.getNumber(), args.data(), true);
     if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
     switch (call.getNumber()) {
@@ -131,6 +139,12 @@ Task<void> HomeSession::serve_call(Frame frame) {
             }
             co_await run_call(process, *thread, frame);
             co_return;
+        case number_mseal: {
+            std::array<uint64_t, 3> what{args[0], args[1], args[2]};
+            int64_t result = co_await MemoryGate::seal(*this, process.pid, what);
+            if (find_thread(call.getPid(), call.getTid()) == thread) reply(*thread, result);
+            co_return;
+        }
         case SYS_userfaultfd:
             reply(*thread, co_await make_faultfd(process, *thread->stub, args[0]));
             co_return;

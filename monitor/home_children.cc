@@ -10,6 +10,7 @@
 #include "monitor/fault_origin.h"
 #include "monitor/home_session.h"
 #include "monitor/memory_limit.h"
+#include "monitor/sealed_memory.h"
 
 namespace gpr {
 
@@ -36,6 +37,7 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
         case SYS_madvise: return n.args[2] == MADV_DONTNEED && !process.inherited.empty();
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
         case SYS_userfaultfd:
+        case number_mseal:
         case SYS_shmat: return true;
         case SYS_getrlimit:
         case SYS_setrlimit:

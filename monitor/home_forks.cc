@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "monitor/home_session.h"
-#include "monitor/page_wire.h"
+#include "monitor/layout_parts.h"
 
 namespace gpr {
 
@@ -135,13 +135,10 @@ void HomeSession::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMe
         copied.key() = to;
         memory.copied_files.insert(std::move(copied));
     }
-    auto wiped = fork.initEmptied(static_cast<unsigned>(emptied.size()));
-    for (i = 0; i < emptied.size(); i++) mapping_to_wire(emptied[i], 0, wiped[i]);
-    auto gone = fork.initAbsent(static_cast<unsigned>(absent.size()));
-    for (i = 0; i < absent.size(); i++) {
-        gone[i].setBegin(absent[i].begin.value);
-        gone[i].setEnd(absent[i].end.value);
-    }
+    LayoutSender layout(link_, child);
+    for (const Mapping& m : emptied) layout.add(m, 0);
+    for (Range range : absent) layout.add_absent(range);
+    layout.finish();
     link_.send(frame, Priority::urgent);
 }
 

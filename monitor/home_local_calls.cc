@@ -369,6 +369,7 @@ Task<void> HomeSession::note_mmap(HomeProcess& process, Notification n, uint64_t
     for (const Mapping& old : replaced) process.fragment->wake(old.range);
     announce(process, m);
     forget_unseen(replaced);
+    co_await pager_.forget_trapped(replaced);
 }
 
 void HomeSession::note_unmapped(HomeProcess& process, Range range) {
@@ -383,10 +384,11 @@ Task<void> HomeSession::note_protect(HomeProcess& process, Notification n) {
     Range range = pages_of(n.args[0], n.args[1]);
     int prot = static_cast<int>(n.args[2]);
     std::vector<Address> to_copy;
+    // It may change: it runs anywhere.
+    if (prot & PROT_WRITE) co_await pager_.stop_trapping(process.fragment, range);
     process.fragment->space.for_each(range, [&](Mapping& m) {
         m.prot = prot;
         note_protection(m);
-        if (m.trapped && (prot & PROT_WRITE)) m.trapped = false;  // it may change: it runs anywhere
         if (prot & PROT_WRITE) m.functions.reset();
         if (m.backing == Backing::native_file && m.file && !m.shared && (prot & PROT_WRITE)) {
             to_copy.push_back(m.range.begin);

@@ -15,6 +15,7 @@
 #include "monitor/main_stack.h"
 #include "monitor/mapping_move.h"
 #include "monitor/mapping_news.h"
+#include "monitor/memory_gate.h"
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"
 #include "monitor/placement.h"
@@ -132,6 +133,7 @@ Task<void> HomeSession::map_for(HomeProcess& process, HomeThread& thread, Frame 
     announce(process, m);
     lock(m.range);
     forget_unseen(gone);
+    co_await pager_.forget_trapped(gone);
     if (near_stack) co_await MainStack::fit(*this, process);
     guard.release();
     reply(thread, result);
@@ -272,8 +274,16 @@ std::vector<Mapping> HomeSession::move_views(HomeProcess& process, Range from, R
 
 // A thread at the acceptor changed the address space there; the same is done here.
 Task<void> HomeSession::apply_mapping(Frame frame) {
-    auto guard = co_await metadata_.lock();
     auto change = frame->session().getMapping();
+    if (change.isApplied()) {  // and may be what a call under the lock waits for
+        MemoryGate::applied(*this, change.getPid(), change.getApplied());
+        co_return;
+    }
+    auto guard = co_await metadata_.lock();
+    if (change.isMark()) {
+        tell_applied(link_, change.getPid(), change.getMark());
+        co_return;
+    }
     HomeProcess* process = find_process(change.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
@@ -302,6 +312,7 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
             for (const Mapping& old : replaced) fragment->wake(old.range);
             forget_unseen(replaced);
+            co_await pager_.forget_trapped(replaced);
             co_return;
         }
         case wire::MappingChange::UNMAP: {
@@ -312,13 +323,18 @@ Task<void> HomeSession::apply_mapping(Frame frame) {
             co_await executor.call(SYS_munmap, range.begin.value, range.size());
             for (const Mapping& old : gone) fragment->wake(old.range);
             forget_unseen(gone);
+            co_await pager_.forget_trapped(gone);
             co_return;
         }
         case wire::MappingChange::PROTECT: {
             auto p = change.getProtect();
             Range range{{p.getBegin()}, {p.getEnd()}};
             int prot = static_cast<int>(p.getProt());
-            if (!(prot & PROT_WRITE)) co_await save_shared(space, range);
+            if (prot & PROT_WRITE) {
+                co_await pager_.stop_trapping(fragment, range);
+            } else {
+                co_await save_shared(space, range);
+            }
             std::vector<Mapping*> to_copy;
             space.for_each(range, [&](Mapping& m) {
                 m.prot = prot;

@@ -1,6 +1,7 @@
 // /proc/PID/mem: what the kernel reads and writes there is the memory at home, and it does not wait
 // for what is missing. So what a call is about to use is brought home first.
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -10,6 +11,7 @@
 #include <optional>
 
 #include "monitor/home_session.h"
+#include "monitor/memory_gate.h"
 #include "monitor/proc_file.h"
 #include "syscall/table.h"
 
@@ -84,6 +86,11 @@ Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t num
         if (!m || m->range.begin >= end) co_return;
         Range part{std::max(from, m->range.begin), std::min(end, m->range.end)};
         from = part.end;
+        if (use->writes && !m->shared && !(m->prot & PROT_WRITE)) {
+            co_await MemoryGate::open_text(*this, file->process, part.pages());
+            m = fragment->space.find(part.begin);
+            if (!m) continue;
+        }
         if (m->backing == Backing::native_file && !m->shared) continue;
         co_await pager_.make_resident(*fragment, part, access);
     }

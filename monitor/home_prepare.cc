@@ -18,10 +18,12 @@
 #include "monitor/extended_state.h"
 #include "monitor/guard_pages.h"
 #include "monitor/home_session.h"
+#include "monitor/layout_parts.h"
 #include "monitor/main_stack.h"
 #include "monitor/memory_limit.h"
 #include "monitor/page_wire.h"
 #include "monitor/robust_list.h"
+#include "monitor/sealed_memory.h"
 #include "monitor/tile_permission.h"
 #include "syscall/park.h"
 
@@ -106,6 +108,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.executing = false;
     process.new_image = true;
     stats_.images++;
+    process.sealed.clear();
     process.inherited.clear();
     process.inherited_functions.clear();
     process.inherited_growing.clear();
@@ -348,6 +351,8 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
             fragment.space.map(std::move(part));
         }
     }
+    for (const auto& [begin, m] : process.sealed.all()) mark_sealed(fragment.space, m.range);
+    process.sealed.clear();
     process.inherited.clear();
     process.inherited_functions.clear();
     co_await MainStack::read(*this, process, stack);
@@ -429,11 +434,6 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     first->affinity_told = true;
     const FilterList& filters = first->filters;
     filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
-    auto list = start.initMappings(static_cast<unsigned>(fragment.space.all().size()));
-    unsigned i = 0;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        mapping_to_wire(m, pager_.shared_pages(m.object), list[i++]);
-    }
     auto maps = read_maps(process.pid);
     if (!maps) co_return tl::make_unexpected(maps.error());
     for (const MapsEntry& e : *maps) {
@@ -471,6 +471,11 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     process.started_remotely = true;
     auto joined = futex_news_.join(process.pid, process.pid, Openers::stop);
     if (!joined) co_return joined;
+    LayoutSender layout(link_, process.pid);
+    for (const auto& [begin, m] : fragment.space.all()) {
+        layout.add(m, pager_.shared_pages(m.object));
+    }
+    layout.finish();
     link_.send(frame, Priority::urgent);
     std::string error = co_await wait.done;
     starting_.erase(process.pid);

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "monitor/change_window.h"
 #include "monitor/cpu_mask.h"
 #include "monitor/cpu_modes.h"
 #include "monitor/cpu_timers.h"
@@ -185,8 +186,10 @@ struct HomeProcess {
     std::vector<InheritedFunctions> inherited_functions;
     Address stack_used{};  // how far down the main stack was used, when last looked at
     std::vector<std::pair<Range, bool>> inherited_growing;  // until it is split; main stack or not
-    ino_t ipc_at_birth = 0;  // in which IPC namespace its parent was then
-    uint64_t break_begin = 0;                               // brk: where the heap starts and ends
+    AddressSpace sealed;                                    // by its parent, until it is split
+    std::shared_ptr<ChangeWindow> changes;                  // that it makes here
+    ino_t ipc_at_birth = 0;    // in which IPC namespace its parent was then
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;

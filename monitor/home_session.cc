@@ -6,7 +6,7 @@
 #include "monitor/call_rules.h"
 #include "monitor/guard_pages.h"
 #include "monitor/interrupted_call.h"
-#include "monitor/main_stack.h"
+#include "monitor/memory_gate.h"
 #include "monitor/page_wire.h"
 #include "monitor/refusals.h"
 #include "monitor/usage_wire.h"
@@ -195,14 +195,10 @@ void HomeSession::on_birth(HomeThread& parent, int event) {
             HomeProcess* owner = !planned ? owner_of_memory(child) : nullptr;
             if (owner && event != PTRACE_EVENT_VFORK) begin_sharing(*owner);
         }
-        if (!shares) inherit_copies(parents, child);
-        child.ipc_at_birth = ipc_namespace_of(parent.tid);
-        if (!shares) MainStack::inherit(*this, parents, child);
-        if (policy_.has_functions()) inherit_functions(parents, child);
+        MemoryGate::inherit(*this, parent, child, shares);
         child.caught_signals = parents.caught_signals;
         child.one_shot_actions = parents.one_shot_actions;
         child.restarting_signals = parents.restarting_signals;
-        child.memory_limits = parents.memory_limits;
         child.names_watched = parents.names_watched;
         // The acceptor knows of others, and of these too late: their parent waits for them.
         if (!planned || shares) names_.on_birth(parents, child);
@@ -284,6 +280,7 @@ void HomeSession::on_end(HomeThread& thread) {
     } else {
         forget_remotely(pid);
     }
+    if (process.changes) process.changes->close();
     std::shared_ptr<HomeProcess> gone = std::move(processes_[pid]);
     processes_.erase(pid);
     loop_.after(std::chrono::seconds(1), [gone] {});
@@ -333,6 +330,7 @@ void HomeSession::on_notification(const Notification& n) {
     if (n.number != gpr_park_number) {
         // Children that are not split do as they like; of a split process's program only what
         // stays at home is here.
+        if (MemoryGate::holds(*this, thread, n)) return;
         if (process.shares_memory_with && changes_memory(n) && owner_of_memory(process)) {
             spawn(memory_call_of_guest(thread, n));
             return;

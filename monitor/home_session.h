@@ -63,6 +63,7 @@ private:
     friend class FdNames;
     friend struct GuardPages;
     friend struct MainStack;
+    friend struct MemoryGate;
     using Frame = std::shared_ptr<ReceivedFrame>;
 
     // --- events (home_session.cc) ---
@@ -181,7 +182,6 @@ private:
     [[nodiscard]] bool is_helper(pid_t pid) const;
     void write_stats(int exit_status);
     void tell_idle_rules() const;
-
     // --- when things break (home_failure.cc) ---
     // gpr cannot go on: every process of the session ends with status 125, the user is told why.
     void abandon(const std::string& why);

@@ -83,6 +83,18 @@ void tell_guarded(Link& link, pid_t pid, Range range, bool install) {
     });
 }
 
+void tell_sealed(Link& link, pid_t pid, Range range) {
+    tell(link, pid, [&](Change change) { put_range(change.initSeal(), range); });
+}
+
+void tell_mark(Link& link, pid_t pid, uint32_t number) {
+    tell(link, pid, [&](Change change) { change.setMark(number); });
+}
+
+void tell_applied(Link& link, pid_t pid, uint32_t number) {
+    tell(link, pid, [&](Change change) { change.setApplied(number); });
+}
+
 void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept) {
     tell(link, pid, [&](Change change) {
         auto move = change.initMove();

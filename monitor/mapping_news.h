@@ -23,8 +23,13 @@ void tell_program_fills(Link& link, pid_t pid, Range range, bool on);
 void tell_filled(Link& link, pid_t pid, Range range);
 void tell_locked(Link& link, pid_t pid, const MemoryLock& lock);
 void tell_guarded(Link& link, pid_t pid, Range range, bool install);
+void tell_sealed(Link& link, pid_t pid, Range range);
 // kept: the object that is seen at the old place then, 0 if nothing is.
 void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept);
+
+// See monitor/change_window.h.
+void tell_mark(Link& link, pid_t pid, uint32_t number);
+void tell_applied(Link& link, pid_t pid, uint32_t number);
 
 // Shared memory, which is not one process's.
 void tell_resized(Link& link, ObjectId object, uint64_t pages);

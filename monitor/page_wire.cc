@@ -270,6 +270,7 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.grows_down = view.getGrowsDown();
     m.main_stack = view.getMainStack();
     m.anchored = view.getAnchored();
+    m.sealed = view.getSealed();
     return m;
 }
 
@@ -288,6 +289,7 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView:
     view.setGrowsDown(m.grows_down);
     view.setMainStack(m.main_stack);
     view.setAnchored(m.anchored);
+    view.setSealed(m.sealed);
 }
 
 }  // namespace gpr

@@ -75,6 +75,7 @@ void Pager::discard_unmapped(const AddressSpace& space, const std::vector<Mappin
 
 void Pager::erase(ObjectId object) {
     births_.erase(object);
+    code_read_.erase(code_read_.lower_bound({object, 0}), code_read_.lower_bound({object + 1, 0}));
     agent_.erase_object(object);
     if (directory_) directory_->erase_object(object);
 }

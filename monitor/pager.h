@@ -56,6 +56,11 @@ public:
     [[nodiscard]] bool is_used_at_home(ObjectId object) const;
     // Brings the page here. Data of a trapped one can be read for a moment.
     void serve(Fragment& fragment, Address at, bool write, Tid tid);
+    // The program may change code there from now on: it is not trapped any more, and all that this
+    // node has of it is in place.
+    Task<void> stop_trapping(std::shared_ptr<Fragment> fragment, Range range);
+    // Code that was there is gone: nothing that was to hide it touches what is there now.
+    Task<void> forget_trapped(const std::vector<Mapping>& gone);
     // Node 0, around a kernel's copy of the process's memory: all that others wrote, and all
     // trapped code, is here from the end of the first to the beginning of the second.
     Task<void> begin_fork(std::shared_ptr<Fragment> fragment);
@@ -89,14 +94,14 @@ public:
     [[nodiscard]] bool is_shared(ObjectId object) const { return shared_.contains(object); }
     [[nodiscard]] uint64_t shared_pages(ObjectId object) const;
     [[nodiscard]] int shared_memfd(ObjectId object) const;
+    // Where the mapping shows pages that are here: to write is to ask. What is not here is marked
+    // when it comes, so that a mapping costs what is used of it.
+    void protect_present(Fragment& fragment, const Mapping& mapping) const;
     // Node 0: brings what was written elsewhere home; write: and leaves no copies there.
     Task<void> collect_shared(std::vector<ObjectId> objects, Access access);
     // Node 0: until they are released as often, the others get no page of the objects.
     void hold_shared(const std::vector<ObjectId>& objects);
     void release_shared(const std::vector<ObjectId>& objects);
-    // Where the mapping shows pages that are here: to write is to ask. What is not here is marked
-    // when it comes, so that a mapping costs what is used of it.
-    void protect_present(Fragment& fragment, const Mapping& mapping) const;
     // Somebody waits for that.
     [[nodiscard]] bool holds_back(const std::vector<ObjectId>& objects) const;
     // Node 0: the object's file may lack room for a page (pager_room.cc).

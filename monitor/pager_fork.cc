@@ -6,22 +6,54 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "monitor/pager.h"
 
 namespace gpr {
 
+namespace {
+
+struct Pages {
+    uint64_t first = 0, count = 0;
+};
+
+// What the process sees of its objects. Advice and protections make thousands of mappings of one
+// piece of memory, and to collect each of them would take the square of that.
+std::vector<std::pair<ObjectId, Pages>> pieces_of_objects(const AddressSpace& space) {
+    std::vector<std::pair<ObjectId, Pages>> pieces;
+    for (const auto& [begin, m] : space.all()) {
+        if (m.anchored) continue;
+        uint64_t count = m.range.size() / page_size;
+        bool goes_on = !pieces.empty() && pieces.back().first == m.object &&
+                       pieces.back().second.first + pieces.back().second.count == m.object_page;
+        if (goes_on) {
+            pieces.back().second.count += count;
+        } else {
+            pieces.emplace_back(m.object, Pages{m.object_page, count});
+        }
+    }
+    return pieces;
+}
+
+}  // namespace
+
 Task<void> Pager::begin_fork(std::shared_ptr<Fragment> fragment) {
     Forking& forking = forking_[fragment.get()];
     forking.count++;
     agent_.let_pages_wait(false, now());
     std::vector<PageKey> leaving;
+    std::set<ObjectId> objects;
     for (const auto& [begin, m] : fragment->space.all()) {
-        if (is_shared(m.object) || m.anchored) continue;
-        directory_->hold(m.object);
-        forking.held.push_back(m.object);
-        auto of_object = agent_.leaving(m.object);
+        if (!is_shared(m.object) && !m.anchored) objects.insert(m.object);
+    }
+    for (ObjectId object : objects) {
+        directory_->hold(object);
+        forking.held.push_back(object);
+        auto of_object = agent_.leaving(object);
         leaving.insert(leaving.end(), of_object.begin(), of_object.end());
     }
     // The directory believes that these are here, and will send them back.
@@ -37,13 +69,11 @@ Task<void> Pager::begin_fork(std::shared_ptr<Fragment> fragment) {
 
 Task<void> Pager::collect(Fragment& fragment) {
     std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        if (m.anchored) continue;
+    for (const auto& [object, pages] : pieces_of_objects(fragment.space)) {
         uint64_t cookie = next_cookie_++;
         pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(loop_));
         waiting_[cookie] = pending.back().second.get();
-        directory_->collect(m.object, m.object_page, m.range.size() / page_size, self_,
-                            Access::read, cookie, now());
+        directory_->collect(object, pages.first, pages.count, self_, Access::read, cookie, now());
     }
     settle();
     bool all_came = true;
@@ -61,8 +91,10 @@ Task<void> Pager::collect(Fragment& fragment) {
 // What had been granted to this node before may still be on its way into memory.
 Task<void> Pager::arrived(Fragment& fragment) {
     std::vector<PageKey> keys;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        for (PageKey key : agent_.arriving(m.object)) {
+    std::set<ObjectId> objects;
+    for (const auto& [begin, m] : fragment.space.all()) objects.insert(m.object);
+    for (ObjectId object : objects) {
+        for (PageKey key : agent_.arriving(object)) {
             if (directory_->holders(key).nodes & 1U << self_) keys.push_back(key);
         }
     }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "monitor/pager.h"
@@ -86,6 +87,43 @@ TakeResult Pager::take_trapped(Mapping& mapping, Address at, bool keep) {
     result.bytes = known->second;
     if (!keep) code_read_.erase(known);
     return result;
+}
+
+Task<void> Pager::stop_trapping(std::shared_ptr<Fragment> fragment, Range range) {
+    auto guard = co_await code_lock_.lock();
+    // What is shown may be written to: it goes, and comes back as the directory wants it.
+    auto shown_there = [&] {
+        return std::ranges::find_if(shown_, [&](const auto& shown) {
+            return shown.first.lock() == fragment && range.contains(shown.second);
+        });
+    };
+    for (auto it = shown_there(); it != shown_.end(); it = shown_there()) {
+        Address at = it->second;
+        shown_.erase(it);
+        const Mapping* m = fragment->space.find(at);
+        if (!m || !m->trapped || !fragment->has_helpers()) continue;
+        co_await fragment->puncher().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
+    }
+    fragment->space.for_each(range, [&](Mapping& m) {
+        if (!std::exchange(m.trapped, false)) return;
+        for (Address at = m.range.begin; at < m.range.end; at = at + page_size) {
+            const PageKey key = m.key(at);
+            Presence presence = agent_.presence(key);
+            auto read = code_read_.extract(key);
+            // What nobody has touched comes with the first fault, as in any mapping.
+            bool untouched = presence == Presence::exclusive && read.empty();
+            if (presence == Presence::none || untouched) continue;
+            auto page = !read.empty() ? read.mapped() : m.content ? file_page(m, at) : nullptr;
+            if (page) {
+                fragment->install(at, {page.get(), page_size}, presence == Presence::exclusive);
+            }
+        }
+    });
+}
+
+Task<void> Pager::forget_trapped(const std::vector<Mapping>& gone) {
+    if (std::ranges::none_of(gone, [](const Mapping& m) { return m.trapped; })) co_return;
+    auto guard = co_await code_lock_.lock();
 }
 
 Task<void> Pager::hide_shown() {

@@ -48,7 +48,7 @@ constexpr Row table[] = {
     {453, "map_shadow_stack", refused, none, maps, {num, num, num},
      "shadow stacks do not cross"},
     {462, "mseal", coherent, partial, maps, {num, num, num},
-     "sealed ranges can no longer be taken apart, so they are sealed at home only"},
+     "gpr refuses what a seal forbids, /proc/PID/smaps does not show it"},
 };
 // clang-format on
 

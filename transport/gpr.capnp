@@ -70,6 +70,7 @@ struct SessionMessage {
     heir @29 :Heir;
     keptCall @30 :KeptCall;
     keptDone @31 :KeptDone;
+    layout @32 :Layout;                 # home: mappings of the process that begins next
   }
 }
 
@@ -133,11 +134,9 @@ struct ProcessFork {
   parent @0 :Int32;
   child @1 :Int32;                 # 0: there is none, and nothing to wait for
   objects @2 :List(UInt32);        # in turn: one of the parent's, and the child's copy of it
-  emptied @3 :List(MappingView);   # MADV_WIPEONFORK
-  absent @4 :List(AddressRange);   # MADV_DONTFORK
   noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
-  affinity @6 :Data;               # of its thread, as in ProcessStart
-  clearTid @7 :UInt64;             # likewise
+  affinity @3 :Data;               # of its thread, as in ProcessStart
+  clearTid @4 :UInt64;             # likewise
 }
 
 struct ProcessEnd {
@@ -166,12 +165,20 @@ struct MappingView {
   path @12 :Text;          # of a file of the acceptor, from there
   anchored @13 :Bool;      # nobody but the acceptor may map it: a device, a shared file of its own
   mainStack @14 :Bool;
+  sealed @15 :Bool;        # mseal(2)
+}
+
+# Right before a ProcessStart or ProcessFork: the mappings that it is about. There may be more than
+# one message can hold, so there are as many of these as it takes.
+struct Layout {
+  pid @0 :Int32;                   # of the new process
+  mappings @1 :List(MappingView);  # all; of a ProcessFork: MADV_WIPEONFORK
+  absent @2 :List(AddressRange);   # of a ProcessFork: MADV_DONTFORK
 }
 
 struct ProcessStart {
   pid @0 :Int32;
   name @1 :Text;
-  mappings @2 :List(MappingView);
   vdsoBegin @3 :UInt64;  # 0: none; where [vvar] begins and [vdso] ends at home
   vdsoEnd @4 :UInt64;
   actions @5 :List(SignalAction);
@@ -184,7 +191,7 @@ struct ProcessStart {
   limitsMemory @13 :Bool;  # RLIMIT_AS, by which home's kernel judges
   gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
   affinity @14 :Data;    # of its thread; empty: the program has not set it
-  mayUseTiles @16 :Bool; # of AMX: the process has asked for leave
+  mayUseTiles @2 :Bool;  # of AMX: the process has asked for leave
   clearTid @15 :UInt64;  # what the end of its thread clears there: set_tid_address(2); 0: nothing
 }
 
@@ -272,6 +279,9 @@ struct MappingChange {
     fills @9 :ProgramFills;   # a userfaultfd of the program's own
     usedAtHome @10 :UInt32;   # this shared memory, which others use, too
     guard @11 :Guard;         # MADV_GUARD_INSTALL, MADV_GUARD_REMOVE
+    mark @12 :UInt32;         # to be answered with `applied` when all changes before are applied
+    applied @13 :UInt32;
+    seal @14 :AddressRange;   # mseal
   }
 }
 

@@ -1,0 +1,52 @@
+// The mappings of a process that begins, as home tells them: in parts, because a process may have
+// more than one message can hold.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mm/address_space.h"
+#include "transport/link.h"
+
+namespace gpr {
+
+class LayoutSender {
+public:
+    LayoutSender(Link& link, pid_t pid) : link_(link), pid_(pid) {}
+
+    // object_pages: of shared memory, what the object has.
+    void add(const Mapping& mapping, uint64_t object_pages);
+    void add_absent(Range range);
+    // What has been added and not sent. The message that it belongs to follows.
+    void finish();
+
+private:
+    struct Item {
+        Mapping mapping;
+        uint64_t object_pages = 0;
+    };
+    Link& link_;
+    pid_t pid_;
+    std::vector<Item> mappings_;
+    std::vector<Range> absent_;
+};
+
+// What the acceptor has been told of processes that have not begun.
+class LayoutParts {
+public:
+    using Frame = std::shared_ptr<ReceivedFrame>;
+    // No: that is more than any process can have.
+    bool add(Frame frame);
+    // Of this process, all of it, which is forgotten here.
+    std::vector<Frame> take(pid_t pid);
+
+private:
+    std::map<pid_t, std::vector<Frame>> parts_;
+};
+
+}  // namespace gpr
