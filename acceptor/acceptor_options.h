@@ -6,6 +6,7 @@
 
 #include "acceptor/network_allowance.h"
 #include "acceptor/session_limits.h"
+#include "acceptor/session_user.h"
 
 namespace gpr {
 
@@ -21,6 +22,8 @@ struct AcceptorOptions {
     std::vector<std::string> pretend_without;
     unsigned max_sessions = 64;  // further ones are refused with a reason
     SessionLimits limits;        // of each session
+    UserIds user_ids = default_user_ids;  // of sessions; none: that of this process
+    bool user_ids_wanted = false;         // somebody asked for just these
 };
 
 }  // namespace gpr

@@ -20,6 +20,7 @@
 #include "acceptor/device_desk.h"
 #include "acceptor/exports.h"
 #include "acceptor/privileges.h"
+#include "acceptor/sandbox.h"
 #include "acceptor/service_manager.h"
 #include "acceptor/worker_process.h"
 #include "base/kernel_features.h"
@@ -36,6 +37,9 @@ using SteadyClock = std::chrono::steady_clock;
 // Accepting goes on after this when the host is out of descriptors or processes.
 constexpr auto exhaustion_pause = std::chrono::milliseconds(200);
 constexpr int tick_ms = 100;
+constexpr const char* weaker_without_user =
+    "they can read what of the exported files only that user may read, and share its keyrings and "
+    "what the kernel counts by user";
 
 std::vector<std::string> all_exports(const AcceptorOptions& options) {
     auto exports = default_exports();
@@ -50,6 +54,7 @@ public:
           start_(start),
           limits_(limits),
           admission_(limits.admission),
+          user_ids_(options.user_ids),
           desk_({"", all_exports(options)}) {}
 
     Result<> start() {
@@ -68,6 +73,7 @@ public:
         GPR_CHECK(lift_own_limits(least_files_of_acceptor));
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
         GPR_CHECK(make_cgroups());
+        GPR_CHECK(look_at_users());
         look_at_host();
         look_at_exports();
         for (const auto& listener : listeners_) {
@@ -123,6 +129,27 @@ private:
             spdlog::warn("this host lacks {} ({}); {}", feature->name, feature->needed_for,
                          feature->cure);
         }
+    }
+
+    // Where this process may not give away ids, sessions are still boxed, but less so.
+    Result<> look_at_users() {
+        if (options_.user_ids.none()) {
+            user_ids_ = {};
+            spdlog::warn("sessions run as this host's user {} (--uid-range none): {}", getuid(),
+                         weaker_without_user);
+            return {};
+        }
+        GPR_CHECK(check_nobody_has(options_.user_ids));
+        SandboxOptions trial;
+        trial.user = options_.user_ids.first;
+        const auto made = Sandbox::create(trial);
+        if (made) return {};
+        if (options_.user_ids_wanted) return tl::make_unexpected(made.error());
+        user_ids_ = {};
+        spdlog::warn("sessions run as this host's user {}, since they can have no user namespace "
+                     "({}): {}",
+                     getuid(), made.error().message(), weaker_without_user);
+        return {};
     }
 
     // It may come later, so that is no reason not to start; but mostly it is a slip.
@@ -308,6 +335,7 @@ private:
         signals_.reset();
         session.order.options = options_;
         session.order.options.exports = all_exports(options_);
+        session.order.options.user_ids = user_ids_;
         session.order.peer = peer;
         session.order.plain = plain;
         session.order.features = features_;
@@ -356,6 +384,7 @@ private:
     const SessionStart& start_;
     const DaemonLimits limits_;
     Admission admission_;
+    UserIds user_ids_;
     DeviceDesk desk_;
     std::vector<std::string> features_;
     std::optional<CgroupParent> cgroups_;

@@ -25,6 +25,7 @@ struct Bootstrap {
     int init_pidfd;
     int time_namespace;  // -1: none
     uint64_t capabilities;
+    bool has_user;  // the box has a user namespace
     BootstrapReport& report;
 };
 

@@ -81,7 +81,6 @@ private:
         syscall(SYS_set_tid_address, nullptr);
         // A terminal's signals are for the worker, and the box has no terminal.
         need(setsid(), "start a session");
-        syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, nullptr);
         syscall(SYS_arch_prctl, arch_shstk_disable, arch_shstk_shstk);
         prctl(PR_SET_NAME, options_.name.c_str());
     }
@@ -126,6 +125,18 @@ private:
         }
         need(chroot(box_root), "enter the empty root");
         need(chdir("/"), "enter the empty root");
+        if (bootstrap_.has_user) become_root_of_box();
+        syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, nullptr);
+    }
+
+    // The last of the namespaces, because from then on no others of the host's can be entered.
+    void become_root_of_box() {
+        need(setns(bootstrap_.init_pidfd, CLONE_NEWUSER), "enter the user namespace");
+        need(syscall(SYS_setgroups, 0, nullptr), "drop supplementary groups");
+        need(syscall(SYS_setresgid, 0, 0, 0), "become the session's group");
+        need(syscall(SYS_setresuid, 0, 0, 0), "become the session's user");
+        // That has been undone by becoming somebody else.
+        need(prctl(PR_SET_PDEATHSIG, SIGKILL), "ask to die with the worker");
     }
 
     void map_shared() {

@@ -27,6 +27,14 @@ bool has_capability(unsigned capability) {
     return (sets.words[capability / 32].effective >> (capability % 32) & 1) != 0;
 }
 
+Result<> raise_permitted_capabilities() {
+    CapabilitySets sets;
+    GPR_CHECK(from_libc(sets.read(), "read capabilities"));
+    for (auto& word : sets.words) word.effective = word.permitted;
+    GPR_CHECK(from_libc(sets.write(), "raise capabilities"));
+    return {};
+}
+
 Result<> keep_only_capabilities(uint64_t kept) {
     // Raw: libc's setgroups would signal threads this process does not have.
     GPR_CHECK(from_libc(syscall(SYS_setgroups, 0, nullptr), "drop supplementary groups"));

@@ -11,6 +11,9 @@ namespace gpr {
 // inheritable and ambient sets and supplementary groups are emptied.
 Result<> keep_only_capabilities(uint64_t kept);
 
+// What is permitted is in force again, as it is not after the user has changed.
+Result<> raise_permitted_capabilities();
+
 [[nodiscard]] bool has_capability(unsigned capability);
 
 }  // namespace gpr

@@ -27,7 +27,6 @@ namespace gpr {
 namespace {
 
 constexpr auto end_deadline = std::chrono::seconds(30);
-constexpr uint64_t always_own = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 
 // Like fork, without libc's handlers: what runs in the child is ours.
 long clone_process(uint64_t flags, int* pidfd, const pid_t* wanted_pid, int cgroup_fd) {
@@ -90,6 +89,20 @@ private:
     explicit SharedReport(BootstrapReport* report) : report_(report) {}
     BootstrapReport* report_;
 };
+
+// Only its own id, so that no other user of this host has a name in the box.
+Result<> write_map(pid_t process, const char* file, uint32_t user) {
+    const auto path = fmt::format("/proc/{}/{}", process, file);
+    const auto line = fmt::format("0 {} 1\n", user);
+    const Fd map(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!map) return fail(errno, "open " + path);
+    if (write(map.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return {};
+    return fail(errno, fmt::format("make the session user {} of this host ({})", user, file));
+}
+
+bool read_report(const Fd& reader, InitReport& report) {
+    return TEMP_FAILURE_RETRY(read(reader.get(), &report, sizeof(report))) == sizeof(report);
+}
 
 Result<Fd> take_fd(const Fd& pidfd, int number, const char* what) {
     Fd fd(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), number, 0)));
@@ -166,6 +179,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::create(const SandboxOptions& options) 
     sandbox->cgroup_fd_ = options.cgroup_fd;
     sandbox->limits_ = options.limits;
     sandbox->capabilities_ = options.capabilities;
+    sandbox->user_ = options.user;
     GPR_CHECK(sandbox->start_init(options));
     return sandbox;
 }
@@ -179,28 +193,37 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
     const Fd report_reader(report[0]);
     Fd report_writer(report[1]);
 
-    const uint64_t namespaces = always_own | (options.host_network ? 0 : CLONE_NEWNET);
     int pidfd = -1;
-    long pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
-    if (pid == -1 && cgroup_fd_ >= 0 && !limits_.any()) {
+    long builder = clone_process(namespaces_of_worker, &pidfd, nullptr, cgroup_fd_);
+    if (builder == -1 && cgroup_fd_ >= 0 && !limits_.any()) {
         // Some kernels and some cgroups cannot be born into. A session without one is still boxed.
         cgroup_fd_ = -1;
-        pid = clone_process(namespaces, &pidfd, nullptr, cgroup_fd_);
-        if (pid > 0) spdlog::warn("the session's cgroup cannot be used");
+        builder = clone_process(namespaces_of_worker, &pidfd, nullptr, cgroup_fd_);
+        if (builder > 0) spdlog::warn("the session's cgroup cannot be used");
     }
-    if (pid == 0) run_sandbox_init(options, alive_reader.get(), report_writer.get());
-    if (pid == -1) {
+    if (builder == 0) build_sandbox(options, alive_reader.get(), report_writer.get());
+    if (builder == -1) {
         return fail(errno, "cannot make the sandbox's namespaces (see user.max_*_namespaces)");
     }
-    init_pid_ = static_cast<pid_t>(pid);
-    init_pidfd_ = Fd(pidfd);
+    const Fd builder_pidfd(pidfd);
     report_writer.reset();
 
-    InitReport answer;
-    const auto size = TEMP_FAILURE_RETRY(read(report_reader.get(), &answer, sizeof(answer)));
-    if (size != sizeof(answer)) {
-        return fail("the sandbox's init died");
+    InitReport built;
+    const bool reported = read_report(report_reader, built);
+    TEMP_FAILURE_RETRY(waitpid(static_cast<pid_t>(builder), nullptr, __WALL));
+    if (!reported) return fail("the sandbox's builder died");
+    if (built.error != 0) {
+        return fail(built.error, fmt::format("the sandbox's init could not {}", built.failed_step));
     }
+    // It is our child, so that the number stays its own until we have waited for it.
+    init_pid_ = built.init_pid;
+    init_pidfd_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, init_pid_, 0)));
+    if (!init_pidfd_) return fail(errno, "open the sandbox's init");
+    GPR_CHECK(map_user());
+    if (write(alive_.get(), "", 1) != 1) return fail(errno, "start the sandbox's init");
+
+    InitReport answer;
+    if (!read_report(report_reader, answer)) return fail("the sandbox's init died");
     if (answer.error != 0) {
         return fail(answer.error,
                     fmt::format("the sandbox's init could not {}", answer.failed_step));
@@ -211,11 +234,17 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
     GPR_CHECK(from_libc(stat((directory + "pid").c_str(), &pid_namespace),
                         "look at the sandbox's pid namespace"));
     pid_namespace_link_ = fmt::format("pid:[{}]", pid_namespace.st_ino);
-    if (answer.has_time_namespace) {
-        time_namespace_ = Fd(open((directory + "time_for_children").c_str(), O_RDONLY | O_CLOEXEC));
+    if (built.has_time_namespace) {
+        time_namespace_ = Fd(open((directory + "time").c_str(), O_RDONLY | O_CLOEXEC));
         if (!time_namespace_) return fail(errno, "open the sandbox's time namespace");
     }
     return {};
+}
+
+Result<> Sandbox::map_user() const {
+    if (user_ == 0) return {};
+    GPR_CHECK(write_map(init_pid_, "uid_map", user_));
+    return write_map(init_pid_, "gid_map", user_);
 }
 
 Result<EmptyProcess> Sandbox::spawn(pid_t wanted_pid, const EmptyProcessOptions& options) {
@@ -228,7 +257,7 @@ Result<EmptyProcess> Sandbox::spawn(pid_t wanted_pid, const EmptyProcessOptions&
         const long pid = clone_process(0, &pidfd, &wanted_pid, cgroup_fd_);
         if (pid == 0) {
             bootstrap_empty_process(
-                {options, init_pidfd_.get(), time_namespace_.get(), capabilities_, *report});
+                {options, init_pidfd_.get(), time_namespace_.get(), capabilities_, user_ != 0, *report});
         }
         if (pid == -1) return explain_clone(errno, wanted_pid);
         made.host_pid = static_cast<pid_t>(pid);

@@ -48,6 +48,10 @@ struct SandboxOptions {
     // The only one needed inside: clone3 with chosen ids. Everything else is dropped for good.
     uint64_t capabilities = uint64_t{1} << CAP_CHECKPOINT_RESTORE;
     bool host_network = false;  // that of the worker; else the box has none
+    // Of this host, who the box's processes are and its root is, in a user namespace of its own; 0:
+    // the worker's, and no such namespace.
+    uint32_t user = 0;
+    int user_lock = -1;  // what lives as long as the box does
 };
 
 // Belongs to the thread that created it: its processes are that thread's children and it is told of
@@ -81,6 +85,7 @@ public:
 private:
     Sandbox() = default;
     Result<> start_init(const SandboxOptions& options);
+    Result<> map_user() const;
     static Result<> finish_spawn(const BootstrapReport& report, EmptyProcess& made);
     void end();
     void reap_processes();
@@ -94,6 +99,7 @@ private:
     int cgroup_fd_ = -1;
     SessionLimits limits_;
     uint64_t capabilities_ = 0;
+    uint32_t user_ = 0;
     std::string pid_namespace_link_;  // as /proc/PID/ns/pid reads
 };
 

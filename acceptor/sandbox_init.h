@@ -1,5 +1,7 @@
-// PID 1 of a session's pid namespace. Of no interest outside sandbox.cc.
+// Who builds a session's box, and PID 1 of its pid namespace. Of no interest outside sandbox.cc.
 #pragma once
+
+#include <sched.h>
 
 #include "acceptor/sandbox.h"
 
@@ -10,16 +12,22 @@ namespace gpr {
 // capabilities.
 inline constexpr const char* box_root = "/root";
 
-// One write to the report pipe says how it went.
+// What the builder has of its own. These namespaces belong to the host, whatever a user namespace
+// allows in the box.
+inline constexpr uint64_t namespaces_of_worker = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+
+// One write to the report pipe says how it went: one of the builder, then one of init.
 struct InitReport {
     int error = 0;
     bool has_time_namespace = false;
+    int init_pid = 0;  // in the worker's pid namespace
     int limit_of_ids = 0;
     char failed_step[48] = {};
 };
 
-// In a new process with new pid, mount, net, ipc and uts namespaces. Empties them of the host, then
-// reaps orphans until the last writer of `alive` is gone.
-[[noreturn]] void run_sandbox_init(const SandboxOptions& options, int alive, int report);
+// In a new process with the namespaces above. Empties them of the host, starts init as a child of
+// the worker, and ends. Init waits for a byte on `alive`: its user is mapped. Then it reaps orphans
+// until the last writer of `alive` is gone.
+[[noreturn]] void build_sandbox(const SandboxOptions& options, int alive, int report);
 
 }  // namespace gpr

@@ -81,9 +81,18 @@ Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& optio
                           deadline);
 }
 
+// The host's network obeys only who has the right at the host.
+Result<SessionUser> take_user(const Hello& hello, const ServeOptions& serve) {
+    if (network_needs(hello.calls).network != nullptr && serve.network.raw) return SessionUser();
+    return SessionUser::take(serve.user_ids);
+}
+
 Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOptions& serve,
-                                              std::vector<SandboxView> views) {
+                                              std::vector<SandboxView> views,
+                                              const SessionUser& user) {
     SandboxOptions options;
+    options.user = user.id();
+    options.user_lock = user.lock();
     options.host_name = hello.host.host_name;
     options.clock_offsets = clock_offsets(hello.host.clock, sample_clocks());
     GPR_TRY(options.cgroup_fd, serve.cgroup_fd());
@@ -118,7 +127,10 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
     spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,
                  hello.host.host_name, established->token_id,
                  established->encrypted ? "" : ", not encrypted");
-    const auto sandbox = make_sandbox(hello, options, std::move(admitted.views));
+    const auto user = take_user(hello, options);
+    const Result<std::unique_ptr<Sandbox>> sandbox =
+        user ? make_sandbox(hello, options, std::move(admitted.views), *user)
+             : tl::make_unexpected(user.error());
     if (!sandbox) {
         spdlog::error("{}: session {}: {}", options.peer, hello.session_id,
                       sandbox.error().message());

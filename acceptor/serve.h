@@ -7,6 +7,7 @@
 
 #include "acceptor/network_allowance.h"
 #include "acceptor/sandbox.h"
+#include "acceptor/session_user.h"
 #include "base/fd.h"
 #include "transport/handshake.h"
 
@@ -30,6 +31,7 @@ struct ServeOptions {
         return Result<Welcome>(Welcome{});
     };
     NetworkAllowance network;
+    UserIds user_ids;      // the box's processes have one of these
     SessionLimits limits;  // that the cgroup has
     // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.
     std::function<Result<int>()> cgroup_fd = [] { return Result<int>(-1); };

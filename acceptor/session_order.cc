@@ -24,8 +24,9 @@ namespace gpr {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, tasks,
                                    device_memory_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AcceptorOptions, token_file, log_file, log_level, exports,
-                                   network, pretend_without, limits)
+                                   network, pretend_without, limits, user_ids)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, features, cgroup_parent,
                                    cgroup_mount, token)
 
@@ -157,6 +158,7 @@ int serve_ordered(OrderedSession session, const WorkerMain& worker) {
     serve.hidden_cpu_features = order.options.pretend_without;
     serve.exports = order.options.exports;
     serve.network = order.options.network;
+    serve.user_ids = order.options.user_ids;
     serve.admit = [&](const Hello& hello) {
         return alone ? admit_alone(hello) : ask_admission(session.channel, hello);
     };

@@ -66,6 +66,8 @@ const CommandSpec& acceptor_spec() {
             {"session-pids", SettingKind::text, "N", "processes and threads of each session"},
             {"session-device-memory", SettingKind::text, "SIZE",
              "memory of each device that a session may use"},
+            {"uid-range", SettingKind::text, "FIRST-LAST",
+             "users of this host that are nobody: each session runs as one; none: as root"},
             log_setting,
             log_level_setting,
             plain_setting,
@@ -112,6 +114,10 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
         GPR_TRY(options.max_sessions, parse_count(settings.text("max-sessions"), "max-sessions"));
     }
     GPR_TRY(options.limits, session_limits(settings));
+    options.user_ids_wanted = settings.has("uid-range");
+    if (options.user_ids_wanted) {
+        GPR_TRY(options.user_ids, parse_user_ids(settings.text("uid-range")));
+    }
     if (!is_log_level(options.log_level)) {
         return fail(fmt::format("no log level is called '{}'", options.log_level));
     }
