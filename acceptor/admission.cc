@@ -23,15 +23,25 @@ std::string origin_of(const std::string& peer) {
     return prefix + "::/64";
 }
 
-Admission::Verdict Admission::judge(const std::string& peer) const {
+// Who has been silent for long makes room for who comes now: an address that many share is not
+// kept out by those of it that only hold connections open.
+Admission::Verdict Admission::judge(const std::string& peer, Time now) const {
     const auto origin = origin_of(peer);
     if (!origin.empty() && strangers_from(origin) >= limits_.strangers_per_address) {
+        const Entry* oldest = oldest_from(origin);
+        if (may_go(*oldest, now)) return {"", oldest->first};
         return {fmt::format("{} connections of {} have not proven a token yet",
                             limits_.strangers_per_address, origin),
                 {}};
     }
-    if (strangers() >= limits_.strangers) return {"", oldest_of_most_frequent_origin()};
-    return {};
+    if (strangers() < limits_.strangers) return {};
+    const Entry* oldest = oldest_of_most_frequent_origin();
+    if (may_go(*oldest, now)) return {"", oldest->first};
+    return {fmt::format("{} connections have not proven a token yet", limits_.strangers), {}};
+}
+
+bool Admission::may_go(const Entry& entry, Time now) const {
+    return now - entry.second.since >= limits_.stranger_grace;
 }
 
 void Admission::came(pid_t worker, const std::string& peer, Time now) {
@@ -64,10 +74,19 @@ unsigned Admission::strangers_from(const std::string& origin) const {
     return count;
 }
 
-pid_t Admission::oldest_of_most_frequent_origin() const {
+const Admission::Entry* Admission::oldest_from(const std::string& origin) const {
+    const Entry* oldest = nullptr;
+    for (const auto& entry : strangers_) {
+        if (entry.second.origin != origin) continue;
+        if (!oldest || entry.second.since < oldest->second.since) oldest = &entry;
+    }
+    return oldest;
+}
+
+const Admission::Entry* Admission::oldest_of_most_frequent_origin() const {
     std::map<std::string, unsigned> counts;
     for (const auto& [worker, stranger] : strangers_) ++counts[stranger.origin];
-    const std::pair<const pid_t, Stranger>* chosen = nullptr;
+    const Entry* chosen = nullptr;
     for (const auto& entry : strangers_) {
         const auto& candidate = entry.second;
         if (!chosen || counts[candidate.origin] > counts[chosen->second.origin] ||
@@ -76,7 +95,7 @@ pid_t Admission::oldest_of_most_frequent_origin() const {
             chosen = &entry;
         }
     }
-    return chosen->first;
+    return chosen;
 }
 
 }  // namespace gpr

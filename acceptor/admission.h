@@ -15,6 +15,9 @@ struct AdmissionLimits {
     unsigned strangers = 64;              // connections that have not proven one yet
     unsigned strangers_per_address = 16;  // of one IPv4 address or IPv6 /64; unix peers have none
     std::chrono::milliseconds stranger_lifetime{10'000};
+    // What a peer with a token may need, at the end of a long line: before that none has to go for
+    // another.
+    std::chrono::milliseconds stranger_grace{2'000};
 };
 
 class Admission {
@@ -28,7 +31,7 @@ public:
         std::optional<pid_t> evict;  // the stranger that has to go for it
     };
     // `peer` as Listener::accept names it.
-    [[nodiscard]] Verdict judge(const std::string& peer) const;
+    [[nodiscard]] Verdict judge(const std::string& peer, Time now) const;
 
     void came(pid_t worker, const std::string& peer, Time now);
     // It has proven a token. False: there are as many sessions as there may be.
@@ -45,7 +48,10 @@ private:
         std::string origin;
         Time since;
     };
-    [[nodiscard]] pid_t oldest_of_most_frequent_origin() const;
+    using Entry = std::pair<const pid_t, Stranger>;
+    [[nodiscard]] const Entry* oldest_of_most_frequent_origin() const;
+    [[nodiscard]] const Entry* oldest_from(const std::string& origin) const;
+    [[nodiscard]] bool may_go(const Entry& entry, Time now) const;
     [[nodiscard]] unsigned strangers_from(const std::string& origin) const;
 
     AdmissionLimits limits_;

@@ -54,6 +54,7 @@ public:
           start_(start),
           limits_(limits),
           admission_(limits.admission),
+          allowance_(limits.stranger_log),
           user_ids_(options.user_ids),
           desk_({"", all_exports(options)}) {}
 
@@ -103,6 +104,7 @@ private:
         Fd channel;  // it passes on what its proven peer wants, we answer
         bool was_asked = false;
         bool is_session = false;
+        bool is_told = true;  // to the log; who has proven a token always is
     };
 
     Result<> catch_signals() {
@@ -185,8 +187,8 @@ private:
             asking.push_back(pid);
         }
         polled.push_back({desk_.fd(), POLLIN, 0});
-        const bool ticking =
-            !accepting || admission_.strangers() > 0 || !dead_.empty() || desk_.is_busy();
+        const bool ticking = !accepting || admission_.strangers() > 0 || !dead_.empty() ||
+                             desk_.is_busy() || allowance_.keeps_back();
         poll(polled.data(), polled.size(), ticking ? tick_ms : -1);
 
         const size_t first_child = 1 + listeners_.size();
@@ -202,6 +204,9 @@ private:
         while (const auto late = admission_.overdue(SteadyClock::now())) {
             end_stranger(*late, "took too long to prove a token");
         }
+        if (const auto more = allowance_.over(SteadyClock::now())) {
+            spdlog::warn("{} more connections of strangers, without a line each", *more);
+        }
         remove_cgroups();
     }
 
@@ -212,7 +217,7 @@ private:
             child.channel.reset();
             return;
         }
-        child.was_asked = true;
+        child.was_asked = child.is_told = true;
         // Who only looks is no session, and has to be as quick as a stranger.
         if (!hello->want_inventory && !hello->only_looks) {
             child.is_session = admission_.prove(pid);
@@ -254,7 +259,11 @@ private:
             if (pid <= 0) return;
             const auto found = children_.find(pid);
             if (found == children_.end()) continue;  // an orphan of a worker
-            log_end(pid, found->second, status);
+            if (found->second.is_told) {
+                log_end(pid, found->second, status);
+            } else {
+                allowance_.keep_back();
+            }
             children_.erase(found);
             desk_.forget(pid);
             admission_.left(pid);
@@ -284,8 +293,10 @@ private:
             accept_again_at_ = SteadyClock::now() + exhaustion_pause;
             return;
         }
-        const auto verdict = admission_.judge(accepted->peer);
+        const auto now = SteadyClock::now();
+        const auto verdict = admission_.judge(accepted->peer, now);
         if (!verdict.refusal.empty()) {
+            if (!allowance_.take(now)) return allowance_.keep_back();
             spdlog::warn("{}: turned away: {}", accepted->peer, verdict.refusal);
             return;
         }
@@ -294,7 +305,8 @@ private:
     }
 
     void end_stranger(pid_t pid, const char* why) {
-        spdlog::warn("{}: {}", children_.at(pid).peer, why);
+        const Child& child = children_.at(pid);
+        if (child.is_told) spdlog::warn("{}: {}", child.peer, why);
         kill(pid, SIGKILL);
         admission_.left(pid);  // reaped later
     }
@@ -307,18 +319,20 @@ private:
         Fd ours(channel[0]);
         Fd theirs(channel[1]);
         const pid_t daemon = getpid();
+        const auto now = SteadyClock::now();
+        const bool is_told = allowance_.take(now);
         const pid_t pid = fork();
         if (pid == -1) return pause_accepting(peer);
         if (pid == 0) {
             become_worker_process(daemon);
             ours.reset();
             worker_status_ =
-                start_session({std::move(connection), std::move(theirs), {}}, peer, plain);
+                start_session({std::move(connection), std::move(theirs), {}}, peer, plain, is_told);
             return;
         }
         spdlog::debug("{}: connected, worker {}", peer, pid);
-        const auto now = SteadyClock::now();
         children_[pid] = {peer, now, std::move(ours)};
+        children_[pid].is_told = is_told;
         admission_.came(pid, peer, now);
     }
 
@@ -328,7 +342,7 @@ private:
     }
 
     // In the worker.
-    int start_session(OrderedSession session, const std::string& peer, bool plain) {
+    int start_session(OrderedSession session, const std::string& peer, bool plain, bool is_told) {
         in_worker_ = true;
         listeners_.clear();
         children_.clear();
@@ -338,6 +352,7 @@ private:
         session.order.options.user_ids = user_ids_;
         session.order.peer = peer;
         session.order.plain = plain;
+        session.order.quiet = !is_told;
         session.order.features = features_;
         if (cgroups_) {
             session.order.cgroup_parent = cgroups_->path();
@@ -384,6 +399,7 @@ private:
     const SessionStart& start_;
     const DaemonLimits limits_;
     Admission admission_;
+    LogAllowance allowance_;
     UserIds user_ids_;
     DeviceDesk desk_;
     std::vector<std::string> features_;

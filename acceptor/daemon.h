@@ -5,12 +5,14 @@
 
 #include "acceptor/acceptor_options.h"
 #include "acceptor/admission.h"
+#include "acceptor/log_allowance.h"
 #include "acceptor/session_order.h"
 
 namespace gpr {
 
 struct DaemonLimits {
     AdmissionLimits admission;                   // .sessions is taken from the options
+    LogAllowanceLimits stranger_log;             // of lines that strangers cause
     std::chrono::milliseconds stop_grace{5000};  // between SIGTERM and SIGKILL for workers
 };
 

@@ -112,7 +112,9 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
     Admitted admitted;
     auto established = prove_peer(std::move(connection), options, admitted);
     if (!established) {
-        spdlog::warn("{}: refused: {}", options.peer, established.error().message());
+        if (!options.quiet) {
+            spdlog::warn("{}: refused: {}", options.peer, established.error().message());
+        }
         return worker_refused_peer;
     }
     const auto& hello = established->peer;

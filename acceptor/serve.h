@@ -22,6 +22,7 @@ struct ServeOptions {
     std::function<Result<TokenFile>()> load_tokens;  // for every connection anew
     std::string peer;
     bool allow_plain = false;
+    bool quiet = false;                            // about a peer that proves no token
     std::vector<std::string> features;             // this host's, for the Welcome
     std::vector<std::string> hidden_cpu_features;  // by the names of monitor/host_match.h
     std::vector<std::string> exports;  // what of the file tree sessions may see, see exports.h

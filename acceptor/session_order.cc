@@ -27,8 +27,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, task
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AcceptorOptions, token_file, log_file, log_level, exports,
                                    network, pretend_without, limits, user_ids)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, features, cgroup_parent,
-                                   cgroup_mount, token)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, quiet, features,
+                                   cgroup_parent, cgroup_mount, token)
 
 namespace {
 
@@ -154,6 +154,7 @@ int serve_ordered(OrderedSession session, const WorkerMain& worker) {
     };
     serve.peer = order.peer;
     serve.allow_plain = order.plain;
+    serve.quiet = order.quiet;
     serve.features = order.features;
     serve.hidden_cpu_features = order.options.pretend_without;
     serve.exports = order.options.exports;

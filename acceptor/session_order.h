@@ -17,6 +17,7 @@ struct SessionOrder {
     AcceptorOptions options;
     std::string peer;
     bool plain = false;                 // this peer need not encrypt
+    bool quiet = false;                 // nothing is logged before it has proven a token
     std::vector<std::string> features;  // this host's
     std::string cgroup_parent;          // a folder for the session's cgroup; empty: there is none
     std::string cgroup_mount;
