@@ -22,6 +22,8 @@ struct AcceptorOptions {
     std::vector<std::string> pretend_without;
     unsigned max_sessions = 64;  // further ones are refused with a reason
     SessionLimits limits;        // of each session
+    // Where nobody has said anything, there is a limit all the same.
+    bool limits_memory = true, limits_tasks = true;
     UserIds user_ids = default_user_ids;  // of sessions; none: that of this process
     bool user_ids_wanted = false;         // somebody asked for just these
 };

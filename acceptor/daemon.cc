@@ -23,6 +23,7 @@
 #include "acceptor/sandbox.h"
 #include "acceptor/service_manager.h"
 #include "acceptor/worker_process.h"
+#include "base/address.h"
 #include "base/kernel_features.h"
 #include "base/log.h"
 #include "base/own_limits.h"
@@ -56,6 +57,7 @@ public:
           admission_(limits.admission),
           allowance_(limits.stranger_log),
           user_ids_(options.user_ids),
+          session_limits_(options.limits),
           desk_({"", all_exports(options)}) {}
 
     Result<> start() {
@@ -73,8 +75,8 @@ public:
         GPR_CHECK(catch_signals());
         GPR_CHECK(lift_own_limits(least_files_of_acceptor));
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
-        GPR_CHECK(make_cgroups());
         GPR_CHECK(look_at_users());
+        GPR_CHECK(make_cgroups());
         look_at_host();
         look_at_exports();
         for (const auto& listener : listeners_) {
@@ -162,16 +164,37 @@ private:
         }
     }
 
-    // Without limits they are only one more way to find what a session leaves.
+    // What was asked for must be had. What was not is had where it can be, and else it is told.
     Result<> make_cgroups() {
-        auto parent = CgroupParent::create(options_.limits);
+        const bool counts_users = !user_ids_.none();
+        if (options_.limits_tasks) session_limits_.tasks = default_tasks;
+        process_limits_ = process_limits(session_limits_, host_memory());
+        SessionLimits asked = options_.limits;
+        if (counts_users) asked.tasks = 0;  // by the kernel for each user, and by the worker
+        session_limits_ = asked;
+        if (options_.limits_memory) {
+            SessionLimits more = asked;
+            more.memory_bytes = default_memory(host_memory());
+            auto parent = CgroupParent::create(more);
+            if (parent) {
+                session_limits_ = more;
+                cgroups_.emplace(std::move(*parent));
+                return {};
+            }
+            spdlog::warn("the memory of sessions is not limited: {}", parent.error().message());
+        }
+        auto parent = CgroupParent::create(asked);
         if (parent) {
             cgroups_.emplace(std::move(*parent));
             return {};
         }
-        if (options_.limits.any()) return tl::make_unexpected(parent.error());
+        if (asked.any()) return tl::make_unexpected(parent.error());
         spdlog::info("sessions get no cgroup: {}", parent.error().message());
         return {};
+    }
+
+    static uint64_t host_memory() {
+        return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_size;
     }
 
     void wait_for_events() {
@@ -350,6 +373,8 @@ private:
         session.order.options = options_;
         session.order.options.exports = all_exports(options_);
         session.order.options.user_ids = user_ids_;
+        session.order.options.limits = session_limits_;
+        session.order.process_limits = process_limits_;
         session.order.peer = peer;
         session.order.plain = plain;
         session.order.quiet = !is_told;
@@ -401,6 +426,8 @@ private:
     Admission admission_;
     LogAllowance allowance_;
     UserIds user_ids_;
+    SessionLimits session_limits_;  // of the cgroups
+    ProcessLimits process_limits_;
     DeviceDesk desk_;
     std::vector<std::string> features_;
     std::optional<CgroupParent> cgroups_;

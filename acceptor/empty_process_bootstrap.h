@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "acceptor/empty_process.h"
+#include "acceptor/session_limits.h"
 
 namespace gpr {
 
@@ -26,6 +27,7 @@ struct Bootstrap {
     int time_namespace;  // -1: none
     uint64_t capabilities;
     bool has_user;  // the box has a user namespace
+    const ProcessLimits& limits;
     BootstrapReport& report;
 };
 

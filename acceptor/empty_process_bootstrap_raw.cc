@@ -13,11 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "acceptor/empty_process_bootstrap.h"
@@ -35,6 +38,8 @@ constexpr int arch_shstk_disable = 0x5002;     // <asm/prctl.h> of Linux 6.6
 constexpr unsigned arch_shstk_shstk = 1;
 // Where descriptors wait while the low numbers are cleared.
 constexpr int parking_fds_begin = 200;
+constexpr uint64_t spare_tasks = 256;
+constexpr int oom_distance = 500;
 constexpr auto bootstrap_deadline = std::chrono::seconds(10);
 
 void wake(BootstrapReport& report) {
@@ -57,6 +62,7 @@ public:
     [[noreturn]] void run() {
         forget_the_worker();
         forget_its_layout();
+        be_first_to_go();
         open_uffd();
         join_namespaces();
         map_shared();
@@ -197,6 +203,38 @@ private:
         close(static_cast<int>(first));  // the lowest free number: the listener's
     }
 
+    void set_limits() {
+        // Of the user, as the kernel counts: gpr's own tasks are more than the worker lets in.
+        const ProcessLimits& limits = bootstrap_.limits;
+        if (limits.tasks != 0) lower(RLIMIT_NPROC, limits.tasks + spare_tasks);
+        if (limits.files != 0) lower(RLIMIT_NOFILE, options_.fd_base + limits.files);
+        // Of the worker alone.
+        rlimit data{};
+        need(getrlimit(RLIMIT_DATA, &data), "lift the worker's limit");
+        data.rlim_cur = data.rlim_max;
+        need(setrlimit(RLIMIT_DATA, &data), "lift the worker's limit");
+    }
+
+    void lower(__rlimit_resource_t resource, rlim_t most) {
+        rlimit limit{};
+        need(getrlimit(resource, &limit), "limit the process");
+        limit.rlim_max = std::min<rlim_t>(limit.rlim_max, most);
+        limit.rlim_cur = limit.rlim_max;
+        need(setrlimit(resource, &limit), "limit the process");
+    }
+
+    // When the host has no memory left, the program is to go and not who watches it.
+    void be_first_to_go() {
+        const int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+        if (file == -1) return;
+        char text[16] = {};
+        [[maybe_unused]] const auto got = read(file, text, sizeof(text) - 1);
+        const int length =
+            snprintf(text, sizeof(text), "%d", std::min(std::atoi(text) + oom_distance, 1000));
+        [[maybe_unused]] const auto put = pwrite(file, text, static_cast<size_t>(length), 0);
+        close(file);
+    }
+
     void drop_privileges() {
         // 1 also keeps a core pattern's pipe from starting; the home kernel writes the core.
         rlimit core{};
@@ -204,6 +242,7 @@ private:
             core.rlim_cur = 1;
             setrlimit(RLIMIT_CORE, &core);
         }
+        set_limits();
         const auto dropped = keep_only_capabilities(bootstrap_.capabilities);
         if (!dropped) give_up(report_, "drop privileges", dropped.error().code);
         need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forgo new privileges");

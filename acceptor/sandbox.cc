@@ -178,6 +178,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::create(const SandboxOptions& options) 
     if (!sandbox->own_pid_namespace_) return fail(errno, "open /proc/self/ns/pid");
     sandbox->cgroup_fd_ = options.cgroup_fd;
     sandbox->limits_ = options.limits;
+    sandbox->process_limits_ = options.process_limits;
     sandbox->capabilities_ = options.capabilities;
     sandbox->user_ = options.user;
     GPR_CHECK(sandbox->start_init(options));
@@ -256,8 +257,8 @@ Result<EmptyProcess> Sandbox::spawn(pid_t wanted_pid, const EmptyProcessOptions&
         int pidfd = -1;
         const long pid = clone_process(0, &pidfd, &wanted_pid, cgroup_fd_);
         if (pid == 0) {
-            bootstrap_empty_process(
-                {options, init_pidfd_.get(), time_namespace_.get(), capabilities_, user_ != 0, *report});
+            bootstrap_empty_process({options, init_pidfd_.get(), time_namespace_.get(),
+                                     capabilities_, user_ != 0, process_limits_, *report});
         }
         if (pid == -1) return explain_clone(errno, wanted_pid);
         made.host_pid = static_cast<pid_t>(pid);
@@ -283,7 +284,9 @@ Result<> Sandbox::finish_spawn(const BootstrapReport& report, EmptyProcess& made
 
 std::string Sandbox::limit_exceeded() const { return gpr::limit_exceeded(cgroup_fd_, limits_); }
 
-bool Sandbox::has_room_for_tasks(uint64_t more) const {
+bool Sandbox::has_room_for_tasks(uint64_t there_are, uint64_t more) const {
+    const uint64_t most = process_limits_.tasks;
+    if (most != 0 && there_are + more > most) return false;
     return gpr::has_room_for_tasks(cgroup_fd_, limits_, more);
 }
 

@@ -45,6 +45,7 @@ struct SandboxOptions {
     std::optional<ClockOffsets> clock_offsets;
     int cgroup_fd = -1;    // a cgroup v2 directory for all that is in the box
     SessionLimits limits;  // that this has; without any it is one only if that can be
+    ProcessLimits process_limits;
     // The only one needed inside: clone3 with chosen ids. Everything else is dropped for good.
     uint64_t capabilities = uint64_t{1} << CAP_CHECKPOINT_RESTORE;
     bool host_network = false;  // that of the worker; else the box has none
@@ -72,8 +73,8 @@ public:
 
     // Which limit ended what was in the box: "went beyond ...". Empty: none.
     [[nodiscard]] std::string limit_exceeded() const;
-    // Whether its limits allow so many more processes and threads.
-    [[nodiscard]] bool has_room_for_tasks(uint64_t more) const;
+    // Whether its limits allow so many more processes and threads than there are.
+    [[nodiscard]] bool has_room_for_tasks(uint64_t there_are, uint64_t more) const;
 
     // In the worker's pid namespace. The worker must not wait for it.
     [[nodiscard]] pid_t init_pid() const { return init_pid_; }
@@ -98,6 +99,7 @@ private:
     pid_t limit_of_ids_ = 32768;
     int cgroup_fd_ = -1;
     SessionLimits limits_;
+    ProcessLimits process_limits_;
     uint64_t capabilities_ = 0;
     uint32_t user_ = 0;
     std::string pid_namespace_link_;  // as /proc/PID/ns/pid reads

@@ -97,6 +97,7 @@ Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOpt
     options.clock_offsets = clock_offsets(hello.host.clock, sample_clocks());
     GPR_TRY(options.cgroup_fd, serve.cgroup_fd());
     options.limits = serve.limits;
+    options.process_limits = serve.process_limits;
     options.views = std::move(views);
     const NetworkNeeds needs = network_needs(hello.calls);
     options.host_network = needs.network != nullptr;

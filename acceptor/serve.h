@@ -34,6 +34,7 @@ struct ServeOptions {
     NetworkAllowance network;
     UserIds user_ids;      // the box's processes have one of these
     SessionLimits limits;  // that the cgroup has
+    ProcessLimits process_limits;
     // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.
     std::function<Result<int>()> cgroup_fd = [] { return Result<int>(-1); };
 };

@@ -16,4 +16,19 @@ struct SessionLimits {
     }
 };
 
+// What is limited without a cgroup, by the kernel for the session's user and by its worker.
+struct ProcessLimits {
+    uint64_t tasks = 0;         // processes and threads; 0: no limit
+    uint64_t files = 0;         // descriptors of each process, beside home's; 0: no limit
+    uint64_t worker_bytes = 0;  // memory of the worker for itself; 0: no limit
+    bool operator==(const ProcessLimits&) const = default;
+};
+
+inline constexpr uint64_t default_tasks = 16'384;
+inline constexpr uint64_t default_files = 65'536;
+
+// host_memory: of this host, in bytes.
+ProcessLimits process_limits(const SessionLimits& limits, uint64_t host_memory);
+uint64_t default_memory(uint64_t host_memory);
+
 }  // namespace gpr

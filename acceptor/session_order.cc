@@ -17,6 +17,7 @@
 #include "acceptor/device_choice.h"
 #include "acceptor/exports.h"
 #include "acceptor/inventory.h"
+#include "acceptor/worker_process.h"
 
 namespace gpr {
 
@@ -25,10 +26,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, tasks,
                                    device_memory_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessLimits, tasks, files, worker_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AcceptorOptions, token_file, log_file, log_level, exports,
                                    network, pretend_without, limits, user_ids)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, quiet, features,
-                                   cgroup_parent, cgroup_mount, token)
+                                   process_limits, cgroup_parent, cgroup_mount, token)
 
 namespace {
 
@@ -165,6 +167,8 @@ int serve_ordered(OrderedSession session, const WorkerMain& worker) {
     };
     std::optional<SessionCgroup> cgroup;
     serve.limits = order.options.limits;
+    serve.process_limits = order.process_limits;
+    if (order.process_limits.worker_bytes != 0) limit_own_memory(order.process_limits.worker_bytes);
     serve.cgroup_fd = [&] { return make_cgroup(cgroup, order); };
     return serve_connection(std::move(session.connection), serve, worker);
 }

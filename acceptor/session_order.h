@@ -19,7 +19,8 @@ struct SessionOrder {
     bool plain = false;                 // this peer need not encrypt
     bool quiet = false;                 // nothing is logged before it has proven a token
     std::vector<std::string> features;  // this host's
-    std::string cgroup_parent;          // a folder for the session's cgroup; empty: there is none
+    ProcessLimits process_limits;
+    std::string cgroup_parent;  // a folder for the session's cgroup; empty: there is none
     std::string cgroup_mount;
     // Of an acceptor for one session on the initiator's own host: the line of its token, which
     // stands in no file. Then there is no daemon to ask.

@@ -111,9 +111,8 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     bool is_thread = request.has(CLONE_THREAD);
     if (error == 0 && request.overlaps()) error = EINVAL;
-    if (error == 0 && !sandbox_.has_room_for_tasks(is_thread ? 1 : tasks_of_process)) {
-        error = EAGAIN;
-    }
+    const uint64_t more = is_thread ? 1 : tasks_of_process;
+    if (error == 0 && !sandbox_.has_room_for_tasks(owners_.size(), more)) error = EAGAIN;
     if (error != 0) {
         process.notifier->reply_error(n.id, error);
         co_return;

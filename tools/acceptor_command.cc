@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 Result<SessionLimits> session_limits(const Settings& settings) {
     SessionLimits limits;
     const auto read = [&](const char* name, auto parse, auto& limit) -> Result<> {
-        if (!settings.has(name)) return {};
+        if (!settings.has(name) || settings.text(name) == "none") return {};
         GPR_TRY(limit, parse(settings.text(name), name));
         return {};
     };
@@ -61,9 +61,11 @@ const CommandSpec& acceptor_spec() {
             {"allow-raw-network", SettingKind::toggle, "",
              "the same, also raw, packet and XDP sockets: they get CAP_NET_RAW"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
-            {"session-memory", SettingKind::text, "SIZE", "memory of each session, such as 8G"},
+            {"session-memory", SettingKind::text, "SIZE",
+             "memory of each session, such as 8G (three quarters of this host's); or none"},
             {"session-cpus", SettingKind::text, "N", "processors of each session, such as 1.5"},
-            {"session-pids", SettingKind::text, "N", "processes and threads of each session"},
+            {"session-pids", SettingKind::text, "N",
+             "processes and threads of each session (16384); or none"},
             {"session-device-memory", SettingKind::text, "SIZE",
              "memory of each device that a session may use"},
             {"uid-range", SettingKind::text, "FIRST-LAST",
@@ -114,6 +116,8 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
         GPR_TRY(options.max_sessions, parse_count(settings.text("max-sessions"), "max-sessions"));
     }
     GPR_TRY(options.limits, session_limits(settings));
+    options.limits_memory = !settings.has("session-memory");
+    options.limits_tasks = !settings.has("session-pids");
     options.user_ids_wanted = settings.has("uid-range");
     if (options.user_ids_wanted) {
         GPR_TRY(options.user_ids, parse_user_ids(settings.text("uid-range")));
