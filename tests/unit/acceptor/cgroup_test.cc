@@ -3,7 +3,16 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
+#include <memory>
+#include <vector>
+
+#include "acceptor/worker_process.h"
 #include "tests/unit/temporary_folder.h"
 
 namespace gpr {
@@ -33,6 +42,59 @@ TEST_CASE("limits that cannot be had keep the daemon from starting, with the rea
         CHECK(limit_exceeded(session->fd(), limits).empty());
     }
     CHECK(!std::filesystem::exists(path));
+}
+
+TEST_CASE("what a session that was killed with its daemon has left is removed by the next") {
+    const auto probe = CgroupParent::create();
+    if (!probe) {
+        MESSAGE("skipped: " << probe.error().message());
+        return;
+    }
+    std::array<int, 2> ends{};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    const Fd reader(ends[0]), writer(ends[1]);
+    const pid_t worker = fork();
+    if (worker == 0) {
+        const auto session = probe->create_session({});
+        if (!session || write(writer.get(), "x", 1) != 1) _exit(1);
+        while (true) pause();
+    }
+    char byte = 0;
+    REQUIRE(read(reader.get(), &byte, 1) == 1);
+    const auto left = fmt::format("{}/session-{}", probe->path(), worker);
+    CHECK(std::filesystem::exists(left));
+    static_cast<void>(CgroupParent::create());
+    CHECK(std::filesystem::exists(left));
+    kill(worker, SIGKILL);
+    REQUIRE(waitpid(worker, nullptr, 0) == worker);
+    CHECK(std::filesystem::exists(left));
+    static_cast<void>(CgroupParent::create());
+    CHECK_FALSE(std::filesystem::exists(left));
+}
+
+TEST_CASE("without a cgroup tasks, descriptors and the worker's memory are limited") {
+    constexpr uint64_t gib = 1ULL << 30;
+    CHECK(process_limits({}, 64 * gib) == ProcessLimits{0, default_files, 2 * gib});
+    CHECK(process_limits({32 * gib, 7, 0, 0}, 64 * gib) ==
+          ProcessLimits{7, default_files, gib + gib / 2});
+    CHECK(default_memory(64 * gib) == 48 * gib);
+}
+
+TEST_CASE("a worker that takes too much memory for itself ends in a way that can be told") {
+    const pid_t worker = fork();
+    if (worker == 0) {
+        spdlog::set_level(spdlog::level::off);
+        limit_own_memory(64 << 20);
+        std::vector<std::unique_ptr<std::array<char, 4096>>> taken;
+        while (taken.size() < (1 << 16)) {
+            taken.push_back(std::make_unique<std::array<char, 4096>>());
+        }
+        _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(worker, &status, 0) == worker);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == worker_out_of_memory);
 }
 
 TEST_CASE("limits are files of a cgroup") {
