@@ -78,6 +78,7 @@ public:
         GPR_CHECK(look_at_users());
         GPR_CHECK(make_cgroups());
         look_at_host();
+        look_at_network();
         look_at_exports();
         for (const auto& listener : listeners_) {
             spdlog::info("listening on {}{}", listener.endpoint().text(),
@@ -150,10 +151,20 @@ private:
         if (made) return {};
         if (options_.user_ids_wanted) return tl::make_unexpected(made.error());
         user_ids_ = {};
-        spdlog::warn("sessions run as this host's user {}, since they can have no user namespace "
-                     "({}): {}",
-                     getuid(), made.error().message(), weaker_without_user);
+        spdlog::warn(
+            "sessions run as this host's user {}, since they can have no user namespace "
+            "({}): {}",
+            getuid(), made.error().message(), weaker_without_user);
         return {};
+    }
+
+    void look_at_network() const {
+        const int error = options_.network.sockets ? probe_leaving_abstract_sockets() : 0;
+        if (error == 0) return;
+        spdlog::warn(
+            "sessions with a network can reach this host's abstract unix sockets; to keep "
+            "them out takes Landlock of Linux 6.12: {}",
+            std::strerror(error));
     }
 
     // It may come later, so that is no reason not to start; but mostly it is a slip.
@@ -374,6 +385,8 @@ private:
         session.order.options.exports = all_exports(options_);
         session.order.options.user_ids = user_ids_;
         session.order.options.limits = session_limits_;
+        session.order.options.network.only_own_abstract_sockets =
+            probe_leaving_abstract_sockets() == 0;
         session.order.process_limits = process_limits_;
         session.order.peer = peer;
         session.order.plain = plain;

@@ -10,7 +10,8 @@ namespace gpr {
 
 struct NetworkAllowance {
     bool sockets = false;
-    bool raw = false;  // CAP_NET_RAW as well
+    bool raw = false;                        // CAP_NET_RAW as well
+    bool only_own_abstract_sockets = false;  // those of this host are out of reach
 };
 
 // Whether a session may be given these calls.

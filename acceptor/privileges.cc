@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+
+#include "base/fd.h"
 
 namespace gpr {
 namespace {
@@ -19,7 +22,37 @@ struct CapabilitySets {
     long write() { return syscall(SYS_capset, &header, words.data()); }
 };
 
+// <linux/landlock.h> of Linux 6.12.
+constexpr long sys_landlock_create_ruleset = 444, sys_landlock_restrict_self = 446;
+constexpr unsigned landlock_create_ruleset_version = 1;
+constexpr uint64_t landlock_scope_abstract_unix_socket = 1;
+constexpr long landlock_with_scopes = 6;
+struct LandlockRuleset {
+    uint64_t handled_access_fs = 0, handled_access_net = 0;
+    uint64_t scoped = landlock_scope_abstract_unix_socket;
+};
+
 }  // namespace
+
+int probe_leaving_abstract_sockets() {
+    const long version =
+        syscall(sys_landlock_create_ruleset, nullptr, 0, landlock_create_ruleset_version);
+    if (version == -1) return errno;
+    return version >= landlock_with_scopes ? 0 : ENOSYS;
+}
+
+Result<> leave_abstract_sockets() {
+    if (const int error = probe_leaving_abstract_sockets(); error != 0) {
+        return fail(error, "keep to own abstract sockets");
+    }
+    const LandlockRuleset scopes;
+    const Fd ruleset(
+        static_cast<int>(syscall(sys_landlock_create_ruleset, &scopes, sizeof(scopes), 0)));
+    if (!ruleset) return fail(errno, "keep to own abstract sockets");
+    GPR_CHECK(from_libc(syscall(sys_landlock_restrict_self, ruleset.get(), 0),
+                        "keep to own abstract sockets"));
+    return {};
+}
 
 bool has_capability(unsigned capability) {
     CapabilitySets sets;

@@ -5,6 +5,7 @@
 #include "acceptor/device_choice.h"
 #include "acceptor/exports.h"
 #include "acceptor/inventory.h"
+#include "acceptor/privileges.h"
 #include "monitor/host_match.h"
 #include "monitor/path_rules.h"
 #include "syscall/call_choice.h"
@@ -101,6 +102,10 @@ Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOpt
     options.views = std::move(views);
     const NetworkNeeds needs = network_needs(hello.calls);
     options.host_network = needs.network != nullptr;
+    // Before the box is made, so that all of the session may reach each other.
+    if (options.host_network && serve.network.only_own_abstract_sockets) {
+        GPR_CHECK(leave_abstract_sockets());
+    }
     if (options.host_network && serve.network.raw) {
         options.capabilities |= uint64_t{1} << CAP_NET_RAW;
     }

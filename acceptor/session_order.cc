@@ -22,7 +22,7 @@
 namespace gpr {
 
 // Found by the JSON library, hence not in the unnamed namespace.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw, only_own_abstract_sockets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, tasks,
                                    device_memory_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)
