@@ -135,12 +135,15 @@ Task<bool> Pager::write(Fragment& fragment, Address to, std::span<const std::byt
         // A page may be here in the kernel's eyes and still not be ours to write.
         uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
         bool shared = is_shared(m->object);
+        const int memfd = shared_memfd(m->object);
+        bool beyond_end = memfd >= 0 && m->key(to).index >= shared_pages(m->object);
+        if (beyond_end) co_return false;  // to write there would make the copy longer than the file
         bool ours =
             (m->backing == Backing::native_file && !shared) ||
             (agent_.presence(m->key(to)) == Presence::exclusive && !agent_.in_motion(m->key(to)));
-        if (ours && shared_memfd(m->object) >= 0) {
+        if (ours && memfd >= 0) {
             off_t offset = static_cast<off_t>(m->object_page * page_size + (to - m->range.begin));
-            if (pwrite(shared_memfd(m->object), bytes.data(), in_page, offset) < 0) co_return false;
+            if (pwrite(memfd, bytes.data(), in_page, offset) < 0) co_return false;
         } else if (ours) {
             if (fragment.memory().write(to, bytes.data(), in_page) < in_page) {
                 if (m->registered) {

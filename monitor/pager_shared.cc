@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "base/log.h"
 #include "mm/page_table.h"
@@ -18,8 +20,16 @@
 
 namespace gpr {
 
+namespace {
+// Whoever touches what it could not get is told by SIGBUS.
+void set_size(const Fd& memfd, uint64_t pages) {
+    if (ftruncate(memfd.get(), static_cast<off_t>(pages * page_size)) == 0) return;
+    spdlog::error("cannot make shared memory {} pages large: {}", pages, std::strerror(errno));
+}
+}  // namespace
+
 void Pager::add_shared(ObjectId object, Fd memfd, uint64_t pages) {
-    if (memfd) ftruncate(memfd.get(), static_cast<off_t>(pages * page_size));
+    if (memfd) set_size(memfd, pages);
     shared_[object] = {std::move(memfd), pages};
     add_object(object, directory_node);
 }
@@ -47,8 +57,8 @@ void Pager::resize_shared(ObjectId object, uint64_t pages) {
     uint64_t first = std::min(o.pages, pages);
     uint64_t count = std::max(o.pages, pages) - first;
     if (o.memfd) {
-        ftruncate(o.memfd.get(), static_cast<off_t>(first * page_size));
-        ftruncate(o.memfd.get(), static_cast<off_t>(pages * page_size));
+        set_size(o.memfd, first);
+        set_size(o.memfd, pages);
     }
     o.pages = pages;
     agent_.drop(object, first, max_object_pages - first);
