@@ -152,17 +152,18 @@ Task<void> Worker::move_call(RemoteProcess& process, RemoteThread& thread, Notif
     AddressSpace& space = process.fragment->space;
     Range whole = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
     // Of no size: another mapping of shared memory. Of several that show a file only home knows
-    // whether they are one. And what comes into sight of shared memory must be seen at home first,
-    // which could not give it else.
-    bool of_files = false, is_shared = false;
+    // whether they are one, and how much may be locked. And what comes into sight of shared memory
+    // must be seen at home first, which could not give it else.
+    bool of_files = false, is_shared = false, is_locked = false;
     space.overlapping(whole, [&](const Mapping& m) {
         of_files = of_files || m.file;
         is_shared = is_shared || m.shared;
+        is_locked = is_locked || m.locked;
     });
     of_files = of_files && !is_one_mapping(space, whole);
-    bool shows_more = is_shared && takes_more;
+    bool home_decides = (is_shared || is_locked) && takes_more;
     bool asks_home = (process.limits_memory && takes_more) || n.args[1] == 0 || of_files ||
-                     shows_more || concerns_stack(space, SYS_mremap, n.args);
+                     home_decides || concerns_stack(space, SYS_mremap, n.args);
     if (asks_home) {
         co_await forward(process, thread, n);
         co_return;

@@ -272,6 +272,10 @@ Task<int64_t> HomeSession::make_change(HomeProcess& process, StubThread& stub, N
     if (n.number == SYS_mmap && (n.args[3] & MAP_LOCKED)) {
         co_return co_await map_locked(process, stub, n, caller);
     }
+    if (n.number == SYS_mremap) {
+        int error = locked_growth_error(fragment->space, n.args, lock_limit_of(caller));
+        if (error != 0) co_return -error;
+    }
     bool several = n.number == SYS_mremap && split_move(fragment->space, n.args);
     if (several) co_return co_await move_parts(process, stub, n, caller);
     if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);

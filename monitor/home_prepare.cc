@@ -22,6 +22,7 @@
 #include "monitor/main_stack.h"
 #include "monitor/memory_limit.h"
 #include "monitor/page_wire.h"
+#include "monitor/process_stat.h"
 #include "monitor/robust_list.h"
 #include "monitor/sealed_memory.h"
 #include "monitor/tile_permission.h"
@@ -424,9 +425,8 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     start.setNewImage(process.new_image);
     start.setGravity(has_gravity_);
     start.setLimitsMemory(std::ranges::any_of(memory_resources, [&](int resource) {
-        rlimit limit{};
-        prlimit(process.pid, static_cast<__rlimit_resource>(resource), nullptr, &limit);
-        return limit.rlim_cur != RLIM_INFINITY;
+        const auto limit = limit_of(process.pid, resource);
+        return !limit || limit->rlim_cur != RLIM_INFINITY;
     }));
     HomeThread* first = find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");

@@ -8,6 +8,7 @@
 
 #include "monitor/growth.h"
 #include "monitor/home_session.h"
+#include "monitor/process_stat.h"
 
 namespace gpr {
 
@@ -33,10 +34,10 @@ Address MainStack::used(HomeSession& session, HomeProcess& process) {
 Task<void> MainStack::fit(HomeSession& session, HomeProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto stack = main_stack(fragment->space);
-    rlimit limit{};
-    if (!stack || prlimit(process.pid, RLIMIT_STACK, nullptr, &limit) != 0) co_return;
+    const auto limit = limit_of(process.pid, RLIMIT_STACK);
+    if (!stack || !limit) co_return;
     Address begin = stack_floor(fragment->space, *stack, used(session, process),
-                                std::min<uint64_t>(limit.rlim_cur, largest));
+                                std::min<uint64_t>(limit->rlim_cur, largest));
     if (begin > stack->begin) co_await cut(session, process, {stack->begin, begin});
     if (begin >= stack->begin) co_return;
     Mapping m;

@@ -7,6 +7,7 @@
 
 #include "monitor/forwarded_call.h"
 #include "monitor/growth.h"
+#include "monitor/process_stat.h"
 
 namespace gpr {
 
@@ -64,11 +65,10 @@ std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process
                                                       const ForwardedCall& call) {
     auto arguments = arguments_of(call.number, call.made.args);
     auto resource = static_cast<__rlimit_resource>(arguments->resource);
-    rlimit kernels{};
-    bool known = process.fragment && prlimit(process.pid, resource, nullptr, &kernels) == 0;
-    if (!known) return std::nullopt;
+    const auto kernels = limit_of(process.pid, resource);
+    if (!process.fragment || !kernels) return std::nullopt;
     auto seen = process.memory_limits.find(resource);
-    MemoryLimitCall limit{process.pid, resource, kernels, std::nullopt};
+    MemoryLimitCall limit{process.pid, resource, *kernels, std::nullopt};
     if (seen != process.memory_limits.end()) limit.before = seen->second;
     auto bytes = call.bytes(arguments->given, sizeof(rlimit));
     if (bytes.empty()) return limit;
@@ -78,7 +78,7 @@ std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process
     rlimit wide{wider(given.rlim_cur, margin), wider(given.rlim_max, margin)};
     // The kernel must not refuse what takes nothing back, from those who may not raise a limit.
     if (given.rlim_max <= limit.before.rlim_max) {
-        wide.rlim_max = std::min(wide.rlim_max, kernels.rlim_max);
+        wide.rlim_max = std::min(wide.rlim_max, kernels->rlim_max);
     }
     wide.rlim_cur = std::min(wide.rlim_cur, wide.rlim_max);
     bytes.put(0, wide);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "monitor/process_stat.h"
 #include "monitor/ptrace.h"
 
 namespace gpr {
@@ -50,13 +51,13 @@ MemoryLock lock_all(uint32_t number, uint64_t flags, const AddressSpace& space,
 
 LockLimit lock_limit_of(pid_t tid) {
     constexpr const char* first_namespace = "user:[4026531837]";  // PROC_USER_INIT_INO
-    rlimit limit{};
-    if (prlimit(tid, RLIMIT_MEMLOCK, nullptr, &limit) != 0) return {};
+    const auto limit = limit_of(tid, RLIMIT_MEMLOCK);
+    if (!limit) return {};
     std::error_code error;
     auto space = std::filesystem::read_symlink(fmt::format("/proc/{}/ns/user", tid), error);
     bool holds = trace::signal_set(tid, "CapEff:") >> CAP_IPC_LOCK & 1;
     bool capable = holds && (error || space == first_namespace);
-    return {limit.rlim_cur, capable || limit.rlim_cur == RLIM_INFINITY};
+    return {limit->rlim_cur, capable || limit->rlim_cur == RLIM_INFINITY};
 }
 
 int locked_mapping_error(const AddressSpace& space, uint64_t bytes, const LockLimit& limit) {
@@ -64,6 +65,15 @@ int locked_mapping_error(const AddressSpace& space, uint64_t bytes, const LockLi
     bytes = (bytes + page_size - 1) & page_mask;
     bool fits = limit.capable || bytes_in(space, everything, true) + bytes <= limit.bytes;
     return fits ? 0 : EAGAIN;
+}
+
+int locked_growth_error(AddressSpace& space, const uint64_t* args, const LockLimit& limit) {
+    const Mapping* m = space.find({args[0]});
+    uint64_t old_bytes = (args[1] + page_size - 1) & page_mask;
+    uint64_t new_bytes = (args[2] + page_size - 1) & page_mask;
+    if (!m || !m->locked || new_bytes <= old_bytes || limit.capable) return 0;
+    uint64_t locked = bytes_in(space, everything, true);
+    return locked + (new_bytes - old_bytes) <= limit.bytes ? 0 : EAGAIN;
 }
 
 MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, AddressSpace& space,

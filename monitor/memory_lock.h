@@ -31,6 +31,8 @@ MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, Ad
                           const LockLimit& limit = {});
 // Of mmap with MAP_LOCKED; a positive errno or 0.
 int locked_mapping_error(const AddressSpace& space, uint64_t bytes, const LockLimit& limit);
+// Of mremap, which may make locked memory longer; args: the call's. A positive errno or 0.
+int locked_growth_error(AddressSpace& space, const uint64_t* args, const LockLimit& limit);
 
 void mark_locked(AddressSpace& space, const MemoryLock& lock);
 // Of what the mapping shows all is in memory, as mlock has brought it there.
