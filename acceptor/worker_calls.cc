@@ -171,6 +171,8 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_epoll_wait:
         case SYS_epoll_pwait:
         case SYS_epoll_pwait2: co_await wait_call(process, thread, n); co_return;
+        case SYS_select:
+        case SYS_pselect6: co_await select_call(process, thread, n); co_return;
         case SYS_sendmsg:
         case SYS_sendmmsg: co_await send_message_call(process, thread, n); co_return;
         case SYS_setsockopt:
@@ -262,8 +264,13 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
                                               may_leave ? &met_shared : nullptr);
     if (met_shared) {
         co_await leave_at_call(thread, n);
-        co_return;
+    } else {
+        co_await end_forwarded(process, thread, n, result);
     }
+}
+
+Task<void> Worker::end_forwarded(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                 int64_t result) {
     if (result == thread_gone && thread.stub->dead()) co_return;
     if (result >= 0 && (n.number == SYS_mincore || usage_call(n.number, n.args))) {
         pid_t pid = process.pid, tid = thread.tid;
