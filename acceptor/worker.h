@@ -118,6 +118,8 @@ private:
     class WaitHere;
     Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n,
                        WaitHere* here = nullptr);
+    Task<void> end_forwarded(RemoteProcess& process, RemoteThread& thread, Notification n,
+                             int64_t result);
     void give_answer(RemoteThread& thread, uint64_t id, int64_t result);
     // As forward, but gives the result to the caller instead of to the thread.
     // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
@@ -220,6 +222,18 @@ private:
     static void hide_own_fds(const RemoteProcess& process, MarshalledCall& call);
     Task<void> epoll_control(RemoteProcess& process, RemoteThread& thread, Notification n);
     static Task<void> forget_epolls(RemoteProcess& process, uint64_t first, uint64_t last);
+
+    // --- select (worker_selects.cc) ---
+    class OwnMemory;
+    Task<int64_t> call_home(RemoteProcess& process, RemoteThread& thread, uint32_t number,
+                            SyscallArguments args, OwnMemory& memory, uint32_t wait);
+    struct Select;
+    Task<std::unique_ptr<Select>> read_select(RemoteProcess& process, Notification n);
+    Task<int64_t> wait_for_others(RemoteProcess& process, RemoteThread& thread, Select& select,
+                                  bool waits, bool& in_vain);
+    Task<int64_t> make_select(RemoteProcess& process, RemoteThread& thread, Notification n,
+                              Select& select);
+    Task<void> select_call(RemoteProcess& process, RemoteThread& thread, Notification n);
 
     // --- what children and images inherit of descriptors and timers (worker_inheritance.cc) ---
     struct IntervalTimer {

@@ -171,6 +171,8 @@ Task<void> Worker::handle_call(RemoteProcess& process, RemoteThread& thread, Not
         case SYS_epoll_wait:
         case SYS_epoll_pwait:
         case SYS_epoll_pwait2: co_await wait_call(process, thread, n); co_return;
+        case SYS_select:
+        case SYS_pselect6: co_await select_call(process, thread, n); co_return;
         case SYS_sendmsg:
         case SYS_sendmmsg: co_await send_message_call(process, thread, n); co_return;
         case SYS_setsockopt:
@@ -262,8 +264,13 @@ Task<void> Worker::forward(RemoteProcess& process, RemoteThread& thread, Notific
                                               may_leave ? &met_shared : nullptr);
     if (met_shared) {
         co_await leave_at_call(thread, n);
-        co_return;
+    } else {
+        co_await end_forwarded(process, thread, n, result);
     }
+}
+
+Task<void> Worker::end_forwarded(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                 int64_t result) {
     if (result == thread_gone && thread.stub->dead()) co_return;
     if (result >= 0 && (n.number == SYS_mincore || usage_call(n.number, n.args))) {
         pid_t pid = process.pid, tid = thread.tid;
@@ -301,52 +308,6 @@ void Worker::give_answer(RemoteThread& thread, uint64_t id, int64_t result) {
     // program sees the code.
     if (trace::is_restart(result)) trace::interrupt(thread.host_tid);
     thread.process->notifier->reply_raw(id, result);
-}
-
-// The address of the signal mask that the call puts in force while it waits; 0: none.
-Task<uint64_t> Worker::mask_of_call(RemoteProcess& process, Notification n) {
-    switch (n.number) {
-        case SYS_rt_sigsuspend: co_return n.args[0];
-        case SYS_ppoll: co_return n.args[3];
-        case SYS_epoll_pwait:
-        case SYS_epoll_pwait2: co_return n.args[4];
-        case SYS_pselect6: {
-            uint64_t pair[2] = {0, 0};  // address and size
-            Address at{n.args[5]};
-            if (n.args[5] == 0) co_return 0;
-            bool read = co_await pager_.read(*process.fragment, at,
-                                             {reinterpret_cast<std::byte*>(pair), sizeof pair});
-            co_return read ? pair[0] : 0;
-        }
-        default: co_return 0;
-    }
-}
-
-// A signal that only the call's own mask let through: its handler must run under that mask and
-// return to the old one. rt_sigsuspend does just that, so the thread is made to call it instead.
-// The signal waits until it does: one that the old mask lets through, too, would come before it.
-Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
-                                  uint64_t mask, HandledSignal signal) {
-    auto context = co_await stop_in_call(thread, n.id);
-    if (!context) {
-        bounce(process.pid, thread.tid, signal);
-        co_return;
-    }
-    thread.borrowed_for = signal;
-    context->regs.orig_rax = ~0UL;
-    context->regs.rax = static_cast<uint64_t>(-EINTR);
-    thread.borrowed = std::make_unique<user_regs_struct>(context->regs);
-    user_regs_struct regs = context->regs;
-    regs.rip -= 2;
-    regs.rax = SYS_rt_sigsuspend;
-    regs.rdi = mask;
-    regs.rsi = 8;
-    trace::set_registers(thread.host_tid, regs);
-    go_on(thread);
-}
-
-void Worker::deliver_borrowed(RemoteThread& thread) {
-    if (auto signal = std::exchange(thread.borrowed_for, std::nullopt)) deliver(thread, *signal);
 }
 
 // One kernel clears the word when the thread ends: the one here, since it has been told here.

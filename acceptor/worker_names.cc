@@ -40,6 +40,11 @@ bool is_about_exec(const Notification& n) {
     return n.number == SYS_fcntl && (command == F_GETFD || command == F_SETFD);
 }
 
+bool moves_data(uint32_t number) {
+    return number == SYS_sendfile || number == SYS_splice || number == SYS_tee ||
+           number == SYS_copy_file_range;
+}
+
 }  // namespace
 
 void Worker::note_name(RemoteProcess& process, int number, uint64_t file) {
@@ -224,6 +229,11 @@ Task<bool> Worker::named_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     if (is_about_exec(n)) {
         co_await forward(process, thread, n);
+        co_return true;
+    }
+    if (here != fds && moves_data(n.number)) {
+        // As between file systems that cannot: programs copy the data themselves then.
+        process.notifier->reply_error(n.id, n.number == SYS_copy_file_range ? EXDEV : EINVAL);
         co_return true;
     }
     if (row->place != Place::fd_owner || here != fds) co_return false;

@@ -239,13 +239,15 @@ Task<void> Worker::epoll_control(RemoteProcess& process, RemoteThread& thread, N
         co_await forward(process, thread, n);
         co_return;
     }
-    if (process.mixed) {
-        spdlog::warn(
-            "process {}: an epoll descriptor cannot watch a file of the acceptor while "
-            "its threads may wait at home",
-            process.pid);
-        process.notifier->reply_error(n.id, EPERM);
-        co_return;
+    if (process.mixed && !process.epolls.contains(static_cast<int>(n.args[0]))) {
+        constexpr uint64_t whichever = 1;  // its threads are to wait for it here, from now on
+        int64_t shared =
+            co_await ask_home(process, thread, n, true, nullptr, nullptr, 0, whichever);
+        if (shared == thread_gone && thread.stub->dead()) co_return;
+        if (shared != 0) {
+            give_answer(thread, n.id, shared);
+            co_return;
+        }
     }
     epoll_event event{};
     if (n.args[1] != EPOLL_CTL_DEL) {

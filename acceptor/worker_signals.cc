@@ -308,4 +308,50 @@ void Worker::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int si
     tell_of_signal(process.pid, thread.tid, {*info, 0}, SignalNews::fatal);
 }
 
+// The address of the signal mask that the call puts in force while it waits; 0: none.
+Task<uint64_t> Worker::mask_of_call(RemoteProcess& process, Notification n) {
+    switch (n.number) {
+        case SYS_rt_sigsuspend: co_return n.args[0];
+        case SYS_ppoll: co_return n.args[3];
+        case SYS_epoll_pwait:
+        case SYS_epoll_pwait2: co_return n.args[4];
+        case SYS_pselect6: {
+            uint64_t pair[2] = {0, 0};  // address and size
+            Address at{n.args[5]};
+            if (n.args[5] == 0) co_return 0;
+            bool read = co_await pager_.read(*process.fragment, at,
+                                             {reinterpret_cast<std::byte*>(pair), sizeof pair});
+            co_return read ? pair[0] : 0;
+        }
+        default: co_return 0;
+    }
+}
+
+// A signal that only the call's own mask let through: its handler must run under that mask and
+// return to the old one. rt_sigsuspend does just that, so the thread is made to call it instead.
+// The signal waits until it does: one that the old mask lets through, too, would come before it.
+Task<void> Worker::end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                  uint64_t mask, HandledSignal signal) {
+    auto context = co_await stop_in_call(thread, n.id);
+    if (!context) {
+        bounce(process.pid, thread.tid, signal);
+        co_return;
+    }
+    thread.borrowed_for = signal;
+    context->regs.orig_rax = ~0UL;
+    context->regs.rax = static_cast<uint64_t>(-EINTR);
+    thread.borrowed = std::make_unique<user_regs_struct>(context->regs);
+    user_regs_struct regs = context->regs;
+    regs.rip -= 2;
+    regs.rax = SYS_rt_sigsuspend;
+    regs.rdi = mask;
+    regs.rsi = 8;
+    trace::set_registers(thread.host_tid, regs);
+    go_on(thread);
+}
+
+void Worker::deliver_borrowed(RemoteThread& thread) {
+    if (auto signal = std::exchange(thread.borrowed_for, std::nullopt)) deliver(thread, *signal);
+}
+
 }  // namespace gpr

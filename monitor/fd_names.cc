@@ -13,8 +13,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "base/log.h"
+#include "monitor/fault_origin.h"
 #include "monitor/forwarded_call.h"
 #include "monitor/home_session.h"
 #include "syscall/name_filter.h"
@@ -50,6 +52,10 @@ uint32_t fds_used(const Row& row, const uint64_t* args) {
     uint32_t places = row.fd_arguments();
     if (row.number == SYS_mmap && (args[3] & MAP_ANONYMOUS)) return 0;
     return places;
+}
+
+bool waits_for_epoll(uint64_t number) {
+    return number == SYS_epoll_wait || number == SYS_epoll_pwait || number == SYS_epoll_pwait2;
 }
 
 bool replaces(uint32_t number) { return number == SYS_dup2 || number == SYS_dup3; }
@@ -152,7 +158,23 @@ bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
     return false;
 }
 
+// The acceptor has a part of the epoll descriptor, which ends with it.
+bool FdNames::concerns_epoll(const HomeProcess& process, uint32_t number, const uint64_t* args) {
+    const std::set<int>& shared = process.epolls_there;
+    if (shared.empty()) return false;
+    if (number == SYS_close_range) {
+        return std::any_of(shared.begin(), shared.end(), [&](int fd) {
+            return static_cast<uint32_t>(fd) >= static_cast<uint32_t>(args[0]) &&
+                   static_cast<uint32_t>(fd) <= static_cast<uint32_t>(args[1]);
+        });
+    }
+    if (replaces(number)) return shared.contains(static_cast<int>(args[1]));
+    bool about = waits_for_epoll(number) || number == SYS_close;
+    return about && shared.contains(static_cast<int>(args[0]));
+}
+
 bool FdNames::concerns(const HomeProcess& process, uint32_t number, const uint64_t* args) const {
+    if (concerns_epoll(process, number, args)) return true;
     if (held_.empty() || process.names_watched.empty()) return false;
     const Row* row = find_row(number);
     if (!row) return false;
@@ -251,6 +273,7 @@ Task<bool> FdNames::watch(HomeProcess& process, StubThread& stub, int number) {
 
 Task<void> FdNames::watch_all(HomeProcess& process, StubThread& stub) {
     process.names_told.clear();
+    process.epolls_there.clear();
     for (const auto& [number, file] : names_of(process.pid)) {
         co_await watch(process, stub, number);
     }
@@ -333,7 +356,8 @@ FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& 
 
 Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const ForwardedCall& call) {
     if (call.file != 0) {
-        int64_t result = co_await put(process, call);
+        int64_t result = call.number == SYS_epoll_ctl ? co_await share_epoll(process, call)
+                                                      : co_await put(process, call);
         if (!call.shadow->dead()) session_.reply(thread, result);
         co_return true;
     }
@@ -376,8 +400,41 @@ Task<int64_t> FdNames::put(HomeProcess& process, const ForwardedCall& call) {
     co_return result;
 }
 
+// From now on who waits for it does so at the acceptor; who waits already goes there.
+Task<int64_t> FdNames::share_epoll(HomeProcess& process, const ForwardedCall& call) {
+    auto number = static_cast<int>(call.given[0]);
+    std::error_code error;
+    auto link = fmt::format("/proc/{}/fd/{}", process.pid, number);
+    auto target = std::filesystem::read_symlink(link, error);
+    if (error) co_return -EBADF;
+    if (target != "anon_inode:[eventpoll]") co_return -EINVAL;
+    pid_t pid = process.pid;
+    bool watched = co_await watch(process, *call.shadow, number);
+    if (!watched || session_.find_process(pid) != &process) co_return -EPERM;
+    process.epolls_there.insert(number);
+    for (auto& [tid, thread] : process.threads) {
+        if (thread->remote || thread->helper || thread->awaited) continue;
+        FaultOrigin origin = fault_origin(tid);
+        bool waits = origin.kind == FaultOrigin::Kind::kernel && waits_for_epoll(origin.call);
+        if (waits) spawn(session_.leave_at_call(process, *thread, true));
+    }
+    co_return 0;
+}
+
 Task<void> FdNames::after_call(HomeProcess& process, const ForwardedCall& call) {
-    if (held_.empty() || !call.row || !call.row->changes_fds()) co_return;
+    if (!call.row || !call.row->changes_fds()) co_return;
+    std::set<int>& epolls = process.epolls_there;
+    if (call.number == SYS_close) epolls.erase(static_cast<int>(call.given[0]));
+    if (replaces(call.number) && call.made.result >= 0) {
+        epolls.erase(static_cast<int>(call.given[1]));
+    }
+    if (call.number == SYS_close_range) {
+        std::erase_if(epolls, [&](int fd) {
+            return static_cast<uint32_t>(fd) >= static_cast<uint32_t>(call.given[0]) &&
+                   static_cast<uint32_t>(fd) <= static_cast<uint32_t>(call.given[1]);
+        });
+    }
+    if (held_.empty()) co_return;
     Names& told = process.names_told;
     int64_t result = call.made.result;
     auto first = static_cast<int>(call.given[0]);

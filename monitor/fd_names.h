@@ -59,7 +59,8 @@ public:
     void on_kept_done(wire::KeptDone::Reader done);
 
     // --- calls of threads at the acceptor ---
-    // True: it is answered. It makes a name, or is about one that the acceptor does not know.
+    // True: it is answered. It makes a name, or is about one that the acceptor does not know, or
+    // has an epoll descriptor watch a file there.
     Task<bool> answer(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
     // It was made. Nobody uses the shadow.
     Task<void> after_call(HomeProcess& process, const ForwardedCall& call);
@@ -79,11 +80,14 @@ private:
     Result<Fd> make(uint64_t file);
     [[nodiscard]] std::optional<uint64_t> file_of(pid_t pid, int number) const;
     [[nodiscard]] Names names_of(pid_t pid) const;
+    [[nodiscard]] static bool concerns_epoll(const HomeProcess& process, uint32_t number,
+                                             const uint64_t* args);
     [[nodiscard]] bool waits_for_names(const HomeProcess& process, uint32_t number,
                                        const uint64_t* args) const;
     [[nodiscard]] Names untold(const HomeProcess& process, const ForwardedCall& call) const;
     Task<bool> watch(HomeProcess& process, StubThread& stub, int number);
     Task<int64_t> put(HomeProcess& process, const ForwardedCall& call);
+    Task<int64_t> share_epoll(HomeProcess& process, const ForwardedCall& call);
     void look_for_gone();
 
     HomeSession& session_;

@@ -205,7 +205,8 @@ struct HomeProcess {
     // fd_names.h: those that the acceptor knows, by number; the numbers that filters watch.
     std::map<int, uint64_t> names_told;
     std::set<int> names_watched;
-    size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
+    std::set<int> epolls_there;  // epoll descriptors that watch files of the acceptor, too
+    size_t common_filters = 0;   // that all its threads were put under at once, at the acceptor
     int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
     bool frozen = false;     // none does now
     uint32_t freezes = 0;    // how often that was asked for

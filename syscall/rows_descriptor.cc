@@ -4,8 +4,9 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-constexpr const char* mixed_set = "fds of the acceptor have numbers that fd_set has no room for";
-constexpr const char* mixed_pair = "data between fds of different nodes goes through home";
+constexpr const char* mixed_set =
+    "fd_set has no room for the acceptor's own numbers, only for names of its files";
+constexpr const char* mixed_pair = "refused between nodes as between file systems that cannot";
 constexpr const char* naming =
     "a file of the acceptor gets a number of home; not the other way round";
 
@@ -58,7 +59,7 @@ constexpr Row table[] = {
     {232, "epoll_wait", fd_owner, full, blocks,
      {fd, narrow(out_n(2, epoll_event_size)), num, num}},
     {233, "epoll_ctl", fd_owner, partial, plain, {fd, num, fd, in(epoll_event_size)},
-     "files of the acceptor can be watched where all threads run there"},
+     "a child of fork does not see files of the acceptor in its parent's"},
     {253, "inotify_init", home, full, opens | by_rule, {}},
     {254, "inotify_add_watch", fd_owner, full, plain, {fd, text, num}},
     {255, "inotify_rm_watch", fd_owner, full, plain, {fd, num}},

@@ -253,7 +253,8 @@ struct CallRequest {
   # without the signal, stack, parent_tid or pidfd, child_tid, tls and exit_signal.
   setTid @11 :List(Int32);
   cgroup @12 :UInt32;
-  file @13 :UInt64;        # of dup2 and dup3: the acceptor's, which gets a name; 0: home's
+  file @13 :UInt64;        # of dup2 and dup3: the acceptor's, which gets a name; 0: home's. Of
+                           # epoll_ctl not 0: what is to be watched is the acceptor's
 }
 
 struct CallReply {

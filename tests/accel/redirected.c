@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -198,6 +200,82 @@ static void children(void) {
     wait_for(child);
 }
 
+static void show_sets(const char* what, int result, fd_set* sets, int last) {
+    printf("%s: %d", what, result);
+    for (int i = 0; i < 3; i++) {
+        for (int fd = 0; fd <= last; fd++) {
+            if (FD_ISSET(fd, &sets[i])) printf(" %c%d", "rwx"[i], fd);
+        }
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+// A FIFO as 10, both ends of it; a pipe of home as 11 and 12.
+static void waits(void) {
+    int fifo = open(path, O_RDWR), ends[2];
+    CHECK(fifo >= 0);
+    CHECK_EQ(dup2(fifo, 10), 10);
+    CHECK_EQ(close(fifo), 0);
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(dup2(ends[0], 11), 11);
+    CHECK_EQ(dup2(ends[1], 12), 12);
+    const char* whats[] = {"nothing", "home's", "both", "the acceptor's"};
+    for (int round = 0; round < 4; round++) {
+        char byte;
+        if (round == 1) CHECK_EQ(write(12, "x", 1), 1);
+        if (round == 2) CHECK_EQ(write(10, "x", 1), 1);
+        if (round == 3) CHECK_EQ(read(11, &byte, 1), 1);
+        struct pollfd set[3] = {{10, POLLIN, 0}, {11, POLLIN, 0}, {10, POLLIN, 0}};
+        int ready = poll(set, 3, 20);
+        printf("poll, %s: %d %#x %#x\n", whats[round], ready, set[0].revents, set[1].revents);
+        fd_set sets[3];
+        for (int i = 0; i < 3; i++) FD_ZERO(&sets[i]);
+        FD_SET(10, &sets[0]);
+        FD_SET(11, &sets[0]);
+        struct timeval time = {0, 20000};
+        ready = select(13, &sets[0], &sets[1], &sets[2], &time);
+        show_sets(whats[round], ready, sets, 12);
+        CHECK(ready > 0 ? time.tv_usec <= 20000 : time.tv_sec == 0 && time.tv_usec == 0);
+        for (int fd = 10; fd <= 12; fd++) {
+            for (int i = 0; i < 3; i++) FD_SET(fd, &sets[i]);
+        }
+        struct timespec none = {0, 0};
+        ready = pselect(13, &sets[0], &sets[1], &sets[2], &none, NULL);
+        show_sets("all of them", ready, sets, 12);
+        for (int i = 0; i < 3; i++) FD_ZERO(&sets[i]);
+        FD_SET(10, &sets[0]);
+        ready = select(11, &sets[0], NULL, NULL, &time);
+        show_sets("alone", ready, sets, 10);
+    }
+    // A child wakes us.
+    for (int fd = 10; fd <= 12; fd += 2) {
+        char byte;
+        while (poll(&(struct pollfd){10, POLLIN, 0}, 1, 0) == 1) CHECK_EQ(read(10, &byte, 1), 1);
+        while (poll(&(struct pollfd){11, POLLIN, 0}, 1, 0) == 1) CHECK_EQ(read(11, &byte, 1), 1);
+        pid_t child = fork();
+        if (child == 0) {
+            usleep(50000);
+            _exit(write(fd, "x", 1) != 1);
+        }
+        fd_set sets[3];
+        for (int i = 0; i < 3; i++) FD_ZERO(&sets[i]);
+        FD_SET(10, &sets[0]);
+        FD_SET(11, &sets[0]);
+        int ready = select(12, &sets[0], NULL, NULL, NULL);
+        show_sets("by a child", ready, sets, 11);
+        wait_for(child);
+    }
+    fd_set bad;
+    FD_ZERO(&bad);
+    FD_SET(10, &bad);
+    FD_SET(40, &bad);
+    struct timeval soon = {0, 1000};
+    CHECK_ERRNO(select(41, &bad, NULL, NULL, &soon), EBADF);
+    struct timeval flawed = {0, -1};
+    CHECK_ERRNO(select(11, &bad, NULL, NULL, &flawed), EINVAL);
+}
+
 // Sent through a socket of home, to ourselves and to a child.
 static void rights(void) {
     redirect(10);
@@ -221,6 +299,19 @@ static void rights(void) {
     CHECK_EQ(dup2(number, 10), 10);
     if (number != 10) CHECK_EQ(close(number), 0);
     show("received", 10, 5);
+    // Between nodes, or not: who is refused copies by hand.
+    char text[64];
+    int null = open("/dev/null", O_WRONLY), pipes[2];
+    CHECK_EQ(pipe(pipes), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(lseek(10, 0, SEEK_SET), 0);
+        ssize_t moved = i == 0   ? syscall(SYS_sendfile, null, 10, NULL, 5)
+                        : i == 1 ? syscall(SYS_splice, 10, NULL, pipes[1], NULL, 5, 0)
+                                 : syscall(SYS_copy_file_range, 10, NULL, null, NULL, 5, 0);
+        bool refused = moved < 0 && (errno == EINVAL || errno == EXDEV);
+        if (refused) moved = write(null, text, (size_t)read(10, text, 5));
+        printf("moved: %zd\n", moved);
+    }
 }
 
 int main(int count, char** arguments) {
@@ -234,6 +325,7 @@ int main(int count, char** arguments) {
     if (strcmp(arguments[1], "names") == 0) names();
     if (strcmp(arguments[1], "errors") == 0) errors();
     if (strcmp(arguments[1], "children") == 0) children();
+    if (strcmp(arguments[1], "waits") == 0) waits();
     if (strcmp(arguments[1], "rights") == 0) rights();
     return guest_passed();
 }
