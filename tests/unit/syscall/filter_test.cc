@@ -323,24 +323,24 @@ TEST_CASE("at an acceptor the stub may call what the program may, and what is li
     }
 }
 
-TEST_CASE("a name is watched wherever a call has a descriptor, and in no other") {
+TEST_CASE("a name is always wherever a call has a descriptor, and in no other") {
     auto filter = name_filter(3);
     CHECK(filter.size() < BPF_MAXINSNS);
     const uint32_t stop = SECCOMP_RET_TRACE | name_filter_mark;
     for (const Row* row : all_rows()) {
         CAPTURE(row->name);
-        bool watched = row->place != Place::refused &&
-                       (row->number == SYS_close_range || has_fds_in_memory(row->number));
-        CHECK(run(filter, call(row->number)).action == (watched ? stop : SECCOMP_RET_ALLOW));
+        bool always = row->place != Place::refused &&
+                      (row->number == SYS_close_range || has_fds_in_memory(row->number));
+        CHECK(run(filter, call(row->number)).action == (always ? stop : SECCOMP_RET_ALLOW));
         for (size_t i = 0; i < 6; i++) {
             bool is_fd = row->fd_arguments() >> i & 1 && row->place != Place::refused;
             std::array<uint64_t, 6> args{};
             args[i] = 0x7777'0000'0000'0003;  // the kernel ignores the upper half
-            auto expected = is_fd || watched ? stop : SECCOMP_RET_ALLOW;
+            auto expected = is_fd || always ? stop : SECCOMP_RET_ALLOW;
             CHECK(run(filter, call(row->number, args)).action == expected);
             CHECK(run(filter, call(row->number, args, stub_ip)).action == SECCOMP_RET_ALLOW);
         }
-        if (row->fd_arguments() == 0 && !watched) {
+        if (row->fd_arguments() == 0 && !always) {
             CHECK_FALSE(run(filter, call(row->number)).looked_beyond_number);
         }
     }
