@@ -107,6 +107,8 @@ uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; 
 // made from, empty if that is not known.
 void HomeSession::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e,
                               const std::string& link) {
+    std::optional<Outsiders::Opening> opening;  // is_sealed() does
+    if (outsiders_) opening.emplace(*outsiders_);
     struct stat st {};
     bool has_fd = !link.empty() && stat(link.c_str(), &st) == 0;
     bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time

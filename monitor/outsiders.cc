@@ -13,10 +13,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
@@ -55,25 +57,46 @@ pid_t tracer_of(pid_t pid) {
     return 0;
 }
 
+// The fifth field of a line of /proc/PID/maps.
+uint64_t inode_of(std::string_view line) {
+    constexpr int fields_before = 4;
+    for (int i = 0; i < fields_before; i++) {
+        size_t space = line.find(' ');
+        if (space == line.npos) return 0;
+        line.remove_prefix(space + 1);
+    }
+    uint64_t inode = 0;
+    std::from_chars(line.data(), line.data() + line.size(), inode);
+    return inode;
+}
+
+// A program may share hundreds of files, and a process have thousands of mappings: neither is
+// walked through for each of the other.
 class Search {
 public:
-    explicit Search(const std::vector<FileNames>& files) : files_(files), uses_(files.size()) {}
+    explicit Search(const std::vector<FileNames>& files) : files_(files), uses_(files.size()) {
+        for (size_t i = 0; i < files.size(); i++) {
+            mapped_[files[i].mapped_inode].push_back(i);
+            opened_[files[i].inode].push_back(i);
+        }
+    }
 
     void look_at(pid_t pid) {
-        found_.assign(files_.size(), OutsideUse{});
+        found_.clear();
         look_at_memory(pid);
         look_at_descriptors(pid);
-        auto is_used = [](const OutsideUse& use) { return use.any; };
-        if (std::ranges::none_of(found_, is_used) || tracer_of(pid) == getpid()) return;
-        for (size_t i = 0; i < files_.size(); i++) {
-            uses_[i].any |= found_[i].any;
-            uses_[i].writes |= found_[i].writes;
+        if (found_.empty() || tracer_of(pid) == getpid()) return;
+        for (auto [file, writes] : found_) {
+            uses_[file].any = true;
+            uses_[file].writes |= writes;
         }
     }
 
     std::vector<OutsideUse> found() && { return std::move(uses_); }
 
 private:
+    using Places = std::unordered_map<uint64_t, std::vector<size_t>>;  // in files_, by inode
+
     // Taking every line apart would take most of the time.
     bool may_map(pid_t pid) {
         Fd in(open(fmt::format("/proc/{}/maps", pid).c_str(), O_RDONLY | O_CLOEXEC));
@@ -83,18 +106,20 @@ private:
             got = std::max<ssize_t>(read(in.get(), text_.data() + size, read_at_once), 0);
         }
         std::string_view text(text_.data(), size);
-        return std::ranges::any_of(files_, [&](const FileNames& f) {
-            return text.find(fmt::format(" {} ", f.mapped_inode)) != text.npos;
-        });
+        while (!text.empty()) {
+            size_t end = std::min(text.find('\n'), text.size() - 1);
+            if (mapped_.contains(inode_of(text.substr(0, end)))) return true;
+            text.remove_prefix(end + 1);
+        }
+        return false;
     }
 
     void look_at_memory(pid_t pid) {
         auto maps = may_map(pid) ? read_maps(pid) : std::vector<MapsEntry>{};
         for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
             if (e.inode == 0 && !e.name.starts_with(segment_name)) continue;
-            note(e.shared && (e.prot & PROT_WRITE), [&](const FileNames& f) {
-                return f.mapped_inode == e.inode && f.mapped_device == e.device;
-            });
+            note(mapped_, e.inode, e.shared && (e.prot & PROT_WRITE),
+                 [&](const FileNames& f) { return f.mapped_device == e.device; });
         }
     }
 
@@ -104,30 +129,32 @@ private:
             struct statx st {};
             // A server of a network or in user space is not asked: it may be one of ours.
             if (!is_number(fd->d_name) ||
-                statx(dirfd(fds.get()), fd->d_name, AT_STATX_DONT_SYNC, STATX_INO, &st) != 0) {
+                statx(dirfd(fds.get()), fd->d_name, AT_STATX_DONT_SYNC, STATX_INO, &st) != 0 ||
+                !opened_.contains(st.stx_ino)) {
                 continue;
             }
             struct stat opened {};
             bool known = fstatat(dirfd(fds.get()), fd->d_name, &opened, AT_SYMLINK_NOFOLLOW) == 0;
-            note(known && (opened.st_mode & S_IWUSR), [&](const FileNames& f) {
-                return f.inode == st.stx_ino &&
-                       f.device == makedev(st.stx_dev_major, st.stx_dev_minor);
+            note(opened_, st.stx_ino, known && (opened.st_mode & S_IWUSR), [&](const FileNames& f) {
+                return f.device == makedev(st.stx_dev_major, st.stx_dev_minor);
             });
         }
     }
 
     template <class Is>
-    void note(bool writes, Is is) {
-        for (size_t i = 0; i < files_.size(); i++) {
-            if (!is(files_[i])) continue;
-            found_[i].any = true;
-            found_[i].writes |= writes;
+    void note(const Places& places, uint64_t inode, bool writes, Is is) {
+        auto found = places.find(inode);
+        if (found == places.end()) return;
+        for (size_t i : found->second) {
+            if (is(files_[i])) found_[i] |= writes;
         }
     }
 
     static constexpr size_t read_at_once = 1 << 16;
     const std::vector<FileNames>& files_;
-    std::vector<OutsideUse> uses_, found_;  // of all processes; of one
+    Places mapped_, opened_;
+    std::vector<OutsideUse> uses_;  // of all processes
+    std::map<size_t, bool> found_;  // of one: what it uses, and whether it may write
     std::string text_;
 };
 
