@@ -13,6 +13,7 @@
 
 #include "acceptor/worker.h"
 #include "base/log.h"
+#include "monitor/reserved_range.h"
 
 namespace gpr {
 
@@ -88,7 +89,7 @@ public:
                count <= bytes.size() - (at.value - base);
     }
 
-    static constexpr uint64_t base = uint64_t{1} << 62;
+    static constexpr uint64_t base = reserved_range.begin.value;
     std::vector<std::byte> bytes;
 };
 
