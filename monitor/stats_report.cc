@@ -56,6 +56,7 @@ std::string duration(double s) { return fmt::format("{:.2f} s", s); }
 constexpr double most_share_of_waiting = 0.25, most_waiting_s = 0.3;
 constexpr double most_calls_per_s = 3000, most_crossings_per_s = 1000;
 constexpr uint64_t most_images = 8;
+constexpr double longest_start_s = 1;  // of a program; who takes longer was doing its work
 constexpr double shortest_run_s = 0.5;
 
 }  // namespace
@@ -64,7 +65,8 @@ std::string StatsReport::advice() const {
     if (wall_s < shortest_run_s) return "";
     const double waited = seconds(home.waited_ns + remote.waited_ns);
     const double cpu = seconds(home_cpu.total_ns + remote_cpu.total_ns);
-    if (images >= most_images && cpu < wall_s / 2) {
+    const bool start = wall_s < longest_start_s * static_cast<double>(images);
+    if (images >= most_images && start && cpu < wall_s / 2) {
         return fmt::format(
             "{} programs were started one after another, at {:.0f} ms each; start the program "
             "itself rather than a script or shim around it",
