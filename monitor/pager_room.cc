@@ -16,9 +16,8 @@ namespace gpr {
 namespace {
 // The thread that waits for it has to get onto its CPU.
 constexpr std::chrono::milliseconds poisoned_for{2};
-// A change of mappings waits for no page, but for a helper of the process, which may.
-constexpr std::chrono::milliseconds longest_change{50};
 constexpr std::chrono::microseconds looks_again_in{100};
+constexpr std::chrono::seconds told_after{2};
 }  // namespace
 
 Pager::ViewChange Pager::change_views(const AddressSpace& space, std::span<const Range> ranges) {
@@ -30,8 +29,13 @@ Pager::ViewChange Pager::change_views(const AddressSpace& space, std::span<const
 }
 
 Task<void> Pager::views_settled() {
-    const auto until = Clock::now() + longest_change;
-    while (views_changing_ > 0 && Clock::now() < until) co_await loop_.sleep(looks_again_in);
+    const auto told_at = Clock::now() + told_after;
+    for (bool told = false; views_changing_ > 0;) {
+        co_await loop_.sleep(looks_again_in);
+        if (told || Clock::now() < told_at) continue;
+        told = true;
+        spdlog::warn("pages of shared memory wait for a change of mappings, which goes on");
+    }
 }
 
 Task<void> Pager::install_when_settled(Install action) {
