@@ -10,6 +10,8 @@
 #include <initializer_list>
 #include <new>
 
+#include "monitor/outsiders.h"
+
 namespace gpr {
 namespace {
 
@@ -45,7 +47,7 @@ void become_worker_process(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(0);
     setsid();
-    prctl(PR_SET_NAME, "gpr-worker");
+    prctl(PR_SET_NAME, worker_process_name);
     for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD}) signal(number, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     sigset_t none;

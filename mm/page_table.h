@@ -3,12 +3,13 @@
 // Entry 0 means "as born"; what the other values mean is the user's. Beside the entries the table
 // counts the lives of pages: each drop that covers a page adds one, whatever the order, so two
 // nodes that applied the same drops agree. Life counts cost nothing until an object sees a drop,
-// and drops of whole leaves or gigabytes cost one counter.
+// and drops of whole leaves or gigabytes, or of all from some gigabyte on, cost one counter.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,10 @@ public:
     [[nodiscard]] uint32_t life(uint64_t index) const {
         if (!dropped_) return 0;
         uint32_t life = life_;
+        for (auto [slot, count] : tails_) {
+            if (slot > index / inner_pages) break;
+            life += count;
+        }
         if (index / inner_pages >= root_.size()) return life & life_mask;
         const RootSlot& slot = root_[index / inner_pages];
         life += slot.life;
@@ -89,7 +94,14 @@ public:
             for_each(0, max_object_pages, [](uint64_t, uint64_t& entry) { entry = 0; });
             return;
         }
-        for (uint64_t i = first; i < end;) i = drop_piece(i, end);
+        for (uint64_t i = first; i < end;) {
+            if (i % inner_pages == 0 && end == max_object_pages) {
+                ++tails_[i / inner_pages];
+                for_each(i, end - i, [](uint64_t, uint64_t& entry) { entry = 0; });
+                return;
+            }
+            i = drop_piece(i, end);
+        }
     }
 
     [[nodiscard]] PageTable copy() const;
@@ -102,7 +114,7 @@ public:
     [[nodiscard]] bool load(Get get);
 
     [[nodiscard]] size_t memory_bytes() const {
-        size_t bytes = root_.capacity() * sizeof(RootSlot);
+        size_t bytes = root_.capacity() * sizeof(RootSlot) + tails_.size() * sizeof(Tail);
         for (const RootSlot& slot : root_) {
             if (!slot.inner) continue;
             bytes += sizeof(Inner);
@@ -132,6 +144,10 @@ private:
         std::unique_ptr<Inner> inner;
         uint32_t life = 0;
     };
+    // How often everything from the beginning of this root slot on was dropped: files shrink and
+    // grow, and the slots up to the largest possible file are too many to count in each.
+    using Tails = std::map<uint64_t, uint32_t>;
+    using Tail = Tails::value_type;
 
     static uint64_t end_of(uint64_t first, uint64_t count) {
         if (first >= max_object_pages) return first;
@@ -193,6 +209,7 @@ private:
     }
 
     std::vector<RootSlot> root_;
+    Tails tails_;
     uint32_t life_ = 0;
     bool dropped_ = false;
 };
@@ -201,6 +218,7 @@ inline PageTable PageTable::copy() const {
     PageTable copy;
     copy.life_ = life_;
     copy.dropped_ = dropped_;
+    copy.tails_ = tails_;
     copy.root_.resize(root_.size());
     for (size_t slot = 0; slot < root_.size(); ++slot) {
         copy.root_[slot].life = root_[slot].life;
@@ -224,6 +242,11 @@ template <class Put>
 void PageTable::save(Put put) const {
     put(dropped_);
     put(life_);
+    put(tails_.size());
+    for (auto [slot, count] : tails_) {
+        put(slot);
+        put(count);
+    }
     put(root_.size());
     for (const RootSlot& slot : root_) {
         put(slot.life);
@@ -248,8 +271,16 @@ template <class Get>
 bool PageTable::load(Get get) {
     dropped_ = get() != 0;
     life_ = static_cast<uint32_t>(get());
+    const uint64_t most_slots = max_object_pages / inner_pages;
+    const uint64_t tails = get();
+    if (tails > most_slots) return false;
+    for (uint64_t i = 0; i < tails; ++i) {
+        const uint64_t slot = get();
+        if (slot >= most_slots) return false;
+        tails_[slot] = static_cast<uint32_t>(get());
+    }
     const uint64_t slots = get();
-    if (slots > max_object_pages / inner_pages) return false;
+    if (slots > most_slots) return false;
     root_.resize(slots);
     for (RootSlot& slot : root_) {
         slot.life = static_cast<uint32_t>(get());

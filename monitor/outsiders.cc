@@ -48,6 +48,13 @@ uint64_t id_of(int inotify, int segment) {
 
 bool is_number(const char* name) { return name[0] >= '0' && name[0] <= '9'; }
 
+// An acceptor's processes on this host have thousands of descriptors, and files of their own.
+bool is_worker(pid_t pid) {
+    std::ifstream in(fmt::format("/proc/{}/comm", pid));
+    std::string name;
+    return std::getline(in, name) && name == worker_process_name;
+}
+
 pid_t tracer_of(pid_t pid) {
     std::ifstream in(fmt::format("/proc/{}/status", pid));
     constexpr std::string_view name = "TracerPid:";
@@ -82,10 +89,11 @@ public:
     }
 
     void look_at(pid_t pid) {
+        const pid_t tracer = tracer_of(pid);
+        if (tracer == getpid()) return;
         found_.clear();
         look_at_memory(pid);
-        look_at_descriptors(pid);
-        if (found_.empty() || tracer_of(pid) == getpid()) return;
+        if (tracer == 0 || !is_worker(tracer)) look_at_descriptors(pid);
         for (auto [file, writes] : found_) {
             uses_[file].any = true;
             uses_[file].writes |= writes;

@@ -11,6 +11,7 @@
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/host_match.h"
+#include "monitor/outsiders.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/count.h"
@@ -164,7 +165,7 @@ int serve_session_main(const Words&) {
         complain(session.error().message());
         return exit_usage;
     }
-    prctl(PR_SET_NAME, "gpr-worker");
+    prctl(PR_SET_NAME, worker_process_name);
     const AcceptorOptions& options = session->order.options;
     // The daemon has opened it, too: without a log the session can still be.
     static_cast<void>(start_logging(options.log_file, options.log_level));

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <map>
+#include <vector>
 
 using namespace gpr;
 
@@ -53,6 +54,25 @@ TEST_CASE("a table and a plain map agree about entries and lives") {
         RC_ASSERT(seen == entries);
     });
     CHECK(held);
+}
+
+TEST_CASE("what a small file drops beyond its end takes no memory") {
+    PageTable table;
+    constexpr uint64_t slot_pages = 1 << 18;
+    for (uint64_t end : {100, 90, 200, 100}) table.drop(end, max_object_pages - end);
+    CHECK(table.memory_bytes() < 1 << 16);
+    CHECK(table.life(99) == 1);
+    CHECK(table.life(slot_pages) == 4);
+    CHECK(table.life(max_object_pages - 1) == 4);
+    PageTable copy = table.copy();
+    CHECK(copy.life(slot_pages) == 4);
+    std::vector<uint64_t> numbers;
+    table.save([&](uint64_t number) { numbers.push_back(number); });
+    size_t at = 0;
+    PageTable loaded;
+    CHECK(loaded.load([&] { return at < numbers.size() ? numbers[at++] : 0; }));
+    CHECK(loaded.life(slot_pages) == 4);
+    CHECK(loaded.life(99) == 1);
 }
 
 TEST_CASE("lives do not depend on the order of drops") {
