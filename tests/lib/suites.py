@@ -74,7 +74,8 @@ def _program(table: dict, path: Path, build: Path) -> Case:
     case = case_from_table("programs", name, command, table, path)
     made_by_setup = command[0].startswith("./")
     for tool in case.needs + ([] if made_by_setup else [command[0]]):
-        if shutil.which(tool) is None:
+        found = Path(tool).exists() if tool.startswith("/") else shutil.which(tool)
+        if not found:
             case.missing = f"'{tool}' is not installed"
     return case
 
