@@ -19,6 +19,7 @@
 #include "acceptor/daemon_channel.h"
 #include "acceptor/device_desk.h"
 #include "acceptor/exports.h"
+#include "acceptor/network_connector.h"
 #include "acceptor/privileges.h"
 #include "acceptor/sandbox.h"
 #include "acceptor/service_manager.h"
@@ -67,6 +68,9 @@ public:
                 "run it with sudo, or as the service gpr-acceptor");
         }
         GPR_CHECK(TokenFile::load(options_.token_file));
+        if (gives_own_networks()) {
+            GPR_TRY(connector_, find_network_connector());
+        }
         for (const auto& address : options_.listen) {
             GPR_TRY(const auto endpoint, parse_endpoint(address, options_.plain_allowed));
             GPR_TRY(auto listeners, Listener::listen(endpoint));
@@ -78,7 +82,7 @@ public:
         GPR_CHECK(look_at_users());
         GPR_CHECK(make_cgroups());
         look_at_host();
-        look_at_network();
+        GPR_CHECK(look_at_network());
         look_at_exports();
         for (const auto& listener : listeners_) {
             spdlog::info("listening on {}{}", listener.endpoint().text(),
@@ -158,13 +162,19 @@ private:
         return {};
     }
 
-    void look_at_network() const {
+    [[nodiscard]] bool gives_own_networks() const {
+        return options_.network.sockets && !options_.network.is_of_host();
+    }
+
+    Result<> look_at_network() const {
+        if (gives_own_networks()) return try_network_connector(connector_, user_ids_);
         const int error = options_.network.sockets ? probe_leaving_abstract_sockets() : 0;
-        if (error == 0) return;
+        if (error == 0) return {};
         spdlog::warn(
-            "sessions with a network can reach this host's abstract unix sockets; to keep "
+            "sessions with this host's network can reach its abstract unix sockets; to keep "
             "them out takes Landlock of Linux 6.12: {}",
             std::strerror(error));
+        return {};
     }
 
     // It may come later, so that is no reason not to start; but mostly it is a slip.
@@ -387,6 +397,7 @@ private:
         session.order.options.limits = session_limits_;
         session.order.options.network.only_own_abstract_sockets =
             probe_leaving_abstract_sockets() == 0;
+        session.order.options.network.connector = connector_;
         session.order.process_limits = process_limits_;
         session.order.peer = peer;
         session.order.plain = plain;
@@ -438,6 +449,7 @@ private:
     const DaemonLimits limits_;
     Admission admission_;
     LogAllowance allowance_;
+    std::string connector_;  // of sessions' own networks; empty: they have none
     UserIds user_ids_;
     SessionLimits session_limits_;  // of the cgroups
     ProcessLimits process_limits_;

@@ -35,7 +35,7 @@ OrderedSession only_session(const Token& token, const EmbeddedAcceptorOptions& o
     order.options.log_file = options.log_file;
     order.options.log_level = options.log_level;
     order.options.exports = {"/*"};  // who runs it has these files already
-    order.options.network = {true, true};
+    order.options.network.sockets = order.options.network.raw = true;  // it is his own
     order.options.user_ids = {};  // both sides are the same user
     return session;
 }

@@ -5,6 +5,7 @@
 #include "acceptor/device_choice.h"
 #include "acceptor/exports.h"
 #include "acceptor/inventory.h"
+#include "acceptor/network_connector.h"
 #include "acceptor/privileges.h"
 #include "monitor/host_match.h"
 #include "monitor/path_rules.h"
@@ -88,9 +89,14 @@ Result<SessionUser> take_user(const Hello& hello, const ServeOptions& serve) {
     return SessionUser::take(serve.user_ids);
 }
 
-Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOptions& serve,
-                                              std::vector<SandboxView> views,
-                                              const SessionUser& user) {
+// What a session runs in. Its network's end comes first.
+struct Box {
+    std::unique_ptr<Sandbox> sandbox;
+    std::unique_ptr<NetworkConnector> connector;  // none: it has no network, or this host's
+};
+
+Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<SandboxView> views,
+                     const SessionUser& user) {
     SandboxOptions options;
     options.user = user.id();
     options.user_lock = user.lock();
@@ -100,8 +106,8 @@ Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOpt
     options.limits = serve.limits;
     options.process_limits = serve.process_limits;
     options.views = std::move(views);
-    const NetworkNeeds needs = network_needs(hello.calls);
-    options.host_network = needs.network != nullptr;
+    const bool needs_network = network_needs(hello.calls).network != nullptr;
+    options.host_network = needs_network && serve.network.is_of_host();
     // Before the box is made, so that all of the session may reach each other.
     if (options.host_network && serve.network.only_own_abstract_sockets) {
         GPR_CHECK(leave_abstract_sockets());
@@ -109,7 +115,16 @@ Result<std::unique_ptr<Sandbox>> make_sandbox(const Hello& hello, const ServeOpt
     if (options.host_network && serve.network.raw) {
         options.capabilities |= uint64_t{1} << CAP_NET_RAW;
     }
-    return Sandbox::create(options);
+    Box box;
+    GPR_TRY(box.sandbox, Sandbox::create(options));
+    if (needs_network && !options.host_network) {
+        const NetworkAllowance& network = serve.network;
+        GPR_TRY(const auto ports, SessionPorts::take(network.ports, network.ports_each));
+        GPR_TRY(box.connector,
+                NetworkConnector::start({network.connector, box.sandbox->init_pid(), options.user,
+                                         options.cgroup_fd, ports.range()}));
+    }
+    return box;
 }
 
 }  // namespace
@@ -136,17 +151,15 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
                  hello.host.host_name, established->token_id,
                  established->encrypted ? "" : ", not encrypted");
     const auto user = take_user(hello, options);
-    const Result<std::unique_ptr<Sandbox>> sandbox =
-        user ? make_sandbox(hello, options, std::move(admitted.views), *user)
-             : tl::make_unexpected(user.error());
-    if (!sandbox) {
-        spdlog::error("{}: session {}: {}", options.peer, hello.session_id,
-                      sandbox.error().message());
-        say_goodbye(std::move(*established), sandbox.error().message());
+    const Result<Box> box = user ? make_box(hello, options, std::move(admitted.views), *user)
+                                 : tl::make_unexpected(user.error());
+    if (!box) {
+        spdlog::error("{}: session {}: {}", options.peer, hello.session_id, box.error().message());
+        say_goodbye(std::move(*established), box.error().message());
         return worker_without_sandbox;
     }
     keep_standby(established->peer.paths, admitted.standby);
-    return worker(std::move(*established), **sandbox);
+    return worker(std::move(*established), *box->sandbox);
 }
 
 }  // namespace gpr

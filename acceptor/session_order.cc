@@ -22,7 +22,9 @@
 namespace gpr {
 
 // Found by the JSON library, hence not in the unnamed namespace.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw, only_own_abstract_sockets)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PortRange, first, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw, only_own_abstract_sockets, host,
+                                   connector, ports, ports_each)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, tasks,
                                    device_memory_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)

@@ -58,9 +58,13 @@ const CommandSpec& acceptor_spec() {
             {"export", SettingKind::list, "PATH",
              "let sessions see PATH (a glob) too; may be repeated"},
             {"allow-network", SettingKind::toggle, "",
-             "let sessions make sockets in this host's network, by split rules sock:FAMILY"},
+             "let sessions make sockets, by split rules sock:FAMILY, each in a network of its own"},
+            {"session-ports", SettingKind::text, "FIRST-LAST",
+             "ports of this host by which networks of their own are reached, shared out to them"},
+            {"allow-host-network", SettingKind::toggle, "",
+             "the same, in this host's own network: its loopback services are reached, too"},
             {"allow-raw-network", SettingKind::toggle, "",
-             "the same, also raw, packet and XDP sockets: they get CAP_NET_RAW"},
+             "the same, also raw, packet and XDP sockets: as root with CAP_NET_RAW"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
             {"session-memory", SettingKind::text, "SIZE",
              "memory of each session, such as 8G (three quarters of this host's); or none"},
@@ -105,7 +109,8 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
         if (path == "/") path = "/*";  // all that is below it
     }
     options.network.raw = settings.toggle("allow-raw-network");
-    options.network.sockets = options.network.raw || settings.toggle("allow-network");
+    options.network.host = settings.toggle("allow-host-network");
+    options.network.sockets = options.network.is_of_host() || settings.toggle("allow-network");
     options.pretend_without = settings.list("pretend-without");
     for (const std::string& name : options.pretend_without) {
         CpuDescription any;
@@ -115,6 +120,11 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     }
     if (settings.has("max-sessions")) {
         GPR_TRY(options.max_sessions, parse_count(settings.text("max-sessions"), "max-sessions"));
+    }
+    if (settings.has("session-ports")) {
+        NetworkAllowance& network = options.network;
+        GPR_TRY(network.ports, parse_port_range(settings.text("session-ports")));
+        GPR_TRY(network.ports_each, share_of_ports(network.ports, options.max_sessions));
     }
     GPR_TRY(options.limits, session_limits(settings));
     options.limits_memory = !settings.has("session-memory");
