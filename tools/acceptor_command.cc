@@ -59,12 +59,12 @@ const CommandSpec& acceptor_spec() {
              "let sessions see PATH (a glob) too; may be repeated"},
             {"allow-network", SettingKind::toggle, "",
              "let sessions make sockets, by split rules sock:FAMILY, each in a network of its own"},
-            {"session-ports", SettingKind::text, "FIRST-LAST",
-             "ports of this host by which networks of their own are reached, shared out to them"},
             {"allow-host-network", SettingKind::toggle, "",
              "the same, in this host's own network: its loopback services are reached, too"},
             {"allow-raw-network", SettingKind::toggle, "",
              "the same, also raw, packet and XDP sockets: as root with CAP_NET_RAW"},
+            {"session-ports", SettingKind::text, "FIRST-LAST",
+             "ports of this host by which networks of their own are reached, shared out to them"},
             {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
             {"session-memory", SettingKind::text, "SIZE",
              "memory of each session, such as 8G (three quarters of this host's); or none"},
@@ -123,6 +123,11 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     }
     if (settings.has("session-ports")) {
         NetworkAllowance& network = options.network;
+        if (!network.sockets || network.is_of_host()) {
+            return fail(
+                "--session-ports is for networks of sessions' own, which only --allow-network, "
+                "without a wider one, gives");
+        }
         GPR_TRY(network.ports, parse_port_range(settings.text("session-ports")));
         GPR_TRY(network.ports_each, share_of_ports(network.ports, options.max_sessions));
     }

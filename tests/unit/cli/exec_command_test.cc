@@ -138,6 +138,29 @@ TEST_CASE("every flag has an environment twin and a key") {
     }
 }
 
+TEST_CASE("the widest network that an acceptor allows counts, and ports are of own ones") {
+    const Variables variables = closed_world();
+    const auto made = [&](Words words) {
+        words.insert(words.end(), {"--listen", "h:1", "--token-file", "t"});
+        return gpr::make_acceptor_options(gpr::parse_command(gpr::acceptor_spec(), words).value(),
+                                          environment_of(variables));
+    };
+    CHECK_FALSE(made({})->network.sockets);
+    const auto own = made({"--allow-network", "--session-ports", "20000-20639"});
+    REQUIRE(own);
+    CHECK(own->network.sockets);
+    CHECK_FALSE(own->network.is_of_host());
+    CHECK(own->network.ports_each == 10);
+    const auto host = made({"--allow-network", "--allow-host-network"});
+    CHECK((host->network.sockets && host->network.is_of_host() && !host->network.raw));
+    const auto raw = made({"--allow-raw-network"});
+    CHECK((raw->network.sockets && raw->network.is_of_host() && raw->network.raw));
+    CHECK_FALSE(made({"--session-ports", "20000-20639"}));
+    CHECK_FALSE(made({"--allow-host-network", "--session-ports", "20000-20639"}));
+    CHECK_FALSE(made({"--allow-network", "--session-ports", "20000-20100"}));
+    CHECK_FALSE(made({"--allow-network", "--session-ports", "80-20000"}));
+}
+
 TEST_CASE("an acceptor needs an address and a token") {
     const Variables variables = closed_world();
     const auto make = [&](const Words& words) {
