@@ -14,6 +14,11 @@ namespace gpr {
 namespace {
 constexpr uint32_t file_ahead = 15;  // pages: text and data of files are read in order
 constexpr uint64_t most_queued_bytes = 256 << 10;
+
+bool is_scratch(Address at) {
+    return at.value - GPR_SCRATCH_RW < GPR_SCRATCH_SIZE ||
+           at.value - GPR_SCRATCH_RWX < GPR_SCRATCH_SIZE;
+}
 }  // namespace
 
 Pager::Pager(NodeId self, Loop& loop, PageDirectory* directory, Send send)
@@ -185,6 +190,10 @@ void Pager::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         return;
     }
     Mapping* mapping = fragment.space.find(at);
+    if (!mapping && is_scratch(at)) {  // whoever touches that must not do so for ever
+        fragment.install_zero(at, 1, true);
+        return;
+    }
     if (!mapping) {
         fragment.wake({at, at + page_size});
         return;
