@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "acceptor/process_end.h"
 #include "acceptor/vdso.h"
 #include "base/log.h"
 #include "base/userfaultfd.h"
@@ -168,8 +169,7 @@ void Worker::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status)
                                                status.value == SIGKILL ? " (out of memory?)" : "");
     }
     spdlog::warn("process {}: {}", process.pid, process.end_reason);
-    kill(process.host_pid, SIGKILL);
-    if (process.puncher_host_tid > 0) kill(process.puncher_host_tid, SIGKILL);
+    end_now(process);
 }
 
 void Worker::on_end(pid_t host_tid, WaitStatus status) {

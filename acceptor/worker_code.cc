@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstring>
 
+#include "acceptor/process_end.h"
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/alt_stack.h"
@@ -17,6 +18,7 @@
 #include "monitor/page_wire.h"
 #include "monitor/pending_fault_raw.h"
 #include "monitor/robust_list.h"
+#include "monitor/stub_signals.h"
 
 namespace gpr {
 
@@ -202,6 +204,12 @@ void Worker::bounce(pid_t pid, pid_t tid, const HandledSignal& signal) {
 bool Worker::postpone_signal(RemoteThread& thread, int signal) {
     auto regs = trace::registers(thread.host_tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
+    if (is_fault_in_stub(thread.host_tid)) {
+        RemoteProcess& process = *thread.process;
+        if (process.end_reason.empty()) process.end_reason = "has broken memory that is gpr's";
+        end_now(process);
+        return true;
+    }
     if (!thread.here) {  // it was passed on when the thread left
         trace::resume(thread.host_tid);
         return true;

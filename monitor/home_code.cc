@@ -18,6 +18,7 @@
 #include "monitor/page_wire.h"
 #include "monitor/pending_fault_raw.h"
 #include "monitor/robust_list.h"
+#include "monitor/stub_signals.h"
 
 namespace gpr {
 
@@ -426,6 +427,9 @@ bool HomeSession::postpone_signal(HomeThread& thread, int signal) {
     if (!on_its_way || signal == SIGSTOP) return false;
     auto regs = trace::registers(thread.tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
+    // What ends the program need not wait for the stub, which the program may have broken.
+    HomeProcess& process = *thread.process;
+    if (deadly_signals(process.pid, process.caught_signals) >> (signal - 1) & 1) return false;
     thread.masked = true;
     leave_in_kernel(thread, signal);
     return true;

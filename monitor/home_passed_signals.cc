@@ -12,12 +12,14 @@
 #include "monitor/home_session.h"
 #include "monitor/sent_signal.h"
 #include "monitor/signal_wire.h"
+#include "monitor/stub_signals.h"
 
 namespace gpr {
 
 namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
+constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 // A parked thread takes a signal as soon as it gets a CPU; one that waits for its vfork child does
 // not.
 constexpr std::chrono::milliseconds longest_taking{10};
@@ -51,10 +53,12 @@ Task<void> queue(HomeThread& thread, siginfo_t info) {
 }  // namespace
 
 // The thread stands in the stop before the signal's delivery. A signal that is blocked then is
-// queued again by the kernel, as it was.
+// queued again by the kernel, as it was. Others wait with it, but those that end the program.
 void HomeSession::leave_in_kernel(HomeThread& thread, int signal) {
     if (auto info = trace::signal_info(thread.tid)) thread.requeued.add(*info);
-    trace::set_signal_mask(thread.tid, all_signals);
+    const HomeProcess& process = *thread.process;
+    uint64_t deadly = deadly_signals(process.pid, process.caught_signals | bit_of(signal));
+    trace::set_signal_mask(thread.tid, trace::signal_mask(thread.tid) | ~deadly);
     trace::resume(thread.tid, signal);
 }
 

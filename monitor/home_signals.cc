@@ -9,6 +9,7 @@
 #include "monitor/home_session.h"
 #include "monitor/interrupted_call.h"
 #include "monitor/signal_wire.h"
+#include "monitor/stub_signals.h"
 #include "monitor/unkillable.h"
 
 namespace gpr {
@@ -62,6 +63,12 @@ void HomeSession::on_signal(HomeThread& thread, int signal) {
     }
     if (signal == SIGTRAP && meets_breakpoint(thread)) return;
     if (signal == SIGBUS && meets_end_of_file(thread)) return;
+    if (!thread.helper && is_fault_in_stub(thread.tid)) {
+        give_up(*thread.process, fmt::format("process {} ({}) cannot go on: it has broken the part "
+                                             "of its memory that is gpr's",
+                                             thread.process->pid, command_name(thread.tid)));
+        return;
+    }
     keep_order(thread, signal);
     name_cpu_timer(thread, signal);
     if (postpone_signal(thread, signal)) return;
