@@ -6,7 +6,9 @@
 #include <climits>
 #include <csignal>
 
+#include "acceptor/process_end.h"
 #include "acceptor/worker.h"
+#include "base/log.h"
 #include "monitor/exit_hold.h"
 #include "monitor/robust_list.h"
 #include "monitor/usage_wire.h"
@@ -16,6 +18,7 @@ namespace gpr {
 namespace {
 // A page may never come when the process is going down at home as well.
 constexpr std::chrono::milliseconds page_patience{500};
+constexpr std::chrono::seconds longest_end{3};  // home waits longer
 constexpr uint64_t interval_timer_signals = 1ULL << (SIGVTALRM - 1) | 1ULL << (SIGPROF - 1);
 }  // namespace
 
@@ -79,9 +82,20 @@ Task<void> Worker::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
 }
 
 Task<void> Worker::end_process(Frame frame) {
-    { auto guard = co_await metadata_.lock(); }
     auto end = frame->session().getProcessEnd();
     pid_t pid = end.getPid();
+    // Whatever its end waits for by then, such as a helper that does not answer because the program
+    // has given it something else to do.
+    if (RemoteProcess* ends = find_process(pid); ends && ends->fragment) {
+        loop_.after(longest_end, [this, pid, it = std::weak_ptr(ends->fragment)] {
+            RemoteProcess* late = find_process(pid);
+            if (!late || late->fragment != it.lock()) return;
+            spdlog::info("process {} does not end, and is killed", pid);
+            late->ending = true;
+            end_now(*late);
+        });
+    }
+    { auto guard = co_await metadata_.lock(); }
     if (end.getNeverStarted()) {
         kept_.erase(pid);
         co_return;
@@ -110,8 +124,7 @@ Task<void> Worker::end_process(Frame frame) {
     bool wakes = !end.getMemoryGone() && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
     if (find_process(pid) != process) co_return;
-    kill(process->host_pid, SIGKILL);
-    if (process->puncher_host_tid > 0) kill(process->puncher_host_tid, SIGKILL);
+    end_now(*process);
 }
 
 // The last of its threads is dead.
