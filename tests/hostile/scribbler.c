@@ -103,15 +103,53 @@ static void make_threads(void) {
     args.stack_size = GPR_SLOT_STACK_TOP - 8;
     jump6(SYS_clone3, (unsigned long)&args, sizeof args, 0, 0, 0, 0);
 }
+/* Memory of gpr's that no thread of the program has anything to do with, by both ways to a page. */
+static void touch(void) {
+    static const uint64_t places[] = {GPR_MAILBOX, GPR_SCRATCH_RW, GPR_SCRATCH_RWX};
+    uint64_t at = places[any() % 3] + any() % (GPR_SCRATCH_SIZE / 4096) * 4096;
+    if (any() % 2) {
+        (*(volatile char*)at)++;
+    } else {
+        unsigned long args[6] = {ITIMER_VIRTUAL, at};
+        stub_call(SYS_getitimer, args);
+    }
+}
+/* Who is to make a call in the stub makes one that does not end. */
+static void put_to_sleep(void) {
+    volatile struct gpr_call* call = &slot()->calls[any() % 4];
+    call->number = SYS_pause;
+}
+/* To gpr's helpers, where they are processes and so the program's children. Never to itself. */
+static void send_signals(void) {
+    static const int listed[] = {SIGSTOP, SIGCONT, SIGTSTP, SIGSEGV, SIGTRAP, SIGCHLD, SIGTERM};
+    char name[64], text[256] = "";
+    int child = getpid() + 1 + (int)(any() % SLOTS), parent = 0;
+    snprintf(name, sizeof name, "/proc/%d/stat", child);
+    int fd = open(name, O_RDONLY);
+    if (fd < 0) return;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char* name_end = got > 0 ? strrchr(text, ')') : NULL;
+    if (!name_end || sscanf(name_end, ") %*c %d", &parent) != 1 || parent != getpid()) return;
+    kill(child, any() % 512 ? listed[any() % (sizeof listed / sizeof listed[0])] : SIGKILL);
+}
 
 static const struct {
     const char* name;
     void (*act)(void);
-} kinds[] = {{"done", scribble_done},       {"counts", scribble_counts},
-             {"results", scribble_results}, {"calls", scribble_calls},
-             {"scratch", scribble_scratch}, {"anything", scribble_anything},
-             {"bounce", scribble_bounce},   {"park", play_stub},
-             {"orders", make_orders},       {"threads", make_threads}};
+} kinds[] = {{"done", scribble_done},
+             {"counts", scribble_counts},
+             {"results", scribble_results},
+             {"calls", scribble_calls},
+             {"scratch", scribble_scratch},
+             {"anything", scribble_anything},
+             {"bounce", scribble_bounce},
+             {"park", play_stub},
+             {"orders", make_orders},
+             {"threads", make_threads},
+             {"touch", touch},
+             {"asleep", put_to_sleep},
+             {"signals", send_signals}};
 
 static void (*act)(void);
 
