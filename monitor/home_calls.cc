@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "monitor/forwarded_call.h"
 #include "monitor/guard_pages.h"
@@ -29,19 +30,40 @@ constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
 // A call that is to end is stopped again, if it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
 
-// How much a call that reads from a descriptor can fill, as its file tells: a size that the caller
-// has made up must cost nothing. What does not come ahead of time comes as the kernel goes along.
-uint64_t most_to_come(pid_t pid, const ForwardedCall& call) {
+constexpr uint64_t unknown = UINT64_MAX / 2;
+
+// What calls without a descriptor fill at most, whatever room they are given.
+uint64_t most_of_call(uint32_t number) {
+    constexpr uint64_t most_groups = 65536;  // NGROUPS_MAX
+    switch (number) {
+        case SYS_getcwd: return PATH_MAX;
+        case SYS_getgroups: return most_groups * sizeof(gid_t);
+        default: return unknown;
+    }
+}
+
+// How much of its memory a call can fill (or read, to write it to its descriptor), as the file
+// tells: a size that the caller has made up must cost nothing. What is not brought ahead of time
+// comes as the kernel goes along.
+uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
     // What pipes and sockets hold if nobody asks for more; and files of /proc have no size.
     constexpr uint64_t at_least = 256 << 10;
-    constexpr uint64_t unknown = UINT64_MAX / 2;
-    if (!call.row || call.row->arguments[0].kind != Kind::fd) return unknown;
+    if (!call.row || call.row->arguments[0].kind != Kind::fd) {
+        return fills ? most_of_call(call.number) : unknown;
+    }
     auto link = fmt::format("/proc/{}/fd/{}", pid, static_cast<int>(call.given[0]));
+    struct stat itself {};  // its permissions say what the descriptor is open for
+    if (lstat(link.c_str(), &itself) != 0) return errno == ENOENT ? 0 : at_least;
+    bool writes_data = call.number == SYS_write || call.number == SYS_pwrite64 ||
+                       call.number == SYS_writev || call.number == SYS_pwritev ||
+                       call.number == SYS_pwritev2;
+    if (writes_data && !(itself.st_mode & S_IWUSR)) return 0;
     struct statx file {};  // as it is known here: its file system may be the program's
     unsigned wanted = STATX_TYPE | STATX_SIZE;
     if (statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, wanted, &file) != 0) return at_least;
-    if (S_ISREG(file.stx_mode)) return std::max<uint64_t>(at_least, file.stx_size);
-    return S_ISCHR(file.stx_mode) || S_ISBLK(file.stx_mode) ? unknown : at_least;
+    if (S_ISCHR(file.stx_mode) || S_ISBLK(file.stx_mode)) return unknown;
+    if (!S_ISREG(file.stx_mode)) return at_least;
+    return fills ? std::max<uint64_t>(at_least, file.stx_size) : unknown;
 }
 
 // What is written is shown by memory that shows the same file: as the kernel goes along it may
@@ -215,9 +237,14 @@ Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) 
         call.action = action_of(*call.marshalled);
     }
     if (!call.marshalled) {
-        uint64_t total = 0, most = most_to_come(process.pid, call);
+        uint64_t total = 0;
+        uint64_t left_to_fill = most_to_move(process.pid, call, true);
+        uint64_t left_to_read = most_to_move(process.pid, call, false);
         for (PageNeed need : raw_ranges(call.number, call.given)) {
-            if (need.write) need.range.end = std::min(need.range.end, need.range.begin + most);
+            uint64_t& left = need.write ? left_to_fill : left_to_read;
+            need.range.end = std::min(need.range.end, need.range.begin + left);
+            if (need.range.empty()) continue;
+            left -= need.range.size();
             total += need.range.size();
             if (total > prefetch_limit) break;
             co_await pager_.acquire(*call.fragment, need.range,
