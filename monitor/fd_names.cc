@@ -27,6 +27,7 @@ namespace {
 
 // The last two numbers below the acceptor's are set aside there.
 constexpr unsigned set_aside = 2;
+constexpr std::chrono::seconds acceptor_patience{5};  // for what it only looks up
 
 bool duplicates(uint32_t number, const uint64_t* args) {
     if (number == SYS_fcntl) {
@@ -310,7 +311,11 @@ Task<void> FdNames::call_of_guest(pid_t pid, Notification n) {
     OneShot<KeptAnswer>& wait = *owned;
     kept_answers_[cookie] = std::move(owned);
     session_.link_.send(frame, Priority::urgent);
+    auto timer = session_.loop_.after(acceptor_patience, [this] {
+        session_.link_.close("it did not answer a call about a descriptor in time");
+    });
     KeptAnswer answer = co_await wait;
+    session_.loop_.cancel(timer);
     kept_answers_.erase(cookie);
     if (n.number == SYS_close_range) {  // and those of home
         session_.notifier_->let_it_run(n.id);
