@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include "base/log.h"
 #include "monitor/clone_call.h"
@@ -21,7 +22,9 @@ namespace gpr {
 namespace {
 constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
 constexpr std::chrono::milliseconds helper_patience{500};
-constexpr uint64_t any_stack_size = 512;  // until its own is set
+constexpr std::chrono::seconds page_patience{10};  // in which something has to come
+constexpr uint64_t least_of_pages = 4096;          // bytes; more than a link needs to be alive
+constexpr uint64_t any_stack_size = 512;           // until its own is set
 
 std::vector<pid_t> wanted_ids(wire::CallRequest::Reader call) {
     constexpr size_t too_many = 33;  // for any kernel (MAX_PID_NS_LEVEL), which then says so
@@ -44,6 +47,38 @@ Task<void> helpers_gone(Loop& loop, Signal& ended, const HomeProcess& process) {
     auto is_helper = [](const auto& t) { return t.second->helper; };
     while (!*late && std::ranges::any_of(process.threads, is_helper)) co_await ended.wait();
     loop.cancel(timer);
+}
+
+// Waits for what the acceptor brings as long as something comes: a session whose acceptor is lost,
+// or does not answer, ends all the same.
+Task<void> while_it_comes(Loop& loop, const Link& link, Task<void> work) {
+    struct Wait {
+        explicit Wait(Loop& of) : over(of) {}
+        OneShot<bool> over;
+        uint64_t bytes_before = 0;
+        std::function<void()> look;
+        Loop::TimerId timer{};
+    };
+    auto wait = std::make_shared<Wait>(loop);
+    spawn([](Task<void> awaited, std::shared_ptr<Wait> its) -> Task<void> {
+        co_await awaited;
+        its->over.set(true);
+    }(std::move(work), wait));
+    wait->bytes_before = link.stats().bytes_in;
+    wait->look = [&loop, &link, its = wait.get()] {
+        uint64_t bytes = link.stats().bytes_in;
+        if (bytes - its->bytes_before < least_of_pages) {
+            its->over.set(false);
+        } else {
+            its->bytes_before = bytes;
+            its->timer = loop.after(page_patience, its->look);
+        }
+    };
+    wait->timer = loop.after(page_patience, wait->look);
+    OneShot<bool>& over = wait->over;
+    bool all_came = co_await over;
+    loop.cancel(wait->timer);
+    if (!all_came) spdlog::warn("the acceptor has not brought what the program wrote in the end");
 }
 }  // namespace
 
@@ -204,7 +239,8 @@ Task<void> HomeSession::finish(HomeProcess& process, HomeThread& thread) {
             // Its threads there do not write any more; then what they wrote is brought home.
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
             credit_parent(process);
-            co_await save_shared(process);
+            Task<void> saving = save_shared(process);
+            co_await while_it_comes(loop_, link_, std::move(saving));
             // The SIGCHLD of the first that ends is the one that a reaper gets.
             if (!orphaned_helpers_.expected()) {
                 end_helpers(process);
