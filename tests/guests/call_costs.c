@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -64,23 +63,6 @@ int main(void) {
         CHECK_EQ(read(file, room, ROOM), 5);
         CHECK(memcmp(room, "hello", 5) == 0);
     }
-    // Nothing is to be done with what these name, so nothing of it is brought.
-    memset(room, 2, ROOM / 2);
-    int unwritable = open("data", O_RDONLY), sockets[2];
-    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets), 0);
-    struct iovec parts[50];
-    for (int i = 0; i < 50; i++) parts[i] = (struct iovec){room + (i << 20), 1 << 20};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 50};
-    while (write(ends[1], room, 4096) > 0) continue;
-    CHECK_ERRNO(write(ends[1], room, ROOM / 2), EAGAIN);
-    CHECK_ERRNO(write(unwritable, room, ROOM / 2), EBADF);
-    CHECK_ERRNO(write(9999, room, ROOM / 2), EBADF);
-    CHECK_ERRNO(writev(9999, parts, 50), EBADF);
-    CHECK_ERRNO(readv(sockets[0], parts, 50), EAGAIN);
-    CHECK_ERRNO(recv(sockets[0], room, ROOM / 2, 0), EAGAIN);
-    CHECK_ERRNO(recvmsg(sockets[0], &message, 0), EAGAIN);
-    CHECK(syscall(SYS_getcwd, room, ROOM / 2) > 0);
-    CHECK(syscall(SYS_getgroups, ROOM / 8, room) >= 0);
     // More than is expected: it comes nevertheless.
     int zeros = open("/dev/zero", O_RDONLY);
     memset(room, 1, 8 << 20);
