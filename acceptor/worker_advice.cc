@@ -7,7 +7,7 @@
 
 #include "acceptor/worker.h"
 #include "monitor/advice.h"
-#include "monitor/guard_pages.h"
+#include "monitor/guard_advice.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/refusals.h"

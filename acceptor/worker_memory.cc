@@ -6,7 +6,7 @@
 
 #include "acceptor/worker.h"
 #include "monitor/growth.h"
-#include "monitor/guard_pages.h"
+#include "monitor/guard_advice.h"
 #include "monitor/mapping_news.h"
 #include "monitor/memory_lock.h"
 #include "monitor/page_wire.h"

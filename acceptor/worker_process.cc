@@ -10,7 +10,7 @@
 #include <initializer_list>
 #include <new>
 
-#include "monitor/outsiders.h"
+#include "monitor/process_names.h"
 
 namespace gpr {
 namespace {

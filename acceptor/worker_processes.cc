@@ -17,7 +17,7 @@
 #include "monitor/alt_stack.h"
 #include "monitor/extended_state.h"
 #include "monitor/fault_origin.h"
-#include "monitor/guard_pages.h"
+#include "monitor/guard_advice.h"
 #include "monitor/page_wire.h"
 #include "monitor/robust_list.h"
 #include "monitor/tile_permission.h"

@@ -3,19 +3,13 @@
 // the advice is refused as older kernels do, upon which programs use mprotect.
 #pragma once
 
+#include "monitor/guard_advice.h"
 #include "monitor/home_process.h"
 #include "monitor/notifier.h"
 
 namespace gpr {
 
 class HomeSession;
-
-inline constexpr uint64_t guard_install = 102, guard_remove = 103;
-
-inline bool is_guard_advice(uint64_t number, const uint64_t* args) {
-    constexpr uint64_t madvise = 28;
-    return number == madvise && (args[2] == guard_install || args[2] == guard_remove);
-}
 
 struct GuardPages {
     // Under the lock of the metadata: the call n, made by stub.

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "monitor/process_names.h"
 #include "monitor/remote_memory_raw.h"
 
 namespace gpr {

@@ -20,9 +20,6 @@
 
 namespace gpr {
 
-// What an acceptor's worker, which traces processes, is called in /proc/PID/comm.
-inline constexpr const char* worker_process_name = "gpr-worker";
-
 // One file's: file systems such as btrfs show others in /proc/PID/maps than stat(2) gives.
 struct FileNames {
     uint64_t mapped_device = 0, mapped_inode = 0;  // of a System V segment: the second is its id

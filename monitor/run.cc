@@ -22,6 +22,7 @@
 #include "monitor/home_session.h"
 #include "monitor/host_match.h"
 #include "monitor/path_rules.h"
+#include "monitor/process_names.h"
 #include "monitor/progress.h"
 #include "monitor/session_outputs.h"
 #include "syscall/filter.h"
@@ -159,7 +160,7 @@ void keep_below(int fd_base) {
 // The monitor keeps nothing of the program's but stderr, for its own last words, and these.
 void detach_from_program(std::vector<int> kept) {
     setsid();
-    prctl(PR_SET_NAME, "gpr-monitor");
+    prctl(PR_SET_NAME, monitor_process_name);
     for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE}) {
         ::signal(signal, SIG_IGN);
     }

@@ -11,7 +11,7 @@
 #include "acceptor/worker.h"
 #include "base/log.h"
 #include "monitor/host_match.h"
-#include "monitor/outsiders.h"
+#include "monitor/process_names.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/count.h"

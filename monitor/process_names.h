@@ -1,0 +1,9 @@
+// What gpr's own processes are called in /proc/PID/comm.
+#pragma once
+
+namespace gpr {
+
+inline constexpr const char* monitor_process_name = "gpr-monitor";
+inline constexpr const char* worker_process_name = "gpr-worker";  // of an acceptor's session
+
+}  // namespace gpr
