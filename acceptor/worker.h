@@ -11,7 +11,6 @@
 
 #include "acceptor/remote_process.h"
 #include "acceptor/sandbox.h"
-#include "acceptor/serve.h"
 #include "monitor/chaos.h"
 #include "monitor/futex_news.h"
 #include "monitor/futex_wake.h"
@@ -20,6 +19,7 @@
 #include "monitor/path_rules.h"
 #include "monitor/ptrace.h"
 #include "syscall/clone_request.h"
+#include "transport/handshake.h"
 #include "transport/link.h"
 
 namespace gpr {
