@@ -25,7 +25,7 @@
 #define GPR_SLOT_SIZE GPR_UL(0x8000)
 #define GPR_BOUNCE_SIZE GPR_UL(0x101000) /* 1 MiB of payload and a page of headers */
 #define GPR_SLOT_STRIDE (GPR_SLOT_SIZE + GPR_BOUNCE_SIZE)
-#define GPR_SLOT_COUNT GPR_UL(4096) /* at most: monitor/mailbox.h */
+#define GPR_SLOT_COUNT GPR_UL(4096) /* at most: monitor/tracee/mailbox.h */
 
 /* Where taken pages land (UFFDIO_MOVE wants equal protections, hence two). */
 #define GPR_SCRATCH_RW GPR_UL(0x553000000000)

@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "acceptor/daemon.h"
-#include "acceptor/worker.h"
+#include "acceptor/daemon/daemon.h"
+#include "acceptor/worker/worker.h"
 #include "base/log.h"
-#include "monitor/host_match.h"
-#include "monitor/process_names.h"
+#include "monitor/node/host_match.h"
+#include "monitor/node/process_names.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/count.h"

@@ -1,7 +1,7 @@
 // `gpr acceptor`: what was asked for, as the daemon wants to hear it.
 #pragma once
 
-#include "acceptor/acceptor_options.h"
+#include "acceptor/daemon/acceptor_options.h"
 #include "base/result.h"
 #include "tools/command_line.h"
 

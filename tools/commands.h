@@ -23,7 +23,7 @@ int setup_main(const Words& arguments);
 // `gpr: what; next step` on stderr, one line.
 void complain(std::string_view text);
 
-// Statuses of every command but exec, whose own are in monitor/exec_options.h.
+// Statuses of every command but exec, whose own are in monitor/rules/exec_options.h.
 inline constexpr int exit_failed = 1;
 inline constexpr int exit_usage = 2;
 

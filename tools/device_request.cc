@@ -4,7 +4,7 @@
 #include <cctype>
 #include <optional>
 
-#include "monitor/path_rules.h"
+#include "monitor/rules/path_rules.h"
 #include "tools/count.h"
 
 namespace gpr {

@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "acceptor/exports.h"
-#include "acceptor/inventory.h"
-#include "monitor/exec_options.h"
+#include "acceptor/box/exports.h"
+#include "acceptor/devices/inventory.h"
+#include "monitor/rules/exec_options.h"
 #include "tools/acceptor_greeting.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "acceptor/embedded.h"
+#include "acceptor/daemon/embedded.h"
 #include "base/log.h"
-#include "monitor/rule_use.h"
-#include "monitor/run.h"
+#include "monitor/launch/run.h"
+#include "monitor/rules/rule_use.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/device_request.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "monitor/exec_options.h"
+#include "monitor/rules/exec_options.h"
 #include "tools/command_line.h"
 
 namespace gpr {

@@ -8,10 +8,10 @@
 #include <set>
 
 #include "base/fd.h"
-#include "monitor/function_symbols.h"
-#include "monitor/path_rules.h"
-#include "monitor/rule_use.h"
-#include "monitor/split_policy.h"
+#include "monitor/rules/function_symbols.h"
+#include "monitor/rules/path_rules.h"
+#include "monitor/rules/rule_use.h"
+#include "monitor/rules/split_policy.h"
 #include "tools/table.h"
 
 namespace gpr {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/exec_options.h"
+#include "monitor/rules/exec_options.h"
 #include "tools/library_search.h"
 #include "tools/program_chain.h"
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "monitor/exec_options.h"
+#include "monitor/rules/exec_options.h"
 
 namespace gpr {
 namespace {

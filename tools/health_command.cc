@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "monitor/exec_options.h"
+#include "monitor/rules/exec_options.h"
 #include "tools/acceptor_greeting.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"

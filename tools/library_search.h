@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "monitor/path_rules.h"
+#include "monitor/rules/path_rules.h"
 #include "tools/elf_file.h"
 #include "tools/linker_cache.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "monitor/exec_options.h"
+#include "monitor/rules/exec_options.h"
 #include "tools/profiles.h"
 
 namespace gpr {

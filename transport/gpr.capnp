@@ -74,8 +74,8 @@ struct SessionMessage {
   }
 }
 
-# Descriptors of home that are names of open files of the acceptor, by monitor/fd_names.h. A file
-# has the number that the acceptor gave it, which is never 0.
+# Descriptors of home that are names of open files of the acceptor, by monitor/home/fd_names.h. A
+# file has the number that the acceptor gave it, which is never 0.
 struct FdName { number @0 :Int32; file @1 :UInt64; }
 struct FdNames { pid @0 :Int32; names @1 :List(FdName); }  # home, before a thread comes for them
 struct FilesGone { files @0 :List(UInt64); }
@@ -89,8 +89,9 @@ struct KeptDone { cookie @0 :UInt32; result @1 :Int64; file @2 :UInt64; }  # of 
 struct Freeze { pid @0 :Int32; on @1 :Bool; number @2 :UInt32; }  # not on: they may go on
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
 struct UsageAnswer { cookie @0 :UInt32; used @1 :Usage; state @2 :ThreadState; }
-struct ThreadState { letter @0 :UInt8; waitsIn @1 :Text; }  # monitor/thread_state.h; 0: not there
-struct Usage {  # monitor/usage.h
+# monitor/tracee/thread_state.h; letter 0: not there
+struct ThreadState { letter @0 :UInt8; waitsIn @1 :Text; }
+struct Usage {  # monitor/node/usage.h
   totalNs @0 :UInt64; userNs @1 :UInt64; minorFaults @2 :UInt64; majorFaults @3 :UInt64;
   peak @4 :UInt64; anonymous @5 :UInt64; file @6 :UInt64; shared @7 :UInt64;  # bytes
 }
@@ -337,7 +338,7 @@ struct SignalDelivery {
   handled @4 :Bool; # acceptor: its handler has begun; home: none comes before it, let it run
   mask @5 :UInt64;  # acceptor, with handled: of the thread, in the handler
   serial @6 :UInt32;  # of each that home passes on; the acceptor's answer has the same. 0: it was
-                      # caused there. Highest bit: others wait, see monitor/signal_wire.h
+                      # caused there. Highest bit: others wait, see monitor/node/signal_wire.h
 }
 
 struct FutexWake {

@@ -3,6 +3,6 @@
 #ifndef GPR_ACCEPTOR_PCH_H
 #define GPR_ACCEPTOR_PCH_H
 
-#include "acceptor/worker.h"
+#include "acceptor/worker/worker.h"
 
 #endif

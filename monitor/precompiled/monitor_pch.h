@@ -3,6 +3,6 @@
 #ifndef GPR_MONITOR_PCH_H
 #define GPR_MONITOR_PCH_H
 
-#include "monitor/home_session.h"
+#include "monitor/home/session.h"
 
 #endif

@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/admission.h"
+#include "acceptor/daemon/admission.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

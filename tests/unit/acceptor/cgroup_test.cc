@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/cgroup.h"
+#include "acceptor/box/cgroup.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "acceptor/worker_process.h"
+#include "acceptor/box/worker_process.h"
 #include "tests/unit/temporary_folder.h"
 
 namespace gpr {

@@ -1,6 +1,6 @@
 // Needs root: without it the program says so and counts as skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include "acceptor/daemon.h"
+#include "acceptor/daemon/daemon.h"
 
 #include <dirent.h>
 #include <doctest/doctest.h>
@@ -22,9 +22,9 @@
 #include <sstream>
 #include <thread>
 
-#include "acceptor/cgroup.h"
-#include "acceptor/embedded.h"
-#include "acceptor/privileges.h"
+#include "acceptor/box/cgroup.h"
+#include "acceptor/box/privileges.h"
+#include "acceptor/daemon/embedded.h"
 #include "tests/unit/acceptor/test_daemon.h"
 #include "tests/unit/temporary_folder.h"
 #include "transport/link.h"

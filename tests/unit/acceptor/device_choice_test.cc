@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/device_choice.h"
+#include "acceptor/devices/device_choice.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // What sessions may see of a file tree made for the test.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/exports.h"
+#include "acceptor/box/exports.h"
 
 #include <doctest/doctest.h>
 

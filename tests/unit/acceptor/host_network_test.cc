@@ -1,12 +1,12 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/host_network.h"
+#include "acceptor/box/host_network.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "acceptor/box_interface.h"
+#include "acceptor/box/box_interface.h"
 
 namespace gpr {
 namespace {

@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/inventory.h"
+#include "acceptor/devices/inventory.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <thread>
 
-#include "acceptor/exports.h"
-#include "acceptor/probe_process.h"
+#include "acceptor/box/exports.h"
+#include "acceptor/box/probe_process.h"
 #include "tests/unit/temporary_folder.h"
 
 namespace gpr {

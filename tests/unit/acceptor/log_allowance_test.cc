@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/log_allowance.h"
+#include "acceptor/daemon/log_allowance.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/network_allowance.h"
+#include "acceptor/daemon/network_allowance.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "acceptor/sandbox.h"
+#include "acceptor/box/sandbox.h"
 #include "tests/unit/acceptor/stub_process.h"
 
 namespace gpr::test {

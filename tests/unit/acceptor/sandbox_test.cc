@@ -1,6 +1,6 @@
 // Needs root: without it the program says so and counts as skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include "acceptor/sandbox.h"
+#include "acceptor/box/sandbox.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include <limits>
 #include <set>
 
-#include "acceptor/privileges.h"
+#include "acceptor/box/privileges.h"
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"
 #include "tests/unit/acceptor/sandbox_helpers.h"

@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/session_ports.h"
+#include "acceptor/box/session_ports.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/session_user.h"
+#include "acceptor/box/session_user.h"
 
 #include <doctest/doctest.h>
 

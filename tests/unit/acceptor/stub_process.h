@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "acceptor/empty_process.h"
-#include "acceptor/sandbox.h"
+#include "acceptor/box/empty_process.h"
+#include "acceptor/box/sandbox.h"
 
 namespace gpr::test {
 

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <thread>
 
-#include "acceptor/daemon.h"
+#include "acceptor/daemon/daemon.h"
 #include "tests/unit/acceptor/stub_process.h"
 #include "tests/unit/temporary_folder.h"
 #include "transport/link.h"

@@ -1,6 +1,6 @@
 // The vdso of another kernel: the real image of this one, changed.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "acceptor/vdso.h"
+#include "acceptor/worker/vdso.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

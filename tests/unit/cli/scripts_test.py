@@ -81,11 +81,11 @@ class Style(unittest.TestCase):
             self.assertEqual(len(self.text("mm/a.cc", line)), 1, line)
 
     def test_folders_include_one_way(self):
-        self.assertEqual(self.cpp("mm/a.cc", '#include "monitor/run.h"'),
+        self.assertEqual(self.cpp("mm/a.cc", '#include "monitor/launch/run.h"'),
                          ["mm/ may not include monitor/"])
         self.assertEqual(self.cpp("base/a.cc", '#include "transport/loop.h"'),
                          ["base/ may not include transport/"])
-        self.assertEqual(self.cpp("monitor/a.cc", '#include "acceptor/daemon.h"'),
+        self.assertEqual(self.cpp("monitor/a.cc", '#include "acceptor/daemon/daemon.h"'),
                          ["monitor/ may not include acceptor/"])
         self.assertEqual(self.cpp("tests/unit/a.cc", '#include "tools/table.h"'), [])
 

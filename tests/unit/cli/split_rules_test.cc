@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "acceptor/exports.h"
-#include "monitor/path_rules.h"
+#include "acceptor/box/exports.h"
+#include "monitor/rules/path_rules.h"
 #include "tests/unit/temporary_folder.h"
 
 using gpr::AcceptorAddress;

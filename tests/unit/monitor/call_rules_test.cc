@@ -1,12 +1,12 @@
-#include "monitor/call_rules.h"
+#include "monitor/rules/call_rules.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "monitor/exec_options.h"
-#include "monitor/rule_use.h"
-#include "monitor/split_policy.h"
+#include "monitor/rules/exec_options.h"
+#include "monitor/rules/rule_use.h"
+#include "monitor/rules/split_policy.h"
 
 namespace gpr {
 namespace {

@@ -1,4 +1,4 @@
-#include "monitor/cpu_modes.h"
+#include "monitor/tracee/cpu_modes.h"
 
 #include <asm/prctl.h>
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "monitor/cpu_timers.h"
+#include "monitor/tracee/cpu_timers.h"
 
 #include <doctest/doctest.h>
 #include <pthread.h>

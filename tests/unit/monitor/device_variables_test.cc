@@ -1,4 +1,4 @@
-#include "monitor/device_variables.h"
+#include "monitor/rules/device_variables.h"
 
 #include <doctest/doctest.h>
 

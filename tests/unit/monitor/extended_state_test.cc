@@ -1,4 +1,4 @@
-#include "monitor/extended_state.h"
+#include "monitor/tracee/extended_state.h"
 
 #include <doctest/doctest.h>
 

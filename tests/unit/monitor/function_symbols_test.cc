@@ -1,4 +1,4 @@
-#include "monitor/function_symbols.h"
+#include "monitor/rules/function_symbols.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>

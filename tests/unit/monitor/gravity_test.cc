@@ -1,4 +1,4 @@
-#include "monitor/gravity.h"
+#include "monitor/rules/gravity.h"
 
 #include <doctest/doctest.h>
 

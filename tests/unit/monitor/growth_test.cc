@@ -1,4 +1,4 @@
-#include "monitor/growth.h"
+#include "monitor/paging/growth.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

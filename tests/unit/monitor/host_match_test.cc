@@ -1,4 +1,4 @@
-#include "monitor/host_match.h"
+#include "monitor/node/host_match.h"
 
 #include <doctest/doctest.h>
 

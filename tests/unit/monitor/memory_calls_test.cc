@@ -6,9 +6,9 @@
 
 #include <cerrno>
 
-#include "monitor/mapping_move.h"
-#include "monitor/memory_lock.h"
-#include "monitor/reserved_range.h"
+#include "monitor/node/mapping_move.h"
+#include "monitor/node/memory_lock.h"
+#include "monitor/tracee/reserved_range.h"
 #include "stub/layout.h"
 
 namespace gpr {

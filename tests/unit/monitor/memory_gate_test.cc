@@ -10,9 +10,9 @@
 #include <functional>
 #include <string_view>
 
-#include "monitor/change_window.h"
-#include "monitor/sealed_memory.h"
-#include "monitor/shared_identity.h"
+#include "monitor/home/shared_identity.h"
+#include "monitor/node/change_window.h"
+#include "monitor/tracee/sealed_memory.h"
 
 namespace gpr {
 namespace {

@@ -1,4 +1,4 @@
-#include "monitor/orphaned_helpers.h"
+#include "monitor/tracee/orphaned_helpers.h"
 
 #include <doctest/doctest.h>
 

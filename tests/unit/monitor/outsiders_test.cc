@@ -1,4 +1,4 @@
-#include "monitor/outsiders.h"
+#include "monitor/home/outsiders.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "monitor/remote_memory_raw.h"
+#include "monitor/tracee/remote_memory_raw.h"
 
 namespace gpr {
 

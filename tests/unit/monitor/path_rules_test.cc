@@ -1,8 +1,8 @@
-#include "monitor/path_rules.h"
+#include "monitor/rules/path_rules.h"
 
 #include <doctest/doctest.h>
 
-#include "monitor/exec_options.h"
+#include "monitor/rules/exec_options.h"
 
 namespace gpr {
 namespace {

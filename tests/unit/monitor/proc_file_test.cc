@@ -1,4 +1,4 @@
-#include "monitor/proc_file.h"
+#include "monitor/node/proc_file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

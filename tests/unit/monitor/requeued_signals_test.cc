@@ -1,4 +1,4 @@
-#include "monitor/requeued_signals.h"
+#include "monitor/tracee/requeued_signals.h"
 
 #include <doctest/doctest.h>
 

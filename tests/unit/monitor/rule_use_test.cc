@@ -1,4 +1,4 @@
-#include "monitor/rule_use.h"
+#include "monitor/rules/rule_use.h"
 
 #include <doctest/doctest.h>
 

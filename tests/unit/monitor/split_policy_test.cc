@@ -1,8 +1,8 @@
-#include "monitor/split_policy.h"
+#include "monitor/rules/split_policy.h"
 
 #include <doctest/doctest.h>
 
-#include "monitor/fault_origin.h"
+#include "monitor/tracee/fault_origin.h"
 
 namespace gpr {
 namespace {

@@ -1,4 +1,4 @@
-#include "monitor/stub_signals.h"
+#include "monitor/tracee/stub_signals.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "monitor/ptrace.h"
+#include "monitor/tracee/ptrace.h"
 #include "stub/layout.h"
 
 using namespace gpr;

@@ -1,0 +1,24 @@
+// `gpr acceptor`: listens, forks a worker for each connection, and outlives all of them.
+#pragma once
+
+#include <chrono>
+
+#include "acceptor/daemon/acceptor_options.h"
+#include "acceptor/daemon/admission.h"
+#include "acceptor/daemon/log_allowance.h"
+#include "acceptor/daemon/session_order.h"
+
+namespace gpr {
+
+struct DaemonLimits {
+    AdmissionLimits admission;                   // .sessions is taken from the options
+    LogAllowanceLimits stranger_log;             // of lines that strangers cause
+    std::chrono::milliseconds stop_grace{5000};  // between SIGTERM and SIGKILL for workers
+};
+
+// Runs until SIGTERM or SIGINT, then ends all sessions. The exit status of the command: 0, or 125
+// with a message on stderr when it could not start.
+int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start = execute_session,
+                        const DaemonLimits& limits = {});
+
+}  // namespace gpr

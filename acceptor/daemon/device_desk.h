@@ -1,0 +1,54 @@
+// The daemon's word on devices: what there is (taken when somebody wants to know, kept for a while)
+// and who has what.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "acceptor/box/probe_process.h"
+#include "acceptor/devices/device_choice.h"
+#include "acceptor/devices/inventory.h"
+
+namespace gpr {
+
+class DeviceDesk {
+public:
+    using Clock = std::chrono::steady_clock;
+    // What a worker passes on to its peer: the devices given, and the inventory if one is known.
+    using Answer = std::function<void(Result<Welcome>)>;
+
+    explicit DeviceDesk(InventoryOptions options) : options_(std::move(options)) {}
+
+    // The answer may come at once, or once the inventory is there.
+    void ask(pid_t worker, const Hello& hello, Answer answer);
+    // The worker has ended: what it had is free.
+    void forget(pid_t worker);
+
+    // While an inventory is being taken: look() when this is readable or at the deadline.
+    [[nodiscard]] int fd() const { return taking_ ? taking_->fd() : -1; }
+    [[nodiscard]] bool is_busy() const { return taking_.has_value(); }
+    void look();
+
+private:
+    struct Waiting {
+        pid_t worker;
+        Hello hello;
+        Answer answer;
+    };
+    [[nodiscard]] bool is_fresh() const;
+    void start_taking();
+    void answer_all();
+    Result<Welcome> decide(pid_t worker, const Hello& hello);
+    void note(pid_t worker, const Hello& hello, const std::vector<Device>& given);
+
+    InventoryOptions options_;
+    Inventory known_;  // empty before the first
+    std::optional<Clock::time_point> taken_at_;
+    std::optional<ProbeProcess> taking_;
+    std::vector<Waiting> waiting_;
+    std::vector<DeviceUse> uses_;
+};
+
+}  // namespace gpr

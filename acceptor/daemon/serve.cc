@@ -1,0 +1,165 @@
+#include "acceptor/daemon/serve.h"
+
+#include <spdlog/spdlog.h>
+
+#include "acceptor/box/exports.h"
+#include "acceptor/box/network_connector.h"
+#include "acceptor/box/privileges.h"
+#include "acceptor/devices/device_choice.h"
+#include "acceptor/devices/inventory.h"
+#include "monitor/node/host_match.h"
+#include "monitor/rules/path_rules.h"
+#include "syscall/call_choice.h"
+#include "transport/link.h"
+#include "transport/loop.h"
+
+namespace gpr {
+namespace {
+
+constexpr auto farewell_time = std::chrono::seconds(2);
+
+// The peer should hear why, but is not waited for long.
+void say_goodbye(EstablishedInitiator established, const std::string& reason) {
+    auto loop = Loop::create();
+    if (!loop) return;
+    const auto link = make_link(**loop, std::move(established));
+    link->on_closed([&loop](const Error&) { (*loop)->stop(); });
+    (*loop)->after(farewell_time, [&loop] { (*loop)->stop(); });
+    link->close(reason);
+    (*loop)->run();
+}
+
+Welcome make_welcome(const ServeOptions& options) {
+    Welcome welcome;
+    welcome.software = "gpr " GPR_VERSION;
+    welcome.host = describe_this_host();
+    welcome.host.features = options.features;
+    for (const std::string& name : options.hidden_cpu_features) {
+        hide_feature(welcome.host.cpu, name);
+    }
+    for (const DeviceNode& node : list_device_nodes("", options.exports)) {
+        welcome.host.devices.push_back(node.path);
+    }
+    return welcome;
+}
+
+// What the session is given of this host's files.
+struct Admitted {
+    std::vector<SandboxView> views;
+    std::vector<std::string> standby;  // profiles that it may use
+};
+
+// Decides what the peer gets before it is welcomed, so that a refusal is all that it hears.
+Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& welcome,
+                    Admitted& admitted) {
+    GPR_TRY(auto verdict, options.admit(hello));
+    if (hello.want_inventory) {
+        welcome.inventory = std::move(verdict.inventory);
+        return {};
+    }
+    if (hello.only_looks) return {};
+    GPR_CHECK(check_calls(hello.calls, options.network));
+    GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
+    const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
+    admitted.standby = standby_profiles(hello.paths, options.exports, hidden);
+    auto wanted = hello.paths;
+    keep_standby(wanted, admitted.standby);
+    std::erase_if(wanted, [](const RemotePath& rule) { return rule.glob.empty(); });
+    GPR_TRY(admitted.views, plan_views(wanted, options.exports, hidden));
+    welcome.standby = admitted.standby;
+    welcome.devices = std::move(verdict.devices);
+    return {};
+}
+
+Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& options,
+                                        Admitted& admitted) {
+    const auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
+    GPR_TRY(const auto tokens, options.load_tokens());
+    AcceptOptions accept_options{options.peer, options.allow_plain};
+    accept_options.admit = [&](const Hello& hello, Welcome& welcome) {
+        return admit_peer(options, hello, welcome, admitted);
+    };
+    return accept_session(std::move(connection), tokens, make_welcome(options), accept_options,
+                          deadline);
+}
+
+// The host's network obeys only who has the right at the host.
+Result<SessionUser> take_user(const Hello& hello, const ServeOptions& serve) {
+    if (network_needs(hello.calls).network != nullptr && serve.network.raw) return SessionUser();
+    return SessionUser::take(serve.user_ids);
+}
+
+// What a session runs in. Its network's end comes first.
+struct Box {
+    std::unique_ptr<Sandbox> sandbox;
+    std::unique_ptr<NetworkConnector> connector;  // none: it has no network, or this host's
+};
+
+Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<SandboxView> views,
+                     const SessionUser& user) {
+    SandboxOptions options;
+    options.user = user.id();
+    options.user_lock = user.lock();
+    options.host_name = hello.host.host_name;
+    options.clock_offsets = clock_offsets(hello.host.clock, sample_clocks());
+    GPR_TRY(options.cgroup_fd, serve.cgroup_fd());
+    options.limits = serve.limits;
+    options.process_limits = serve.process_limits;
+    options.views = std::move(views);
+    const bool needs_network = network_needs(hello.calls).network != nullptr;
+    options.host_network = needs_network && serve.network.is_of_host();
+    // Before the box is made, so that all of the session may reach each other.
+    if (options.host_network && serve.network.only_own_abstract_sockets) {
+        GPR_CHECK(leave_abstract_sockets());
+    }
+    if (options.host_network && serve.network.raw) {
+        options.capabilities |= uint64_t{1} << CAP_NET_RAW;
+    }
+    Box box;
+    GPR_TRY(box.sandbox, Sandbox::create(options));
+    if (needs_network && !options.host_network) {
+        const NetworkAllowance& network = serve.network;
+        GPR_TRY(const auto ports, SessionPorts::take(network.ports, network.ports_each));
+        GPR_TRY(box.connector,
+                NetworkConnector::start({network.connector, box.sandbox->init_pid(), options.user,
+                                         options.cgroup_fd, ports.range()}));
+    }
+    return box;
+}
+
+}  // namespace
+
+int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker) {
+    Admitted admitted;
+    auto established = prove_peer(std::move(connection), options, admitted);
+    if (!established) {
+        if (!options.quiet) {
+            spdlog::warn("{}: refused: {}", options.peer, established.error().message());
+        }
+        return worker_refused_peer;
+    }
+    const auto& hello = established->peer;
+    if (hello.want_inventory) {
+        spdlog::info("{}: {} was told the inventory", options.peer, hello.host.host_name);
+        return 0;
+    }
+    if (hello.only_looks) {
+        spdlog::info("{}: {} looked", options.peer, hello.host.host_name);
+        return 0;
+    }
+    spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,
+                 hello.host.host_name, established->token_id,
+                 established->encrypted ? "" : ", not encrypted");
+    const auto user = take_user(hello, options);
+    const Result<Box> box = user ? make_box(hello, options, std::move(admitted.views), *user)
+                                 : tl::make_unexpected(user.error());
+    if (!box) {
+        spdlog::error("{}: session {}: {}", options.peer, hello.session_id, box.error().message());
+        say_goodbye(std::move(*established), box.error().message());
+        return worker_without_sandbox;
+    }
+    keep_standby(established->peer.paths, admitted.standby);
+    return worker(std::move(*established), *box->sandbox);
+}
+
+}  // namespace gpr

@@ -1,0 +1,178 @@
+#include "acceptor/daemon/session_order.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "acceptor/box/cgroup.h"
+#include "acceptor/box/exports.h"
+#include "acceptor/box/worker_process.h"
+#include "acceptor/daemon/daemon_channel.h"
+#include "acceptor/devices/device_choice.h"
+#include "acceptor/devices/inventory.h"
+
+namespace gpr {
+
+// Found by the JSON library, hence not in the unnamed namespace.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PortRange, first, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw, only_own_abstract_sockets, host,
+                                   connector, ports, ports_each)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, tasks,
+                                   device_memory_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessLimits, tasks, files, worker_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AcceptorOptions, token_file, log_file, log_level, exports,
+                                   network, pretend_without, limits, user_ids)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, quiet, features,
+                                   process_limits, cgroup_parent, cgroup_mount, token)
+
+namespace {
+
+constexpr int connection_number = 3, channel_number = 4, order_number = 5;
+constexpr const char* this_program = "/proc/self/exe";
+constexpr const char* name_of_order = "gpr-session-order";
+
+// Tells the daemon's order from whatever else a shell may have open under that number.
+bool is_order(int fd) {
+    const std::string link = fmt::format("/proc/self/fd/{}", fd);
+    std::array<char, 64> target{};
+    if (readlink(link.c_str(), target.data(), target.size() - 1) < 0) return false;
+    return std::string_view(target.data()).starts_with(fmt::format("/memfd:{}", name_of_order));
+}
+
+Result<Fd> write_order(const SessionOrder& order) {
+    Fd file(memfd_create(name_of_order, MFD_CLOEXEC));
+    if (!file) return fail(errno, "write a session's order");
+    std::string text = nlohmann::json(order).dump();
+    const auto written = write(file.get(), text.data(), text.size());
+    const bool whole = written == static_cast<ssize_t>(text.size());
+    OPENSSL_cleanse(text.data(), text.size());
+    if (!whole) return fail(errno, "write a session's order");
+    return file;
+}
+
+// By way of high numbers, so that none takes another's place before it is moved.
+bool arrange(const OrderedSession& session, const Fd& order) {
+    constexpr int high = 64;
+    const std::array wanted{std::pair{session.connection.get(), connection_number},
+                            std::pair{session.channel.get(), channel_number},
+                            std::pair{order.get(), order_number}};
+    std::array<int, wanted.size()> moved{};
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        const int from = wanted[i].first;
+        moved[i] = from < 0 ? -1 : fcntl(from, F_DUPFD_CLOEXEC, high);
+        if (from >= 0 && moved[i] < 0) return false;
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        close(wanted[i].second);
+        if (moved[i] >= 0 && dup2(moved[i], wanted[i].second) < 0) return false;
+    }
+    return close_range(order_number + 1, ~0U, 0) == 0;
+}
+
+Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
+    GPR_CHECK(send_hello(channel.get(), hello));
+    return receive_verdict(channel.get());
+}
+
+// There is nobody to share devices with, as far as it knows.
+Result<Welcome> admit_alone(const Hello& hello) {
+    Welcome welcome;
+    if (hello.devices.empty()) return welcome;
+    welcome.inventory = take_inventory({"", default_exports()});
+    GPR_TRY(welcome.devices, choose_devices(welcome.inventory.devices, hello.devices));
+    return welcome;
+}
+
+Result<TokenFile> tokens_of(const SessionOrder& order) {
+    if (order.token.empty()) return TokenFile::load(order.options.token_file);
+    GPR_TRY(auto token, parse_token(order.token));
+    return TokenFile({std::move(token)});
+}
+
+Result<int> make_cgroup(std::optional<SessionCgroup>& cgroup, const SessionOrder& order) {
+    if (order.cgroup_parent.empty()) return -1;
+    const auto parent = CgroupParent::of_daemon(order.cgroup_parent, order.cgroup_mount);
+    auto made = parent.create_session(order.options.limits);
+    if (!made && order.options.limits.any()) return tl::make_unexpected(made.error());
+    if (!made) {
+        spdlog::warn("{}: no cgroup: {}", order.peer, made.error().message());
+        return -1;
+    }
+    cgroup.emplace(std::move(*made));
+    return cgroup->fd();
+}
+
+}  // namespace
+
+int execute_session(OrderedSession session) {
+    auto order = write_order(session.order);
+    OPENSSL_cleanse(session.order.token.data(), session.order.token.size());
+    if (!order || !arrange(session, *order)) {
+        spdlog::error("{}: no descriptors for a session", session.order.peer);
+        return worker_not_executed;
+    }
+    execl(this_program, "gpr", "serve-session", nullptr);
+    spdlog::error("{}: cannot execute {}: {}", session.order.peer, this_program,
+                  std::strerror(errno));
+    return worker_not_executed;
+}
+
+Result<OrderedSession> receive_session() {
+    struct stat status {};
+    if (!is_order(order_number) || fstat(order_number, &status) != 0) {
+        return fail("only an acceptor calls this; see 'gpr acceptor --help'");
+    }
+    const Fd order(order_number);
+    std::string text(static_cast<size_t>(status.st_size), '\0');
+    const auto got = pread(order.get(), text.data(), text.size(), 0);
+    if (got != static_cast<ssize_t>(text.size())) return fail(errno, "read the session's order");
+    OrderedSession session{Fd(connection_number), Fd(), {}};
+    if (fcntl(channel_number, F_GETFD) >= 0) session.channel = Fd(channel_number);
+    for (const int fd : {connection_number, channel_number}) fcntl(fd, F_SETFD, FD_CLOEXEC);
+    try {
+        session.order = nlohmann::json::parse(text).get<SessionOrder>();
+    } catch (const nlohmann::json::exception& error) {
+        return fail(fmt::format("the session's order makes no sense: {}", error.what()));
+    }
+    OPENSSL_cleanse(text.data(), text.size());
+    return session;
+}
+
+int serve_ordered(OrderedSession session, const WorkerMain& worker) {
+    SessionOrder& order = session.order;
+    const bool alone = !order.token.empty();
+    ServeOptions serve;
+    serve.load_tokens = [&order] {
+        auto tokens = tokens_of(order);
+        OPENSSL_cleanse(order.token.data(), order.token.size());
+        return tokens;
+    };
+    serve.peer = order.peer;
+    serve.allow_plain = order.plain;
+    serve.quiet = order.quiet;
+    serve.features = order.features;
+    serve.hidden_cpu_features = order.options.pretend_without;
+    serve.exports = order.options.exports;
+    serve.network = order.options.network;
+    serve.user_ids = order.options.user_ids;
+    serve.admit = [&](const Hello& hello) {
+        return alone ? admit_alone(hello) : ask_admission(session.channel, hello);
+    };
+    std::optional<SessionCgroup> cgroup;
+    serve.limits = order.options.limits;
+    serve.process_limits = order.process_limits;
+    if (order.process_limits.worker_bytes != 0) limit_own_memory(order.process_limits.worker_bytes);
+    serve.cgroup_fd = [&] { return make_cgroup(cgroup, order); };
+    return serve_connection(std::move(session.connection), serve, worker);
+}
+
+}  // namespace gpr

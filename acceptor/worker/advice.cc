@@ -1,0 +1,189 @@
+// madvise, mlock and mincore: advice is taken where the pages are, promises are kept by the pager.
+
+#include "monitor/node/advice.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "acceptor/worker/worker.h"
+#include "monitor/node/guard_advice.h"
+#include "monitor/node/mapping_news.h"
+#include "monitor/node/memory_lock.h"
+#include "monitor/node/refusals.h"
+#include "monitor/tracee/reserved_range.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr int madv_dontneed_locked = 24;  // Linux 5.18
+
+constexpr Range reserved = reserved_range;
+
+// Advice about fork, which happens at home, and about the file itself.
+bool belongs_home(int advice) {
+    return advice == MADV_DONTFORK || advice == MADV_DOFORK || advice == MADV_WIPEONFORK ||
+           advice == MADV_KEEPONFORK || advice == MADV_REMOVE;
+}
+
+}  // namespace
+
+Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    Range range{{n.args[0]}, {n.args[0] + size}};
+    auto advice = static_cast<int>(n.args[2]);
+    if (int error = advice_error(process.fragment->space, n.args)) {
+        calls_native_++;
+        process.notifier->reply_error(n.id, error);
+        co_return;
+    }
+    if (belongs_home(advice)) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    if (is_guard_advice(n.number, n.args) && has_guards_) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    if (is_guard_advice(n.number, n.args)) {
+        process.notifier->reply_error(n.id, EINVAL);
+        co_return;
+    }
+    if (advice == MADV_FREE && size != 0) {  // it may be freed; we keep it
+        process.notifier->reply(n.id, 0);
+        co_return;
+    }
+    if (range.overlaps(reserved)) {
+        process.notifier->reply_error(n.id, ENOMEM);
+        co_return;
+    }
+    bool sound = n.args[0] % page_size == 0 && range.begin < range.end;
+    if (sound && (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)) {
+        // Not by the executor under our lock: pages could not come meanwhile.
+        Access access = advice == MADV_POPULATE_READ ? Access::read : Access::write;
+        bool ok = co_await pager_.make_resident(*process.fragment, range, access);
+        process.notifier->reply_raw(n.id, ok ? 0 : -ENOMEM);
+        co_return;
+    }
+    auto guard = co_await metadata_.lock();
+    bool of_file = false;
+    bool discards = sound && (advice == MADV_DONTNEED || advice == madv_dontneed_locked);
+    if (discards) {
+        process.fragment->space.for_each(range, [&](const Mapping& m) {
+            bool of_home = m.file && !m.shared && !m.born_at_acceptor;
+            of_file = of_file || of_home;
+        });
+    }
+    if (of_file) {  // the content comes back, and home has the file
+        guard.release();
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    if (discards) {
+        co_await discard_call(process, n, range);
+        co_return;
+    }
+    int64_t result =
+        co_await process.fragment->executor().call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    process.notifier->reply_raw(n.id, result);
+}
+
+// MADV_DONTNEED and its kin, under the lock.
+Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range range) {
+    std::vector<Mapping> pieces;
+    uint64_t covered = 0;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    Range whole = range;
+    if (n.args[2] == MADV_DONTNEED) range = before_locked(fragment->space, whole);
+    fragment->space.for_each(range, [&](Mapping& m) {
+        covered += m.range.size();
+        if (!m.shared) pieces.push_back(m);  // what is shared keeps its content anyway
+    });
+    for (const Mapping& m : pieces) {
+        co_await fragment->executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
+                                           MADV_DONTNEED);
+        pager_.discard({m});
+        fragment->wake(m.range);
+        if (m.content && m.backing == Backing::anonymous) fill_from_file(*fragment, m);
+        tell_discarded(link_, process.pid, m.range);
+    }
+    // With gaps, what is mapped has been emptied all the same.
+    int64_t result = covered == range.size() ? 0 : -ENOMEM;
+    process.notifier->reply_raw(n.id, range == whole ? result : -EINVAL);
+}
+
+// To lock memory is for home to allow.
+void Worker::unlock_call(RemoteProcess& process, const Notification& n) {
+    calls_native_++;
+    AddressSpace& space = process.fragment->space;
+    MemoryLock lock = memory_lock_of(n.number, n.args, space);
+    if (lock.error != 0) {
+        process.notifier->reply_error(n.id, lock.error);
+        return;
+    }
+    mark_locked(space, lock);
+    tell_locked(link_, process.pid, lock);
+    process.notifier->reply(n.id, 0);
+}
+
+// mincore: what is resident on either node is. Programs look for free addresses with it, too, which
+// needs no answer from home.
+Task<void> Worker::residence_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t begin = n.args[0], size = n.args[1], told = n.args[2];
+    bool aligned = begin % page_size == 0;
+    bool unmapped = aligned && (size > address_limit || begin > address_limit - size);
+    if (aligned && !unmapped && told < address_limit - size / page_size - 1) {
+        Range range = Range{{begin}, {begin + size}}.pages();
+        Address gap = fragment->space.mapped_until(range.begin);
+        if (gap < range.end) {
+            StubThread& executor = fragment->executor();
+            uint64_t to = executor.scratch_address().value;
+            // Only the kernel knows about its own, like the vdso.
+            unmapped = co_await executor.call(SYS_mincore, gap.value, page_size, to) == -ENOMEM;
+        }
+    }
+    if (!unmapped) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    process.notifier->reply_error(n.id, ENOMEM);
+}
+
+// To what home has answered, in parts: the range may be as large as the address space.
+Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    StubThread& executor = fragment->executor();
+    Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
+    Address told{n.args[2]};
+    for (Address at = range.begin; at < range.end;) {
+        uint64_t pages = std::min<uint64_t>((range.end - at) / page_size, sizeof gpr_slot::scratch);
+        std::vector<std::byte> resident(pages);
+        bool read = co_await pager_.read(*fragment, told, resident);
+        if (!read) co_return;
+        {
+            auto guard = co_await executor.lock();
+            uint64_t to = executor.scratch_address().value;
+            std::vector<Call> calls{Call{SYS_mincore, {at.value, pages * page_size, to}, 0}};
+            co_await executor.run_locked(calls);
+            if (calls[0].result != 0) co_return;  // unmapped meanwhile
+            auto here = executor.scratch().bytes(0, pages);
+            for (uint64_t i = 0; i < pages; i++) resident[i] |= here[i];
+        }
+        fragment->space.overlapping({at, at + pages * page_size}, [&](const Mapping& m) {
+            if (!is_locked_in(m)) return;
+            uint64_t i = (std::max(m.range.begin, at) - at) / page_size;
+            for (; i < pages && at + i * page_size < m.range.end; i++) resident[i] = std::byte{1};
+        });
+        bool written = co_await pager_.write(*fragment, told, resident);
+        if (!written) co_return;
+        at = at + pages * page_size;
+        told = told + pages;
+    }
+}
+
+}  // namespace gpr

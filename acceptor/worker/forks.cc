@@ -1,0 +1,306 @@
+// Forks whose memory stays where it is: the child's fragment here is a fork of its parent's.
+// docs/decisions/0018-forks-copy-where-pages-are.md
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "acceptor/worker/worker.h"
+#include "base/uapi/userfaultfd.h"
+#include "monitor/paging/page_wire.h"
+
+namespace gpr {
+
+namespace {
+
+// Free in every process here once that stands: the listener was there. With descriptors of its own
+// every lower number may be a name (fd_names.h) but the last two.
+int passed_fd(unsigned fd_base) {
+    return fd_base == 0 ? empty_process_listener : static_cast<int>(fd_base) - 1;
+}
+
+// proc(5), statm: all pages, those in memory, and those of files and shared memory among them.
+uint64_t private_pages(pid_t host_pid) {
+    std::ifstream in(fmt::format("/proc/{}/statm", host_pid));
+    uint64_t all = 0, resident = 0, shared = 0;
+    in >> all >> resident >> shared;
+    return resident - std::min(shared, resident);
+}
+
+// What lies at the number otherwise.
+Task<void> put_back(StubThread& stub, unsigned fd_base) {
+    if (fd_base == 0) {
+        co_await stub.call(SYS_close, static_cast<uint64_t>(passed_fd(fd_base)));
+    } else {
+        co_await stub.call(SYS_dup3, fd_base - 2, fd_base - 1, O_CLOEXEC);
+    }
+}
+
+}  // namespace
+
+uint64_t Worker::own_pages(const RemoteProcess& process) const {
+    return uffd_device_ ? private_pages(process.host_pid) : 0;
+}
+
+Task<void> Worker::on_barrier(Frame frame) {
+    { auto guard = co_await metadata_.lock(); }
+    pid_t pid = frame->session().getForkBarrier().getPid();
+    RemoteProcess* process = find_process(pid);
+    if (!process || ++process->fork_barriers % 2 != 0) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    if (process->fork_barriers == 2) {
+        co_await pager_.begin_copy(fragment);
+    } else {
+        co_await pager_.quiet(fragment);
+    }
+    for (Priority priority : {Priority::bulk, Priority::urgent}) {
+        FrameBuilder answer;
+        answer.session().initForkBarrier().setPid(pid);
+        link_.send(answer, priority);
+    }
+}
+
+Task<void> Worker::fork_process(Frame frame) {
+    auto guard = co_await metadata_.lock();
+    auto fork = frame->session().getProcessFork();
+    pid_t pid = fork.getChild();
+    std::vector<Frame> layout = layouts_.take(pid);
+    RemoteProcess* parent = find_process(fork.getParent());
+    Result<RemoteProcess*> made = fail(ESRCH, "the parent has ended");
+    if (parent && pid != 0) made = co_await clone_memory(*parent, pid, fork.getNoHandlers());
+    parent = find_process(fork.getParent());
+    auto objects = fork.getObjects();
+    if (made && parent) {
+        std::map<ObjectId, ObjectId> copies;
+        for (unsigned i = 0; i + 1 < objects.size(); i += 2) {
+            pager_.copy_object(objects[i], objects[i + 1]);
+            copies[objects[i]] = objects[i + 1];
+        }
+        for (const auto& [begin, original] : parent->fragment->space.all()) {
+            Mapping m = original;
+            auto copy = copies.find(m.object);
+            if (copy != copies.end()) m.object = copy->second;
+            m.locked = false;
+            (*made)->fragment->space.map(std::move(m));
+        }
+    }
+    if (parent) {
+        parent->fork_barriers = 0;
+        pager_.end_copy(*parent->fragment);
+    }
+    guard.release();
+    if (pid == 0) co_return;
+    std::string error = made ? "" : made.error().message();
+    FrameBuilder answer;
+    auto forked = answer.session().initProcessForked();
+    forked.setPid(pid);
+    forked.setError(error);
+    link_.send(answer, Priority::urgent);
+    if (made) {
+        auto finished = co_await finish_copy(**made, fork, std::move(layout));
+        if (!finished) error = finished.error().message();
+    }
+    RemoteProcess* process = find_process(pid);
+    if (process) process->unfinished = false;
+    stopped_.notify_all();
+    if (!error.empty() && process && process->host_pid > 0) kill(process->host_pid, SIGKILL);
+    FrameBuilder last;
+    auto started = last.session().initProcessStarted();
+    started.setPid(pid);
+    started.setError(error);
+    started.setGuards(has_guards_);
+    link_.send(last, Priority::urgent);
+}
+
+// The executor forks. Its child stops before its first instruction, and is made to use a mailbox of
+// its own: the one that it has is its parent's.
+Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t pid,
+                                                  bool no_handlers) {
+    if (find_process(pid)) co_return fail(EEXIST, "it has this process already");
+    auto mailbox = Mailbox::create();
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    auto owned = std::make_unique<RemoteProcess>();
+    RemoteProcess& process = *owned;
+    process.pid = pid;
+    process.unfinished = true;
+    process.notifier = parent.notifier;
+    process.fd_base = parent.fd_base;
+    process.limits_memory = parent.limits_memory;
+    process.names = parent.names;
+    process.former_names = parent.former_names;
+    auto slot = (*mailbox)->allocate();
+    if (!slot) co_return tl::make_unexpected(slot.error());
+    auto leader = std::make_unique<RemoteThread>();
+    RemoteThread& first = *leader;
+    first.tid = pid;
+    first.process = &process;
+    first.stub = std::make_unique<StubThread>(loop_, **mailbox, *slot);
+    OneShot<WaitStatus> stop(loop_);
+    first.awaited = &stop;
+    process.threads[pid] = std::move(leader);
+
+    std::shared_ptr<Fragment> parents = parent.fragment;
+    StubThread& executor = parents->executor();
+    bool passed = co_await executor.take_fd((*mailbox)->memfd(), passed_fd(parent.fd_base));
+    if (!passed) co_return fail("the parent has ended");
+    clone_args args{};
+    args.flags = CLONE_PARENT | (no_handlers ? uint64_t{CLONE_CLEAR_SIGHAND} : 0);
+    args.set_tid_size = 1;
+    args.set_tid = executor.scratch_address().value + sizeof args;
+    std::vector<Call> calls{Call{SYS_clone3, {executor.scratch_address().value, sizeof args}, 0}};
+    {
+        auto lock = co_await executor.lock();
+        executor.scratch().put(0, args);
+        executor.scratch().put(sizeof args, pid);
+        parent.newborn = &process;
+        processes_[pid] = std::move(owned);
+        co_await executor.run_locked(calls);
+        parent.newborn = nullptr;
+    }
+    co_await put_back(executor, parent.fd_base);
+    auto born = from_kernel(calls[0].result, "cannot fork the program's memory");
+    if (!born || process.host_pid == 0) {
+        processes_.erase(pid);
+        co_return fail(born ? "the parent has ended" : born.error().message());
+    }
+    WaitStatus status = co_await stop;
+    if (status.ended()) co_return fail(ESRCH, "the copy was killed");
+    auto memory = RemoteMemory::open(process.host_pid);
+    if (!memory) co_return tl::make_unexpected(memory.error());
+    process.fragment = std::make_shared<Fragment>(loop_, pid, process.host_pid, std::move(*memory),
+                                                  std::move(*mailbox));
+    process.fragment->add_stub_thread(*first.stub);
+    auto regs = trace::registers(process.host_pid);
+    if (!regs) co_return tl::make_unexpected(regs.error());
+    auto used = co_await use_mailbox(first, *regs);
+    if (!used) co_return tl::make_unexpected(used.error());
+    co_return &process;
+}
+
+void Worker::on_newborn(RemoteProcess& parent, pid_t host_tid) {
+    RemoteProcess& process = *parent.newborn;
+    RemoteThread& leader = *process.threads.at(process.pid);
+    process.host_pid = leader.host_tid = host_tid;
+    process.pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, host_tid, 0)));
+    process.alive = 1;
+    owners_[host_tid] = &process;
+    watch(leader);
+    waits_.set_handler(host_tid, [this, host_tid](WaitStatus s) { on_wait(host_tid, s); });
+}
+
+// The mapping is made by the thread itself, outside of the stub's own code, which needs a stack.
+Task<Result<void>> Worker::use_mailbox(RemoteThread& leader, user_regs_struct regs) {
+    user_regs_struct call = regs;
+    call.rip = GPR_STUB_PROGRAM_CALL;
+    call.orig_rax = ~0UL;
+    call.rax = SYS_mmap;
+    call.rdi = GPR_MAILBOX;
+    call.rsi = leader.process->fragment->mailbox().size();
+    call.rdx = PROT_READ | PROT_WRITE;
+    call.r10 = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+    call.r8 = static_cast<uint64_t>(passed_fd(leader.process->fd_base));
+    call.r9 = 0;
+    auto set = trace::set_registers(leader.host_tid, call);
+    if (!set) co_return set;
+    trace::single_step(leader.host_tid);
+    WaitStatus status = co_await next_stop(leader);
+    bool stepped = status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP;
+    if (!stepped) co_return fail("the copy ended, or was stopped by somebody else");
+    auto after = trace::registers(leader.host_tid);
+    if (!after) co_return tl::make_unexpected(after.error());
+    auto mapped = from_kernel(static_cast<long>(after->rax), "cannot map the copy's mailbox");
+    if (!mapped) co_return tl::make_unexpected(mapped.error());
+    leader.stub->capture(leader.host_tid, *after);
+    co_return Result<void>{};
+}
+
+// Its memory is a copy already; nobody watches it yet.
+Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork,
+                                       std::vector<Frame> layout) {
+    pid_t pid = process.pid;
+    std::shared_ptr<Fragment> held = process.fragment;
+    Fragment& fragment = *held;
+    RemoteThread* leader = find_thread(pid, pid);
+    if (!leader) co_return fail(ESRCH, "it has ended");
+    StubThread& stub = *leader->stub;
+    co_await stub.call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    choose_cpus(*leader, cpu_mask_of(fork.getAffinity()));
+    co_await take_clear_tid(*leader, fork.getClearTid());
+    auto opened = co_await open_uffd(process, stub);
+    if (!opened) co_return opened;
+    std::vector<Call> calls;
+    auto remove = [&](wire::AddressRange::Reader range) {
+        fragment.space.unmap({{range.getBegin()}, {range.getEnd()}});
+        calls.push_back({SYS_munmap, {range.getBegin(), range.getEnd() - range.getBegin()}, 0});
+    };
+    auto empty = [&](wire::MappingView::Reader view) {
+        Mapping m = mapping_from_wire(view);
+        m.registered = true;
+        calls.push_back({SYS_mmap,
+                         {m.range.begin.value, m.range.size(), view.getProt(),
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
+                         0});
+        pager_.add_object(m.object, directory_node);
+        fragment.space.map(std::move(m));
+    };
+    for (const Frame& part : layout) {
+        for (auto range : part->session().getLayout().getAbsent()) remove(range);
+        for (auto view : part->session().getLayout().getMappings()) empty(view);
+    }
+    co_await stub.run(calls);
+    for (const Call& c : calls) {
+        auto done = from_kernel(c.result, "cannot shape the copy");
+        if (!done) co_return tl::make_unexpected(done.error());
+    }
+    std::vector<Mapping> shared;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (pager_.is_shared(m.object)) {
+            shared.push_back(m);
+        } else if (m.registered) {
+            auto registered = fragment.register_range(m.range);
+            if (!registered) co_return registered;
+        }
+    }
+    for (const Mapping& m : shared) {
+        int64_t shown = co_await show_shared(fragment, m);
+        if (shown < 0) co_return fail(static_cast<int>(-shown), "cannot map shared memory");
+    }
+    pager_.protect_copies(fragment);
+    if (find_process(pid) != &process) co_return fail(ESRCH, "it has ended");
+    pager_.add_fragment(fragment);
+    co_return Result<void>{};
+}
+
+// In the box there is no device to open: it is given one for a moment.
+Task<Result<void>> Worker::open_uffd(RemoteProcess& process, StubThread& stub) {
+    const int place = passed_fd(process.fd_base);
+    bool passed = co_await stub.take_fd(uffd_device_.get(), place);
+    if (!passed) co_return fail("the copy has ended");
+    int64_t number = co_await stub.call(SYS_ioctl, static_cast<uint64_t>(place),
+                                        USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+    auto made = from_kernel(number, "cannot make a userfaultfd for the copy");
+    if (!made) co_return tl::make_unexpected(made.error());
+    Fd uffd(static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), number, 0)));
+    if (!uffd) co_return fail(errno, "cannot take over the copy's userfaultfd");
+    auto adopted = process.fragment->adopt_uffd(std::move(uffd));
+    if (!adopted) co_return adopted;
+    Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
+    auto helped =
+        co_await process.fragment->start_helpers(stub, static_cast<int>(*made), next_id, true);
+    if (!helped) co_return helped;
+    if (process.births.size() >= 2) {
+        process.puncher_host_tid = process.births[0];
+        process.executor_host_tid = process.births[1];
+    }
+    co_await put_back(stub, process.fd_base);
+    co_return Result<void>{};
+}
+
+}  // namespace gpr

@@ -1,0 +1,91 @@
+// A fork is a snapshot: while one is made, no thread of the process runs here.
+
+#include <sys/ptrace.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "acceptor/worker/worker.h"
+#include "base/log.h"
+
+namespace gpr {
+
+namespace {
+// By SIGSTOP or its like; the stop that we asked for it to make tells.
+bool is_in_group_stop(pid_t host_tid) {
+    auto info = trace::signal_info(host_tid);
+    return info && info->si_code >> 8 == PTRACE_EVENT_STOP && info->si_signo != SIGTRAP;
+}
+}  // namespace
+
+Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
+    spdlog::trace("freeze: process {}{}", process.pid, but ? ", for its own thread" : "");
+    process.frozen = true;
+    process.stopped.clear();
+    for (auto& [tid, thread] : process.threads) {
+        // In its stub it stands already, and may be about to end, which cannot wait.
+        bool runs = thread.get() != but && !thread->held && !thread->stub->in_stub();
+        if (runs) trace::interrupt(thread->host_tid);
+    }
+    auto stands = [&](const RemoteThread& t) {
+        return &t == but || t.held || t.answer || (t.stub->in_stub() && !t.leaving_stub) ||
+               std::find(process.stopped.begin(), process.stopped.end(), t.host_tid) !=
+                   process.stopped.end();
+    };
+    for (;;) {
+        bool all = true;
+        for (auto& [tid, thread] : process.threads) all = all && stands(*thread);
+        if (all || !process.frozen) co_return;
+        co_await stopped_.wait();
+    }
+}
+
+// A thread at home forks. Those that arrive meanwhile wait in their stubs.
+Task<void> Worker::freeze_for_home(Frame frame) {
+    auto wanted = frame->session().getFreeze();
+    pid_t pid = wanted.getPid();
+    RemoteProcess* process = find_process(pid);
+    if (!process) co_return;
+    if (!wanted.getOn()) {
+        process->home_freeze = 0;
+        if (process->home_forks) thaw(*process);
+        process->home_forks.reset();
+        stopped_.notify_all();
+        co_return;
+    }
+    // A thread here may fork at this moment, and home may think otherwise before that is over.
+    uint32_t number = process->home_freeze = wanted.getNumber();
+    auto is_over = [&] {
+        process = find_process(pid);
+        return !process || process->home_freeze != number;
+    };
+    if (!process->forking) process->forking = std::make_unique<AsyncMutex>(loop_);
+    auto guard = std::make_unique<AsyncMutex::Guard>(co_await process->forking->lock());
+    if (is_over()) co_return;
+    process->home_forks = std::move(guard);
+    co_await freeze(*process, nullptr);
+    if (is_over()) co_return;
+    FrameBuilder answer;
+    auto frozen = answer.session().initFreeze();
+    frozen.setPid(pid);
+    frozen.setOn(true);
+    frozen.setNumber(number);
+    link_.send(answer, gpr::Priority::urgent);
+}
+
+void Worker::thaw(RemoteProcess& process) {
+    spdlog::trace("thaw: process {}", process.pid);
+    process.frozen = false;
+    stopped_.notify_all();
+    for (pid_t host_tid : std::exchange(process.stopped, {})) {
+        if (is_in_group_stop(host_tid)) {
+            trace::stay_stopped(host_tid);
+        } else if (process.halted) {
+            process.halted_tids.push_back(host_tid);
+        } else {
+            trace::resume(host_tid);
+        }
+    }
+}
+
+}  // namespace gpr

@@ -1,0 +1,106 @@
+// What a new process brings along: all of it goes but the kernel's own pages, and these go to where
+// the program knows them.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "acceptor/worker/vdso.h"
+#include "acceptor/worker/worker.h"
+#include "base/log.h"
+
+namespace gpr {
+
+namespace {
+
+// Where [vvar] and [vdso] wait between their old and their new place, which may overlap. They stay
+// there if the initiator's kernel is another one.
+constexpr uint64_t vdso_hop = GPR_VDSO_HOP;
+
+bool is_kernel_page(const InheritedMapping& m) {
+    return m.name == "[vdso]" || m.name.starts_with("[vvar");
+}
+
+bool stays(const InheritedMapping& m) {
+    return m.name == "[vsyscall]" ||
+           (m.range.begin.value >= GPR_RESERVED_BEGIN && m.range.end.value <= GPR_RESERVED_END);
+}
+
+// Both with [vvar] and [vdso], which lie beside each other.
+Range kernel_pages(const std::vector<InheritedMapping>& mappings) {
+    Range all;
+    for (const InheritedMapping& m : mappings) {
+        if (!is_kernel_page(m)) continue;
+        if (all.empty()) all.begin = m.range.begin;
+        all.end = m.range.end;
+    }
+    return all;
+}
+
+void move_kernel_pages(const std::vector<InheritedMapping>& mappings, uint64_t from, uint64_t to,
+                       std::vector<Call>& calls) {
+    uint64_t begin = kernel_pages(mappings).begin.value;
+    for (const InheritedMapping& m : mappings) {
+        if (!is_kernel_page(m)) continue;
+        uint64_t offset = m.range.begin.value - begin;
+        calls.push_back({SYS_mremap,
+                         {from + offset, m.range.size(), m.range.size(),
+                          MREMAP_MAYMOVE | MREMAP_FIXED, to + offset},
+                         0});
+    }
+}
+
+Task<Result<void>> run_all(StubThread& stub, std::vector<Call> calls, const char* what) {
+    co_await stub.run(calls);
+    for (const Call& c : calls) {
+        auto done = from_kernel(c.result, what);
+        if (!done) co_return tl::make_unexpected(done.error());
+    }
+    co_return Result<void>{};
+}
+
+}  // namespace
+
+Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
+                                           wire::ProcessStart::Reader start) {
+    StubThread& stub = *process.threads.at(process.pid)->stub;
+    std::vector<Call> calls;
+    for (const InheritedMapping& m : empty.mappings) {
+        if (!is_kernel_page(m) && !stays(m)) {
+            calls.push_back({SYS_munmap, {m.range.begin.value, m.range.size()}, 0});
+        }
+    }
+    Range ours = kernel_pages(empty.mappings);
+    Range wanted{{start.getVdsoBegin()}, {start.getVdsoEnd()}};
+    if (!wanted.empty()) move_kernel_pages(empty.mappings, ours.begin.value, vdso_hop, calls);
+    bool alike = !unlike_vdso_ && wanted.size() == ours.size();
+    if (!wanted.empty() && alike) {
+        move_kernel_pages(empty.mappings, vdso_hop, wanted.begin.value, calls);
+    }
+    auto done = co_await run_all(stub, std::move(calls), "cannot empty the new process");
+    if (!done || wanted.empty() || alike) co_return done;
+    co_return co_await show_foreign_vdso(process, stub, wanted.end, ours.size());
+}
+
+// The initiator's image, with ways into ours.
+Task<Result<void>> Worker::show_foreign_vdso(RemoteProcess& process, StubThread& stub, Address end,
+                                             uint64_t our_pages) {
+    uint64_t size = (peer_vdso_.size() + page_size - 1) / page_size * page_size;
+    uint64_t ours_at = vdso_hop + our_pages - own_vdso().size();
+    auto proxy = vdso_proxy(peer_vdso_, own_vdso(), ours_at);
+    if (!proxy) co_return tl::make_unexpected(proxy.error());
+    Address at{end.value - size};
+    std::vector<Call> calls{{SYS_mmap,
+                             {at.value, size, PROT_READ | PROT_EXEC,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~0ULL, 0},
+                             0}};
+    auto done = co_await run_all(stub, std::move(calls), "cannot map the initiator's vdso");
+    if (!done) co_return done;
+    if (!process.fragment->memory().write_exact(at, proxy->data(), proxy->size())) {
+        co_return fail("cannot write the initiator's vdso");
+    }
+    spdlog::info("process {}: the initiator's vdso goes on in this kernel's", process.pid);
+    co_return Result<void>{};
+}
+
+}  // namespace gpr

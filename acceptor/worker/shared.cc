@@ -1,0 +1,58 @@
+// Shared memory of the session's processes, as this node has it: monitor/paging/pager_shared.cc.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "acceptor/worker/worker.h"
+#include "mm/page_table.h"
+#include "syscall/park.h"
+
+namespace gpr {
+
+void Worker::know_shared(wire::MappingView::Reader view) {
+    if (pager_.is_shared(view.getObject())) return;
+    Fd memfd(memfd_create("shared", MFD_CLOEXEC));
+    if (!memfd || view.getObjectPages() > max_object_pages) {
+        link_.close("no memory to share between the program's processes");
+        return;
+    }
+    pager_.add_shared(view.getObject(), std::move(memfd), view.getObjectPages());
+}
+
+// The executor asks for the object's memfd: a call of ours, made in the process.
+void Worker::give_shared(RemoteProcess& process, const Notification& n) {
+    int memfd = pager_.shared_memfd(static_cast<ObjectId>(n.args[1]));
+    if (memfd < 0) {
+        process.notifier->reply_error(n.id, ENOENT);
+    } else {
+        process.notifier->reply_with_fd(n.id, memfd);
+    }
+}
+
+// Makes the mapping, replacing what was there. Nobody can use it before its faults are ours.
+Task<int64_t> Worker::show_shared(Fragment& fragment, const Mapping& m) {
+    StubThread& executor = fragment.executor();
+    Range range = m.range;
+    auto prot = static_cast<uint64_t>(m.prot);
+    int64_t fd = co_await executor.call(gpr_park_number, gpr_park_shared, m.object);
+    if (fd < 0) co_return fd;
+    int64_t mapped = co_await executor.call(SYS_mmap, range.begin.value, range.size(), PROT_NONE,
+                                            MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                                            static_cast<uint64_t>(fd), m.object_page * page_size);
+    co_await executor.call(SYS_close, static_cast<uint64_t>(fd));
+    if (mapped < 0 && mapped >= -4095) co_return mapped;
+    if (!fragment.register_range(range)) co_return -ENOMEM;
+    pager_.protect_present(fragment, m);
+    fragment.space.for_each(range, [](Mapping& piece) { piece.registered = true; });
+    co_return co_await executor.call(SYS_mprotect, range.begin.value, range.size(), prot);
+}
+
+void Worker::resize_shared(wire::Resize::Reader resize) {
+    if (resize.getPages() > max_object_pages) {
+        link_.close("home sent a size that cannot be");
+        return;
+    }
+    pager_.resize_shared(resize.getObject(), resize.getPages());
+}
+
+}  // namespace gpr

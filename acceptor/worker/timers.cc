@@ -1,0 +1,174 @@
+// Timers on CPU-time clocks, where all program code runs here: the CPU is used here, so these
+// timers live here. All others are home's, and in mixed sessions these are, too. The program tells
+// them apart no more than it ever could: a timer's id is only a number.
+
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include "acceptor/worker/worker.h"
+#include "monitor/tracee/cpu_timers.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t ours = 0x40000000;  // set in the ids that the program sees of timers here
+constexpr std::array interval_kinds{ITIMER_VIRTUAL, ITIMER_PROF};
+constexpr std::chrono::milliseconds answers_in{500};
+constexpr size_t spec_size = sizeof(itimerspec);
+
+bool is_ours(const Notification& n) { return n.args[0] < 0x80000000 && (n.args[0] & ours); }
+
+// include/linux/posix-timers_types.h: a dynamic clock id is ~pid << 3, what it is in the low bits.
+// Pid 0 is the caller, which libc prefers to the fixed numbers.
+constexpr clockid_t per_thread = 4;
+clockid_t clock_for_thread(clockid_t clock, pid_t tid) {
+    bool own = clock < 0 && (clock & per_thread) && ~(clock >> 3) == 0;
+    if (clock != CLOCK_THREAD_CPUTIME_ID && !own) return clock;
+    clockid_t kind = own ? clock & 7 : per_thread | 2;
+    return static_cast<clockid_t>(~static_cast<uint32_t>(tid) << 3) | kind;
+}
+
+std::span<std::byte> bytes_at(void* at, size_t size) { return {static_cast<std::byte*>(at), size}; }
+
+}  // namespace
+
+Task<void> Worker::timer_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    auto clock = static_cast<clockid_t>(n.args[0]);
+    bool here = n.number == SYS_timer_create ? cpu_clock_name(clock).has_value() : is_ours(n);
+    if (!here || process.mixed) {
+        co_await forward(process, thread, n);
+        co_return;
+    }
+    calls_native_++;
+    int64_t result = n.number == SYS_timer_create ? co_await create_timer(process, thread, n)
+                                                  : co_await use_timer(process, n);
+    process.notifier->reply_raw(n.id, result);
+}
+
+Task<int64_t> Worker::create_timer(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    clockid_t clock = clock_for_thread(static_cast<clockid_t>(n.args[0]), thread.tid);
+    sigevent event{};
+    bool given = n.args[1] != 0;
+    if (given) {
+        Address at{n.args[1]};
+        bool readable = co_await pager_.read(*fragment, at, bytes_at(&event, sizeof event));
+        if (!readable) co_return -EFAULT;
+    }
+    StubThread& executor = fragment->executor();
+    auto guard = co_await executor.lock();
+    HostileMemory scratch = executor.scratch();
+    scratch.put(0, event);
+    uint64_t event_at = executor.scratch_address().value;
+    uint64_t id_at = event_at + sizeof event;
+    std::vector<Call> calls{
+        Call{SYS_timer_create,
+             {static_cast<uint64_t>(static_cast<int64_t>(clock)), given ? event_at : 0, id_at},
+             0}};
+    co_await executor.run_locked(calls);
+    if (calls[0].result < 0) co_return calls[0].result;
+    uint32_t id = scratch.get<uint32_t>(sizeof event).to_pass_on();
+    guard.release();
+    uint64_t seen = id | ours;
+    process.has_timers = true;
+    Address to{n.args[2]};
+    bool written = co_await pager_.write(*fragment, to, bytes_at(&seen, sizeof id));
+    if (written) co_return 0;
+    co_await fragment->executor().call(SYS_timer_delete, id);
+    co_return -EFAULT;
+}
+
+Task<int64_t> Worker::use_timer(RemoteProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    StubThread& executor = fragment->executor();
+    uint64_t id = n.args[0] & ~ours;
+    if (n.number == SYS_timer_delete || n.number == SYS_timer_getoverrun) {
+        int64_t result = co_await executor.call(n.number, id);
+        co_return result;
+    }
+    bool sets = n.number == SYS_timer_settime;
+    itimerspec spec{};
+    Address from{n.args[2]};
+    if (sets) {
+        bool readable =
+            n.args[2] != 0 && co_await pager_.read(*fragment, from, bytes_at(&spec, spec_size));
+        if (!readable) co_return n.args[2] != 0 ? -EFAULT : -EINVAL;
+    }
+    auto guard = co_await executor.lock();
+    HostileMemory scratch = executor.scratch();
+    scratch.write(0, bytes_at(&spec, spec_size));
+    uint64_t spec_at = executor.scratch_address().value, old_at = spec_at + spec_size;
+    std::vector<Call> calls{Call{n.number, {id, old_at}, 0}};
+    if (sets) calls[0] = Call{n.number, {id, n.args[1], spec_at, old_at}, 0};
+    co_await executor.run_locked(calls);
+    if (calls[0].result < 0) co_return calls[0].result;
+    scratch.read(spec_size, bytes_at(&spec, spec_size));
+    guard.release();
+    Address to{n.args[sets ? 3 : 1]};
+    if (sets && to.value == 0) co_return 0;
+    bool written = co_await pager_.write(*fragment, to, bytes_at(&spec, spec_size));
+    co_return written ? 0 : -EFAULT;
+}
+
+Task<std::vector<Worker::IntervalTimer>> Worker::interval_timers(RemoteProcess& process) {
+    struct Answer {
+        explicit Answer(Scheduler& scheduler) : done(scheduler) {}
+        OneShot<bool> done;
+        std::vector<IntervalTimer> timers;
+    };
+    auto answer = std::make_shared<Answer>(loop_);
+    // What the executor does now may never end: nobody gives the process pages any more.
+    spawn([](std::shared_ptr<Fragment> fragment, std::shared_ptr<Answer> out) -> Task<void> {
+        StubThread& executor = fragment->executor();
+        auto guard = co_await executor.lock();
+        HostileMemory scratch = executor.scratch();
+        uint64_t at = executor.scratch_address().value;
+        std::vector<Call> calls;
+        for (int kind : interval_kinds) {
+            auto number = static_cast<uint64_t>(kind);
+            calls.push_back(
+                Call{SYS_getitimer, {number, at + calls.size() * sizeof(itimerval)}, 0});
+        }
+        co_await executor.run_locked(calls);
+        for (size_t i = 0; i < calls.size() && !executor.dead(); i++) {
+            auto setting = scratch.get<itimerval>(i * sizeof(itimerval));
+            IntervalTimer timer{calls[i].args[0], setting.to_pass_on()};
+            bool armed = timer.setting.it_value.tv_sec != 0 || timer.setting.it_value.tv_usec != 0;
+            if (calls[i].result == 0 && armed) out->timers.push_back(timer);
+        }
+        out->done.set(true);
+    }(process.fragment, answer));
+    auto timer = loop_.after(answers_in, [answer] { answer->done.set(false); });
+    OneShot<bool>& done = answer->done;
+    bool answered = co_await done;
+    loop_.cancel(timer);
+    co_return answered ? answer->timers : std::vector<IntervalTimer>{};
+}
+
+Task<void> Worker::set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers) {
+    StubThread& executor = fragment.executor();
+    auto guard = co_await executor.lock();
+    for (const IntervalTimer& timer : timers) {
+        executor.scratch().put(0, timer.setting);
+        std::vector<Call> calls{
+            Call{SYS_setitimer, {timer.kind, executor.scratch_address().value, 0}, 0}};
+        co_await executor.run_locked(calls);
+    }
+}
+
+// The signal of a timer names it: by the id that the program knows.
+void Worker::name_timer(RemoteProcess& process, RemoteThread& thread) {
+    if (!process.has_timers) return;
+    auto info = trace::signal_info(thread.host_tid);
+    if (!info || info->si_code != SI_TIMER) return;
+    info->si_timerid |= static_cast<int>(ours);
+    trace::set_signal_info(thread.host_tid, *info);
+}
+
+}  // namespace gpr

@@ -1,0 +1,364 @@
+// System calls that a thread at an acceptor makes on what lives here: its shadow makes them.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "monitor/home/forwarded_call.h"
+#include "monitor/home/guard_pages.h"
+#include "monitor/home/helper_calls.h"
+#include "monitor/home/main_stack.h"
+#include "monitor/home/memory_gate.h"
+#include "monitor/home/sent_signal.h"
+#include "monitor/home/session.h"
+#include "monitor/node/proc_file.h"
+#include "monitor/node/signal_wire.h"
+#include "monitor/tracee/reserved_range.h"
+#include "monitor/tracee/sealed_memory.h"
+
+namespace gpr {
+
+namespace {
+constexpr unsigned arguments_of_call = 6;
+// Pages of a raw call that are fetched before it runs; beyond that it faults as it goes.
+constexpr uint64_t prefetch_limit = 64ULL << 20;
+constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
+// A call that is to end is stopped again, if it had not begun.
+constexpr std::chrono::milliseconds interrupts_every{1};
+
+constexpr uint64_t unknown = UINT64_MAX / 2;
+
+// What calls without a descriptor fill at most, whatever room they are given.
+uint64_t most_of_call(uint32_t number) {
+    constexpr uint64_t most_groups = 65536;  // NGROUPS_MAX
+    switch (number) {
+        case SYS_getcwd: return PATH_MAX;
+        case SYS_getgroups: return most_groups * sizeof(gid_t);
+        default: return unknown;
+    }
+}
+
+// How much of its memory a call can fill (or read, to write it to its descriptor), as the file
+// tells: a size that the caller has made up must cost nothing. What is not brought ahead of time
+// comes as the kernel goes along.
+uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
+    // What pipes and sockets hold if nobody asks for more; and files of /proc have no size.
+    constexpr uint64_t at_least = 256 << 10;
+    if (!call.row || call.row->arguments[0].kind != Kind::fd) {
+        return fills ? most_of_call(call.number) : unknown;
+    }
+    auto link = fmt::format("/proc/{}/fd/{}", pid, static_cast<int>(call.given[0]));
+    struct stat itself {};  // its permissions say what the descriptor is open for
+    if (lstat(link.c_str(), &itself) != 0) return errno == ENOENT ? 0 : at_least;
+    bool writes_data = call.number == SYS_write || call.number == SYS_pwrite64 ||
+                       call.number == SYS_writev || call.number == SYS_pwritev ||
+                       call.number == SYS_pwritev2;
+    if (writes_data && !(itself.st_mode & S_IWUSR)) return 0;
+    struct statx file {};  // as it is known here: its file system may be the program's
+    unsigned wanted = STATX_TYPE | STATX_SIZE;
+    if (statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, wanted, &file) != 0) return at_least;
+    if (S_ISCHR(file.stx_mode) || S_ISBLK(file.stx_mode)) return unknown;
+    if (!S_ISREG(file.stx_mode)) return at_least;
+    return fills ? std::max<uint64_t>(at_least, file.stx_size) : unknown;
+}
+
+// What is written is shown by memory that shows the same file: as the kernel goes along it may
+// change what it has yet to write.
+bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
+    if (call.number != SYS_write && call.number != SYS_pwrite64) return false;
+    uint64_t from = call.given[1], size = call.given[2];
+    const Mapping* m = space.find({from});
+    const std::vector<ObjectId>& files = call.use.files;
+    return m && m->shared && m->range.contains({from + size - 1}) &&
+           std::find(files.begin(), files.end(), m->object) != files.end();
+}
+}  // namespace
+
+Task<void> HomeSession::serve_call(Frame frame) {
+    // Mappings that the caller made before are applied before its call.
+    { auto guard = co_await metadata_.lock(); }
+    co_await end_loans();
+    auto call = frame->session().getCall();
+    if (call.getArgs().size() != arguments_of_call) {  // nobody below looks whether it has them
+        link_.close("a system call came without its six arguments");
+        co_return;
+    }
+    HomeThread* thread = find_thread(call.getPid(), call.getTid());
+    if (!thread || !thread->stub) co_return;
+    HomeProcess& process = *thread->process;
+    thread->wait = call.getWait();
+    thread->interrupted = false;
+    // The signal that was passed on before came first.
+    if (call.getRepeatable() && thread->passed) {
+        reply(*thread, -trace::restart_nointr);
+        co_return;
+    }
+    if (call.getNumber() == SYS_exit) {
+        thread->exits = true;
+        co_await give_to_others(*thread);
+    }
+    std::array<uint64_t, 6> args{};
+    for (unsigned i = 0; i < arguments_of_call; i++) args[i] = call.getArgs()[i];
+    if (installs_filter(call.getNumber(), args.data())) {
+        co_await install_for(process, *thread, call.getNumber(), args);
+        co_return;
+    }
+    if (asks_for_seccomp_mode(call.getNumber(), args.data())) {
+        reply(*thread, seccomp_mode(*thread));
+        co_return;
+    }
+    if (auto answer = answer_about_reserved(call.getNumber(), args.data())) {
+        reply(*thread, *answer);
+        co_return;
+    }
+    const AddressSpace& space = process.fragment->space;
+    auto refused = answer_about_sealed(space, call.getNumber(), args.data(), process.break_end);
+    if (refused) {
+        reply(*thread, *refused);
+        co_return;
+    }
+    note_modes(*thread, call.getNumber(), args.data(), true);
+    if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
+    switch (call.getNumber()) {
+        case SYS_clone:
+        case SYS_clone3:
+        case SYS_fork:
+        case SYS_vfork:
+            if (args[0] & CLONE_THREAD) {
+                co_await spawn_thread(process, *thread, frame);
+            } else {
+                co_await spawn_process(process, *thread, frame);
+            }
+            co_return;
+        case SYS_mmap: co_await map_for(process, *thread, frame); co_return;
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_mlockall: {
+            auto guard = co_await metadata_.lock();
+            reply(*thread, lock_memory(process, thread->tid, call.getNumber(), args));
+            co_return;
+        }
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_mremap:
+        case SYS_remap_file_pages:
+        case SYS_shmdt: co_await change_memory_for(process, *thread, frame); co_return;
+        case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
+        case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
+        case SYS_madvise:
+            if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
+                co_await discard_for(process, *thread, frame);
+                co_return;
+            }
+            if (is_guard_advice(SYS_madvise, args.data())) {
+                co_await change_memory_for(process, *thread, frame);
+                co_return;
+            }
+            co_await run_call(process, *thread, frame);
+            co_return;
+        case number_mseal: {
+            std::array<uint64_t, 3> what{args[0], args[1], args[2]};
+            int64_t result = co_await MemoryGate::seal(*this, process.pid, what);
+            if (find_thread(call.getPid(), call.getTid()) == thread) reply(*thread, result);
+            co_return;
+        }
+        case SYS_userfaultfd:
+            reply(*thread, co_await make_faultfd(process, *thread->stub, args[0]));
+            co_return;
+        case SYS_ioctl:
+            if (is_faultfd_ioctl(args[1])) {
+                if (auto faultfd = faultfd_of(process.pid, static_cast<int>(args[0]))) {
+                    auto command = static_cast<uint32_t>(args[1]);
+                    reply(*thread, co_await ioctl_faultfd(process, faultfd, command, {args[2]}));
+                    co_return;
+                }
+            }
+            co_await run_call(process, *thread, frame);
+            co_return;
+        default: co_await run_call(process, *thread, frame); co_return;
+    }
+}
+
+Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto parsed = ForwardedCall::parse(*frame);
+    if (!parsed) {
+        link_.close(parsed.error().message());
+        co_return;
+    }
+    ForwardedCall call = std::move(*parsed);
+    call.fragment = process.fragment;
+    call.shadow = thread.stub;
+    bool answered = co_await names_.answer(process, thread, call);
+    if (answered) co_return;
+    co_await prepare_call(process, call);
+    auto guard = co_await call.shadow->lock();
+    AsyncMutex::Guard changing(nullptr);
+    if (call.action) {
+        before_action(process, *call.action);
+        changing = co_await actions_of(process).lock();
+    }
+    place_call(process, call);
+    co_await meet_outsiders(true);
+    if (call.shadow->dead()) co_return;
+    thread.repeatable = call.repeatable;
+    if (thread.repeatable && thread.passed) {  // since we began
+        reply(thread, -trace::restart_nointr);
+        co_return;
+    }
+    co_await make_forwarded(process, thread, call);
+    if (call.action && call.made.result == 0) after_action(process, *call.action);
+    if (call.shadow->dead() || !call.wants_reply) co_return;
+    std::vector<std::byte> out;
+    if (call.marshalled) {
+        co_await note_made(process, thread, call);
+        out = call.collect();
+    }
+    if (call.number == SYS_madvise && call.made.result == 0) {
+        co_await note_fork_advice(process, call.given);
+    }
+    co_await after_use(call.use);
+    co_await meet_outsiders(false);
+    if (call.shadow->dead()) co_return;
+    if (!call.sizes.empty()) co_await after_truncation(std::move(call.sizes));
+    guard.release();
+    co_await names_.after_call(process, call);
+    if (call.shadow->dead()) co_return;
+    reply(thread, call.made.result, out);
+}
+
+// What it works on comes home.
+Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) {
+    if (call.marshalled && call.number == SYS_rt_sigaction) {
+        call.action = action_of(*call.marshalled);
+    }
+    if (!call.marshalled) {
+        uint64_t total = 0;
+        uint64_t left_to_fill = most_to_move(process.pid, call, true);
+        uint64_t left_to_read = most_to_move(process.pid, call, false);
+        for (PageNeed need : raw_ranges(call.number, call.given)) {
+            uint64_t& left = need.write ? left_to_fill : left_to_read;
+            need.range.end = std::min(need.range.end, need.range.begin + left);
+            if (need.range.empty()) continue;
+            left -= need.range.size();
+            total += need.range.size();
+            if (total > prefetch_limit) break;
+            co_await pager_.acquire(*call.fragment, need.range,
+                                    need.write ? Access::write : Access::read);
+        }
+    }
+    call.use = shared_use(process, call.number, call.given);
+    // It may be any of it, behind our back.
+    bool all = call.reaches_anywhere() && !policy_.mixed() && anyone_writes_shared();
+    if (all) call.use = use_of_everything();
+    co_await before_use(call.use);
+    call.sizes = sizes_before(process, call.number, call.given);
+    if (memory_files_) co_await bring_for_memory_file(process, call.number, call.given);
+}
+
+// The shadow is locked.
+void HomeSession::place_call(HomeProcess& process, ForwardedCall& call) {
+    call.place();
+    if (!call.marshalled) return;
+    if (writes_what_it_shows(call.fragment->space, call)) call.made.args[1] = call.given[1];
+    note_given(process, call);
+    auto limited = limited_by(call.number, call.made.args);
+    HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : find_process(*limited);
+    if (of) call.memory_limit = MemoryLimitCall::widen(*of, call);
+}
+
+Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
+                                       ForwardedCall& call) {
+    StubThread& shadow = *call.shadow;
+    bool waits = waits_for_children(call.number);
+    bool executes = call.number == SYS_execve || call.number == SYS_execveat;
+    std::vector<Call> calls{call.made};
+    calls[0].number |= GPR_CALL_OF_PROGRAM;
+    if (waits || call.number == SYS_unshare) {
+        auto is_guest = [&](const auto& p) { return p.second->shares_memory_with == &process; };
+        bool has_guests = std::any_of(processes_.begin(), processes_.end(), is_guest);
+        hide_helpers(process, has_guests, calls[0]);
+    }
+    if (executes) process.executing = true;
+    if (call.number == SYS_exit_group) process.group_exit = true;
+    thread.in_call = call.wants_reply;
+    thread.call_began = Clock::now();
+    std::optional<Outsiders::Opening> opening;
+    if (outsiders_ && call.opens_by_name()) opening.emplace(*outsiders_);
+    if (auto result = co_await timer_call_in_bounce(process, call)) {
+        call.made.result = *result;
+        if (shadow.dead()) co_return;
+    } else {
+        if (waits) {
+            co_await wait_without(orphaned_helpers_, shadow, calls);
+        } else {
+            co_await shadow.run_locked(calls);
+        }
+        call.made.result = calls[0].result;
+        auto sent = sent_signal(call.number, call.given);
+        if (sent && call.made.result == 0) co_await pass_on_sent(*sent);
+    }
+    if (executes && !shadow.dead()) process.executing = false;
+    thread.in_call = false;
+    thread.resumed_wait.reset();
+}
+
+// What it did that home has to know, or knows better than the kernel here.
+Task<void> HomeSession::note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
+    bool opened = call.opens_by_name() && call.made.result >= 0;
+    if (opened && may_show_process(call.name())) {
+        co_await note_opened(process, *call.shadow, static_cast<int>(call.made.result));
+    }
+    add_remote_usage(process, call);
+    if (call.memory_limit && call.memory_limit->show(call)) {
+        HomeProcess* of = find_process(call.memory_limit->pid);
+        if (of) of->memory_limits[call.memory_limit->resource] = *call.memory_limit->given;
+    }
+    if (call.made.result == 0) {
+        co_await MainStack::note_limit(*this, process, call.number, call.given.data());
+    }
+    note_timer_in_bounce(thread, call);
+    co_await note_aio_in_bounce(process, call);
+    if (call.number == SYS_sched_setaffinity && call.made.result == 0) {
+        note_affinity(thread, *call.marshalled);
+    }
+}
+
+// The other half of the wait is over, at the acceptor. If the call has not begun, it soon will.
+Task<void> HomeSession::interrupt_call(Frame frame) {
+    { auto guard = co_await metadata_.lock(); }
+    auto interrupt = frame->session().getInterrupt();
+    auto find = [&]() -> HomeThread* {
+        HomeThread* thread = find_thread(interrupt.getPid(), interrupt.getTid());
+        return thread && thread->wait != 0 && thread->wait == interrupt.getWait() ? thread
+                                                                                  : nullptr;
+    };
+    while (HomeThread* thread = find()) {
+        thread->interrupted = true;
+        if (thread->in_call) trace::interrupt(thread->tid);
+        OneShot<bool> later(loop_);
+        loop_.after(interrupts_every, [&later] { later.set(true); });
+        co_await later;
+    }
+}
+
+void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
+    thread.wait = 0;
+    FrameBuilder frame;
+    auto done = frame.session().initCallDone();
+    done.setPid(thread.process->pid);
+    done.setTid(thread.tid);
+    done.setResult(result);
+    if (thread.passed && std::exchange(thread.passed->with_answer, false)) {
+        done.setSignal(signal_bytes(thread.passed->info));
+        done.setSerial(thread.passed->serial);
+    }
+    if (!out.empty()) frame.add_raw(out);
+    link_.send(frame, Priority::urgent);
+}
+
+}  // namespace gpr

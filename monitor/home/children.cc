@@ -1,0 +1,201 @@
+// Children of a fork: at home as ordinary processes at first, split when it is time.
+// docs/decisions/0008-young-children-stay-home.md
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "monitor/home/memory_limit.h"
+#include "monitor/home/session.h"
+#include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/sealed_memory.h"
+
+namespace gpr {
+
+namespace {
+constexpr std::chrono::milliseconds fork_patience{20};
+
+bool must_split_to_clone(uint64_t flags) {
+    bool shares_beside = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
+    return (flags & (CLONE_THREAD | CLONE_UNTRACED)) || shares_beside;
+}
+}  // namespace
+
+// A child that is not split yet is about to do what only a split one can: to share memory, which
+// others have at the acceptor, to have threads, which cannot be moved all at once, to install a
+// filter, which would not let our preparation pass, to have a child behind our back, to get
+// orphans, among which may be helpers, or to see a file again behind its copy.
+bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
+    if (!process.can_be_split() || !link_open_) return false;
+    if (is_about_acceptors_fd(n) || is_acceptors_call(n)) return true;
+    if (names_.concerns(process, n.number, n.args)) return true;
+    if (names_acceptors_file(process, n)) return true;
+    if (installs_filter(n.number, n.args)) return true;
+    switch (n.number) {
+        case SYS_madvise: return n.args[2] == MADV_DONTNEED && !process.inherited.empty();
+        case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+        case SYS_userfaultfd:
+        case number_mseal:
+        case SYS_shmat: return true;
+        case SYS_getrlimit:
+        case SYS_setrlimit:
+        case SYS_prlimit64: return must_widen(process, n.number, n.args);
+        case SYS_prctl: return static_cast<int>(n.args[0]) == PR_SET_CHILD_SUBREAPER;
+        // The kernel here would not see the time that they count.
+        case SYS_setitimer: return n.args[0] != ITIMER_REAL;
+        case SYS_timer_create: return cpu_clock_name(static_cast<clockid_t>(n.args[0])).has_value();
+        case SYS_clone: return must_split_to_clone(n.args[0]);
+        case SYS_clone3: {
+            uint64_t flags = 0;
+            auto memory = RemoteMemory::open(process.pid);
+            return memory && memory->read_exact({n.args[0]}, &flags, sizeof flags) &&
+                   must_split_to_clone(flags);
+        }
+        default: return false;
+    }
+}
+
+void HomeSession::split_children_now() {
+    for (const auto& [pid, process] : processes_) {
+        if (process->is_root) continue;
+        loop_.after(std::chrono::milliseconds(0), [this, pid = pid] { spawn(split_child(pid)); });
+    }
+}
+
+// A fork is a snapshot: nobody at the acceptor may change memory while the kernel copies what is
+// here, and all of it must be here. True: the kernel may.
+Task<bool> HomeSession::begin_fork(std::shared_ptr<Fragment> fragment, pid_t tid) {
+    for (;;) {
+        HomeThread* thread = find_thread(fragment->pid(), tid);
+        if (!thread) co_return false;
+        if (thread->fork.ready) co_return true;
+        if (thread->fork.number != 0) {  // a signal interrupted it, and it calls again
+            co_await remote_changed_.wait();
+            continue;
+        }
+        uint64_t number = thread->fork.number = ++forks_begun_;
+        auto still = [&] {
+            thread = find_thread(fragment->pid(), tid);
+            return thread && thread->fork.number == number;
+        };
+        co_await freeze(*thread->process, tid);
+        if (!still()) continue;
+        thread->fork.begun = true;
+        co_await pager_.begin_fork(fragment);
+        if (!still()) continue;
+        thread->fork.ready = true;
+        remote_changed_.notify_all();
+        loop_.after(fork_patience, [this, tid] { end_failed_fork(tid); });
+    }
+}
+
+Task<void> HomeSession::freeze(HomeProcess& process, pid_t tid) {
+    pid_t pid = process.pid;
+    if (process.forks++ == 0 && process.started_remotely) {
+        FrameBuilder frame;
+        auto freeze = frame.session().initFreeze();
+        freeze.setPid(pid);
+        freeze.setOn(true);
+        freeze.setNumber(++process.freezes);
+        link_.send(frame, Priority::urgent);
+    }
+    for (;;) {
+        HomeThread* still = find_thread(pid, tid);
+        if (!still || !link_open_ || !still->process->started_remotely) break;
+        if (still->process->frozen) break;
+        co_await remote_changed_.wait();
+    }
+}
+
+bool HomeSession::end_fork(HomeThread& thread) {
+    ForkAtHome fork = std::exchange(thread.fork, {});
+    if (fork.number == 0) return false;
+    remote_changed_.notify_all();
+    HomeProcess& process = *thread.process;
+    if (fork.begun) spawn(pager_.end_fork(process.fragment));
+    if (--process.forks > 0) return true;
+    process.frozen = false;
+    if (!process.started_remotely || !link_open_) return true;
+    FrameBuilder frame;
+    frame.session().initFreeze().setPid(process.pid);
+    link_.send(frame, Priority::urgent);
+    return true;
+}
+
+// A fork that succeeds has an event. One that fails has none: the thread is somewhere else then.
+void HomeSession::end_failed_fork(pid_t tid) {
+    auto it = threads_.find(tid);
+    if (it == threads_.end() || it->second->fork.number == 0) return;
+    FaultOrigin origin = fault_origin(tid);
+    bool in_fork =
+        origin.kind == FaultOrigin::Kind::kernel &&
+        (origin.call == SYS_fork || origin.call == SYS_clone || origin.call == SYS_clone3);
+    if (in_fork || origin.kind == FaultOrigin::Kind::unknown) {
+        loop_.after(fork_patience, [this, tid] { end_failed_fork(tid); });
+    } else {
+        end_fork(*it->second);
+    }
+}
+
+// The child of a fork, in its first stop or about to be. context: what it is to begin with, if not
+// as it is.
+Task<void> HomeSession::start_newborn(HomeThread& thread, std::optional<ThreadContext> context,
+                                      bool split) {
+    WaitStatus status = co_await next_stop(thread);
+    if (status.ended()) co_return;
+    if (context) apply_context(thread.tid, *context);
+    if (!split) {
+        trace::resume(thread.tid);
+        co_return;
+    }
+    if (!context) {
+        auto now = capture_context(thread.tid);
+        if (!now) co_return;
+        now->regs.orig_rax = ~0UL;
+        context = std::move(*now);
+    }
+    co_await split_stopped(*thread.process, thread, *context);
+}
+
+Task<void> HomeSession::split_child(pid_t pid) {
+    HomeProcess* process = find_process(pid);
+    if (!process || process->state != HomeProcess::State::native) co_return;
+    if (process->shares_memory_with || process->stays_home) co_return;
+    if (process->threads.size() != 1) co_return;
+    HomeThread* thread = process->threads.begin()->second;
+    if (thread->awaited) co_return;
+    if (process->stopped) {  // by job control: our interrupt would be one stop more
+        loop_.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
+    trace::interrupt(thread->tid);
+    WaitStatus status = co_await next_stop(*thread);
+    if (status.ended()) co_return;
+    if (status.kind != WaitStatus::Kind::trap_stop) {
+        // Something else came first; the interrupt is still to come and is absorbed.
+        on_wait(pid, status);
+        loop_.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
+    auto context = capture_context(thread->tid);
+    if (!context) co_return;
+    trace::rewind_interrupted_call(context->regs);
+    co_await split_stopped(*process, *thread, *context);
+}
+
+// Its thread is in a ptrace stop, with these registers.
+Task<void> HomeSession::split_stopped(HomeProcess& process, HomeThread& thread,
+                                      const ThreadContext& context) {
+    process.state = HomeProcess::State::preparing;
+    process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
+    auto prepared = co_await prepare(process, thread);
+    if (!prepared) {
+        could_not_split(process.pid, prepared.error());
+        co_return;
+    }
+    co_await begin(process, thread, context);
+}
+
+}  // namespace gpr

@@ -1,0 +1,467 @@
+#include "monitor/home/fd_names.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "base/log.h"
+#include "monitor/home/forwarded_call.h"
+#include "monitor/home/session.h"
+#include "monitor/tracee/fault_origin.h"
+#include "syscall/name_filter.h"
+
+namespace gpr {
+
+namespace {
+
+// The last two numbers below the acceptor's are set aside there.
+constexpr unsigned set_aside = 2;
+constexpr std::chrono::seconds acceptor_patience{5};  // for what it only looks up
+
+bool duplicates(uint32_t number, const uint64_t* args) {
+    if (number == SYS_fcntl) {
+        auto command = static_cast<int>(args[1]);
+        return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+    }
+    return number == SYS_dup || number == SYS_dup2 || number == SYS_dup3;
+}
+
+// It is about the descriptor, not about the file.
+bool is_of_table(uint32_t number, const uint64_t* args) {
+    if (number == SYS_close || number == SYS_close_range) return true;
+    if (number == SYS_ioctl) {
+        auto request = static_cast<uint32_t>(args[1]);
+        return request == FIOCLEX || request == FIONCLEX;
+    }
+    auto command = static_cast<int>(args[1]);
+    return number == SYS_fcntl && (command == F_GETFD || command == F_SETFD);
+}
+
+// Which of its arguments are descriptors that it uses, as a set.
+uint32_t fds_used(const Row& row, const uint64_t* args) {
+    uint32_t places = row.fd_arguments();
+    if (row.number == SYS_mmap && (args[3] & MAP_ANONYMOUS)) return 0;
+    return places;
+}
+
+bool waits_for_epoll(uint64_t number) {
+    return number == SYS_epoll_wait || number == SYS_epoll_pwait || number == SYS_epoll_pwait2;
+}
+
+bool replaces(uint32_t number) { return number == SYS_dup2 || number == SYS_dup3; }
+
+}  // namespace
+
+Result<Fd> FdNames::make(uint64_t file) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+        return fail(errno, "cannot make a name for a file of the acceptor");
+    }
+    Held held{Fd(ends[0]), {}, 0};
+    Fd name(ends[1]);
+    struct stat status {};
+    if (fstat(name.get(), &status) != 0) return fail(errno, "cannot look at a name");
+    shutdown(held.end.get(), SHUT_RD);  // what is written to the name fails
+    held.inode = status.st_ino;
+    // With no events asked for it tells of the other end's close alone.
+    held.watch = session_.loop_.watch(
+        held.end.get(), 0, [this](uint32_t) { session_.loop_.post([this] { look_for_gone(); }); });
+    by_inode_[held.inode] = file;
+    held_[file] = std::move(held);
+    return name;
+}
+
+void FdNames::look_for_gone() {
+    std::vector<uint64_t> gone;
+    for (auto it = held_.begin(); it != held_.end();) {
+        pollfd entry{it->second.end.get(), 0, 0};
+        if (::poll(&entry, 1, 0) != 1 || !(entry.revents & POLLHUP)) {
+            ++it;
+            continue;
+        }
+        gone.push_back(it->first);
+        by_inode_.erase(it->second.inode);
+        it->second.watch.reset();
+        it = held_.erase(it);
+    }
+    if (gone.empty() || !session_.link_open_) return;
+    FrameBuilder frame;
+    auto files = frame.session().initFilesGone().initFiles(static_cast<unsigned>(gone.size()));
+    for (unsigned i = 0; i < gone.size(); i++) files.set(i, gone[i]);
+    session_.link_.send(frame, Priority::urgent);
+}
+
+std::optional<uint64_t> FdNames::file_of(pid_t pid, int number) const {
+    if (held_.empty() || number < 0) return std::nullopt;
+    struct stat status {};
+    auto link = fmt::format("/proc/{}/fd/{}", pid, number);
+    if (stat(link.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
+    auto it = by_inode_.find(status.st_ino);
+    if (it == by_inode_.end()) return std::nullopt;
+    return it->second;
+}
+
+FdNames::Names FdNames::names_of(pid_t pid) const {
+    Names names;
+    if (held_.empty()) return names;
+    DIR* folder = opendir(fmt::format("/proc/{}/fd", pid).c_str());
+    if (!folder) return names;
+    while (const dirent* entry = readdir(folder)) {
+        int number = -1;
+        std::string_view text = entry->d_name;
+        auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (parsed.ec != std::errc()) continue;
+        if (auto file = file_of(pid, number)) names[number] = *file;
+    }
+    closedir(folder);
+    return names;
+}
+
+bool FdNames::is_name(const HomeProcess& process, int number) const {
+    return process.names_watched.contains(number) && file_of(process.pid, number);
+}
+
+// Sets of descriptors in memory. What cannot be read is for the acceptor to look at.
+bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
+                              const uint64_t* args) const {
+    if (!has_fds_in_memory(number)) return false;
+    Names names = names_of(process.pid);
+    if (names.empty()) return false;
+    auto memory = RemoteMemory::open(process.pid);
+    if (!memory) return false;
+    if (number == SYS_poll || number == SYS_ppoll) {
+        std::vector<pollfd> set(std::min<uint64_t>(args[1], session_.fd_base_));
+        if (!memory->read_exact({args[0]}, set.data(), set.size() * sizeof(pollfd))) return true;
+        return std::any_of(set.begin(), set.end(),
+                           [&](const pollfd& entry) { return names.contains(entry.fd); });
+    }
+    auto count = static_cast<int>(args[0]);
+    for (size_t i = 1; i <= 3; i++) {
+        for (const auto& [fd, file] : names) {
+            if (args[i] == 0 || fd >= count) continue;
+            uint64_t word = 0;
+            Address at{args[i] + static_cast<uint64_t>(fd) / 64 * sizeof word};
+            if (!memory->read_exact(at, &word, sizeof word)) return true;
+            if (word >> (fd % 64) & 1) return true;
+        }
+    }
+    return false;
+}
+
+// The acceptor has a part of the epoll descriptor, which ends with it.
+bool FdNames::concerns_epoll(const HomeProcess& process, uint32_t number, const uint64_t* args) {
+    const std::set<int>& shared = process.epolls_there;
+    if (shared.empty()) return false;
+    if (number == SYS_close_range) {
+        return std::any_of(shared.begin(), shared.end(), [&](int fd) {
+            return static_cast<uint32_t>(fd) >= static_cast<uint32_t>(args[0]) &&
+                   static_cast<uint32_t>(fd) <= static_cast<uint32_t>(args[1]);
+        });
+    }
+    if (replaces(number)) return shared.contains(static_cast<int>(args[1]));
+    bool about = waits_for_epoll(number) || number == SYS_close;
+    return about && shared.contains(static_cast<int>(args[0]));
+}
+
+bool FdNames::concerns(const HomeProcess& process, uint32_t number, const uint64_t* args) const {
+    if (concerns_epoll(process, number, args)) return true;
+    if (held_.empty() || process.names_watched.empty()) return false;
+    const Row* row = find_row(number);
+    if (!row) return false;
+    const Names& told = process.names_told;
+    if (number == SYS_close_range) {
+        auto first = told.lower_bound(
+            static_cast<int>(std::min<uint64_t>(static_cast<uint32_t>(args[0]), INT32_MAX)));
+        return first != told.end() &&
+               static_cast<uint64_t>(first->first) <= static_cast<uint32_t>(args[1]);
+    }
+    if (waits_for_names(process, number, args)) return true;
+    uint32_t places = fds_used(*row, args);
+    for (size_t i = 0; i < 6; i++) {
+        if (!(places & (1u << i))) continue;
+        auto fd = static_cast<int>(args[i]);
+        if (!is_name(process, fd)) continue;
+        // What the acceptor has not heard of is not its business.
+        bool of_table = is_of_table(number, args) || (replaces(number) && i == 1);
+        if (!of_table || (told.contains(fd) && number != SYS_fcntl && number != SYS_ioctl)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void FdNames::on_watched_call(HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    pid_t tid = thread.tid;
+    auto mark = trace::event_message(tid);
+    auto regs = trace::registers(tid);
+    if (!mark || !regs) return trace::resume(tid);
+    if (*mark != name_filter_mark) {  // a filter of the program's, which has no tracer
+        regs->orig_rax = ~0UL;
+        regs->rax = static_cast<uint64_t>(-ENOSYS);
+        trace::set_registers(tid, *regs);
+        return trace::resume(tid);
+    }
+    const uint64_t args[6] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
+    bool local = process.state == HomeProcess::State::split && session_.policy_.mixed() &&
+                 !thread.helper && !thread.remote;
+    bool young = process.can_be_split() && session_.link_open_;
+    if ((!local && !young) || !concerns(process, static_cast<uint32_t>(regs->orig_rax), args)) {
+        return trace::resume(tid);
+    }
+    // It is taken back, and made again elsewhere, or by a process that can go there.
+    regs->rip -= 2;
+    regs->rax = regs->orig_rax;
+    regs->orig_rax = ~0UL;
+    trace::set_registers(tid, *regs);
+    if (local) {
+        tell(process);
+        spawn(session_.leave_at_call(process, thread, true));
+    } else {
+        spawn(session_.split_child(process.pid));
+    }
+    trace::resume(tid);
+}
+
+void FdNames::tell(HomeProcess& process) {
+    if (!process.started_remotely || !session_.link_open_) return;
+    Names names = names_of(process.pid);
+    std::erase_if(names, [&](const auto& name) {
+        auto known = process.names_told.find(name.first);
+        return known != process.names_told.end() && known->second == name.second;
+    });
+    if (names.empty()) return;
+    FrameBuilder frame;
+    auto news = frame.session().initFdNames();
+    news.setPid(process.pid);
+    auto list = news.initNames(static_cast<unsigned>(names.size()));
+    unsigned i = 0;
+    for (const auto& [number, file] : names) {
+        list[i].setNumber(number);
+        list[i++].setFile(file);
+        process.names_told[number] = file;
+    }
+    session_.link_.send(frame, Priority::urgent);
+}
+
+// False: the kernel refuses, and program code at home could not be kept from using the name itself.
+Task<bool> FdNames::watch(HomeProcess& process, StubThread& stub, int number) {
+    if (process.names_watched.contains(number)) co_return true;
+    ProgramFilter filter{0, name_filter(static_cast<uint32_t>(number))};
+    int64_t result = co_await install_filter(stub, filter, true);
+    if (result != 0) {
+        spdlog::warn(
+            "process {}: descriptor {} cannot be watched ({}): it cannot be a name of a "
+            "file of the acceptor",
+            process.pid, number,
+            result > 0 ? "a thread has a filter of its own" : strerror(static_cast<int>(-result)));
+        co_return false;
+    }
+    process.names_watched.insert(number);
+    co_return true;
+}
+
+Task<void> FdNames::watch_all(HomeProcess& process, StubThread& stub) {
+    process.names_told.clear();
+    process.epolls_there.clear();
+    for (const auto& [number, file] : names_of(process.pid)) {
+        co_await watch(process, stub, number);
+    }
+}
+
+void FdNames::on_birth(const HomeProcess& parent, const HomeProcess& child) {
+    if (session_.fd_base_ == 0 || !session_.link_open_) return;
+    FrameBuilder frame;
+    auto heir = frame.session().initHeir();
+    heir.setParent(parent.pid);
+    heir.setChild(child.pid);
+    session_.link_.send(frame, Priority::urgent);
+}
+
+bool FdNames::knows_call_of_guest(uint32_t number) {
+    return number == SYS_close || number == SYS_close_range || number == SYS_fcntl ||
+           replaces(number);
+}
+
+Task<void> FdNames::call_of_guest(pid_t pid, Notification n) {
+    if (!session_.link_open_) {
+        session_.notifier_->let_it_run(n.id);
+        co_return;
+    }
+    FrameBuilder frame;
+    auto call = frame.session().initKeptCall();
+    uint32_t cookie = ++last_cookie_;
+    call.setCookie(cookie);
+    call.setPid(pid);
+    call.setNumber(n.number);
+    auto list = call.initArgs(6);
+    for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
+    auto owned = std::make_unique<OneShot<KeptAnswer>>(session_.loop_);
+    OneShot<KeptAnswer>& wait = *owned;
+    kept_answers_[cookie] = std::move(owned);
+    session_.link_.send(frame, Priority::urgent);
+    auto timer = session_.loop_.after(acceptor_patience, [this] {
+        session_.link_.close("it did not answer a call about a descriptor in time");
+    });
+    KeptAnswer answer = co_await wait;
+    session_.loop_.cancel(timer);
+    kept_answers_.erase(cookie);
+    if (n.number == SYS_close_range) {  // and those of home
+        session_.notifier_->let_it_run(n.id);
+        co_return;
+    }
+    if (answer.result >= 0 && answer.file != 0) {
+        auto name = make(answer.file);
+        bool closes = n.number == SYS_dup3 && (n.args[2] & O_CLOEXEC);
+        answer.result = name ? session_.notifier_->put_fd(n.id, name->get(),
+                                                          static_cast<int>(n.args[1]), closes)
+                             : -EMFILE;
+    }
+    session_.notifier_->reply_raw(n.id, answer.result);
+    look_for_gone();
+}
+
+void FdNames::on_kept_done(wire::KeptDone::Reader done) {
+    auto it = kept_answers_.find(done.getCookie());
+    if (it != kept_answers_.end()) it->second->set({done.getResult(), done.getFile()});
+}
+
+FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& call) const {
+    Names names;
+    if (held_.empty() || !call.row || !call.wants_reply) return names;
+    const uint64_t* args = call.given.data();
+    if (has_fds_in_memory(call.number)) {
+        names = names_of(process.pid);
+    } else if (!is_of_table(call.number, args)) {
+        uint32_t places = fds_used(*call.row, args);
+        for (size_t i = 0; i < 6; i++) {
+            bool used = (places & (1u << i)) && !(replaces(call.number) && i == 1);
+            auto number = static_cast<int>(args[i]);
+            auto file = used ? file_of(process.pid, number) : std::nullopt;
+            if (file) names[number] = *file;
+        }
+    }
+    std::erase_if(names, [&](const auto& name) {
+        auto known = process.names_told.find(name.first);
+        return known != process.names_told.end() && known->second == name.second;
+    });
+    return names;
+}
+
+Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const ForwardedCall& call) {
+    if (call.file != 0) {
+        int64_t result = call.number == SYS_epoll_ctl ? co_await share_epoll(process, call)
+                                                      : co_await put(process, call);
+        if (!call.shadow->dead()) session_.reply(thread, result);
+        co_return true;
+    }
+    Names names = untold(process, call);
+    if (names.empty()) co_return false;
+    FrameBuilder frame;
+    auto done = frame.session().initCallDone();
+    done.setPid(process.pid);
+    done.setTid(thread.tid);
+    done.setResult(-trace::restart_nointr);
+    auto list = done.initNames(static_cast<unsigned>(names.size()));
+    unsigned i = 0;
+    for (const auto& [number, file] : names) {
+        list[i].setNumber(number);
+        list[i++].setFile(file);
+        process.names_told[number] = file;
+    }
+    thread.wait = 0;
+    session_.link_.send(frame, Priority::urgent);
+    co_return true;
+}
+
+// dup2 or dup3, of a file of the acceptor.
+Task<int64_t> FdNames::put(HomeProcess& process, const ForwardedCall& call) {
+    auto number = static_cast<int>(call.given[1]);
+    if (!replaces(call.number) || number < 0 ||
+        static_cast<unsigned>(number) + set_aside >= session_.fd_base_ ||
+        held_.contains(call.file)) {
+        co_return -EBADF;
+    }
+    bool watched = co_await watch(process, *call.shadow, number);
+    if (!watched) co_return -EBADF;
+    auto name = make(call.file);
+    if (!name) co_return -EMFILE;
+    bool closes = call.number == SYS_dup3 && (call.given[2] & O_CLOEXEC);
+    int64_t result = co_await call.shadow->put_fd(name->get(), number, closes);
+    if (result >= 0) process.names_told[number] = call.file;
+    name->reset();
+    look_for_gone();
+    co_return result;
+}
+
+// From now on who waits for it does so at the acceptor; who waits already goes there.
+Task<int64_t> FdNames::share_epoll(HomeProcess& process, const ForwardedCall& call) {
+    auto number = static_cast<int>(call.given[0]);
+    std::error_code error;
+    auto link = fmt::format("/proc/{}/fd/{}", process.pid, number);
+    auto target = std::filesystem::read_symlink(link, error);
+    if (error) co_return -EBADF;
+    if (target != "anon_inode:[eventpoll]") co_return -EINVAL;
+    pid_t pid = process.pid;
+    bool watched = co_await watch(process, *call.shadow, number);
+    if (!watched || session_.find_process(pid) != &process) co_return -EPERM;
+    process.epolls_there.insert(number);
+    for (auto& [tid, thread] : process.threads) {
+        if (thread->remote || thread->helper || thread->awaited) continue;
+        FaultOrigin origin = fault_origin(tid);
+        bool waits = origin.kind == FaultOrigin::Kind::kernel && waits_for_epoll(origin.call);
+        if (waits) spawn(session_.leave_at_call(process, *thread, true));
+    }
+    co_return 0;
+}
+
+Task<void> FdNames::after_call(HomeProcess& process, const ForwardedCall& call) {
+    if (!call.row || !call.row->changes_fds()) co_return;
+    std::set<int>& epolls = process.epolls_there;
+    if (call.number == SYS_close) epolls.erase(static_cast<int>(call.given[0]));
+    if (replaces(call.number) && call.made.result >= 0) {
+        epolls.erase(static_cast<int>(call.given[1]));
+    }
+    if (call.number == SYS_close_range) {
+        std::erase_if(epolls, [&](int fd) {
+            return static_cast<uint32_t>(fd) >= static_cast<uint32_t>(call.given[0]) &&
+                   static_cast<uint32_t>(fd) <= static_cast<uint32_t>(call.given[1]);
+        });
+    }
+    if (held_.empty()) co_return;
+    Names& told = process.names_told;
+    int64_t result = call.made.result;
+    auto first = static_cast<int>(call.given[0]);
+    if (call.number == SYS_close && result != -EBADF) told.erase(first);
+    if (call.number == SYS_close_range && result == 0 && !(call.given[2] & CLOSE_RANGE_CLOEXEC)) {
+        std::erase_if(told, [&](const auto& name) {
+            auto number = static_cast<uint32_t>(name.first);
+            return number >= static_cast<uint32_t>(call.given[0]) &&
+                   number <= static_cast<uint32_t>(call.given[1]);
+        });
+    }
+    if (duplicates(call.number, call.given.data()) && result >= 0) {
+        auto number = static_cast<int>(result);
+        auto source = told.find(first);
+        if (source == told.end()) {
+            told.erase(number);
+        } else if (number != first) {
+            told[number] = source->second;
+            co_await watch(process, *call.shadow, number);
+        }
+    }
+    look_for_gone();
+}
+
+}  // namespace gpr

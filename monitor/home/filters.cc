@@ -1,0 +1,176 @@
+// The program installs a seccomp filter, or has been killed by one. Its thread here is put under
+// the filter by the kernel, whose children inherit it; the acceptor hears of it before the thread,
+// or another one that it is for, makes a call there.
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "monitor/home/session.h"
+
+namespace gpr {
+
+// In its stub.
+Task<int64_t> HomeSession::install(HomeThread& thread, uint64_t number,
+                                   std::array<uint64_t, 6> args, FilterCall call) {
+    StubThread& stub = *thread.stub;
+    if (!call.filter) {
+        co_return co_await stub.call(number, args[0], args[1], args[2], args[3], args[4], args[5]);
+    }
+    // The kernel lets anybody enter the strict mode, which this must be like.
+    if (call.strict) co_await stub.call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
+    int64_t result = co_await install_filter(stub, *call.filter, call.all_threads);
+    if (result != 0) {
+        co_return result > 0 && call.tells_no_thread ? -ESRCH : result;
+    }
+    thread.filters.push_back(call.filter);
+    if (!call.all_threads) co_return 0;
+    for (auto& [tid, other] : thread.process->threads) {
+        if (!other->helper) other->filters = thread.filters;
+    }
+    co_return 0;
+}
+
+// Who has joined a thread takes it for gone, and so does a kernel that is to put all others under
+// a filter. The main thread stays as long as the process.
+Task<void> HomeSession::await_ends(pid_t pid) {
+    auto is_ending = [pid](const auto& entry) {
+        const HomeThread& thread = *entry.second;
+        return (thread.ending || thread.exits) && !thread.helper && thread.tid != pid;
+    };
+    for (;;) {
+        HomeProcess* process = find_process(pid);
+        if (!process) co_return;
+        const auto& all = process->threads;
+        if (std::none_of(all.begin(), all.end(), is_ending)) co_return;
+        co_await remote_changed_.wait();
+    }
+}
+
+// A thread at the acceptor called. It is put under the filter there when this one is.
+Task<void> HomeSession::install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
+                                    std::array<uint64_t, 6> args) {
+    pid_t pid = process.pid, tid = thread.tid;
+    std::shared_ptr<StubThread> stub = thread.stub;
+    auto call = co_await read_filter_call(pager_, process.fragment, number, args);
+    if (call.all_threads) {
+        co_await await_ends(pid);
+        if (find_thread(pid, tid) != &thread || stub->dead()) co_return;
+        // The kernel there does not know that they were told the same.
+        for (const auto& [other_tid, other] : process.threads) {
+            if (other->filters_there <= process.common_filters) continue;
+            reply(thread, call.refusal(other_tid));
+            co_return;
+        }
+    }
+    int64_t result = co_await install(thread, number, args, call);
+    if (stub->dead()) co_return;
+    if (result == 0 && call.filter) {
+        thread.filters_there = thread.filters.size();
+        if (call.all_threads) note_common_filters(thread);
+    }
+    reply(thread, result);
+}
+
+// Program code at home calls.
+Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    std::array<uint64_t, 6> args;
+    std::copy(n.args, n.args + 6, args.begin());
+    pid_t pid = process.pid;
+    auto call = co_await read_filter_call(pager_, process.fragment, n.number, args);
+    if (call.all_threads) co_await await_ends(pid);
+    if (!notifier_->still_valid(n.id)) co_return;
+    if (call.all_threads) {
+        // The kernel there could not do it: it does not know that they were told the same.
+        for (const auto& [tid, other] : process.threads) {
+            if (other->filters_there <= process.common_filters) continue;
+            notifier_->reply(n.id, call.refusal(tid));
+            co_return;
+        }
+    }
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
+    int64_t result = co_await install(thread, n.number, args, call);
+    if (taken->stub->dead()) co_return;
+    if (result == 0 && call.all_threads) {
+        tell_common_filters(thread);
+        note_common_filters(thread);
+    }
+    co_await return_from(thread, std::move(*taken), result);
+}
+
+void HomeSession::tell_common_filters(const HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    if (!process.started_remotely) return;
+    auto news = std::span(thread.filters).subspan(process.common_filters);
+    FrameBuilder frame;
+    auto change = frame.session().initFilters();
+    change.setPid(process.pid);
+    filters_to_wire(news, change.initFilters(static_cast<unsigned>(news.size())));
+    link_.send(frame, Priority::urgent);
+}
+
+// All threads are under the same ones, at the acceptor too.
+void HomeSession::note_common_filters(const HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    process.common_filters = thread.filters.size();
+    for (auto& [tid, other] : process.threads) other->filters_there = process.common_filters;
+}
+
+int64_t HomeSession::seccomp_mode(const HomeThread& thread) {
+    return thread.filters.empty() ? SECCOMP_MODE_DISABLED : SECCOMP_MODE_FILTER;
+}
+
+void HomeSession::inherit_filters(const HomeThread& parent, HomeThread& child) {
+    child.filters = parent.filters;
+    if (child.process != parent.process) return;
+    // A shadow's twin at the acceptor is put under them when it is made.
+    child.filters_there = parent.remote ? parent.filters.size() : child.process->common_filters;
+}
+
+// After an exec there is one thread, which has the process's id; another one may have called.
+// It has executed the program as another thread, and has its number now.
+void HomeSession::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
+    auto former = trace::event_message(thread.tid);
+    if (!former) return;
+    HomeThread* caller = find_thread(process.pid, static_cast<pid_t>(*former));
+    if (!caller || caller == &thread) return;
+    thread.filters = caller->filters;
+    thread.affinity = caller->affinity;
+}
+
+// By SECCOMP_RET_KILL_THREAD, here: it is at its end, and others are not told to go with it.
+bool HomeSession::is_ended_by_filter(const HomeThread& thread, int signal) {
+    constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
+    if (signal != SIGSYS || thread.filters.empty()) return false;
+    for (const auto& [tid, other] : thread.process->threads) {
+        if (other == &thread || other->helper || other->ending) continue;
+        if (!(trace::signal_set(tid, "SigPnd:") & sigkill)) return true;
+    }
+    return false;
+}
+
+// At the acceptor a filter wants the thread dead. It has left there.
+Task<void> HomeSession::die_by_filter(HomeThread& thread, FilterDeath death) {
+    if (death == FilterDeath::by_strict_mode) {
+        kill(thread.process->pid, SIGKILL);
+        co_return;
+    }
+    auto goes_on = [&](const auto& entry) {
+        const HomeThread& other = *entry.second;
+        return &other != &thread && !other.helper && !other.ending;
+    };
+    const auto& all = thread.process->threads;
+    bool alone = std::none_of(all.begin(), all.end(), goes_on);
+    if (alone || death == FilterDeath::of_process) {
+        co_await die_of(thread, SIGSYS);
+        co_return;
+    }
+    tell_exit(thread);
+    co_await thread.stub->call(SYS_exit, SIGSYS);
+}
+
+}  // namespace gpr

@@ -1,0 +1,273 @@
+// Forks of a process with much memory at the acceptor: that stays there, and the kernel on each
+// node copies what it has. docs/decisions/0018-forks-copy-where-pages-are.md
+
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "monitor/home/session.h"
+#include "monitor/paging/layout_parts.h"
+
+namespace gpr {
+
+namespace {
+
+// With fewer pages at the acceptor it costs less to bring them home, and the child, which most
+// often execs at once, need not be split.
+constexpr uint64_t least_own_pages = 4096;
+
+}  // namespace
+
+// Under a filter of the program's own, what makes a child split could not be done in it.
+bool HomeSession::copies_in_place(const HomeThread& thread, wire::CallRequest::Reader call) const {
+    uint64_t flags = call.getArgs()[0];
+    // What devices there have pinned would not come home to be copied.
+    bool pinned = !remote_calls_.empty() && call.getOwnPages() > 0;
+    // With CLONE_VFORK the call here would not return before the child has done with it.
+    constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK | CLONE_INTO_CGROUP;
+    auto visits = [](const auto& t) { return t.second->visiting; };
+    return !(flags & not_here) && !policy_.mixed() && link_open_ && call.getSetTid().size() == 0 &&
+           !child_stays_home(thread.tid, flags) &&
+           std::ranges::none_of(thread.process->threads, visits) &&
+           thread.process->state == HomeProcess::State::split && thread.filters.empty() &&
+           (call.getOwnPages() >= least_own_pages || pinned);
+}
+
+// Everything that either node has said about the process's pages has been heard by the other, and
+// nothing moves. The metadata lock is held from then on.
+Task<AsyncMutex::Guard> HomeSession::hold_still(std::shared_ptr<Fragment> fragment) {
+    co_await pager_.begin_copy(fragment);
+    for (;;) {
+        barriers_[fragment->pid()] = 0;
+        for (Priority priority : {Priority::bulk, Priority::urgent}) {
+            FrameBuilder frame;
+            frame.session().initForkBarrier().setPid(fragment->pid());
+            link_.send(frame, priority);
+        }
+        while (link_open_ && barriers_[fragment->pid()] < 2) co_await remote_changed_.wait();
+        co_await pager_.quiet(fragment);
+        auto guard = co_await metadata_.lock();
+        if (pager_.is_quiet(*fragment) || !link_open_) {
+            barriers_.erase(fragment->pid());
+            co_return guard;
+        }
+    }
+}
+
+Task<void> HomeSession::on_barrier(Frame frame) {
+    { auto guard = co_await metadata_.lock(); }
+    auto it = barriers_.find(frame->session().getForkBarrier().getPid());
+    if (it == barriers_.end()) co_return;
+    it->second++;
+    remote_changed_.notify_all();
+}
+
+// The shadow makes the copy of what is here. Nothing is written into the program's memory by the
+// kernel, which would not find it all.
+Task<ForkResult> HomeSession::fork_here(HomeThread& thread, uint64_t flags, Birth birth) {
+    pid_t tid = thread.tid;
+    StubThread& stub = *thread.stub;
+    clone_args clone{};
+    clone.flags = flags & ~uint64_t{CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+                                    CLONE_CHILD_CLEARTID | CLONE_UNTRACED};
+    clone.tls = birth.context.regs.fs_base;
+    clone.exit_signal = birth.exit_signal;
+    births_[tid] = std::move(birth);
+    clone.pidfd = stub.scratch_address().value + sizeof clone;
+    auto lock = co_await stub.lock();
+    stub.scratch().put(0, clone);
+    std::vector<Call> calls{Call{SYS_clone3, {stub.scratch_address().value, sizeof clone}, 0}};
+    co_await stub.run_locked(calls);
+    births_.erase(tid);
+    ForkResult result{calls[0].result, -1};
+    result.pidfd = stub.scratch().get<int>(sizeof clone).to_pass_on();
+    co_return result;
+}
+
+// Gives the child objects of its own, which are the parent's as they are now, and tells the
+// acceptor. memory: the parent's mappings become the child's.
+void HomeSession::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMemory& memory) {
+    FrameBuilder frame;
+    auto fork = frame.session().initProcessFork();
+    fork.setParent(parent);
+    fork.setChild(child);
+    if (HomeThread* first = find_thread(child, child)) {
+        fork.setAffinity({first->affinity.data(), first->affinity.size()});
+        first->affinity_told = true;
+    }
+    fork.setNoHandlers(flags & CLONE_CLEAR_SIGHAND);
+    fork.setClearTid(memory.clear_tid_at.value);
+    std::map<ObjectId, ObjectId> copies;
+    std::vector<Mapping> emptied;
+    std::vector<Range> absent;
+    AddressSpace space;
+    for (const auto& [begin, original] : memory.space.all()) {
+        Mapping m = original;
+        m.locked = false;
+        if (m.not_forked) {
+            absent.push_back(m.range);
+            continue;
+        }
+        if (m.wiped_on_fork && !m.shared) {
+            m.object = new_object(directory_node);
+            m.object_page = 0;
+            m.born_at_acceptor = m.file = m.registered = false;
+            m.content.reset();
+            emptied.push_back(m);
+        } else if (!pager_.is_shared(m.object)) {
+            auto [it, is_new] = copies.try_emplace(m.object, 0);
+            if (is_new) pager_.copy_object(m.object, it->second = next_object_++);
+            m.object = it->second;
+        }
+        space.map(std::move(m));
+    }
+    memory.space = std::move(space);
+    auto objects = fork.initObjects(static_cast<unsigned>(copies.size() * 2));
+    unsigned i = 0;
+    for (const auto& [from, to] : copies) {
+        objects.set(i++, from);
+        objects.set(i++, to);
+        auto copied = memory.copied_files.extract(from);
+        if (copied.empty()) continue;
+        copied.key() = to;
+        memory.copied_files.insert(std::move(copied));
+    }
+    LayoutSender layout(link_, child);
+    for (const Mapping& m : emptied) layout.add(m, 0);
+    for (Range range : absent) layout.add_absent(range);
+    layout.finish();
+    link_.send(frame, Priority::urgent);
+}
+
+void HomeSession::fork_nothing(pid_t parent) {
+    FrameBuilder frame;
+    frame.session().initProcessFork().setParent(parent);
+    link_.send(frame, Priority::urgent);
+}
+
+Task<void> HomeSession::fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame,
+                                      Birth birth) {
+    pid_t pid = process.pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto args = frame->session().getCall().getArgs();  // flags, stack, parent_tid, child_tid, tls
+    uint64_t flags = args[0];
+    auto memory = birth.memory = std::make_shared<ForkedMemory>();
+    if (flags & CLONE_CHILD_SETTID) memory->tid_at = {args[3]};
+    if (flags & CLONE_CHILD_CLEARTID) memory->clear_tid_at = {args[3]};
+    auto still = co_await hold_still(fragment);
+    if (find_thread(pid, tid) != &thread) {
+        fork_nothing(pid);
+        pager_.end_copy(*fragment);
+        co_return;
+    }
+    memory->space = fragment->space;
+    memory->copied_files = process.copied_files;
+    memory->executable = process.executable;
+    memory->break_begin = process.break_begin;
+    memory->break_end = process.break_end;
+    ForkResult result = co_await fork_here(thread, flags, std::move(birth));
+    auto child_pid = static_cast<pid_t>(std::max<int64_t>(result.pid, 0));
+    HomeProcess* child = find_process(child_pid);
+    if (child) {
+        forking_[child_pid] = std::make_unique<PendingStart>(loop_);
+        starting_[child_pid] = std::make_unique<PendingStart>(loop_);
+        child->started_remotely = true;
+        fork_there(pid, child_pid, flags, *memory);
+        child->inherits = memory;
+    } else {
+        memory->space = {};
+        fork_nothing(pid);
+    }
+    memory->ready = true;
+    remote_changed_.notify_all();
+    still.release();
+    if (child) {
+        OneShot<std::string>& copied = forking_[child_pid]->done;
+        co_await copied;
+        forking_.erase(child_pid);
+    }
+    pager_.end_copy(*fragment);
+    if (result.pid == thread_gone) co_return;
+    for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, child_pid},
+                              std::pair{CLONE_PIDFD, static_cast<pid_t>(result.pidfd)}}) {
+        if (!(flags & static_cast<uint64_t>(flag)) || result.pid < 0) continue;
+        co_await pager_.write(*fragment, {args[2]}, std::as_bytes(std::span(&word, 1)));
+    }
+    if (find_thread(pid, tid) == &thread) reply(thread, result.pid);
+}
+
+// The child of such a fork, in its first stop or about to be.
+Task<void> HomeSession::start_copy(HomeThread& thread, ThreadContext context,
+                                   std::shared_ptr<ForkedMemory> memory) {
+    WaitStatus status = co_await next_stop(thread);
+    HomeProcess& process = *thread.process;
+    pid_t pid = process.pid;
+    Result<void> prepared = fail(ESRCH, "the child ended at once");
+    if (!status.ended()) prepared = co_await prepare_copy(process, thread, context, *memory);
+    if (prepared) {
+        co_await begin(process, thread, context);
+        co_return;
+    }
+    while (!memory->ready && link_open_) co_await remote_changed_.wait();
+    pager_.forget(memory->space);
+    process.inherits.reset();
+    starting_.erase(pid);
+    if (find_process(pid) == &process) could_not_split(pid, prepared.error());
+}
+
+Task<Result<void>> HomeSession::prepare_copy(HomeProcess& process, HomeThread& thread,
+                                             const ThreadContext& context, ForkedMemory& memory) {
+    auto entered = co_await prepare_stub(process, thread);
+    if (!entered) co_return entered;
+    while (!memory.ready && link_open_) co_await remote_changed_.wait();
+    auto waiting = starting_.find(process.pid);
+    if (!memory.ready || waiting == starting_.end()) co_return fail(ESRCH, "it was not copied");
+    Fragment& fragment = *process.fragment;
+    fragment.space = std::exchange(memory.space, {});
+    process.inherits.reset();
+    process.inherited.clear();
+    process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
+    process.copied_files = std::move(memory.copied_files);
+    process.executable = std::move(memory.executable);
+    process.break_begin = memory.break_begin;
+    process.break_end = memory.break_end;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (!m.registered) continue;
+        auto registered = fragment.register_range(m.range);
+        if (!registered) co_return registered;
+    }
+    pager_.protect_copies(fragment);
+    pager_.add_fragment(fragment);
+    OneShot<std::string>& started = waiting->second->done;
+    std::string error = co_await started;
+    starting_.erase(process.pid);
+    if (!error.empty()) co_return fail("the acceptor could not copy the process: " + error);
+    if (memory.tid_at.value != 0) {
+        co_await pager_.write(fragment, memory.tid_at, std::as_bytes(std::span(&process.pid, 1)));
+    }
+    co_await take_mask(thread, context.signal_mask);
+    process.state = HomeProcess::State::split;
+    watch_cpu_limit(process);
+    co_return Result<void>{};
+}
+
+// What the kernel here does to the program's memory when it copies it is done at the acceptor, too.
+Task<void> HomeSession::note_fork_advice(HomeProcess& process, SyscallArguments args) {
+    auto guard = co_await metadata_.lock();
+    if (!process.fragment) co_return;
+    Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
+    process.fragment->space.for_each(range, [&](Mapping& m) {
+        switch (args[2]) {
+            case MADV_DONTFORK: m.not_forked = true; return;
+            case MADV_DOFORK: m.not_forked = false; return;
+            case MADV_WIPEONFORK: m.wiped_on_fork = true; return;
+            case MADV_KEEPONFORK: m.wiped_on_fork = false; return;
+            default: return;
+        }
+    });
+}
+
+}  // namespace gpr

@@ -1,0 +1,48 @@
+#include "monitor/home/guard_pages.h"
+
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+#include "monitor/home/session.h"
+#include "monitor/node/advice.h"
+#include "monitor/node/mapping_news.h"
+
+namespace gpr {
+
+Task<int64_t> GuardPages::change(HomeSession& session, HomeProcess& process, StubThread& stub,
+                                 Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    Address begin{n.args[0]};
+    bool install = n.args[2] == guard_install;
+    Range whole{begin, (begin + n.args[1]).page_end()};
+    Range range = install ? before_locked(fragment->space, whole) : whole;
+    bool refused = range != whole;  // locked memory has no guards
+    if (refused && range.empty()) co_return -EINVAL;
+    if (!fragment->guards({begin.page(), begin.page() + page_size})) co_return -EINVAL;
+    uint64_t size = refused ? range.size() : n.args[1];
+    int64_t result = co_await stub.call(SYS_madvise, begin.value, size, n.args[2]);
+    // With gaps, what is mapped has them all the same.
+    if ((result != 0 && result != -ENOMEM) || range.empty() || stub.dead()) co_return result;
+    if (install) {
+        std::vector<Mapping> pieces;
+        fragment->space.for_each(range, [&](const Mapping& m) {
+            if (!m.shared) pieces.push_back(m);
+        });
+        session.announce_discard(process, range, pieces);
+        fragment->wake(range);
+    }
+    tell_guarded(session.link_, process.pid, range, install);
+    co_return refused ? -EINVAL : result;
+}
+
+void GuardPages::tell_all(HomeSession& session, HomeProcess& process) {
+    if (process.new_image) return;  // it has none yet
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        auto guards = process.fragment->guards(m.range);
+        if (!guards) return;
+        for (Range range : *guards) tell_guarded(session.link_, process.pid, range, true);
+    }
+}
+
+}  // namespace gpr

@@ -1,0 +1,99 @@
+// /proc/PID/mem: what the kernel reads and writes there is the memory at home, and it does not wait
+// for what is missing. So what a call is about to use is brought home first.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <climits>
+#include <fstream>
+#include <optional>
+
+#include "monitor/home/memory_gate.h"
+#include "monitor/home/session.h"
+#include "monitor/node/proc_file.h"
+#include "syscall/table.h"
+
+namespace gpr {
+
+namespace {
+
+struct Use {
+    bool writes = false;
+    bool vector = false;
+    bool at_offset = false;  // argument 3; else the descriptor's own
+};
+
+std::optional<Use> use_of(uint32_t number) {
+    switch (number) {
+        case SYS_read: return Use{};
+        case SYS_write: return Use{true, false, false};
+        case SYS_readv: return Use{false, true, false};
+        case SYS_writev: return Use{true, true, false};
+        case SYS_pread64: return Use{false, false, true};
+        case SYS_pwrite64: return Use{true, false, true};
+        case SYS_preadv:
+        case SYS_preadv2: return Use{false, true, true};
+        case SYS_pwritev:
+        case SYS_pwritev2: return Use{true, true, true};
+        default: return std::nullopt;
+    }
+}
+
+uint64_t offset_of(pid_t pid, int fd) {
+    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
+    std::string word;
+    uint64_t offset = 0;
+    return in >> word >> offset && word == "pos:" ? offset : 0;
+}
+
+}  // namespace
+
+// The stub's lock is held.
+Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, int fd) {
+    auto file = proc_file_of(process.pid, fd);
+    if (!file) co_return;
+    if (file->name == "mem") {
+        memory_files_ = true;
+    } else {
+        co_await show_process(process, stub, fd, *file);
+    }
+}
+
+Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t number,
+                                              SyscallArguments args) {
+    auto use = use_of(number);
+    int fd = static_cast<int>(args[0]);
+    auto file = use ? proc_file_of(process.pid, fd) : std::nullopt;
+    HomeProcess* target = file && file->name == "mem" ? find_process(file->process) : nullptr;
+    if (!target || !target->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = target->fragment, own = process.fragment;
+    uint64_t size = args[2];
+    if (use->vector) {
+        std::vector<iovec> parts(std::min<uint64_t>(args[2], IOV_MAX));
+        Address at{args[1]};
+        bool readable = co_await pager_.read(*own, at, std::as_writable_bytes(std::span(parts)));
+        if (!readable) co_return;
+        size = 0;
+        for (const iovec& part : parts) size += std::min<uint64_t>(part.iov_len, INT_MAX);
+    }
+    Address from{use->at_offset ? args[3] : offset_of(process.pid, fd)};
+    Address end = from + std::min<uint64_t>(size, INT_MAX);
+    Access access = use->writes ? Access::write : Access::read;
+    while (from < end) {
+        Mapping* m = fragment->space.find_from(from);
+        if (!m || m->range.begin >= end) co_return;
+        Range part{std::max(from, m->range.begin), std::min(end, m->range.end)};
+        from = part.end;
+        if (use->writes && !m->shared && !(m->prot & PROT_WRITE)) {
+            co_await MemoryGate::open_text(*this, file->process, part.pages());
+            m = fragment->space.find(part.begin);
+            if (!m) continue;
+        }
+        if (m->backing == Backing::native_file && !m->shared) continue;
+        co_await pager_.make_resident(*fragment, part, access);
+    }
+}
+
+}  // namespace gpr

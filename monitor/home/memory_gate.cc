@@ -1,0 +1,107 @@
+#include "monitor/home/memory_gate.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "monitor/home/main_stack.h"
+#include "monitor/node/mapping_news.h"
+#include "monitor/tracee/sealed_memory.h"
+
+namespace gpr {
+
+bool MemoryGate::holds(HomeSession& session, HomeThread& thread, const Notification& n) {
+    if (!is_told_unasked(n.number)) return false;
+    HomeProcess& process = *thread.process;
+    HomeProcess* of = process.shares_memory_with ? session.owner_of_memory(process) : &process;
+    if (!of) return false;
+    bool is_split = of->state == HomeProcess::State::split && of->fragment;
+    const AddressSpace& space = is_split ? of->fragment->space : of->sealed;
+    if (auto answer = answer_about_sealed(space, n.number, n.args, of->break_end)) {
+        session.notifier_->reply_raw(n.id, *answer);
+        return true;
+    }
+    if (!is_split) return false;
+    if (n.number == number_mseal) {
+        spawn(seal_here(session, of->pid, n));
+        return true;
+    }
+    if (!of->changes) of->changes = std::make_shared<ChangeWindow>(session.loop_);
+    if (of->changes->take(session.link_, of->pid)) return false;
+    spawn(wait(session, of->changes, n));
+    return true;
+}
+
+Task<void> MemoryGate::wait(HomeSession& session, std::shared_ptr<ChangeWindow> window,
+                            Notification n) {
+    co_await window->moved();
+    // A signal came, and it calls again; or it has ended.
+    if (session.notifier_->still_valid(n.id)) session.on_notification(n);
+}
+
+Task<void> MemoryGate::seal_here(HomeSession& session, pid_t pid, Notification n) {
+    int64_t result = co_await seal(session, pid, {n.args[0], n.args[1], n.args[2]});
+    session.notifier_->reply_raw(n.id, result);
+}
+
+Task<int64_t> MemoryGate::seal(HomeSession& session, pid_t pid, std::array<uint64_t, 3> args) {
+    auto guard = co_await session.metadata_.lock();
+    HomeProcess* process = session.find_process(pid);
+    if (!process || !process->fragment) co_return -ESRCH;
+    AddressSpace& space = process->fragment->space;
+    Sealing sealing = sealing_of(space, args.data());
+    if (sealing.result == 0 && !sealing.range.empty()) {
+        mark_sealed(space, sealing.range);
+        tell_sealed(session.link_, pid, sealing.range);
+    }
+    co_return sealing.result;
+}
+
+Task<void> MemoryGate::open_text(HomeSession& session, pid_t pid, Range range) {
+    auto guard = co_await session.metadata_.lock();
+    HomeProcess* process = session.find_process(pid);
+    if (!process || !process->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    std::vector<Address> texts;
+    fragment->space.for_each(range, [&](const Mapping& m) {
+        bool text = !m.shared && !m.anchored && !(m.prot & PROT_WRITE) && m.file;
+        bool as_mapped = m.trapped || m.backing == Backing::native_file;
+        if (text && as_mapped) texts.push_back(m.range.begin);
+    });
+    for (Address at : texts) {
+        Range text = fragment->space.find(at)->range;
+        int prot = fragment->space.find(at)->prot;
+        co_await session.pager_.stop_trapping(fragment, text);
+        Mapping* m = fragment->space.find(at);
+        process = session.find_process(pid);
+        if (!m || !process || process->fragment != fragment) co_return;
+        m->functions.reset();
+        if (m->backing == Backing::native_file) {
+            auto made = co_await session.make_writable(*process, *m);
+            if (!made) session.abandon(made.error().message());
+        }
+        tell_protected(session.link_, pid, text, prot | PROT_WRITE);
+        tell_protected(session.link_, pid, text, prot);
+    }
+}
+
+void MemoryGate::inherit(HomeSession& session, const HomeThread& parent, HomeProcess& child,
+                         bool shares) {
+    HomeProcess& parents = *parent.process;
+    child.memory_limits = parents.memory_limits;
+    child.ipc_at_birth = ipc_namespace_of(parent.tid);
+    if (session.policy_.has_functions()) session.inherit_functions(parents, child);
+    if (shares) return;
+    session.inherit_copies(parents, child);
+    MainStack::inherit(session, parents, child);
+    const AddressSpace& space = parents.fragment ? parents.fragment->space : parents.sealed;
+    for (const auto& [begin, m] : space.all()) {
+        if (m.sealed) child.sealed.map(m);
+    }
+}
+
+void MemoryGate::applied(HomeSession& session, pid_t pid, uint32_t mark) {
+    HomeProcess* process = session.find_process(pid);
+    if (process && process->changes) process->changes->applied(mark);
+}
+
+}  // namespace gpr

@@ -1,0 +1,96 @@
+#include "monitor/home/memory_limit.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "monitor/home/forwarded_call.h"
+#include "monitor/paging/growth.h"
+#include "monitor/tracee/process_stat.h"
+
+namespace gpr {
+
+namespace {
+
+// What gpr has in the process and the kernel counts.
+uint64_t margin_of(int resource, const HomeProcess& process) {
+    if (resource == RLIMIT_DATA) {
+        // What the main stack may grow to is mapped, and counts as data.
+        auto stack = main_stack(process.fragment->space);
+        return 2 * GPR_SCRATCH_SIZE + (stack ? stack->size() : 0);
+    }
+    constexpr uint64_t besides_mailbox = 16ULL << 20;  // the stub, and scratch
+    return process.fragment->mailbox().size() + besides_mailbox;
+}
+
+struct LimitArguments {
+    int resource;
+    uint64_t pid, given, before;  // addresses of struct rlimit, or 0
+};
+
+std::optional<LimitArguments> arguments_of(uint64_t number, const uint64_t* args) {
+    LimitArguments found{};
+    switch (number) {
+        case SYS_setrlimit: found = {static_cast<int>(args[0]), 0, args[1], 0}; break;
+        case SYS_getrlimit: found = {static_cast<int>(args[0]), 0, 0, args[1]}; break;
+        case SYS_prlimit64: found = {static_cast<int>(args[1]), args[0], args[2], args[3]}; break;
+        default: return std::nullopt;
+    }
+    if (std::ranges::find(memory_resources, found.resource) == std::end(memory_resources)) {
+        return std::nullopt;
+    }
+    return found;
+}
+
+rlim_t wider(rlim_t limit, uint64_t by) {
+    return limit >= RLIM_INFINITY - by ? RLIM_INFINITY : limit + by;
+}
+
+}  // namespace
+
+std::optional<pid_t> limited_by(uint64_t number, const uint64_t* args) {
+    auto arguments = arguments_of(number, args);
+    if (!arguments) return std::nullopt;
+    return static_cast<pid_t>(arguments->pid);
+}
+
+bool must_widen(const HomeProcess& caller, uint64_t number, const uint64_t* args) {
+    auto arguments = arguments_of(number, args);
+    return arguments && (arguments->given != 0 || arguments->pid != 0 ||
+                         caller.memory_limits.contains(arguments->resource));
+}
+
+std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process,
+                                                      const ForwardedCall& call) {
+    auto arguments = arguments_of(call.number, call.made.args);
+    auto resource = static_cast<__rlimit_resource>(arguments->resource);
+    const auto kernels = limit_of(process.pid, resource);
+    if (!process.fragment || !kernels) return std::nullopt;
+    auto seen = process.memory_limits.find(resource);
+    MemoryLimitCall limit{process.pid, resource, *kernels, std::nullopt};
+    if (seen != process.memory_limits.end()) limit.before = seen->second;
+    auto bytes = call.bytes(arguments->given, sizeof(rlimit));
+    if (bytes.empty()) return limit;
+    const rlimit& given = limit.given.emplace(bytes.get<rlimit>().to_pass_on());
+    if (given.rlim_cur > given.rlim_max) return limit;  // EINVAL
+    uint64_t margin = margin_of(resource, process);
+    rlimit wide{wider(given.rlim_cur, margin), wider(given.rlim_max, margin)};
+    // The kernel must not refuse what takes nothing back, from those who may not raise a limit.
+    if (given.rlim_max <= limit.before.rlim_max) {
+        wide.rlim_max = std::min(wide.rlim_max, kernels->rlim_max);
+    }
+    wide.rlim_cur = std::min(wide.rlim_cur, wide.rlim_max);
+    bytes.put(0, wide);
+    return limit;
+}
+
+bool MemoryLimitCall::show(const ForwardedCall& call) const {
+    if (call.made.result != 0) return false;
+    uint64_t before_at = arguments_of(call.number, call.made.args)->before;
+    auto bytes = call.bytes(before_at, sizeof(rlimit));
+    if (!bytes.empty()) bytes.put(0, before);
+    return given.has_value();
+}
+
+}  // namespace gpr

@@ -1,0 +1,53 @@
+// Pages that a device of the acceptor has pinned do not come home. Program code that touches one
+// goes there.
+
+#include "base/log.h"
+#include "monitor/home/session.h"
+#include "monitor/tracee/fault_origin.h"
+
+namespace gpr {
+
+namespace {
+// Pins of direct I/O end with it; those of registered buffers do not end.
+constexpr std::chrono::seconds direct_io_ends_in{5};
+// Who is refused the same page later than that waits for another pin.
+constexpr std::chrono::seconds one_wait{1};
+}  // namespace
+
+Task<void> HomeSession::pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
+    FaultOrigin origin = co_await settled_origin(loop_, tid);
+    if (origin.kind == FaultOrigin::Kind::gone) co_return;
+    auto it = threads_.find(tid);
+    HomeThread* thread = it == threads_.end() ? nullptr : it->second.get();
+    bool movable = thread && !thread->helper && !thread->remote && policy_.mixed() &&
+                   thread->process->fragment == fragment;
+    if (movable && origin.kind == FaultOrigin::Kind::program && !thread->awaited) {
+        spdlog::trace("tid {} goes to {:#x}, which is pinned there", tid, at.value);
+        thread->pin_wait.reset();
+        co_await leave(fragment, *thread, at, false, Why::pinned);
+    } else {
+        wait_for_pin(*fragment, at, thread, tid);
+    }
+}
+
+// The kernel here, in a system call or in the name of the acceptor, cannot be sent there.
+void HomeSession::wait_for_pin(Fragment& fragment, Address at, HomeThread* thread, pid_t tid) {
+    const auto now = Clock::now();
+    if (thread) {
+        auto& wait = thread->pin_wait;
+        bool again = wait && wait->page == at && now - wait->last < one_wait;
+        if (!again) wait = HomeThread::PinWait{at, now + direct_io_ends_in, now};
+        wait->last = now;
+    }
+    HomeProcess* process = find_process(fragment.pid());
+    if (process && thread && thread->pin_wait->until < now) {
+        give_up(*process, fmt::format("a system call at home uses memory that a device of the "
+                                      "acceptor has pinned, at {:#x}; run the code that makes it "
+                                      "at the acceptor (--split all)",
+                                      at.value));
+        return;
+    }
+    pager_.serve_later(fragment, at, static_cast<Tid>(tid));
+}
+
+}  // namespace gpr

@@ -1,0 +1,237 @@
+// A process of the session, as the monitor sees it, and its threads at home.
+#pragma once
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "monitor/node/change_window.h"
+#include "monitor/node/program_filter.h"
+#include "monitor/node/usage.h"
+#include "monitor/paging/fragment.h"
+#include "monitor/rules/gravity.h"
+#include "monitor/tracee/cpu_mask.h"
+#include "monitor/tracee/cpu_modes.h"
+#include "monitor/tracee/cpu_timers.h"
+#include "monitor/tracee/requeued_signals.h"
+#include "monitor/tracee/resumed_wait.h"
+#include "monitor/tracee/waits.h"
+
+namespace gpr {
+
+struct HomeProcess;
+
+// A thread at home that is in a fork. A signal may make it call again.
+struct ForkAtHome {
+    uint64_t number = 0;  // 0: it is in none
+    bool begun = false;   // Pager::begin_fork() has been called,
+    bool ready = false;   // and is done
+};
+
+// A signal that was taken from the kernel here for a thread at the acceptor.
+struct PassedSignal {
+    siginfo_t info{};
+    uint32_t serial = 0;
+    uint64_t mask = 0;         // the thread's own; its shadow takes nothing else meanwhile
+    bool with_answer = false;  // it goes to the acceptor with the answer of the thread's call
+};
+
+// A call of this thread that another one makes. It may be interrupted, the call is not.
+struct CallInItsStead {
+    explicit CallInItsStead(Scheduler& scheduler) : over(scheduler) {}
+    uint32_t number = 0;
+    std::optional<int64_t> result;  // nothing: it has not been made, and the thread may call again
+    OneShot<bool> over;
+};
+
+struct HomeThread {
+    pid_t tid = 0;
+    HomeProcess* process = nullptr;
+    std::shared_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
+    bool helper = false;               // puncher or executor
+    bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
+    bool ending = false;               // past its last instruction
+    bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
+    bool exits = false;                // it has made its last call, at the acceptor
+    bool exit_told = false;            // the acceptor knows that it has ended
+    ForkAtHome fork;
+    FilterList filters;              // of the program, that the kernel thread here is under
+    size_t filters_there = 0;        // how many of them its twin at the acceptor is
+    bool in_call = false;            // the shadow runs a forwarded call
+    Clock::time_point call_began{};  // the last one
+    std::optional<ResumedWait> resumed_wait;  // its call, which went on after an interruption
+    uint32_t wait = 0;          // the name of that call for the acceptor that may interrupt it
+    bool interrupted = false;   // it has
+    bool repeatable = false;    // which can be made again, after a handler
+    bool leaving = false;       // it is at the acceptor as soon as its crossing has been sent
+    bool visiting = false;      // it came for shared memory that others use: HomeSession::visit
+    bool wants_device = false;  // and there met memory that only the acceptor may use
+    std::optional<PassedSignal> passed;  // till the acceptor says what became of it
+    uint32_t signals_passed = 0;
+    RequeuedSignals requeued;
+    // In a mixed session:
+    bool alt_stack_changed = true;        // since the acceptor was told
+    CpuModes cpu_modes, cpu_modes_there;  // and what its twin at the acceptor was told
+    bool masked = false;  // the shadow's mask is not the program's: signals are postponed
+    Clock::time_point visits_until{};  // till then it may run the acceptor's code here
+    Gravity gravity;
+    struct PinWait {
+        Address page{};
+        Clock::time_point until{}, last{};
+    };
+    std::optional<PinWait> pin_wait;         // in a system call, for a page that a device has
+    uint64_t clears_childs_tid = 0;          // the same for the child of the clone it is in
+    uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
+    Address left_at{};                       // the page of code whose absence sent it away last
+    uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
+    bool blocks_trap = false;                // SIGTRAP, as far as it is known
+    OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
+    std::shared_ptr<CallInItsStead> in_its_stead;
+    CpuMask affinity;            // if the program has set it
+    bool affinity_told = false;  // so the acceptor knows
+};
+
+struct FileSize {
+    std::shared_ptr<Fd> file;
+    uint64_t size = 0;  // bytes
+};
+
+// A file of which a copy stands in memory, as the kernel's list of mappings would name it.
+struct CopiedFile {
+    std::string path;
+    uint64_t device = 0, inode = 0;
+};
+
+// One that a process has from its parent.
+struct InheritedCopy {
+    Range range;
+    std::shared_ptr<Fd> content;
+    uint64_t content_offset = 0;
+    CopiedFile file;
+    bool trapped = false;  // code that runs at the acceptor, once the process is split
+};
+
+// Code with breakpoints in it that a child has from its parent.
+struct InheritedFunctions {
+    Range range;
+    std::shared_ptr<const ChosenFunctions> functions;
+    std::shared_ptr<Fd> content;
+    uint64_t content_offset = 0;
+};
+
+// What the child of a fork begins with whose memory stays where it is.
+struct ForkedMemory {
+    AddressSpace space;
+    std::map<ObjectId, CopiedFile> copied_files;
+    std::string executable;
+    uint64_t break_begin = 0, break_end = 0;
+    Address tid_at{}, clear_tid_at{};  // 0: CLONE_CHILD_SETTID, _CLEARTID are not asked for
+    bool ready = false;                // the mappings are the child's own, not its parent's
+};
+
+// A child that a thread at the acceptor asked for, until it is born.
+struct Birth {
+    ThreadContext context;
+    bool shares_memory = false;
+    uint64_t exit_signal = 0;
+    uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID, if so
+    std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
+};
+
+// Of a thread that stands in its stub instead.
+struct TakenCall {
+    ThreadContext context;
+    std::shared_ptr<StubThread> stub;  // of the image that called: dead after an exec
+};
+
+// Of a process that the acceptor is being told of; done: why it cannot be, or nothing.
+struct PendingStart {
+    OneShot<std::string> done;
+    explicit PendingStart(Scheduler& s) : done(s) {}
+};
+
+struct ForkResult {
+    int64_t pid = 0;  // or the kernel's error
+    int32_t pidfd = -1;
+};
+
+struct HomeProcess {
+    enum class State {
+        native,     // untouched by gpr but for the filter: a child that has not been split (yet)
+        preparing,  // the stub is going in
+        split,      // has a fragment here and one at the acceptor
+        ending,
+    };
+
+    pid_t pid = 0;
+    State state = State::native;
+    HomeProcess* shares_memory_with = nullptr;  // vfork children, until they exec; it may be gone
+    std::weak_ptr<Fragment> guest_of;           // the memory that it shares then, if it is split
+    bool has_guests = false;                    // children that share its memory and run beside it
+    std::shared_ptr<Fragment> fragment;
+    std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
+    std::unordered_map<pid_t, HomeThread*> threads;
+    Address syscall_instruction;  // one to inject calls with before the stub is in
+    std::string executable;       // path of the program's own file
+    std::map<ObjectId, CopiedFile> copied_files;
+    std::vector<InheritedCopy> inherited;  // until it is split
+    std::vector<InheritedFunctions> inherited_functions;
+    Address stack_used{};  // how far down the main stack was used, when last looked at
+    std::vector<std::pair<Range, bool>> inherited_growing;  // until it is split; main stack or not
+    AddressSpace sealed;                                    // by its parent, until it is split
+    std::shared_ptr<ChangeWindow> changes;                  // that it makes here
+    ino_t ipc_at_birth = 0;    // in which IPC namespace its parent was then
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    uint64_t break_end = 0;
+    // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
+    uint64_t caught_signals = 0;
+    uint64_t restarting_signals = 0;  // whose handler lets calls go on: SA_RESTART
+    // SA_RESETHAND, by signal: the action that is left once the handler has begun.
+    std::map<int, std::array<uint64_t, 4>> one_shot_actions;
+    std::array<uint64_t, 4> trap_action{};  // of SIGTRAP, which a breakpoint may undo
+    uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
+    uint64_t to_reset = 0;                  // those that the kernel here must be told of
+    std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
+    std::map<int, rlimit> memory_limits;    // by resource: those that the program has set
+    bool started_remotely = false;
+    // fd_names.h: those that the acceptor knows, by number; the numbers that filters watch.
+    std::map<int, uint64_t> names_told;
+    std::set<int> names_watched;
+    std::set<int> epolls_there;  // epoll descriptors that watch files of the acceptor, too
+    size_t common_filters = 0;   // that all its threads were put under at once, at the acceptor
+    int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
+    bool frozen = false;     // none does now
+    uint32_t freezes = 0;    // how often that was asked for
+    bool new_image = false;  // it has called exec, not only been born
+    bool executing = false;  // an exec is under way: threads that end are its doing
+    bool group_exit = false;  // exit_group is under way: all threads end
+    bool finished = false;    // its last moment has passed, see HomeSession::finish
+    bool doomed = false;      // it is being made to end with status 125
+    bool stopped = false;     // by job control, and so is its other half
+    // At the acceptor:
+    Usage used_by_images;                   // by images of this process that have ended
+    Usage used_by_children;                 // by children that it has waited for, and theirs
+    std::map<pid_t, Usage> ended_children;  // that it has not
+    CpuTimers cpu_timers;
+    uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
+    uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
+    bool is_root = false;
+    bool stays_home = false;  // in namespaces of its own: see namespaces.cc
+    int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
+
+    // A child that has not been split yet, and that nothing keeps from it.
+    [[nodiscard]] bool can_be_split() const {
+        return state == State::native && !is_root && !shares_memory_with && !stays_home &&
+               !doomed && threads.size() == 1;
+    }
+};
+
+}  // namespace gpr

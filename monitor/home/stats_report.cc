@@ -1,0 +1,158 @@
+#include "monitor/home/stats_report.h"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/address.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr int json_version = 2;
+
+double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+// 1,234,567
+std::string grouped(uint64_t number) {
+    const std::string digits = std::to_string(number);
+    std::string text;
+    for (size_t i = 0; i < digits.size(); ++i) {
+        if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+        text += digits[i];
+    }
+    return text;
+}
+
+std::string counted(uint64_t number, const char* noun) {
+    return fmt::format("{} {}{}", grouped(number), noun, number == 1 ? "" : "s");
+}
+
+std::string megabytes(uint64_t bytes) {
+    return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+// LIBRARY!NAME, the name as its programmer wrote it.
+std::string readable(const std::string& function) {
+    const size_t mark = function.find('!') + 1;
+    int status = 0;
+    char* plain = abi::__cxa_demangle(function.c_str() + mark, nullptr, nullptr, &status);
+    if (status != 0) return function;
+    std::string text = function.substr(0, mark) + plain;
+    std::free(plain);
+    return text;
+}
+
+std::string row(const char* what, const std::string& home, const std::string& acceptor) {
+    return fmt::format("gpr:   {:<26}{:>16}{:>16}\n", what, home, acceptor);
+}
+
+std::string duration(double s) { return fmt::format("{:.2f} s", s); }
+
+// Beyond these a program has lost enough that somebody wants to know why.
+constexpr double most_share_of_waiting = 0.25, most_waiting_s = 0.3;
+constexpr double most_calls_per_s = 3000, most_crossings_per_s = 1000;
+constexpr uint64_t most_images = 8;
+constexpr double longest_start_s = 1;  // of a program; who takes longer was doing its work
+constexpr double shortest_run_s = 0.5;
+
+}  // namespace
+
+std::string StatsReport::advice() const {
+    if (wall_s < shortest_run_s) return "";
+    const double waited = seconds(home.waited_ns + remote.waited_ns);
+    const double cpu = seconds(home_cpu.total_ns + remote_cpu.total_ns);
+    const bool start = wall_s < longest_start_s * static_cast<double>(images);
+    if (images >= most_images && start && cpu < wall_s / 2) {
+        return fmt::format(
+            "{} programs were started one after another, at {:.0f} ms each; start the program "
+            "itself rather than a script or shim around it",
+            grouped(images), 1000 * wall_s / static_cast<double>(images));
+    }
+    if (waited > most_waiting_s && waited > most_share_of_waiting * wall_s) {
+        const uint64_t less = std::min(home.pages_in, remote.pages_in);
+        const bool ping_pong = less > std::max(home.pages_in, remote.pages_in) / 2;
+        return fmt::format(
+            "{:.0f} % of the time threads waited for memory of the other host; {}",
+            std::min(100.0, 100 * waited / wall_s),
+            ping_pong ? "both write the same pages: keep what shares memory on one host"
+                      : "choose code that computes much on little data (--split lib:GLOB), or a "
+                        "faster link");
+    }
+    if (static_cast<double>(calls_home) > most_calls_per_s * wall_s) {
+        return fmt::format(
+            "{} system calls were carried home, {} a second; leave code that works on files and "
+            "pipes at home, and choose what computes (--split lib:GLOB)",
+            grouped(calls_home),
+            grouped(static_cast<uint64_t>(static_cast<double>(calls_home) / wall_s)));
+    }
+    if (static_cast<double>(crossings) > most_crossings_per_s * wall_s) {
+        return fmt::format(
+            "threads crossed {} times a second; choose larger pieces of code, so that "
+            "one call does more",
+            grouped(static_cast<uint64_t>(static_cast<double>(crossings) / wall_s)));
+    }
+    return "";
+}
+
+std::string StatsReport::words() const {
+    const auto pages = [](uint64_t number) {
+        return fmt::format("{} ({})", grouped(number), megabytes(number * page_size));
+    };
+    std::string text = fmt::format("gpr: exit status {} after {}\n", exit_status, duration(wall_s));
+    text += row("", "home", "acceptor");
+    text += row("processor time", duration(seconds(home_cpu.total_ns)),
+                duration(seconds(remote_cpu.total_ns)));
+    text += row("waited for pages", duration(seconds(home.waited_ns)),
+                duration(seconds(remote.waited_ns)));
+    text += row("pages received", pages(home.pages_in), pages(remote.pages_in));
+    text += row("received over the link", megabytes(bytes_in), megabytes(bytes_out));
+    text += fmt::format("gpr: {}, {} carried home\n", counted(crossings, "crossing"),
+                        counted(calls_home, "system call"));
+    for (const auto& [name, use] : functions) {
+        text += fmt::format("gpr: {}: {}, {} of them calls\n", readable(name),
+                            counted(use.crossings, "crossing"), grouped(use.calls));
+    }
+    const std::string advised = advice();
+    return advised.empty() ? text : text + "gpr: advice: " + advised + '\n';
+}
+
+std::string StatsReport::json() const {
+    auto node = [](int id, Usage cpu, const PagerStats& p, uint64_t in, uint64_t out) {
+        return nlohmann::json{{"node", id},
+                              {"cpu_s", seconds(cpu.total_ns)},
+                              {"user_s", seconds(cpu.user_ns)},
+                              {"faults", p.faults},
+                              {"waited_s", seconds(p.waited_ns)},
+                              {"pages_in", p.pages_in},
+                              {"pages_out", p.pages_out},
+                              {"bytes_in", in},
+                              {"bytes_out", out}};
+    };
+    nlohmann::json out{
+        {"version", json_version},
+        {"exit_status", exit_status},
+        {"wall_s", wall_s},
+        {"crossings", crossings},
+        {"images", images},
+        {"gravity", {{"home", drawn_home}, {"away", drawn_away}}},
+        {"syscalls",
+         {{"native", calls_native},
+          {"fd_owner", calls_fd_owner},
+          {"by_rule", calls_by_rule},
+          {"home", calls_home}}},
+        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
+        {"nodes", nlohmann::json::array({node(0, home_cpu, home, bytes_in, bytes_out),
+                                         node(1, remote_cpu, remote, bytes_out, bytes_in)})},
+        {"advice", advice()}};
+    out["functions"] = nlohmann::json::object();
+    for (const auto& [name, use] : functions) {
+        out["functions"][name] = {{"crossings", use.crossings}, {"calls", use.calls}};
+    }
+    return out.dump(2) + "\n";
+}
+
+}  // namespace gpr

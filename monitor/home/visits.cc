@@ -1,0 +1,199 @@
+// A thread of a program that runs at the acceptor as a whole comes home for memory that only home
+// may use. It runs here for a moment, and makes no system calls: those are the acceptor's business.
+
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+#include "monitor/home/helper_calls.h"
+#include "monitor/home/session.h"
+#include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/pending_fault_raw.h"
+
+namespace gpr {
+
+namespace {
+
+// Of linux/futex.h, whose macro FUTEX_WAKE is the name of a message here.
+constexpr uint64_t futex_private = 128;
+
+constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
+
+// By what the program did, not by anybody.
+bool is_fault(const siginfo_t& info) {
+    switch (info.si_signo) {
+        case SIGSEGV:
+        case SIGBUS:
+        case SIGFPE:
+        case SIGILL:
+        case SIGTRAP: return info.si_code > 0 && info.si_code != SI_KERNEL;
+        default: return false;
+    }
+}
+
+// The handler of a signal will run before the call ends.
+void end_call(user_regs_struct& regs, bool restarts) {
+    auto result = static_cast<long>(regs.rax);
+    bool in_call = static_cast<long>(regs.orig_rax) >= 0;
+    bool again = result == -trace::restart_nointr || (restarts && result == -trace::restart_sys);
+    if (in_call && again) {
+        trace::rewind_interrupted_call(regs);
+    } else if (in_call && trace::is_restart(result)) {
+        regs.rax = static_cast<uint64_t>(-EINTR);
+    }
+    regs.orig_rax = ~0UL;
+}
+
+// It stands before it.
+void rewind_call(user_regs_struct& regs) {
+    regs.rip -= 2;
+    regs.rax = regs.orig_rax;
+    regs.orig_rax = ~0UL;
+}
+
+}  // namespace
+
+// It waits at home for those who share the word, or wakes them. No other call is made here, so what
+// goes on after a signal is one of these.
+bool HomeSession::is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const {
+    const Mapping* m = fragment.space.find({regs.rdi});
+    bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & futex_private);
+    return regs.orig_rax == SYS_restart_syscall ||
+           (waits && m && m->shared && pager_.is_used_at_home(m->object));
+}
+
+// Others have changed the size of the file, which the acceptor will know before the thread is back.
+bool HomeSession::is_beyond_end(Fragment& fragment, const siginfo_t& info) {
+    Address at{reinterpret_cast<uint64_t>(info.si_addr) & page_mask};
+    const Mapping* m = info.si_signo == SIGBUS ? fragment.space.find(at) : nullptr;
+    auto file = m && m->shared ? shared_files_.find(m->object) : shared_files_.end();
+    if (file == shared_files_.end()) return false;
+    note_size(file->second);
+    return m->key(at).index >= pager_.shared_pages(m->object);
+}
+
+// Its shadow is parked, and becomes the thread itself.
+Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
+    HomeProcess& process = *thread.process;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    std::shared_ptr<StubThread> stub = thread.stub;
+    pid_t tid = thread.tid;
+    thread.remote = false;  // a signal that comes now waits till the thread has its own mask
+    co_await stub->make_room(context);
+    if (!co_await stand_still(thread)) co_return;
+    thread.alt_stack_changed = false;  // handlers run at the acceptor
+    thread.visiting = true;
+    thread.masked = thread.wants_device = false;
+    stub->become(tid, context);
+    Loop::TimerId timer = 0;
+    auto go_on = [&](int signal = 0) { trace::resume_to_call(tid, signal); };
+    auto go_on_for_a_while = [&] {
+        loop_.cancel(timer);
+        timer = loop_.after(visit_time, [tid] { trace::interrupt(tid); });
+        go_on();
+    };
+    auto stands_where_it_came = [&](const user_regs_struct& now) {
+        return now.rip == context.regs.rip && now.rcx == context.regs.rcx && !thread.wants_device;
+    };
+    go_on_for_a_while();
+    std::optional<siginfo_t> signal;
+    bool in_call = false, at_call = false;
+    for (bool over = false; !over;) {
+        WaitStatus status = co_await next_stop(thread);
+        auto regs = trace::registers(tid);
+        if (status.ended() || !regs || status.kind == WaitStatus::Kind::event) {
+            loop_.cancel(timer);
+            thread.visiting = false;
+            if (!status.ended()) on_wait(tid, status);
+            co_return;
+        }
+        switch (status.kind) {
+            case WaitStatus::Kind::syscall_stop:
+                if (in_call || is_call_for_others(*fragment, *regs)) {
+                    in_call = !in_call;
+                    loop_.cancel(timer);
+                    in_call ? go_on() : go_on_for_a_while();
+                } else {
+                    at_call = over = true;
+                }
+                break;
+            case WaitStatus::Kind::signal_stop: {
+                if (status.value == SIGCHLD && tells_of_helper(orphaned_helpers_, tid)) {
+                    go_on();
+                    break;
+                }
+                keep_order(thread, status.value);
+                name_cpu_timer(thread, status.value);
+                auto info = trace::signal_info(tid);
+                bool repeats = info && is_fault(*info) &&
+                               (info->si_signo != SIGBUS || is_beyond_end(*fragment, *info));
+                bool caught = process.caught_signals & bit_of(status.value);
+                if (!info || (!repeats && !caught)) {  // the kernel here knows what to do
+                    go_on(status.value);
+                    break;
+                }
+                if (!repeats) signal = *info;
+                // What it needs besides is not at home: it gets the page there.
+                thread.wants_device = repeats && stands_where_it_came(*regs);
+                over = true;
+                break;
+            }
+            case WaitStatus::Kind::group_stop:
+                stop_remotely(process, true);
+                trace::stay_stopped(tid);
+                break;
+            default:  // an interruption
+                stop_remotely(process, false);
+                if (has_fault_pending(tid) || stands_where_it_came(*regs)) {
+                    go_on_for_a_while();
+                } else {
+                    over = true;
+                }
+                break;
+        }
+    }
+    loop_.cancel(timer);
+    thread.visiting = false;
+    auto left = capture_context(tid);
+    if (!left) co_return;
+    if (signal) {
+        end_call(left->regs, process.restarting_signals & bit_of(signal->si_signo));
+    } else if (at_call) {
+        rewind_call(left->regs);
+    } else {
+        trace::rewind_interrupted_call(left->regs);
+    }
+    co_await meet_outsiders(false);  // another size of the file, above all
+    if (stub->dead()) co_return;
+    co_await cross(process, thread, *left, thread.wants_device);
+    if (stub->dead()) co_return;
+    if (signal) pass_on(thread, *signal);
+    divert(thread, *left);
+    pager_.on_thread_gone(static_cast<Tid>(tid));
+}
+
+// False: it has ended, or begun another image.
+Task<bool> HomeSession::stand_still(HomeThread& thread) {
+    std::shared_ptr<StubThread> stub = thread.stub;
+    pid_t tid = thread.tid;
+    for (;;) {
+        auto guard = co_await stub->lock();
+        co_await stub->parked();
+        if (stub->dead() || thread.awaited) co_return false;
+        trace::interrupt(tid);
+        WaitStatus status = co_await next_stop(thread, true);
+        while (status.kind == WaitStatus::Kind::group_stop) {
+            stop_remotely(*thread.process, true);
+            trace::stay_stopped(tid);
+            status = co_await next_stop(thread);
+        }
+        if (status.ended()) co_return false;
+        if (status.kind == WaitStatus::Kind::trap_stop) {
+            stop_remotely(*thread.process, false);
+            co_return true;
+        }
+        guard.release();
+        on_wait(tid, status);
+    }
+}
+
+}  // namespace gpr

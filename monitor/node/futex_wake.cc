@@ -1,0 +1,110 @@
+#include "monitor/node/futex_wake.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <climits>
+
+namespace gpr {
+
+namespace {
+// The numbers are missing from older headers.
+constexpr uint32_t futex2_private = 128;
+constexpr uint64_t word_size = 4;
+
+uint32_t command_of(const uint64_t (&args)[6]) {
+    return static_cast<uint32_t>(args[1]) & static_cast<uint32_t>(FUTEX_CMD_MASK);
+}
+}  // namespace
+
+std::vector<FutexWakeCall> futex_wakes_of(uint32_t number, const uint64_t (&args)[6]) {
+    FutexWakeCall wake;
+    wake.address = args[0];
+    if (number == number_futex_wake) {
+        wake.bitset = static_cast<uint32_t>(args[1]);
+        wake.count = static_cast<int32_t>(args[2]);
+        wake.shared = !(args[3] & futex2_private);
+        return {wake};
+    }
+    if (number != SYS_futex) return {};
+    wake.shared = !(args[1] & FUTEX_PRIVATE_FLAG);
+    wake.count = static_cast<int32_t>(args[2]);
+    switch (command_of(args)) {
+        case FUTEX_WAKE: return {wake};
+        case FUTEX_WAKE_BITSET: wake.bitset = static_cast<uint32_t>(args[5]); return {wake};
+        case FUTEX_REQUEUE:
+        case FUTEX_CMP_REQUEUE:
+        case FUTEX_CMP_REQUEUE_PI: wake.count = INT_MAX; return {wake};
+        case FUTEX_WAKE_OP: {
+            wake.count = INT_MAX;
+            FutexWakeCall second = wake;
+            second.address = args[4];
+            return {wake, second};
+        }
+        default: return {};
+    }
+}
+
+FutexWakeCall RequeuedWords::wake() const {
+    return {from.address, INT_MAX, 0xffffffff, !(from.flags & futex2_private)};
+}
+
+bool is_pi_call(uint32_t number, const uint64_t (&args)[6]) {
+    constexpr uint32_t lock_pi2 = 13;  // FUTEX_LOCK_PI2, Linux 5.14
+    if (number != SYS_futex) return false;
+    switch (command_of(args)) {
+        case FUTEX_LOCK_PI:
+        case FUTEX_UNLOCK_PI:
+        case FUTEX_TRYLOCK_PI:
+        case FUTEX_WAIT_REQUEUE_PI:
+        case FUTEX_CMP_REQUEUE_PI:
+        case lock_pi2: return true;
+        default: return false;
+    }
+}
+
+std::vector<Range> words_changed_by(uint32_t number, const uint64_t (&args)[6]) {
+    if (number != SYS_futex) return {};
+    Range first{{args[0]}, {args[0] + word_size}}, second{{args[4]}, {args[4] + word_size}};
+    switch (command_of(args)) {
+        case FUTEX_WAKE_OP: return {second};
+        case FUTEX_WAIT_REQUEUE_PI:
+        case FUTEX_CMP_REQUEUE_PI: return {first, second};
+        default: return is_pi_call(number, args) ? std::vector{first} : std::vector<Range>{};
+    }
+}
+
+bool can_be_changed(Fragment& fragment, const std::vector<Range>& words) {
+    return !words.empty() && std::ranges::all_of(words, [&](Range word) {
+        Mapping* m = fragment.space.find(word.begin);
+        return m && m->range.end >= word.end && (m->prot & PROT_WRITE) && !m->shared;
+    });
+}
+
+bool is_shared_word(Fragment& fragment, Address word) {
+    Mapping* m = fragment.space.find(word);
+    return m && m->shared;
+}
+
+Task<void> wake_futex(Fragment& fragment, FutexWakeCall wake) {
+    if (!fragment.has_helpers()) co_return;
+    StubThread& waker = fragment.waker() ? *fragment.waker() : fragment.executor();
+    uint64_t operation = FUTEX_WAKE_BITSET | (wake.shared ? 0 : FUTEX_PRIVATE_FLAG);
+    co_await waker.call(SYS_futex, wake.address, operation, static_cast<uint64_t>(wake.count), 0, 0,
+                        wake.bitset);
+}
+
+Task<void> wake_futex_held(Pager& pager, Fragment& fragment, FutexWakeCall wake) {
+    uint64_t hold = 0;
+    if (!fragment.waker()) {
+        std::vector<Range> word{{{wake.address}, {wake.address + word_size}}};
+        hold = co_await pager.hold(fragment, std::move(word), Access::write);
+        if (hold == 0) co_return;
+    }
+    co_await wake_futex(fragment, wake);
+    pager.release(hold);
+}
+
+}  // namespace gpr

@@ -1,0 +1,29 @@
+// What a session counts, for its report.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "monitor/node/usage.h"
+#include "monitor/paging/pager.h"
+#include "monitor/rules/function_symbols.h"
+
+namespace gpr {
+
+struct SessionStats {
+    uint64_t crossings = 0;
+    uint64_t images = 0;
+    uint64_t drawn_home = 0;    // of those: by gravity,
+    uint64_t drawn_away = 0;    // also the other way
+    uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
+    uint64_t calls_fd_owner = 0;
+    uint64_t calls_by_rule = 0;
+    uint64_t calls_home = 0;
+    Usage home_cpu, remote_cpu;
+    PagerStats remote_pages;
+    uint64_t futex_wakes = 0;  // that the acceptor was told of
+    std::map<std::string, FunctionUse> functions;
+};
+
+}  // namespace gpr

@@ -1,0 +1,497 @@
+#include "monitor/paging/fragment.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+#include "base/uapi/pagemap.h"
+#include "base/uapi/userfaultfd.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t uffd_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+                                   UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MOVE |
+                                   UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
+constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
+constexpr uint64_t held = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;  // guard pages, too
+
+const std::byte zero_pages[64 * page_size] = {};
+
+// For helpers that are processes. A signal to the program's process group is none of theirs.
+const Call leave_group{SYS_setpgid, {0, 0}, 0};
+const Call close_all{SYS_close_range, {0, ~0U}, 0};
+
+// A helper that is a thread of the process: the kernel gives it what the program's threads block.
+Task<void> block_signals(StubThread& helper) {
+    auto guard = co_await helper.lock();
+    constexpr uint64_t all = ~0ULL;
+    helper.scratch().put(0, all);
+    uint64_t at = helper.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof all}, 0}};
+    co_await helper.run_locked(calls);
+}
+
+}  // namespace
+
+Fragment::Fragment(Scheduler& scheduler, pid_t pid, pid_t host_pid, RemoteMemory memory,
+                   std::unique_ptr<Mailbox> mailbox)
+    : scheduler_(scheduler),
+      pid_(pid),
+      host_pid_(host_pid),
+      memory_(std::move(memory)),
+      mailbox_(std::move(mailbox)),
+      scratch_(scheduler) {}
+
+Result<void> Fragment::adopt_uffd(Fd uffd) {
+    uffdio_api api{UFFD_API, uffd_features, 0};
+    if (ioctl(uffd.get(), UFFDIO_API, &api) != 0) {
+        return fail(errno, "userfaultfd lacks what gpr needs (see 'gpr health')");
+    }
+    uffd_ = std::move(uffd);
+    return {};
+}
+
+Task<Result<pid_t>> Fragment::give_birth(StubThread& worker, StubThread& child, Birth birth) {
+    Mailbox& box = *mailbox_;
+    box.prepare_birth(child.slot());
+    add_stub_thread(child);
+    // clone3 adds stack_size to stack; the child pops its slot from the top word.
+    clone_args args{};
+    args.flags = birth.flags;
+    args.stack = Mailbox::slot_address(child.slot()).value;
+    args.stack_size = GPR_SLOT_STACK_TOP - 8;
+    args.child_tid = birth.child_tid;
+    auto lock = co_await worker.lock();
+    HostileMemory scratch = worker.scratch();
+    uint64_t scratch_at = worker.scratch_address().value;
+    if (birth.id != 0) {
+        args.set_tid = scratch_at + sizeof args;
+        args.set_tid_size = 1;
+        scratch.put(sizeof args, birth.id);
+    }
+    scratch.put(0, args);
+    std::vector<Call> calls{Call{SYS_clone3, {scratch_at, sizeof args}, 0}};
+    co_await worker.run_locked(calls);
+    auto checked = from_kernel(calls[0].result, "cannot start a thread in the program");
+    if (!checked) {
+        remove_stub_thread(child);
+        co_return tl::make_unexpected(checked.error());
+    }
+    co_return static_cast<pid_t>(*checked);
+}
+
+Task<Result<pid_t>> Fragment::give_birth_to_helper(StubThread& worker, StubThread& child,
+                                                   uint64_t flags, NextId next_id) {
+    constexpr int tries = 300;
+    for (int i = 0;; i++) {
+        Birth birth{flags, next_id(), 0};
+        auto born = co_await give_birth(worker, child, birth);
+        bool taken = !born && born.error().code == EEXIST && i < tries;
+        if (!taken) co_return born;
+    }
+}
+
+Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, NextId next_id,
+                                           bool executor_is_thread) {
+    uffd_number_ = uffd_number;
+    constexpr int map_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    for (auto [at, prot] : {std::pair{GPR_SCRATCH_RW, PROT_READ | PROT_WRITE},
+                            std::pair{GPR_SCRATCH_RWX, PROT_READ | PROT_WRITE | PROT_EXEC}}) {
+        int64_t mapped = co_await worker.call(SYS_mmap, at, GPR_SCRATCH_SIZE,
+                                              static_cast<uint64_t>(prot), map_flags, ~0UL, 0);
+        if (mapped != static_cast<int64_t>(at)) co_return fail("cannot map gpr's scratch memory");
+        auto registered = register_range({{at}, {at + GPR_SCRATCH_SIZE}});
+        if (!registered) co_return registered;
+        // Read and freed again and again: never worth huge pages.
+        co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_NOHUGEPAGE);
+        co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_DONTDUMP);
+    }
+    auto puncher_slot = mailbox_->allocate();
+    auto executor_slot = mailbox_->allocate();
+    if (!puncher_slot || !executor_slot) co_return fail(EAGAIN, "no slots for helpers");
+    puncher_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *puncher_slot);
+    executor_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *executor_slot);
+
+    // Its own descriptor table, with a copy of the userfaultfd: as long as it lives, a missing
+    // page cannot turn into zeros.
+    auto puncher = co_await give_birth_to_helper(worker, *puncher_, CLONE_VM, next_id);
+    if (!puncher) co_return tl::make_unexpected(puncher.error());
+    puncher_tid_ = *puncher;
+    auto number = static_cast<uint64_t>(uffd_number);
+    std::vector<Call> keep_one{Call{SYS_close_range, {number + 1, ~0U}, 0}};
+    if (uffd_number > 0) keep_one.push_back({SYS_close_range, {0, number - 1}, 0});
+    if (!executor_is_thread) keep_one.push_back(leave_group);
+    co_await puncher_->run(keep_one);
+
+    uint64_t flags = CLONE_VM;
+    if (executor_is_thread) {
+        flags |= CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+    }
+    auto executor = co_await give_birth_to_helper(worker, *executor_, flags, next_id);
+    if (!executor) co_return tl::make_unexpected(executor.error());
+    executor_tid_ = *executor;
+    std::vector<Call> keep_nothing{leave_group, close_all};
+    if (!executor_is_thread) co_await executor_->run(keep_nothing);
+    if (executor_is_thread) co_await block_signals(*executor_);
+    int64_t closed = co_await worker.call(SYS_close, static_cast<uint64_t>(uffd_number));
+    (void)closed;
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Fragment::start_waker(StubThread& worker, NextId next_id, bool is_thread) {
+    auto slot = mailbox_->allocate();
+    if (!slot) co_return tl::make_unexpected(slot.error());
+    waker_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *slot);
+    uint64_t flags = CLONE_VM;
+    if (is_thread) flags |= CLONE_THREAD | CLONE_SIGHAND | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM;
+    auto born = co_await give_birth_to_helper(worker, *waker_, flags, next_id);
+    if (!born) co_return tl::make_unexpected(born.error());
+    waker_tid_ = *born;
+    std::vector<Call> keep_nothing{leave_group, close_all};
+    if (!is_thread) co_await waker_->run(keep_nothing);
+    if (is_thread) co_await block_signals(*waker_);
+    co_return Result<void>{};
+}
+
+Result<void> Fragment::register_range(Range range) {
+    uffdio_register r{};
+    r.range = {range.begin.value, range.size()};
+    r.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
+    if (ioctl(uffd_.get(), UFFDIO_REGISTER, &r) != 0) {
+        return fail(errno, fmt::format("cannot register {:#x}-{:#x} with userfaultfd",
+                                       range.begin.value, range.end.value));
+    }
+    return {};
+}
+
+Task<void> Fragment::keep_apart(StubThread& caller, Range range, bool apart) {
+    // What is registered in part is several mappings to the kernel.
+    bool any = false;
+    space.for_each(range, [&](const Mapping& m) { any = any || m.registered; });
+    space.for_each(range, [&](Mapping& m) {
+        if (!apart || !any || m.registered || m.backing != Backing::anonymous) return;
+        m.registered = static_cast<bool>(register_range(m.range));
+    });
+    // Advice that says nothing about memory without a file, but is a flag of the mapping.
+    co_await caller.call(SYS_madvise, range.begin.value, range.size(),
+                         apart ? MADV_RANDOM : MADV_NORMAL);
+}
+
+void Fragment::install(Address at, std::span<const std::byte> bytes, bool writable) {
+    uint64_t done = 0, most = bytes.size();
+    while (done < bytes.size()) {
+        uffdio_copy c{};
+        c.dst = at.value + done;
+        c.src = reinterpret_cast<uint64_t>(bytes.data() + done);
+        c.len = std::min(most, bytes.size() - done);
+        c.mode = writable ? 0 : UFFDIO_COPY_MODE_WP;
+        if (ioctl(uffd_.get(), UFFDIO_COPY, &c) == 0) {
+            done += c.len;
+            continue;
+        }
+        if (c.copy > 0) {
+            done += static_cast<uint64_t>(c.copy);
+            continue;
+        }
+        if (errno == EAGAIN) continue;
+        if (errno == ENOMEM) {  // who waited is to find out
+            lost = true;
+            wake({at + done, at + bytes.size()});
+            return;
+        }
+        bool present = errno == EEXIST;
+        if (!present && c.len > page_size) {
+            most =
+                page_size;  // what advice has made several mappings to the kernel, or gone in part
+            continue;
+        }
+        Range page{at + done, at + done + page_size};
+        if (present) {
+            settle_present(page, writable);
+        } else {
+            wake(page);  // it is gone
+        }
+        done += page_size;
+    }
+}
+
+void Fragment::install_zero(Address at, uint64_t pages, bool writable) {
+    if (!writable) {
+        while (pages > 0) {
+            uint64_t n = std::min<uint64_t>(pages, sizeof zero_pages / page_size);
+            install(at, {zero_pages, n * page_size}, false);
+            at = at + n * page_size;
+            pages -= n;
+        }
+        return;
+    }
+    for (uint64_t most = pages; pages > 0;) {
+        uffdio_zeropage z{};
+        uint64_t count = std::min(most, pages);
+        z.range = {at.value, count * page_size};
+        bool made = ioctl(uffd_.get(), UFFDIO_ZEROPAGE, &z) == 0;
+        uint64_t done = z.zeropage > 0 ? static_cast<uint64_t>(z.zeropage) / page_size : 0;
+        if (made) done = count;
+        if (done == 0) {
+            if (errno == EAGAIN) continue;
+            bool present = errno == EEXIST;
+            if (!present && count > 1) {
+                most = 1;
+                continue;
+            }
+            if (present) settle_present({at, at + page_size}, writable);
+            done = 1;
+        }
+        at = at + done * page_size;
+        pages -= done;
+    }
+}
+
+// The page was there already; it may still be write-protected from an earlier life.
+void Fragment::settle_present(Range page, bool writable) {
+    if (writable) write_enable(page);
+    wake(page);
+}
+
+void Fragment::write_protect(Range range) {
+    uffdio_writeprotect w{};
+    w.range = {range.begin.value, range.size()};
+    w.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+    while (ioctl(uffd_.get(), UFFDIO_WRITEPROTECT, &w) != 0 && errno == EAGAIN) {
+    }
+}
+
+void Fragment::write_enable(Range range) {
+    uffdio_writeprotect w{};
+    w.range = {range.begin.value, range.size()};
+    w.mode = 0;
+    while (ioctl(uffd_.get(), UFFDIO_WRITEPROTECT, &w) != 0 && errno == EAGAIN) {
+    }
+}
+
+void Fragment::wake(Range range) {
+    uffdio_range r{range.begin.value, range.size()};
+    ioctl(uffd_.get(), UFFDIO_WAKE, &r);
+}
+
+void Fragment::poison(Address at) {
+    // The kernel poisons no page that is marked against writing.
+    uffdio_writeprotect unmark{{at.value, page_size}, UFFDIO_WRITEPROTECT_MODE_DONTWAKE};
+    ioctl(uffd_.get(), UFFDIO_WRITEPROTECT, &unmark);
+    uffdio_poison p{};
+    p.range = {at.value, page_size};
+    while (ioctl(uffd_.get(), UFFDIO_POISON, &p) != 0 && errno == EAGAIN) {
+    }
+    write_enable({at, at + page_size});  // one that is there, and only write-protected
+}
+
+// Looking at each page would cost a microsecond; the page table knows all at once, and what lies
+// between the touched ones costs nothing.
+std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64_t any_of,
+                                                uint64_t none_of) {
+    if (!page_table_) {
+        page_table_ =
+            Fd(open(fmt::format("/proc/{}/pagemap", host_pid_).c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    std::vector<page_region> regions(most);
+    pm_scan_arg scan{};
+    scan.size = sizeof scan;
+    scan.start = range.begin.value;
+    scan.end = range.end.value;
+    scan.vec = reinterpret_cast<uint64_t>(regions.data());
+    scan.vec_len = most;
+    scan.category_mask = scan.category_inverted = none_of;
+    scan.category_anyof_mask = scan.return_mask = any_of;
+    int found = ioctl(page_table_.get(), PAGEMAP_SCAN, &scan);
+    if (found < 0) return std::nullopt;
+    Touched touched{{}, range.end};
+    for (size_t i = 0; i < static_cast<size_t>(found); i++) {
+        touched.ranges.push_back({{regions[i].start}, {regions[i].end}});
+    }
+    // walk_end may be where the kernel emptied its own buffer, before it went on.
+    if (touched.ranges.size() == most) touched.end = touched.ranges.back().end;
+    return touched;
+}
+
+Fragment::Touched Fragment::touched(Range range, size_t most) {
+    if (most == 0) return {{}, range.begin};
+    auto found = scan(range, most, held, PAGE_IS_PFNZERO | PAGE_IS_GUARD);
+    if (!found) found = scan(range, most, held, PAGE_IS_PFNZERO);  // it knows no guards
+    return found ? *found : Touched{{range}, range.end};           // any of them, for all we know
+}
+
+Address Fragment::first_present(Range range) {
+    auto found = scan(range, 1, held, 0);
+    if (!found) return range.begin;
+    return found->ranges.empty() ? range.end : found->ranges.front().begin;
+}
+
+std::optional<std::vector<Range>> Fragment::scan_all(Range range, uint64_t any_of,
+                                                     uint64_t none_of) {
+    constexpr size_t most_at_once = 64;
+    std::vector<Range> all;
+    while (!range.empty()) {
+        auto found = scan(range, most_at_once, any_of, none_of);
+        if (!found) return std::nullopt;
+        all.insert(all.end(), found->ranges.begin(), found->ranges.end());
+        range.begin = found->end;
+    }
+    return all;
+}
+
+std::optional<std::vector<Range>> Fragment::guards(Range range) {
+    return scan_all(range, PAGE_IS_GUARD, 0);
+}
+
+std::vector<Range> Fragment::private_copies(Range range) {
+    auto copies = scan_all(range, held, PAGE_IS_FILE);
+    return copies ? *copies : std::vector<Range>{range};
+}
+
+Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
+    Taken taken;
+    taken.bytes.resize(pages * page_size);
+    taken.results.assign(pages, 0);
+    uint64_t i = 0;
+    while (i < pages) {
+        size_t got = memory_.read(at + i * page_size, taken.bytes.data() + i * page_size,
+                                  (pages - i) * page_size);
+        uint64_t whole = got / page_size;
+        for (uint64_t k = 0; k < whole; k++) taken.results[i + k] = 1;
+        i += whole;
+        if (i < pages) {
+            std::memset(taken.bytes.data() + i * page_size, 0, page_size);
+            i++;
+        }
+    }
+    return taken;
+}
+
+// The puncher is locked. The memory may be made writable at any moment.
+Task<Fragment::Taken> Fragment::take_in_place(Address at, uint64_t pages) {
+    Range range{at, at + pages * page_size};
+    write_protect(range);
+    Taken taken = peek(at, pages);
+    std::vector<Call> calls{Call{SYS_madvise, {at.value, range.size(), MADV_DONTNEED}, 0}};
+    co_await puncher_->run_locked(calls);
+    co_return taken;
+}
+
+Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool quiet) {
+    // UFFDIO_MOVE refuses read-only mappings, and pages that fork made shared, which a write by
+    // the executor would undo if they were not write-protected.
+    if (quiet || !(prot & PROT_WRITE)) {
+        auto lock = co_await puncher_->lock();
+        co_return co_await take_in_place(at, pages);
+    }
+    Taken all;
+    auto guard = co_await scratch_.lock();
+    bool executable = (prot & PROT_EXEC) != 0;
+    uint64_t& used = scratch_used_[executable];
+    for (uint64_t first = 0; first < pages; first += scratch_pages) {
+        uint64_t count = std::min(pages - first, scratch_pages);
+        auto lock = co_await puncher_->lock();
+        uint64_t scratch = executable ? GPR_SCRATCH_RWX : GPR_SCRATCH_RW;
+        // Emptied when it is full, not each time: a take then waits for the puncher but once.
+        if (used + count > scratch_pages) {
+            std::vector<Call> empty{
+                Call{SYS_madvise, {scratch, used * page_size, MADV_DONTNEED}, 0}};
+            co_await puncher_->run_locked(empty);
+            used = 0;
+        }
+        scratch += used * page_size;
+        used += count;
+        std::vector<int> failed(count, 1);
+        std::map<uint64_t, Taken> in_place;
+        uint64_t i = 0;
+        int busy_tries = 0;
+        while (i < count) {
+            uffdio_move move{};
+            move.dst = scratch + i * page_size;
+            move.src = at.value + (first + i) * page_size;
+            move.len = (count - i) * page_size;
+            move.mode = UFFDIO_MOVE_MODE_DONTWAKE | UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
+            puncher_->scratch().put(0, move);
+            std::vector<Call> calls{Call{SYS_ioctl,
+                                         {static_cast<uint64_t>(uffd_number_), UFFDIO_MOVE,
+                                          puncher_->scratch_address().value},
+                                         0}};
+            co_await puncher_->run_locked(calls);
+            if (calls[0].result == 0) break;
+            auto moved = puncher_->scratch().get<uffdio_move>().field(&uffdio_move::move);
+            int64_t bytes_moved = moved.at_most(static_cast<int64_t>(move.len));
+            if (bytes_moved > 0) {
+                i += static_cast<uint64_t>(bytes_moved) / page_size;
+                busy_tries = 0;
+                continue;
+            }
+            if (calls[0].result == -EAGAIN) continue;
+            if (calls[0].result == -EBUSY && busy_tries++ < 2) {
+                // Shared by fork, perhaps: a write makes the page ours alone. It must not be told
+                // to us, who wait for it (mremap leaves everything write-protected).
+                write_enable({{move.src}, {move.src + page_size}});
+                std::vector<Call> touch{
+                    Call{SYS_madvise, {move.src, page_size, MADV_POPULATE_WRITE}, 0}};
+                lock.release();
+                co_await executor_->run(touch);
+                lock = co_await puncher_->lock();
+                continue;
+            }
+            if (calls[0].result == -EBUSY) {
+                failed[i] = -EBUSY;
+            } else {  // it has another protection than when this began, or is gone
+                in_place[i] = co_await take_in_place({move.src}, 1);
+            }
+            i++;
+            busy_tries = 0;
+        }
+        Taken part = peek({scratch}, count);
+        for (uint64_t k = 0; k < count; k++) {
+            if (failed[k] == -EBUSY) part.results[k] = -EBUSY;
+        }
+        for (const auto& [k, page] : in_place) {
+            part.results[k] = page.results[0];
+            std::copy(page.bytes.begin(), page.bytes.end(), part.bytes.begin() + k * page_size);
+        }
+        all.bytes.insert(all.bytes.end(), part.bytes.begin(), part.bytes.end());
+        all.results.insert(all.results.end(), part.results.begin(), part.results.end());
+    }
+    co_return all;
+}
+
+void Fragment::add_stub_thread(StubThread& thread) {
+    if (by_slot_.size() <= thread.slot()) by_slot_.resize(thread.slot() + 1, nullptr);
+    by_slot_[thread.slot()] = &thread;
+}
+
+void Fragment::remove_stub_thread(const StubThread& thread) {
+    if (thread.slot() < by_slot_.size()) by_slot_[thread.slot()] = nullptr;
+}
+
+void Fragment::retire(const StubThread& thread) {
+    if (&thread.mailbox() != mailbox_.get()) return;  // of an image before an exec
+    if (stub_thread(thread.slot()) == &thread) remove_stub_thread(thread);
+    mailbox_->release(thread.slot());
+}
+
+void Fragment::on_exec() {
+    for (StubThread* thread : by_slot_) {
+        if (thread) thread->on_death();
+    }
+}
+
+StubThread* Fragment::stub_thread(Mailbox::SlotIndex slot) {
+    return slot < by_slot_.size() ? by_slot_[slot] : nullptr;
+}
+
+}  // namespace gpr

@@ -1,0 +1,55 @@
+#include "monitor/paging/layout_parts.h"
+
+#include "monitor/paging/page_wire.h"
+
+namespace gpr {
+
+namespace {
+// Each takes 72 bytes at most, and a message is at most a MiB.
+constexpr size_t most_in_a_part = 8000;
+// vm.max_map_count is 65,530 unless somebody has raised it, as a database's manual may ask for.
+constexpr size_t most_parts = 512;
+}  // namespace
+
+void LayoutSender::add(const Mapping& mapping, uint64_t object_pages) {
+    mappings_.push_back({mapping, object_pages});
+    if (mappings_.size() + absent_.size() == most_in_a_part) finish();
+}
+
+void LayoutSender::add_absent(Range range) {
+    absent_.push_back(range);
+    if (mappings_.size() + absent_.size() == most_in_a_part) finish();
+}
+
+void LayoutSender::finish() {
+    if (mappings_.empty() && absent_.empty()) return;
+    FrameBuilder frame;
+    auto layout = frame.session().initLayout();
+    layout.setPid(pid_);
+    auto views = layout.initMappings(static_cast<unsigned>(mappings_.size()));
+    for (unsigned i = 0; i < views.size(); i++) {
+        mapping_to_wire(mappings_[i].mapping, mappings_[i].object_pages, views[i]);
+    }
+    auto gone = layout.initAbsent(static_cast<unsigned>(absent_.size()));
+    for (unsigned i = 0; i < gone.size(); i++) {
+        gone[i].setBegin(absent_[i].begin.value);
+        gone[i].setEnd(absent_[i].end.value);
+    }
+    link_.send(frame, Priority::urgent);
+    mappings_.clear();
+    absent_.clear();
+}
+
+bool LayoutParts::add(Frame frame) {
+    auto& parts = parts_[frame->session().getLayout().getPid()];
+    if (parts.size() == most_parts) return false;
+    parts.push_back(std::move(frame));
+    return true;
+}
+
+std::vector<LayoutParts::Frame> LayoutParts::take(pid_t pid) {
+    auto node = parts_.extract(pid);
+    return node.empty() ? std::vector<Frame>{} : std::move(node.mapped());
+}
+
+}  // namespace gpr

@@ -1,0 +1,77 @@
+// Memory whose missing pages the program itself provides (userfaultfd). Pages are held and moved
+// like any others; one that nobody has touched, though, is not made when somebody wants it. The
+// program is told, and fills it.
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "monitor/paging/pager.h"
+
+namespace gpr {
+
+// The page is held here, there is nothing in it, and the program is to fill it.
+bool Pager::is_unfilled(Fragment& fragment, const Mapping& m, Address at) const {
+    std::byte probe;
+    PageKey key = m.key(at);
+    return m.program_fills && agent_.presence(key) == Presence::exclusive &&
+           !agent_.in_motion(key) && fragment.memory().read(at, &probe, 1) != 1;
+}
+
+// Somebody on this node waits for it.
+void Pager::note_unfilled(Fragment& fragment, Address at, bool write, Tid tid) {
+    unfilled_[{&fragment, at}] = {tid, write};
+}
+
+// The page is held here now.
+void Pager::tell_unfilled(Fragment& fragment, Address at) {
+    auto wish = unfilled_.find({&fragment, at});
+    if (wish == unfilled_.end()) return;
+    auto [tid, write] = wish->second;
+    unfilled_.erase(wish);
+    spdlog::trace("unfilled: tid {} {:#x} {}", tid, at.value, write ? "write" : "read");
+    if (ask_program_) ask_program_(fragment, at, write, tid);
+}
+
+// For a supervisor that needs the page: false when it is not for the program to fill any more.
+Task<bool> Pager::wait_for_program(std::shared_ptr<Fragment> fragment, Address at, bool write) {
+    note_unfilled(*fragment, at, write, 0);
+    tell_unfilled(*fragment, at);
+    co_await filled_.wait();
+    co_return fragment->space.find(at) != nullptr;
+}
+
+void Pager::wake_unfilled(Fragment& fragment, Range range) {
+    for (auto it = unfilled_.begin(); it != unfilled_.end();) {
+        bool of_range = it->first.first == &fragment && range.contains(it->first.second);
+        it = of_range ? unfilled_.erase(it) : std::next(it);
+    }
+    fragment.wake(range);
+    filled_.notify_all();
+}
+
+void Pager::let_program_fill(Fragment& fragment, Range range, bool fills) {
+    fragment.space.for_each(range, [&](Mapping& m) {
+        m.program_fills = fills;
+        if (fills && !ensure_registered(fragment, m)) m.program_fills = false;
+    });
+    if (!fills) wake_unfilled(fragment, range);
+}
+
+// Node 0: 0 or an error.
+Task<int> Pager::fill(std::shared_ptr<Fragment> fragment, Address at,
+                      std::span<const std::byte> page) {
+    for (;;) {
+        Mapping* m = fragment->space.find(at);
+        if (!m || !m->program_fills) co_return ENOENT;
+        bool here = co_await acquire(*fragment, {at, at + page_size}, Access::write);
+        m = fragment->space.find(at);
+        if (!here || !m || !m->program_fills) co_return ENOENT;
+        PageKey key = m->key(at);
+        if (agent_.presence(key) != Presence::exclusive || agent_.in_motion(key)) continue;
+        if (!is_unfilled(*fragment, *m, at)) co_return EEXIST;
+        fragment->install(at, page, true);
+        co_return 0;
+    }
+}
+
+}  // namespace gpr

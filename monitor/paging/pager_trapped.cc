@@ -1,0 +1,141 @@
+// Pages of code that must not run on this node. They are missing, so that a fetch faults, and the
+// coherence core never maps them: what it brings is kept beside, and put in place for a moment
+// when the program reads it as data. Running it here would cost time, not correctness.
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "monitor/paging/pager.h"
+
+namespace gpr {
+
+namespace {
+// Long enough for the instruction that reads (KERNEL-FACTS "Progress": 100 us).
+constexpr std::chrono::microseconds shown_for{500};
+
+std::shared_ptr<std::byte> new_page() {
+    return {new std::byte[page_size](), std::default_delete<std::byte[]>()};
+}
+
+std::shared_ptr<const std::byte> file_page(const Mapping& m, Address at) {
+    auto page = new_page();
+    uint64_t offset = m.content_offset + (at - m.range.begin);
+    // Short at the end of the file: the rest is zeros, as in the kernel's own mapping.
+    if (pread(m.content->get(), page.get(), page_size, static_cast<off_t>(offset)) < 0) {
+        spdlog::warn("cannot read the program's file at {:#x}", offset);
+    }
+    return page;
+}
+}  // namespace
+
+void Pager::serve(Fragment& fragment, Address at, bool write, Tid tid) {
+    Mapping* mapping = fragment.space.find(at);
+    if (!mapping) {
+        fragment.wake({at, at + page_size});
+    } else if (!mapping->trapped || !show_now(fragment, *mapping, at)) {
+        ask_for(fragment, *mapping, at, write && !mapping->trapped, tid);
+        settle();
+    }
+}
+
+bool Pager::show_now(Fragment& fragment, Mapping& mapping, Address at) {
+    std::shared_ptr<const std::byte> page;
+    if (mapping.content) {
+        page = file_page(mapping, at);
+    } else {
+        auto known = code_read_.find(mapping.key(at));
+        if (known == code_read_.end()) return false;
+        page = known->second;
+    }
+    spdlog::trace("show: code at {:#x}", at.value);
+    fragment.install(at, {page.get(), page_size}, true);
+    if (shown_.empty()) loop_.after(shown_for, [this] { spawn(hide_shown()); });
+    shown_.emplace_back(fragment.weak_from_this(), at);
+    return true;
+}
+
+void Pager::install_trapped(const Piece& piece, const Install& action) {
+    if (piece.mapping->content) return;  // node 0 knows it already
+    for (uint32_t i = 0; i < piece.count; i++) {
+        const PageContent& c = action.contents[piece.first + i];
+        Address at = piece.address + i * page_size;
+        if (c.kind == ContentKind::data) {
+            code_read_[piece.mapping->key(at)] = c.bytes;
+        } else {
+            code_read_[piece.mapping->key(at)] = new_page();
+        }
+        show_now(*piece.fragment, *piece.mapping, at);
+    }
+}
+
+TakeResult Pager::take_trapped(Mapping& mapping, Address at, bool keep) {
+    TakeResult result;
+    result.kind = Taken::zero;
+    if (mapping.content) {
+        result.kind = Taken::data;
+        result.bytes = file_page(mapping, at);
+        return result;
+    }
+    auto known = code_read_.find(mapping.key(at));
+    if (known == code_read_.end()) return result;
+    result.kind = Taken::data;
+    result.bytes = known->second;
+    if (!keep) code_read_.erase(known);
+    return result;
+}
+
+Task<void> Pager::stop_trapping(std::shared_ptr<Fragment> fragment, Range range) {
+    auto guard = co_await code_lock_.lock();
+    // What is shown may be written to: it goes, and comes back as the directory wants it.
+    auto shown_there = [&] {
+        return std::ranges::find_if(shown_, [&](const auto& shown) {
+            return shown.first.lock() == fragment && range.contains(shown.second);
+        });
+    };
+    for (auto it = shown_there(); it != shown_.end(); it = shown_there()) {
+        Address at = it->second;
+        shown_.erase(it);
+        const Mapping* m = fragment->space.find(at);
+        if (!m || !m->trapped || !fragment->has_helpers()) continue;
+        co_await fragment->puncher().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
+    }
+    fragment->space.for_each(range, [&](Mapping& m) {
+        if (!std::exchange(m.trapped, false)) return;
+        for (Address at = m.range.begin; at < m.range.end; at = at + page_size) {
+            const PageKey key = m.key(at);
+            Presence presence = agent_.presence(key);
+            auto read = code_read_.extract(key);
+            // What nobody has touched comes with the first fault, as in any mapping.
+            bool untouched = presence == Presence::exclusive && read.empty();
+            if (presence == Presence::none || untouched) continue;
+            auto page = !read.empty() ? read.mapped() : m.content ? file_page(m, at) : nullptr;
+            if (page) {
+                fragment->install(at, {page.get(), page_size}, presence == Presence::exclusive);
+            }
+        }
+    });
+}
+
+Task<void> Pager::forget_trapped(const std::vector<Mapping>& gone) {
+    if (std::ranges::none_of(gone, [](const Mapping& m) { return m.trapped; })) co_return;
+    auto guard = co_await code_lock_.lock();
+}
+
+Task<void> Pager::hide_shown() {
+    auto guard = co_await code_lock_.lock();
+    auto shown = std::exchange(shown_, {});
+    for (auto& [weak, at] : shown) {
+        auto fragment = weak.lock();
+        Mapping* m = fragment ? fragment->space.find(at) : nullptr;
+        if (!m || !m->trapped || !fragment->has_helpers()) continue;
+        if (forking_.contains(fragment.get())) continue;
+        co_await fragment->puncher().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
+    }
+}
+
+}  // namespace gpr

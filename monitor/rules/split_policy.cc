@@ -1,0 +1,55 @@
+#include "monitor/rules/split_policy.h"
+
+#include <fnmatch.h>
+
+namespace gpr {
+
+bool matches_library(const std::string& glob, const std::string& path) {
+    if (fnmatch(glob.c_str(), path.c_str(), 0) == 0) return true;
+    if (glob.find('/') != std::string::npos) return false;
+    size_t slash = path.rfind('/');
+    const char* name = path.c_str() + (slash == std::string::npos ? 0 : slash + 1);
+    return fnmatch(glob.c_str(), name, 0) == 0;
+}
+
+SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
+    std::erase_if(rules_, [](const SplitRule& rule) { return !is_about_code(rule.kind); });
+    for (const SplitRule& rule : rules_) {
+        (rule.kind == SplitKind::all ? all_ : mixed_) = true;
+        if (rule.kind == SplitKind::fn) has_functions_ = true;
+        if (rule.kind == SplitKind::chaos) chaos_seed_ = rule.seed;
+    }
+    // Whole programs need no second class unless something is kept at home.
+    bool keeps = false;
+    for (const SplitRule& rule : rules_) keeps = keeps || rule.kind == SplitKind::home;
+    if (all_ && !keeps) mixed_ = false;
+}
+
+const SplitRule* SplitPolicy::rule_for(const std::string& path) const {
+    for (const SplitRule& rule : rules_) {
+        bool names_files = rule.kind == SplitKind::lib || rule.kind == SplitKind::home;
+        if (names_files && matches_library(rule.pattern, path)) return &rule;
+    }
+    return nullptr;
+}
+
+std::vector<SplitRule> SplitPolicy::function_rules(const std::string& path) const {
+    std::vector<SplitRule> found;
+    if (!mixed_) return found;
+    for (const SplitRule& rule : rules_) {
+        if (rule.kind == SplitKind::fn && matches_library(rule.pattern, path))
+            found.push_back(rule);
+    }
+    return found;
+}
+
+CodeClass SplitPolicy::classify(const std::string& path, const std::string& executable) const {
+    if (!mixed_ || chaos_seed_ != 0) return CodeClass::neutral;
+    if (const SplitRule* rule = rule_for(path)) {
+        return rule->kind == SplitKind::lib ? CodeClass::remote : CodeClass::home;
+    }
+    if (all_) return CodeClass::remote;
+    return has_functions_ && path == executable ? CodeClass::home : CodeClass::neutral;
+}
+
+}  // namespace gpr

@@ -1,0 +1,66 @@
+#include "monitor/tracee/interrupted_call.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "monitor/tracee/ptrace.h"
+#include "syscall/park.h"
+#include "syscall/table.h"
+
+namespace gpr {
+
+namespace {
+
+bool may_wait(const Row& row, const user_regs_struct& regs) {
+    if (row.number != SYS_futex) return row.blocks();
+    switch (regs.rsi & FUTEX_CMD_MASK) {
+        case FUTEX_WAKE:
+        case FUTEX_REQUEUE:
+        case FUTEX_CMP_REQUEUE:
+        case FUTEX_WAKE_OP:
+        case FUTEX_UNLOCK_PI:
+        case FUTEX_TRYLOCK_PI:
+        case FUTEX_WAKE_BITSET: return false;
+        default: return true;
+    }
+}
+
+}  // namespace
+
+void restart_what_is_never_interrupted(pid_t tid) {
+    auto regs = trace::registers(tid);
+    bool interrupted = regs && static_cast<long>(regs->orig_rax) >= 0 &&
+                       static_cast<long>(regs->rax) == -trace::restart_sys;
+    if (!interrupted) return;
+    const Row* row = find_row(static_cast<uint32_t>(regs->orig_rax));
+    if (!row || may_wait(*row, *regs)) return;
+    regs->rax = static_cast<uint64_t>(-trace::restart_nointr);
+    trace::set_registers(tid, *regs);
+}
+
+void end_interrupted_call(pid_t tid) {
+    auto regs = trace::registers(tid);
+    bool waited = regs && static_cast<long>(regs->orig_rax) >= 0 &&
+                  regs->orig_rax != gpr_park_number &&
+                  trace::is_restart(static_cast<long>(regs->rax));
+    if (!waited) return;
+    regs->rax = static_cast<uint64_t>(-EINTR);
+    regs->orig_rax = ~0UL;
+    trace::set_registers(tid, *regs);
+}
+
+bool goes_on_with_call(const Mapping& code, const user_regs_struct& regs) {
+    bool may = regs.rax == SYS_restart_syscall && code.content && code.range.contains({regs.rip});
+    if (!may) return false;
+    constexpr std::array<uint8_t, 2> syscall_instruction{0x0f, 0x05};
+    std::array<uint8_t, 2> stands_at{};
+    uint64_t offset = code.content_offset + (regs.rip - code.range.begin.value);
+    ssize_t got =
+        pread(code.content->get(), stands_at.data(), stands_at.size(), static_cast<off_t>(offset));
+    return got == 2 && stands_at == syscall_instruction;
+}
+
+}  // namespace gpr

@@ -1,0 +1,109 @@
+#include "monitor/tracee/notifier.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/uapi/seccomp.h"
+
+namespace gpr {
+
+namespace {
+constexpr int most_at_once = 64;
+}  // namespace
+
+Notifier::Notifier(Loop& loop, Fd listener, Handler handler)
+    : listener_(std::move(listener)), handler_(std::move(handler)) {
+    // Linux 6.6: caller and supervisor, of whom one runs at a time, then stay on one processor.
+    ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+    watch_ = loop.watch(listener_.get(), POLLIN, [this](uint32_t revents) {
+        if (revents & POLLIN) {
+            poll();
+        } else {
+            watch_.reset();  // hung up: no process has the filter any more
+        }
+    });
+}
+
+void Notifier::poll() {
+    // NOTIF_RECV blocks when the notification vanished in between: look right before each. Threads
+    // that do nothing but call must not keep us from hearing that the session is over.
+    for (int taken = 0; taken < most_at_once; taken++) {
+        pollfd p{listener_.get(), POLLIN, 0};
+        if (::poll(&p, 1, 0) != 1 || !(p.revents & POLLIN)) return;
+        seccomp_notif n;
+        std::memset(&n, 0, sizeof n);
+        if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) return;
+        Notification out{n.id,
+                         static_cast<pid_t>(n.pid),
+                         static_cast<uint32_t>(n.data.nr),
+                         {},
+                         n.data.instruction_pointer};
+        std::memcpy(out.args, n.data.args, sizeof out.args);
+        on_thread_gone(out.tid);  // an interrupted call is made again
+        waiting_[out.tid] = out.id;
+        callers_[out.id] = out.tid;
+        handler_(out);
+    }
+}
+
+void Notifier::on_thread_gone(pid_t tid) {
+    auto it = waiting_.find(tid);
+    if (it == waiting_.end()) return;
+    callers_.erase(it->second);
+    waiting_.erase(it);
+}
+
+void Notifier::answered(uint64_t id) const {
+    auto it = callers_.find(id);
+    if (it == callers_.end()) return;
+    waiting_.erase(it->second);
+    callers_.erase(it);
+}
+
+bool Notifier::send(uint64_t id, int64_t value, int error, uint32_t flags) const {
+    answered(id);
+    seccomp_notif_resp r{id, value, error, flags};
+    return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &r) == 0;
+}
+
+bool Notifier::reply(uint64_t id, int64_t value) const { return send(id, value, 0, 0); }
+bool Notifier::reply_error(uint64_t id, int error) const { return send(id, 0, -error, 0); }
+bool Notifier::reply_raw(uint64_t id, int64_t result) const {
+    bool is_error = result < 0 && result >= -4095;
+    return is_error ? send(id, 0, static_cast<int>(result), 0) : send(id, result, 0, 0);
+}
+bool Notifier::let_it_run(uint64_t id) const {
+    return send(id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+}
+
+bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
+    answered(id);
+    seccomp_notif_addfd add{};
+    add.id = id;
+    add.flags = SECCOMP_ADDFD_FLAG_SEND;
+    if (number != 0) add.flags |= SECCOMP_ADDFD_FLAG_SETFD;
+    add.srcfd = static_cast<uint32_t>(fd);
+    add.newfd = static_cast<uint32_t>(number);
+    add.newfd_flags = 02000000;  // O_CLOEXEC
+    return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0;
+}
+
+int64_t Notifier::put_fd(uint64_t id, int fd, int number, bool closes_on_exec) const {
+    seccomp_notif_addfd add{};
+    add.id = id;
+    add.flags = SECCOMP_ADDFD_FLAG_SETFD;
+    add.srcfd = static_cast<uint32_t>(fd);
+    add.newfd = static_cast<uint32_t>(number);
+    add.newfd_flags = closes_on_exec ? 02000000 : 0;  // O_CLOEXEC
+    int put = ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+    return put < 0 ? -errno : put;
+}
+
+bool Notifier::still_valid(uint64_t id) const {
+    return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+}  // namespace gpr

@@ -1,0 +1,102 @@
+#include "monitor/tracee/ptrace.h"
+
+#include <fstream>
+
+#include "monitor/tracee/resumed_wait.h"
+
+namespace gpr::trace {
+
+namespace {
+// The C library's header lacks them.
+constexpr int get_signal_mask_request = 0x420a, set_signal_mask_request = 0x420b;
+
+template <class Value>
+Result<Value> fetch(__ptrace_request request, pid_t tid, const char* what) {
+    Value value{};
+    if (::ptrace(request, tid, nullptr, &value) != 0) return fail(errno, what);
+    return value;
+}
+}  // namespace
+
+Result<void> seize(pid_t tid, long options) {
+    if (::ptrace(PTRACE_SEIZE, tid, nullptr, options) != 0) {
+        return fail(errno, fmt::format("cannot trace process {}", tid));
+    }
+    return {};
+}
+
+Result<user_regs_struct> registers(pid_t tid) {
+    return fetch<user_regs_struct>(PTRACE_GETREGS, tid, "cannot read registers");
+}
+
+Result<void> set_registers(pid_t tid, user_regs_struct regs) {
+    if (::ptrace(PTRACE_SETREGS, tid, nullptr, &regs) != 0)
+        return fail(errno, "cannot set registers");
+    return {};
+}
+
+Result<siginfo_t> signal_info(pid_t tid) {
+    return fetch<siginfo_t>(PTRACE_GETSIGINFO, tid, "cannot read a signal");
+}
+
+Result<void> set_signal_info(pid_t tid, siginfo_t info) {
+    if (::ptrace(PTRACE_SETSIGINFO, tid, nullptr, &info) != 0)
+        return fail(errno, "cannot set a signal");
+    return {};
+}
+
+Result<unsigned long> event_message(pid_t tid) {
+    return fetch<unsigned long>(PTRACE_GETEVENTMSG, tid, "cannot read an event");
+}
+
+void resume(pid_t tid, int signal) {
+    ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal));
+}
+void single_step(pid_t tid, int signal) {
+    ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal));
+}
+void resume_to_call(pid_t tid, int signal) {
+    ::ptrace(PTRACE_SYSCALL, tid, nullptr, static_cast<long>(signal));
+}
+void interrupt(pid_t tid) { ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L); }
+void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
+
+uint64_t signal_mask(pid_t tid) {
+    uint64_t mask = 0;
+    ::ptrace(static_cast<__ptrace_request>(get_signal_mask_request), tid, sizeof mask, &mask);
+    return mask;
+}
+
+void set_signal_mask(pid_t tid, uint64_t mask) {
+    ::ptrace(static_cast<__ptrace_request>(set_signal_mask_request), tid, sizeof mask, &mask);
+}
+
+uint64_t pending_signals(pid_t tid) {
+    return signal_set(tid, "SigPnd:") | signal_set(tid, "ShdPnd:");
+}
+
+uint64_t signal_set(pid_t pid, std::string_view name) {
+    std::ifstream in(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with(name)) return std::stoull(line.substr(name.size()), nullptr, 16);
+    }
+    return 0;
+}
+
+void rewind_interrupted_call(user_regs_struct& regs) {
+    bool in_call = static_cast<long>(regs.orig_rax) >= 0;
+    bool waited = is_interrupted_wait(regs);  // only we have interrupted it
+    return_from_call(regs, regs.orig_rax,
+                     in_call && waited ? -restart_nointr : static_cast<long>(regs.rax));
+}
+
+void return_from_call(user_regs_struct& regs, uint64_t number, long result) {
+    regs.rax = static_cast<uint64_t>(result);
+    if (static_cast<long>(number) >= 0 && is_restart(result)) {
+        regs.rax = number;
+        regs.rip -= 2;
+    }
+    regs.orig_rax = ~0UL;
+}
+
+}  // namespace gpr::trace

@@ -1,0 +1,67 @@
+#include "monitor/tracee/reserved_range.h"
+
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t largest_segment = 1ULL << 40;  // of System V shared memory, to be safe
+constexpr Range reserved = reserved_range;
+
+// Nothing that goes beyond all addresses, or does not begin with a page: both are refused anyway.
+bool meets(uint64_t begin, uint64_t size) {
+    bool sound = begin % page_size == 0 && begin <= begin + size;
+    return sound && begin < reserved.end.value && begin + size > reserved.begin.value;
+}
+
+bool lies_in(uint64_t begin, uint64_t size) {
+    return meets(begin, size) && begin >= reserved.begin.value &&
+           size <= reserved.end.value - begin;
+}
+
+bool is_fixed(const uint64_t* mmap) { return mmap[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE); }
+
+}  // namespace
+
+std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* args) {
+    switch (number) {
+        case SYS_mmap:
+            if (!is_fixed(args) || !meets(args[0], args[1])) return std::nullopt;
+            return args[3] & MAP_FIXED_NOREPLACE ? -EEXIST : -ENOMEM;
+        case SYS_munmap:
+            if (!meets(args[0], args[1])) return std::nullopt;
+            return lies_in(args[0], args[1]) ? 0 : -EINVAL;
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_madvise:
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_munlock:
+            if (!meets(args[0], args[1])) return std::nullopt;
+            return -ENOMEM;
+        case SYS_mremap:
+            if (meets(args[0], args[1])) return -EFAULT;
+            if (!(args[3] & MREMAP_FIXED) || !meets(args[4], args[2])) return std::nullopt;
+            return -EINVAL;
+        case SYS_remap_file_pages:
+            if (!meets(args[0], args[1])) return std::nullopt;
+            return -EINVAL;
+        case SYS_shmat:  // else the kernel sees that something is there
+            if (!meets(args[1] & page_mask, args[2] & SHM_REMAP ? largest_segment : 1)) {
+                return std::nullopt;
+            }
+            return -EINVAL;
+        default: return std::nullopt;
+    }
+}
+
+uint64_t hint_beside_reserved(const uint64_t* args) {
+    return !is_fixed(args) && meets(args[0], args[1]) ? 0 : args[0];
+}
+
+}  // namespace gpr

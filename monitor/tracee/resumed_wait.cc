@@ -1,0 +1,202 @@
+#include "monitor/tracee/resumed_wait.h"
+
+#include <linux/io_uring.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <tuple>
+
+#include "base/fd.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
+
+namespace gpr {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+enum class Limit {
+    none,
+    milliseconds,  // in the argument; negative: none
+    timespec,      // where it points; null: none
+    receiving,     // SO_RCVTIMEO of the socket that the argument names
+    sending,       // SO_SNDTIMEO
+    ring,          // of io_uring_enter
+};
+
+struct Wait {
+    long number;
+    Limit limit;
+    unsigned argument;
+    int over;  // its result when the time is over
+};
+
+constexpr Wait waits[] = {
+    {SYS_epoll_wait, Limit::milliseconds, 3, 0},
+    {SYS_epoll_pwait, Limit::milliseconds, 3, 0},
+    {SYS_epoll_pwait2, Limit::timespec, 3, 0},
+    {SYS_semop, Limit::none, 0, 0},
+    {SYS_semtimedop, Limit::timespec, 3, -EAGAIN},
+    {SYS_rt_sigtimedwait, Limit::timespec, 2, -EAGAIN},
+    {SYS_io_getevents, Limit::timespec, 4, 0},
+    {SYS_io_pgetevents, Limit::timespec, 4, 0},
+    {SYS_io_uring_enter, Limit::ring, 4, -ETIME},
+    {SYS_read, Limit::receiving, 0, -EAGAIN},
+    {SYS_readv, Limit::receiving, 0, -EAGAIN},
+    {SYS_recvfrom, Limit::receiving, 0, -EAGAIN},
+    {SYS_recvmsg, Limit::receiving, 0, -EAGAIN},
+    {SYS_recvmmsg, Limit::receiving, 0, -EAGAIN},
+    {SYS_accept, Limit::receiving, 0, -EAGAIN},
+    {SYS_accept4, Limit::receiving, 0, -EAGAIN},
+    {SYS_write, Limit::sending, 0, -EAGAIN},
+    {SYS_writev, Limit::sending, 0, -EAGAIN},
+    {SYS_sendto, Limit::sending, 0, -EAGAIN},
+    {SYS_sendmsg, Limit::sending, 0, -EAGAIN},
+    {SYS_sendmmsg, Limit::sending, 0, -EAGAIN},
+    {SYS_sendfile, Limit::sending, 0, -EAGAIN},
+    {SYS_connect, Limit::sending, 0, -EINPROGRESS},
+};
+
+const Wait* wait_of(const user_regs_struct& regs) {
+    auto number = static_cast<long>(regs.orig_rax);
+    const Wait* found = std::ranges::find(waits, number, &Wait::number);
+    return found == std::end(waits) ? nullptr : found;
+}
+
+auto arguments_of(const user_regs_struct& regs) {
+    return std::array{regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
+}
+
+uint64_t sleeps_of(pid_t tid) {
+    constexpr std::string_view name = "voluntary_ctxt_switches:";
+    std::ifstream in(fmt::format("/proc/{}/status", tid));
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with(name)) return std::stoull(line.substr(name.size()));
+    }
+    return 0;
+}
+
+// More than that is no limit to anybody, and the sum below stays within its type.
+constexpr std::chrono::hours long_time{24 * 365};
+
+// Nothing: it cannot be read, or makes no sense. The longest: there is none.
+std::optional<nanoseconds> time_at(pid_t pid, uint64_t address) {
+    if (address == 0) return nanoseconds::max();
+    timespec time{};
+    auto memory = RemoteMemory::open(pid);
+    if (!memory || !memory->read_exact({address}, &time, sizeof time)) return std::nullopt;
+    bool sound = time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < std::nano::den;
+    if (!sound) return std::nullopt;
+    if (time.tv_sec >= std::chrono::seconds(long_time).count()) return nanoseconds::max();
+    return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+}
+
+std::optional<nanoseconds> time_of_ring(pid_t pid, const user_regs_struct& regs) {
+    if (!(regs.r10 & IORING_ENTER_EXT_ARG)) return nanoseconds::max();
+    io_uring_getevents_arg more{};
+    auto memory = RemoteMemory::open(pid);
+    if (!memory || !memory->read_exact({regs.r8}, &more, sizeof more)) return std::nullopt;
+    return time_at(pid, more.ts);
+}
+
+std::optional<nanoseconds> time_of_socket(pid_t pid, int number, int option) {
+    Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!process) return std::nullopt;
+    Fd file(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+    timeval time{};
+    socklen_t size = sizeof time;
+    if (!file) return std::nullopt;
+    // Another file's driver has no time.
+    if (getsockopt(file.get(), SOL_SOCKET, option, &time, &size) != 0) return nanoseconds::max();
+    if (time.tv_sec == 0 && time.tv_usec == 0) return nanoseconds::max();
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
+
+std::optional<nanoseconds> time_of(pid_t pid, const user_regs_struct& regs, const Wait& wait) {
+    uint64_t argument = arguments_of(regs)[wait.argument];
+    switch (wait.limit) {
+        case Limit::none: return nanoseconds::max();
+        case Limit::milliseconds: {
+            auto ms = static_cast<int>(argument);
+            if (ms < 0) return nanoseconds::max();
+            return std::chrono::milliseconds(ms);
+        }
+        case Limit::timespec: return time_at(pid, argument);
+        case Limit::receiving: return time_of_socket(pid, static_cast<int>(argument), SO_RCVTIMEO);
+        case Limit::sending: return time_of_socket(pid, static_cast<int>(argument), SO_SNDTIMEO);
+        case Limit::ring: return time_of_ring(pid, regs);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+bool is_interrupted_wait(const user_regs_struct& regs) {
+    return static_cast<long>(regs.rax) == -EINTR && wait_of(regs) != nullptr;
+}
+
+void let_wait_end(pid_t tid) {
+    auto regs = trace::registers(tid);
+    if (!regs || !is_interrupted_wait(*regs)) return;
+    regs->orig_rax = ~0UL;
+    trace::set_registers(tid, *regs);
+}
+
+void make_wait_again(pid_t tid) {
+    auto regs = trace::registers(tid);
+    if (!regs || !is_interrupted_wait(*regs)) return;
+    trace::rewind_interrupted_call(*regs);
+    trace::set_registers(tid, *regs);
+}
+
+std::optional<ResumedWait> ResumedWait::begin(pid_t process, pid_t tid,
+                                              const user_regs_struct& regs,
+                                              std::optional<Clock::time_point> begun) {
+    auto time = time_of(process, regs, *wait_of(regs));
+    if (!time) return std::nullopt;
+    ResumedWait wait;
+    wait.regs_ = regs;
+    wait.begun_ = begun;
+    wait.sleeps_ = sleeps_of(tid);
+    if (*time < long_time) wait.ends_ = begun.value_or(Clock::now()) + *time;
+    return wait;
+}
+
+bool ResumedWait::is_interrupted(pid_t tid, const user_regs_struct& regs,
+                                 std::optional<Clock::time_point> begun) const {
+    auto place = [](const user_regs_struct& r) { return std::tuple(r.rip, r.rsp, r.orig_rax); };
+    bool alike = is_interrupted_wait(regs) && place(regs) == place(regs_) &&
+                 arguments_of(regs) == arguments_of(regs_) && begun == begun_;
+    // Since it was resumed the thread has slept in it, and in the stop where it is now. If it has
+    // slept once more, it may have made the call anew.
+    return alike && (begun || sleeps_of(tid) <= sleeps_ + 2);
+}
+
+bool ResumedWait::is_about_to_begin(const user_regs_struct& regs) const {
+    return regs.rip == regs_.rip - 2 && regs.rax == regs_.orig_rax;
+}
+
+bool ResumedWait::resume(pid_t tid, user_regs_struct regs) {
+    if (is_about_to_begin(regs)) {  // another stop came before it
+        sleeps_ = sleeps_of(tid);
+        return false;
+    }
+    bool over = Clock::now() >= ends_;
+    if (over) {
+        regs.rax = static_cast<uint64_t>(wait_of(regs)->over);
+        regs.orig_rax = ~0UL;
+    } else {
+        trace::rewind_interrupted_call(regs);
+        sleeps_ = sleeps_of(tid);
+    }
+    trace::set_registers(tid, regs);
+    return over;
+}
+
+}  // namespace gpr

@@ -1,0 +1,207 @@
+#include "monitor/tracee/stub_thread.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "monitor/tracee/extended_state.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr {
+
+void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t caller) {
+    if (host_tid_ == 0) host_tid_ = caller;
+    if (host_tid_ != caller) {  // a thread of the program that plays the stub
+        notifier.reply_error(notification, ENOSYS);
+        return;
+    }
+    notifier_ = &notifier;
+    notification_ = notification;
+    bool busy = state_ == State::working || state_ == State::in_program;
+    bool lost = busy && !slot_memory().get<uint32_t>(offsetof(gpr_slot, taken)).is(given_);
+    if (state_ == State::ordered || lost) {
+        send();
+        return;
+    }
+    state_ = State::parked;
+    changed_.notify_all();
+}
+
+void StubThread::on_death() {
+    state_ = State::dead;
+    changed_.notify_all();
+}
+
+void StubThread::capture(pid_t host_tid, user_regs_struct regs) {
+    bases_ = {regs.fs_base, regs.gs_base};
+    point_at_entry(host_tid, regs);
+    if (state_ != State::dead) state_ = State::arriving;
+    trace::resume(host_tid);
+}
+
+void StubThread::point_at_entry(pid_t host_tid, user_regs_struct regs) const {
+    regs.rip = GPR_STUB_CODE;
+    regs.rdi = Mailbox::slot_address(slot_).value;
+    regs.orig_rax = ~0UL;
+    trace::set_registers(host_tid, regs);
+}
+
+void StubThread::send() {
+    // A refusal means that a signal interrupted the park: it will park again, see on_park.
+    bool sent = notifier_->reply(notification_, 0);
+    state_ = !sent ? State::ordered : resuming_ ? State::in_program : State::working;
+}
+
+Task<bool> StubThread::give(uint32_t op) {
+    while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+    if (state_ == State::dead) co_return false;
+    HostileMemory s = slot_memory();
+    s.put(offsetof(gpr_slot, op), op);
+    resuming_ = op == GPR_OP_RESUME;
+    s.put(offsetof(gpr_slot, given), ++given_);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    send();
+    co_return true;
+}
+
+Task<int64_t> StubThread::call(uint64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                               uint64_t e, uint64_t f) {
+    std::vector<Call> calls{Call{number, {a, b, c, d, e, f}, 0}};
+    co_await run(calls);
+    co_return calls[0].result;
+}
+
+Task<void> StubThread::run(std::vector<Call>& calls) {
+    auto guard = co_await mutex_.lock();
+    co_await run_locked(calls);
+}
+
+Task<void> StubThread::run_locked(std::vector<Call>& calls) {
+    for (auto& c : calls) c.result = thread_gone;
+    calls_given_ = taken_back_ = false;
+    size_t first = 0;
+    while (first < calls.size()) {
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        if (state_ == State::dead) co_return;
+        if (taken_back_) {
+            calls[first].result = -trace::restart_nointr;
+            co_return;
+        }
+        size_t count = std::min<size_t>(calls.size() - first, GPR_CALLS_MAX);
+        auto part = std::span(calls).subspan(first, count);
+        write_calls(part);
+        calls_given_ = true;
+        bool alive = co_await give(GPR_OP_CALLS);
+        if (!alive) co_return;
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        size_t done = take_results(part);
+        if (done < count && taken_back_) calls[first + done].result = -trace::restart_nointr;
+        if (done < count) co_return;
+        int64_t last = calls[first + count - 1].result;
+        if (last < 0 && last >= -4095) co_return;
+        first += count;
+    }
+}
+
+void StubThread::write_calls(std::span<const Call> calls) {
+    HostileMemory s = slot_memory();
+    for (size_t i = 0; i < calls.size(); i++) {
+        gpr_call call{calls[i].number, {}, thread_gone};
+        std::copy(std::begin(calls[i].args), std::end(calls[i].args), call.args);
+        s.put(offsetof(gpr_slot, calls) + i * sizeof call, call);
+    }
+    s.put(offsetof(gpr_slot, count), static_cast<uint32_t>(calls.size()));
+    s.put(offsetof(gpr_slot, done), uint32_t{0});
+    s.put(offsetof(gpr_slot, stop_on_error), uint32_t{1});
+}
+
+size_t StubThread::take_results(std::span<Call> calls) const {
+    HostileMemory s = slot_memory();
+    auto most = static_cast<uint32_t>(calls.size());
+    uint32_t done = s.get<uint32_t>(offsetof(gpr_slot, done)).at_most(most);
+    for (size_t i = 0; i < done; i++) {
+        auto made = s.get<gpr_call>(offsetof(gpr_slot, calls) + i * sizeof(gpr_call));
+        // As any program may make up: who uses one as more than an answer bounds it there.
+        calls[i].result = made.to_pass_on().result;
+    }
+    return done;
+}
+
+bool StubThread::has_begun(uint64_t rip) const {
+    constexpr uint64_t begin = GPR_STUB_PROGRAM_CALL, end = begin + 16;
+    HostileMemory s = slot_memory();
+    if (!calls_given_ || !s.get<uint32_t>(offsetof(gpr_slot, taken)).is(given_)) return false;
+    auto number = s.get<gpr_call>(offsetof(gpr_slot, calls)).to_pass_on().number;
+    return (rip > begin && rip < end) || !(number & GPR_CALL_OF_PROGRAM);
+}
+
+// It parks again, wherever it is on its way to the call.
+void StubThread::take_back(pid_t host_tid, user_regs_struct regs) {
+    taken_back_ = true;
+    if (!calls_given_) return;
+    slot_memory().put(offsetof(gpr_slot, count), uint32_t{0});
+    point_at_entry(host_tid, regs);
+}
+
+Task<bool> StubThread::take_fd(int fd, int number) {
+    auto guard = co_await mutex_.lock();
+    for (;;) {
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        if (state_ == State::dead) co_return false;
+        // The number is the park's answer; the stub takes what is not 0 for an interruption, and
+        // parks again. So it does after a real one, when there is nothing to answer.
+        bool taken = notifier_->reply_with_fd(notification_, fd, number);
+        if (!taken && notifier_->still_valid(notification_)) co_return false;
+        state_ = State::arriving;
+        if (taken) co_return true;
+    }
+}
+
+Task<int64_t> StubThread::put_fd(int fd, int number, bool closes_on_exec) {
+    auto guard = co_await mutex_.lock();
+    for (;;) {
+        while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+        if (state_ == State::dead) co_return thread_gone;
+        int64_t put = notifier_->put_fd(notification_, fd, number, closes_on_exec);
+        if (put >= 0 || notifier_->still_valid(notification_)) co_return put;
+        state_ = State::arriving;  // a signal interrupted it: it parks again
+    }
+}
+
+Task<void> StubThread::make_room(const ThreadContext& context) {
+    if (has_tiles_ || !(extended_state_in_use(context.xstate) & tile_data)) co_return;
+    auto guard = co_await mutex_.lock();
+    has_tiles_ = co_await give(GPR_OP_TILES);
+}
+
+Task<bool> StubThread::resume(const ThreadContext& context) {
+    co_await make_room(context);
+    auto guard = co_await mutex_.lock();
+    while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+    if (state_ == State::dead) co_return false;
+    uint64_t address = Mailbox::slot_address(slot_).value + GPR_SLOT_FRAME;
+    GPR_ASSERT(write_sigreturn_frame(context, mailbox_.frame(slot_), address) != 0);
+    HostileMemory s = slot_memory();
+    std::pair<uint64_t, uint64_t> bases{context.regs.fs_base, context.regs.gs_base};
+    uint64_t set_bases = std::exchange(bases_, std::nullopt) != bases;
+    s.put(offsetof(gpr_slot, set_bases), set_bases);
+    s.put(offsetof(gpr_slot, fs_base), bases.first);
+    s.put(offsetof(gpr_slot, gs_base), bases.second);
+    s.put(offsetof(gpr_slot, frame), address);
+    bool alive = co_await give(GPR_OP_RESUME);
+    co_return alive;
+}
+
+Task<void> StubThread::parked() {
+    while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
+}
+
+void StubThread::become(pid_t host_tid, const ThreadContext& context) {
+    bases_.reset();
+    state_ = State::in_program;
+    ThreadContext begin = context;
+    begin.regs.orig_rax = ~0UL;
+    apply_context(host_tid, begin);
+}
+
+}  // namespace gpr

@@ -1,0 +1,113 @@
+#include "monitor/tracee/waits.h"
+
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <vector>
+
+#include "base/log.h"
+
+namespace gpr {
+
+namespace {
+constexpr std::chrono::seconds second_look{1};
+constexpr std::chrono::seconds forgotten_in{10};
+}  // namespace
+
+WaitStatus WaitStatus::decode(int raw) {
+    if (WIFEXITED(raw)) return {Kind::exited, WEXITSTATUS(raw)};
+    if (WIFSIGNALED(raw)) return {Kind::killed, WTERMSIG(raw)};
+    int signal = WSTOPSIG(raw);
+    int event = raw >> 16;
+    if (event == PTRACE_EVENT_STOP) {
+        bool stopping =
+            signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+        return stopping ? WaitStatus{Kind::group_stop, signal} : WaitStatus{Kind::trap_stop, 0};
+    }
+    if (event != 0) return {Kind::event, event};
+    if (signal == (SIGTRAP | 0x80)) return {Kind::syscall_stop, 0};
+    return {Kind::signal_stop, signal};
+}
+
+Result<std::unique_ptr<Waits>> Waits::create(Loop& loop) {
+    std::unique_ptr<Waits> waits(new Waits(loop));
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) return fail(errno, "cannot create a signalfd for SIGCHLD");
+    waits->signal_fd_ = Fd(fd);
+    Waits* raw = waits.get();
+    waits->watch_ = loop.watch(fd, POLLIN, [raw](uint32_t) { raw->poll(); });
+    return waits;
+}
+
+void Waits::poll() {
+    signalfd_siginfo info;
+    while (::read(signal_fd_.get(), &info, sizeof info) > 0) {
+    }
+    int status = 0;
+    pid_t tid;
+    while ((tid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+        auto it = handlers_.find(tid);
+        if (it == handlers_.end()) {
+            // A newborn whose parent was killed before it could tell of the birth: let it die.
+            bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
+            if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
+            early_[tid] = status;
+            // Nobody asks for the end any more by then, and the number may become somebody else's.
+            if (!WIFSTOPPED(status)) loop_.after(forgotten_in, [this, tid] { early_.erase(tid); });
+            continue;
+        }
+        auto handler = it->second;
+        (*handler)(WaitStatus::decode(status));
+    }
+    if (tid < 0 && errno == ECHILD && !handlers_.empty()) {
+        loop_.after(second_look, [this] { bury_the_lost(); });
+    }
+}
+
+// The kernel knows of nobody any more: whoever is still waited for has ended unseen.
+void Waits::bury_the_lost() {
+    siginfo_t info{};
+    int rc = waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+    if (rc == 0 || errno != ECHILD) return;
+    std::vector<pid_t> lost;
+    for (const auto& [tid, handler] : handlers_) lost.push_back(tid);
+    for (pid_t tid : lost) {
+        auto it = handlers_.find(tid);
+        if (it == handlers_.end()) continue;
+        spdlog::warn("thread {} has ended, and nobody said so", tid);
+        auto handler = it->second;
+        (*handler)({WaitStatus::Kind::killed, SIGKILL});
+    }
+}
+
+void Waits::look_for_stop(pid_t tid) {
+    auto it = handlers_.find(tid);
+    if (it == handlers_.end()) return;
+    siginfo_t info{};
+    int rc = waitid(P_PID, static_cast<id_t>(tid), &info, WSTOPPED | WNOHANG | __WALL);
+    if (rc != 0 || info.si_pid != tid) return;
+    auto handler = it->second;
+    (*handler)(WaitStatus::decode(info.si_status << 8 | 0x7f));
+}
+
+void Waits::set_handler(pid_t tid, Handler handler) {
+    handlers_[tid] = std::make_shared<Handler>(std::move(handler));
+    auto it = early_.find(tid);
+    if (it == early_.end()) return;
+    int status = it->second;
+    early_.erase(it);
+    auto deliver = handlers_[tid];
+    (*deliver)(WaitStatus::decode(status));
+}
+
+void Waits::remove_handler(pid_t tid) { handlers_.erase(tid); }
+
+}  // namespace gpr
