@@ -21,6 +21,20 @@ bool must_split_to_clone(uint64_t flags) {
     bool shares_beside = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
     return (flags & (CLONE_THREAD | CLONE_UNTRACED)) || shares_beside;
 }
+// Advice of which the list of mappings must know, or that drops what is here only.
+bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
+    constexpr uint64_t dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
+    switch (advice) {
+        case MADV_DONTNEED:
+        case dontneed_locked: return !process.inherited.empty();
+        case MADV_DONTFORK:
+        case MADV_DOFORK:
+        case MADV_WIPEONFORK:
+        case MADV_KEEPONFORK: return true;
+        default: return false;
+    }
+}
+
 }  // namespace
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
@@ -34,8 +48,12 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
     if (names_acceptors_file(process, n)) return true;
     if (installs_filter(n.number, n.args)) return true;
     switch (n.number) {
-        case SYS_madvise: return n.args[2] == MADV_DONTNEED && !process.inherited.empty();
-        case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+        case SYS_madvise: return must_split_for_advice(process, n.args[2]);
+        case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE || (n.args[3] & MAP_LOCKED);
+        // What a kernel has locked, no page leaves.
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_mlockall:
         case SYS_userfaultfd:
         case number_mseal:
         case SYS_shmat: return true;

@@ -15,7 +15,7 @@ bool MemoryGate::holds(HomeSession& session, HomeThread& thread, const Notificat
     HomeProcess* of = process.shares_memory_with ? session.owner_of_memory(process) : &process;
     if (!of) return false;
     bool is_split = of->state == HomeProcess::State::split && of->fragment;
-    const AddressSpace& space = is_split ? of->fragment->space : of->sealed;
+    const AddressSpace& space = is_split ? of->fragment->space : of->marked;
     if (auto answer = answer_about_sealed(space, n.number, n.args, of->break_end)) {
         session.notifier_->reply_raw(n.id, *answer);
         return true;
@@ -93,9 +93,9 @@ void MemoryGate::inherit(HomeSession& session, const HomeThread& parent, HomePro
     if (shares) return;
     session.inherit_copies(parents, child);
     MainStack::inherit(session, parents, child);
-    const AddressSpace& space = parents.fragment ? parents.fragment->space : parents.sealed;
-    for (const auto& [begin, m] : space.all()) {
-        if (m.sealed) child.sealed.map(m);
+    const AddressSpace& space = parents.fragment ? parents.fragment->space : parents.marked;
+    for (const auto& [begin, m] : space.all()) {  // what its /proc/PID/maps does not show
+        if (m.sealed || m.wiped_on_fork) child.marked.map(m);
     }
 }
 

@@ -23,6 +23,7 @@
 #include "monitor/paging/layout_parts.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/extended_state.h"
+#include "monitor/tracee/kernel_actions.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/sealed_memory.h"
 #include "monitor/tracee/tile_permission.h"
@@ -109,7 +110,7 @@ Task<void> HomeSession::begin_image(HomeProcess& process, HomeThread& thread) {
     process.executing = false;
     process.new_image = true;
     stats_.images++;
-    process.sealed.clear();
+    process.marked.clear();
     process.inherited.clear();
     process.inherited_functions.clear();
     process.inherited_growing.clear();
@@ -352,8 +353,12 @@ Task<Result<void>> HomeSession::read_layout(HomeProcess& process, HomeThread& th
             fragment.space.map(std::move(part));
         }
     }
-    for (const auto& [begin, m] : process.sealed.all()) mark_sealed(fragment.space, m.range);
-    process.sealed.clear();
+    for (const auto& [begin, m] : process.marked.all()) {
+        if (m.sealed) mark_sealed(fragment.space, m.range);
+        if (!m.wiped_on_fork) continue;
+        fragment.space.for_each(m.range, [](Mapping& part) { part.wiped_on_fork = true; });
+    }
+    process.marked.clear();
     process.inherited.clear();
     process.inherited_functions.clear();
     co_await MainStack::read(*this, process, stack);
@@ -445,25 +450,17 @@ Task<Result<void>> HomeSession::start_remotely(HomeProcess& process) {
     StubThread* stub = fragment.stub_thread(0);
     if (stub) start.setClearTid(co_await take_clear_tid(*stub));
     if (stub) start.setMayUseTiles(co_await may_use_tiles(*stub));
-    // Handlers of a child, what is ignored, which also outlives an exec, and what SA_RESETHAND has
-    // left: it says SIG_DFL, and more.
-    std::array<std::array<uint64_t, 4>, 64> kernel{};
-    std::vector<Call> calls;
-    for (uint64_t signal = 1; signal <= kernel.size(); signal++) {
-        uint64_t at = Mailbox::bounce_address(0).value + (signal - 1) * sizeof kernel[0];
-        calls.push_back(Call{SYS_rt_sigaction, {signal, 0, at, sizeof(uint64_t)}, 0});
-    }
-    if (stub) co_await stub->run(calls);
-    fragment.mailbox().bounce(0).read(0, std::as_writable_bytes(std::span(kernel)));
-    std::vector<std::pair<int, std::array<uint64_t, 4>>> actions;
-    for (int signal = 0; const auto& action : kernel) {
-        signal++;
-        if (action != std::array<uint64_t, 4>{}) actions.emplace_back(signal, action);
-    }
+    // Handlers of a child, and what is ignored, which also outlives an exec. Nobody has noted what
+    // a child did before it was split.
+    std::vector<SignalAction> actions;
+    if (stub) actions = co_await kernel_actions(*stub, fragment.mailbox());
+    process.one_shot_actions.clear();
+    process.restarting_signals = process.blocking_trap = 0;
     auto out = start.initActions(static_cast<unsigned>(actions.size()));
     for (unsigned k = 0; k < actions.size(); k++) {
-        out[k].setSignal(static_cast<uint32_t>(actions[k].first));
-        out[k].setAction({reinterpret_cast<const uint8_t*>(actions[k].second.data()), 32});
+        before_action(process, actions[k]);
+        out[k].setSignal(static_cast<uint32_t>(actions[k].signal));
+        out[k].setAction({reinterpret_cast<const uint8_t*>(actions[k].kernel.data()), 32});
     }
     auto pending = std::make_unique<PendingStart>(loop_);
     PendingStart& wait = *pending;

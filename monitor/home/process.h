@@ -186,10 +186,10 @@ struct HomeProcess {
     std::vector<InheritedFunctions> inherited_functions;
     Address stack_used{};  // how far down the main stack was used, when last looked at
     std::vector<std::pair<Range, bool>> inherited_growing;  // until it is split; main stack or not
-    AddressSpace sealed;                                    // by its parent, until it is split
-    std::shared_ptr<ChangeWindow> changes;                  // that it makes here
-    ino_t ipc_at_birth = 0;    // in which IPC namespace its parent was then
-    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    AddressSpace marked;                    // by its parent: see MemoryGate::inherit
+    std::shared_ptr<ChangeWindow> changes;  // that it makes here
+    ino_t ipc_at_birth = 0;                 // in which IPC namespace its parent was then
+    uint64_t break_begin = 0;               // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
