@@ -167,7 +167,7 @@ Task<void> Worker::map_file(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto at = place_for(fragment->space, n);
     if (!at) {
-        process.notifier->reply_error(n.id, at.error());
+        process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
         co_return;
     }
     int fd = static_cast<int>(n.args[4]);

@@ -24,6 +24,8 @@ bool sound(uint64_t address, uint64_t size) {
            address <= address_limit - size;
 }
 
+constexpr uint64_t lowest_hint = 0x10000;                         // the usual vm.mmap_min_addr
+constexpr uint64_t low_begin = 0x40000000, low_end = 0x80000000;  // of MAP_32BIT
 constexpr uint64_t fixed_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
 
 }  // namespace
@@ -33,7 +35,9 @@ tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notifica
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     uint64_t at = n.args[0];
     bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
-    if (n.args[1] == 0 || (fixed && at % page_size != 0)) return tl::make_unexpected(EINVAL);
+    if (n.args[1] == 0 || (fixed && at % page_size != 0) || n.args[5] % page_size != 0) {
+        return tl::make_unexpected(EINVAL);
+    }
     if (size < n.args[1] || size > address_limit || (fixed && !sound(at, size)) ||
         (fixed && Range{{at}, {at + size}}.overlaps(reserved))) {
         return tl::make_unexpected(ENOMEM);
@@ -45,11 +49,11 @@ tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notifica
     if (fixed) return Address{at};
     at &= page_mask;
     Range hint{{at}, {at + size}};
-    if (at != 0 && sound(at, size) && space.is_free(hint) && !hint.overlaps(reserved)) {
-        return Address{at};
-    }
+    bool low = flags & MAP_32BIT;
+    bool heeded = at >= lowest_hint && sound(at, size) && (!low || hint.end.value <= low_end);
+    if (heeded && space.is_free(hint) && !hint.overlaps(reserved)) return Address{at};
     Range window = arena_of(self_);
-    if (flags & MAP_32BIT) window = {{0x40000000}, {0x80000000}};
+    if (low) window = {{low_begin}, {low_end}};
     auto gap = space.find_gap(window, size);
     if (!gap) return tl::make_unexpected(no_room);
     return *gap;
@@ -107,10 +111,16 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
     m.prot = static_cast<int>(n.args[2]);
     m.object = next_object_++;
     m.born_at_acceptor = true;
+    bool replaces = (flags & MAP_FIXED_NOREPLACE) == 0 && (flags & MAP_FIXED) != 0;
+    uint64_t made = MAP_PRIVATE | MAP_ANONYMOUS | (flags & (MAP_POPULATE | MAP_NORESERVE));
     int64_t result = co_await process.fragment->executor().call(
         SYS_mmap, at->value, m.range.size(), n.args[2],
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | (flags & (MAP_POPULATE | MAP_NORESERVE)), ~0UL,
-        0);
+        made | (replaces ? MAP_FIXED : MAP_FIXED_NOREPLACE), ~0UL, 0);
+    if (result == -EEXIST) {  // the kernel's own pages, which no list has: home's knows what to do
+        guard.release();
+        co_await forward(process, thread, n);
+        co_return;
+    }
     if (result == static_cast<int64_t>(at->value)) {
         pager_.add_object(m.object, self_);
         tell_mapped(link_, process.pid, m, 0);
@@ -172,6 +182,10 @@ Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, No
     }
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     Range range{{n.args[0]}, {n.args[0] + size}};
+    if (n.args[0] % page_size != 0) {
+        process.notifier->reply_error(n.id, EINVAL);
+        co_return;
+    }
     if (range.overlaps(reserved)) {
         process.notifier->reply_error(n.id, ENOMEM);
         co_return;
@@ -180,12 +194,13 @@ Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, No
     process.fragment->space.overlapping(range, [&](const Mapping& m) {
         refused = refused || (m.shared && !m.may_write && (n.args[2] & PROT_WRITE));
     });
-    bool has_key = n.number == SYS_pkey_mprotect && static_cast<int>(n.args[3]) > 0;
-    if (refused || has_key) {  // no key has been given to anybody
+    auto key = static_cast<int>(n.args[3]);  // none has been given to anybody
+    bool has_key = n.number == SYS_pkey_mprotect && key != -1 && key != 0;
+    if (refused || has_key) {
         process.notifier->reply_error(n.id, refused ? EACCES : EINVAL);
         co_return;
     }
-    if (n.args[2] & PROT_WRITE) {
+    if ((n.args[2] & PROT_WRITE) && size != 0) {
         co_await pager_.stop_trapping(process.fragment, range);
         co_await copy_files(process, range);
     }
