@@ -102,9 +102,10 @@ struct RemoteProcess {
     uint32_t home_freeze = 0;                       // home asks for this one; 0: for none
     std::shared_ptr<ChangeWindow> changes;          // of its mappings, made here
     Usage used;
-    bool has_timers = false;      // on CPU-time clocks, made here
-    uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one
-    unsigned fd_base = 0;         // its descriptors here begin with this number; 0: it has none
+    bool has_timers = false;           // on CPU-time clocks, made here
+    std::set<int> timers_named_by_id;  // si_value is their id: created without a sigevent
+    uint64_t pending_timers = 0;       // a set of signals that its image leaves to the next one
+    unsigned fd_base = 0;  // its descriptors here begin with this number; 0: it has none
     struct Epoll {
         int fd = -1;                  // of the program, here
         std::shared_ptr<Fd> watched;  // the same, ours

@@ -315,7 +315,8 @@ Task<uint64_t> Worker::mask_of_call(RemoteProcess& process, Notification n) {
         case SYS_ppoll: co_return n.args[3];
         case SYS_epoll_pwait:
         case SYS_epoll_pwait2: co_return n.args[4];
-        case SYS_pselect6: {
+        case SYS_pselect6:
+        case SYS_io_pgetevents: {
             uint64_t pair[2] = {0, 0};  // address and size
             Address at{n.args[5]};
             if (n.args[5] == 0) co_return 0;

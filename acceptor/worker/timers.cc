@@ -77,6 +77,8 @@ Task<int64_t> Worker::create_timer(RemoteProcess& process, RemoteThread& thread,
     guard.release();
     uint64_t seen = id | ours;
     process.has_timers = true;
+    process.timers_named_by_id.erase(static_cast<int>(id));
+    if (!given) process.timers_named_by_id.insert(static_cast<int>(id));
     Address to{n.args[2]};
     bool written = co_await pager_.write(*fragment, to, bytes_at(&seen, sizeof id));
     if (written) co_return 0;
@@ -167,6 +169,9 @@ void Worker::name_timer(RemoteProcess& process, RemoteThread& thread) {
     if (!process.has_timers) return;
     auto info = trace::signal_info(thread.host_tid);
     if (!info || info->si_code != SI_TIMER) return;
+    if (process.timers_named_by_id.contains(info->si_timerid)) {
+        info->si_value.sival_int |= static_cast<int>(ours);
+    }
     info->si_timerid |= static_cast<int>(ours);
     trace::set_signal_info(thread.host_tid, *info);
 }

@@ -437,23 +437,6 @@ void HomeSession::note_break(HomeProcess& process, uint64_t end) {
     }
 }
 
-// The acceptor must know the handler before a signal can be passed on to it.
-Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
-    (void)thread;
-    SignalAction action{static_cast<int>(n.args[0]), {}};
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64;
-    Address at{n.args[1]};
-    auto bytes = std::as_writable_bytes(std::span(action.kernel));
-    bool readable = sets && co_await pager_.read(*fragment, at, bytes);
-    if (!notifier_->still_valid(n.id)) co_return;
-    if (readable) {
-        before_action(process, action);
-        announce_action(process, action);
-    }
-    notifier_->let_it_run(n.id);
-}
-
 // The kernel copies what is here, and the copy is not watched: what is missing would be zeros.
 Task<void> HomeSession::fork_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;

@@ -192,12 +192,12 @@ void HomeSession::before_action(HomeProcess& process, const SignalAction& action
     uint64_t bit = bit_of(action.signal);
     process.to_reset &= ~bit;
     note_trap_action(process, action);
+    process.one_shot_actions.erase(action.signal);
     if (!action.catches()) return;
     process.caught_signals |= bit;
     bool restarts = action.kernel[1] & SA_RESTART;
     process.restarting_signals &= ~bit;
     if (restarts) process.restarting_signals |= bit;
-    process.one_shot_actions.erase(action.signal);
     if (!(action.kernel[1] & SA_RESETHAND)) return;
     auto& left = process.one_shot_actions[action.signal] = action.kernel;
     left[0] = reinterpret_cast<uint64_t>(SIG_DFL);
@@ -205,6 +205,36 @@ void HomeSession::before_action(HomeProcess& process, const SignalAction& action
 
 void HomeSession::after_action(HomeProcess& process, const SignalAction& action) {
     if (!action.catches()) process.caught_signals &= ~bit_of(action.signal);
+}
+
+// The acceptor must know the handler before a signal can be passed on to it.
+Task<void> HomeSession::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    SignalAction action{static_cast<int>(n.args[0]), {}};
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64 && n.args[0] != SIGKILL &&
+                n.args[0] != SIGSTOP && n.args[3] == sizeof(uint64_t);
+    Address at{n.args[1]};
+    auto bytes = std::as_writable_bytes(std::span(action.kernel));
+    bool readable = sets && co_await pager_.read(*fragment, at, bytes);
+    if (!notifier_->still_valid(n.id)) co_return;
+    if (readable) {
+        before_action(process, action);
+        announce_action(process, action);
+    }
+    // A handler that was removed counts until the kernel does not have it any more.
+    bool removed =
+        readable && !action.catches() && (process.caught_signals >> (action.signal - 1) & 1) != 0;
+    if (!removed) {
+        notifier_->let_it_run(n.id);
+        co_return;
+    }
+    auto taken = co_await take_call(thread);
+    if (!taken) co_return;
+    StubThread& stub = *taken->stub;
+    int64_t result = co_await stub.call(n.number, n.args[0], n.args[1], n.args[2], n.args[3]);
+    if (stub.dead()) co_return;
+    if (result == 0) after_action(process, action);
+    co_await return_from(thread, std::move(*taken), result);
 }
 
 AsyncMutex& HomeSession::actions_of(HomeProcess& process) {
