@@ -18,7 +18,7 @@ struct Header {
     uint64_t segment_bytes = 0;
     uint64_t check = 0;
 };
-constexpr char magic[8] = {'g', 'p', 'r', 'd', 'i', 'r', '0', '1'};
+constexpr char magic[8] = {'g', 'p', 'r', 'd', 'i', 'r', '0', '2'};
 constexpr uint64_t segment_count = 4;
 
 // A segment begins with one word, so that it changes at once: bytes used behind it (32 bits), its

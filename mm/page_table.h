@@ -95,7 +95,7 @@ public:
             return;
         }
         for (uint64_t i = first; i < end;) {
-            if (i % inner_pages == 0 && end == max_object_pages) {
+            if (end == max_object_pages && may_count_tail(i)) {
                 ++tails_[i / inner_pages];
                 for_each(i, end - i, [](uint64_t, uint64_t& entry) { entry = 0; });
                 return;
@@ -148,10 +148,16 @@ private:
     // grow, and the slots up to the largest possible file are too many to count in each.
     using Tails = std::map<uint64_t, uint32_t>;
     using Tail = Tails::value_type;
+    static constexpr size_t most_tails = 16;  // each look at a page's life walks them
 
     static uint64_t end_of(uint64_t first, uint64_t count) {
         if (first >= max_object_pages) return first;
         return first + std::min(count, max_object_pages - first);
+    }
+
+    [[nodiscard]] bool may_count_tail(uint64_t first) const {
+        return first % inner_pages == 0 &&
+               (tails_.size() < most_tails || tails_.contains(first / inner_pages));
     }
 
     [[nodiscard]] const Leaf* find_leaf(uint64_t index) const {
@@ -273,7 +279,7 @@ bool PageTable::load(Get get) {
     life_ = static_cast<uint32_t>(get());
     const uint64_t most_slots = max_object_pages / inner_pages;
     const uint64_t tails = get();
-    if (tails > most_slots) return false;
+    if (tails > most_tails) return false;
     for (uint64_t i = 0; i < tails; ++i) {
         const uint64_t slot = get();
         if (slot >= most_slots) return false;

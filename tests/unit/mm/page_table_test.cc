@@ -75,6 +75,21 @@ TEST_CASE("what a small file drops beyond its end takes no memory") {
     CHECK(loaded.life(99) == 1);
 }
 
+TEST_CASE("a file that has had many sizes is looked at as fast as any") {
+    PageTable table;
+    constexpr uint64_t slot_pages = 1 << 18;
+    constexpr uint64_t sizes = 40;
+    for (uint64_t i = 1; i <= sizes; ++i) {
+        table.drop(i * slot_pages, max_object_pages - i * slot_pages);
+    }
+    for (uint64_t i = 1; i <= sizes; ++i) CHECK(table.life(i * slot_pages) == i);
+    CHECK(table.life(slot_pages - 1) == 0);
+    CHECK(table.life(max_object_pages - 1) == sizes);
+    size_t numbers = 0;
+    table.save([&](uint64_t) { numbers++; });
+    CHECK(numbers > max_object_pages / slot_pages);  // most of them are counted slot by slot
+}
+
 TEST_CASE("lives do not depend on the order of drops") {
     PageTable a, b;
     a.drop(0, 100);
