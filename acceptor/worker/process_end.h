@@ -1,3 +1,4 @@
+// The end of a process whose threads are here, at once.
 #pragma once
 
 #include <csignal>

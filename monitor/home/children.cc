@@ -21,6 +21,7 @@ bool must_split_to_clone(uint64_t flags) {
     bool shares_beside = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
     return (flags & (CLONE_THREAD | CLONE_UNTRACED)) || shares_beside;
 }
+
 // Advice of which the list of mappings must know, or that drops what is here only.
 bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
     constexpr uint64_t dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
