@@ -82,16 +82,24 @@ class Style(unittest.TestCase):
 
     def test_folders_include_one_way(self):
         self.assertEqual(self.cpp("mm/a.cc", '#include "monitor/launch/run.h"'),
-                         ["mm/ may not include monitor/"])
+                         ["mm/ may not include monitor/launch/"])
         self.assertEqual(self.cpp("base/a.cc", '#include "transport/loop.h"'),
                          ["base/ may not include transport/"])
-        self.assertEqual(self.cpp("monitor/a.cc", '#include "acceptor/daemon/daemon.h"'),
-                         ["monitor/ may not include acceptor/"])
+        self.assertEqual(self.cpp("monitor/home/a.cc", '#include "acceptor/worker/worker.h"'),
+                         ["monitor/home/ may not include acceptor/worker/"])
+        self.assertEqual(self.cpp("monitor/tracee/a.cc", '#include "monitor/node/waits.h"'),
+                         ["monitor/tracee/ may not include monitor/node/"])
+        self.assertEqual(self.cpp("monitor/node/a.cc", '#include "monitor/tracee/ptrace.h"'), [])
+        self.assertEqual(self.cpp("acceptor/box/a.cc", '#include "mm/page.h"'), [])
         self.assertEqual(self.cpp("tests/unit/a.cc", '#include "tools/table.h"'), [])
 
+    def test_folders_of_rooms_hold_no_files(self):
+        self.assertEqual(self.cpp("monitor/a.cc", "int a;"),
+                         ["belongs in one of the folders of monitor/"])
+
     def test_raw_files_say_so(self):
-        self.assertEqual(len(self.cpp("monitor/a.cc", 'asm volatile("nop");')), 1)
-        self.assertEqual(self.cpp("monitor/a_raw.cc", 'asm volatile("nop");'), [])
+        self.assertEqual(len(self.cpp("monitor/home/a.cc", 'asm volatile("nop");')), 1)
+        self.assertEqual(self.cpp("monitor/home/a_raw.cc", 'asm volatile("nop");'), [])
         self.assertEqual(self.cpp("tests/guests/a.cc", 'asm volatile("nop");'), [])
 
     def test_headers_are_guarded(self):
