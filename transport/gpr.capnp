@@ -54,7 +54,7 @@ struct SessionMessage {
     shadowEnd @13 :ThreadId;            # home: this thread is gone
     action @14 :ActionChange;           # home: the disposition of a signal changed
     freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
-    futexWaiters @16 :FutexWaiters;     # before a frame that could carry pages away
+    futexWaiting @16 :FutexWaiters;     # before a frame that could carry pages away
     filters @17 :FilterChange;          # home: seccomp filters for all threads of the process
     forkBarrier @18 :ForkBarrier;       # all said before has been heard; comes twice, see below
     processFork @19 :ProcessFork;       # home: make a fragment that is a copy of another

@@ -274,8 +274,8 @@ void Worker::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FILES_GONE: on_files_gone(session.getFilesGone()); return;
         case wire::SessionMessage::HEIR: on_heir(session.getHeir()); return;
         case wire::SessionMessage::KEPT_CALL: on_kept_call(session.getKeptCall()); return;
-        case wire::SessionMessage::FUTEX_WAITERS:
-            futex_news_.heard(session.getFutexWaiters());
+        case wire::SessionMessage::FUTEX_WAITING:
+            futex_news_.heard(session.getFutexWaiting());
             return;
         case wire::SessionMessage::PAGES: {
             auto message = decode_pages(frame);

@@ -447,8 +447,8 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             }
             return;
         case wire::SessionMessage::FUTEX_WOKEN: spawn(on_futex_wake(frame)); return;
-        case wire::SessionMessage::FUTEX_WAITERS:
-            futex_news_.heard(session.getFutexWaiters());
+        case wire::SessionMessage::FUTEX_WAITING:
+            futex_news_.heard(session.getFutexWaiting());
             return;
         case wire::SessionMessage::CALL: spawn(serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(apply_mapping(frame)); return;

@@ -43,7 +43,7 @@ void FutexNews::tell_waiters() {
     if (told_ == waiting) return;
     told_ = waiting;
     FrameBuilder frame;
-    auto bits = frame.session().initFutexWaiters().initBits(GPR_WAITER_WORDS);
+    auto bits = frame.session().initFutexWaiting().initBits(GPR_WAITER_WORDS);
     for (unsigned i = 0; i < bits.size(); i++) bits.set(i, waiting.words[i]);
     link_.send(frame, Priority::urgent);
 }

@@ -1,0 +1,39 @@
+// Compiled once for each folder that names it: the libraries' headers that most files need and that
+// take longer to read than they do. None of ours, so that a change of one of ours compiles its
+// users only. Every file includes what it uses all the same.
+#ifndef GPR_LIBRARIES_PCH_H
+#define GPR_LIBRARIES_PCH_H
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#endif
