@@ -56,7 +56,6 @@ public:
         // A tracer that skips a call sets its number to -1: the kernel then keeps rax as it is.
         actions_[uint32_t(-1)] = allow_;
         actions_[gpr_park_number] = always_notify_;
-        actions_[gpr_hypercall_number] = always_notify_;
         auto intervals = as_intervals();
         Label by_number = program_.load(offsetof(seccomp_data, nr), tree(intervals));
         Label foreign = program_.ret(options_.kill_foreign_arch

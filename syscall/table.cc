@@ -181,9 +181,7 @@ bool owns_every_fd(const Row& row, const std::array<uint64_t, 6>& args, uint32_t
     return true;
 }
 
-bool is_reserved(uint32_t number) {
-    return number == gpr_park_number || number == gpr_hypercall_number;
-}
+bool is_reserved(uint32_t number) { return number == gpr_park_number; }
 
 // A tracer that skips a call sets its number to -1: the kernel then keeps rax as it is.
 constexpr uint32_t skipped_call = UINT32_MAX;

@@ -17,7 +17,6 @@ wire::Frame::Builder FrameBuilder::message() {
 
 void FrameBuilder::restart() {
     builder_.reset();
-    metadata_seq_ = 0;
     raw_.clear();
     raw_size_ = 0;
 }
@@ -53,7 +52,6 @@ ReceivedFrame::ReceivedFrame(std::shared_ptr<void> buffer, const FrameHeader& he
       reader_(std::make_unique<capnp::FlatArrayMessageReader>(
           kj::arrayPtr(message.data(), message.size()), reader_options())),
       raw_(raw),
-      metadata_seq_(header.metadata_seq),
       priority_(static_cast<Priority>(header.priority)) {}
 
 }  // namespace gpr

@@ -36,8 +36,7 @@ struct FrameHeader {
     uint32_t raw_total;      // of the whole frame
     uint32_t raw_offset;     // of this piece in the frame
     uint8_t priority;
-    uint8_t reserved[3];  // zero
-    uint64_t metadata_seq;
+    uint8_t reserved[11];  // zero
 };
 static_assert(sizeof(FrameHeader) == 32);
 
@@ -69,15 +68,12 @@ public:
     wire::Frame::Builder message();
     // Short for message().initSession().
     wire::SessionMessage::Builder session() { return message().initSession(); }
-    // Forgets message, raw bytes and metadata sequence; builders handed out before are void.
+    // Forgets message and raw bytes; builders handed out before are void.
     void restart();
 
-    // The metadata this frame depends on, see DESIGN "Metadata follows causality".
-    void set_metadata_seq(uint64_t seq) { metadata_seq_ = seq; }
     // Appends page content. Borrowed: it must stay unchanged until send() has returned.
     void add_raw(std::span<const std::byte> bytes);
 
-    [[nodiscard]] uint64_t metadata_seq() const { return metadata_seq_; }
     [[nodiscard]] size_t raw_size() const { return raw_size_; }
     [[nodiscard]] const std::vector<std::span<const std::byte>>& raw_parts() const { return raw_; }
     kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments();
@@ -88,7 +84,6 @@ private:
     std::array<capnp::word, scratch_words> scratch_;
     std::optional<capnp::MallocMessageBuilder> builder_;
     bool started_ = false;
-    uint64_t metadata_seq_ = 0;
     std::vector<std::span<const std::byte>> raw_;
     size_t raw_size_ = 0;
 };
@@ -103,7 +98,6 @@ public:
     [[nodiscard]] wire::Frame::Reader message() const { return root_; }
     [[nodiscard]] wire::SessionMessage::Reader session() const { return root_.getSession(); }
     [[nodiscard]] std::span<const std::byte> raw() const { return raw_; }
-    [[nodiscard]] uint64_t metadata_seq() const { return metadata_seq_; }
     [[nodiscard]] Priority priority() const { return priority_; }
 
 private:
@@ -113,7 +107,6 @@ private:
     std::unique_ptr<capnp::FlatArrayMessageReader> reader_;  // readers stay valid when we move
     wire::Frame::Reader root_;
     std::span<const std::byte> raw_;
-    uint64_t metadata_seq_;
     Priority priority_;
 };
 

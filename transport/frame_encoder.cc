@@ -25,7 +25,6 @@ Result<> FrameEncoder::start(FrameBuilder& frame, Priority priority) {
     header_.message_words = static_cast<uint32_t>(words);
     header_.raw_total = static_cast<uint32_t>(frame.raw_size());
     header_.priority = static_cast<uint8_t>(priority);
-    header_.metadata_seq = frame.metadata_seq();
     next_offset_ = raw_part_ = raw_part_offset_ = 0;
     first_ = true;
     return {};

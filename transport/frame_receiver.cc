@@ -62,7 +62,7 @@ std::shared_ptr<FrameReceiver::Buffer> FrameReceiver::fresh_buffer(size_t bytes)
 
 Result<> FrameReceiver::check(const FrameHeader& h) const {
     if (h.priority > static_cast<uint8_t>(Priority::bulk)) return bad("unknown priority");
-    if (h.reserved[0] != 0 || h.reserved[1] != 0 || h.reserved[2] != 0) {
+    if (std::ranges::any_of(h.reserved, [](uint8_t byte) { return byte != 0; })) {
         return bad("reserved header bytes in use");
     }
     if (size_t{h.message_words} * 8 > limits_.message_bytes) return bad("message too long");
@@ -81,8 +81,7 @@ Result<> FrameReceiver::check(const FrameHeader& h) const {
     }
     if (!assembly_) return bad("piece of no frame");
     if (h.message_words != 0 || h.raw_bytes == 0 || h.raw_offset != assembly_->filled ||
-        h.priority != assembly_->header.priority || h.raw_total != assembly_->header.raw_total ||
-        h.metadata_seq != assembly_->header.metadata_seq) {
+        h.priority != assembly_->header.priority || h.raw_total != assembly_->header.raw_total) {
         return bad("piece does not fit its frame");
     }
     return {};

@@ -198,7 +198,6 @@ TEST_CASE("the acceptor's filter in the kernel") {
         {"an x32 number", 0x40000000 | SYS_getpid, {}, Expect::refused},
         {"park", gpr_park_number, {}, Expect::notified},
         {"park by the stub", gpr_park_number, {}, Expect::notified, true},
-        {"hypercall", gpr_hypercall_number, {}, Expect::notified},
         {"exit_group", SYS_exit_group, {}, Expect::notified},
     };
     check_live(acceptor_filter(options), calls);
