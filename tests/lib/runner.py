@@ -23,14 +23,15 @@ class Result:
 
 class CaseRunner:
     def __init__(self, lane: Lane, wanted_modes: list[str], log_dir: Path, gpr_args: list[str],
-                 keep_output: bool, second_try: bool = False):
+                 keep_output: bool, second_try: bool = False,
+                 chaos_seed: int = modes.CHAOS_SEED):
         self.lane = lane
         self.wanted_modes = wanted_modes
         self.log_dir = log_dir
         self.gpr_args = gpr_args
         self.keep_output = keep_output
         self.second_try = second_try
-        self.chaos_seed = modes.CHAOS_SEED
+        self.chaos_seed = chaos_seed
 
     def run(self, case: Case):
         """Yields a Result for each mode; native comes first and decides about the rest."""

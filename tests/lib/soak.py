@@ -127,8 +127,8 @@ def run_case(lane: Lane, log_dir: Path, case: Case, seed: int) -> Result:
     for path in (record, log):
         path.unlink(missing_ok=True)
     kept = log_dir / f"{case.suite}.{case.name}.{seed}"
-    runner = CaseRunner(lane, ["chaos"], kept, [f"--record={record}", f"--log={log}"], False)
-    runner.chaos_seed = seed
+    runner = CaseRunner(lane, ["chaos"], kept, [f"--record={record}", f"--log={log}"], False,
+                        chaos_seed=seed)
     result = Result(case.full_name, "native", "skipped", "it does not run in chaos mode")
     for result in runner.run(case):
         pass
