@@ -22,6 +22,8 @@ namespace rows {
 using enum Place;
 using enum Support;
 using namespace shape;
+using there = AtAcceptor;
+using here = AtHome;
 
 inline constexpr Trait plain = Trait::none;
 inline constexpr Trait blocks = Trait::blocks;

@@ -16,7 +16,7 @@ constexpr Row table[] = {
     {4, "stat", home, full, plain, {path, out(stat_size)}},
     {6, "lstat", home, full, plain, {path, out(stat_size)}},
     {21, "access", home, full, plain, {path, num}},
-    {76, "truncate", home, full, notify, {path, num}},
+    {76, "truncate", home, full, notify, {path, num}, "", {there::as_placed, here::truncate}},
     {79, "getcwd", home, full, plain, {out_n(1), num}},
     {80, "chdir", home, full, plain, {text}},
     {81, "fchdir", home, full, plain, {fd}},

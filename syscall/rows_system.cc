@@ -49,7 +49,7 @@ constexpr Row table[] = {
      "counts what the shadow at home does"},
     {313, "finit_module", home, full, plain, {fd, text, num}},
     {317, "seccomp", special, partial, notify, {num, num, raw},
-     "a listener of the program's own is refused with EBUSY"},
+     "a listener of the program's own is refused with EBUSY", {there::forward, here::let_run}},
     // Any node's randomness is as good.
     {318, "getrandom", native, full, by_rule, {out_n(1), num, num}},
     {320, "kexec_file_load", home, full, plain, {fd, fd, num, raw, num}},

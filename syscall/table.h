@@ -40,6 +40,83 @@ constexpr Trait operator|(Trait a, Trait b) {
     return static_cast<Trait>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
 }
 
+// What a supervisor does with a call that its filter reports: each names one method there. The
+// table alone knows which number means which.
+enum class AtAcceptor : uint8_t {
+    as_placed,  // names of files where a rule says so, else as forward
+    forward,    // home makes it
+    advise,
+    affinity,
+    affinity_query,
+    alt_stack,
+    clone,
+    close,
+    close_range,
+    cpu_state,
+    duplicate,
+    epoll_control,
+    exit,
+    exit_group,
+    futex,
+    handler_return,
+    interval_timer,
+    ioctl,
+    limit,
+    map,
+    mask,
+    mirror,
+    move,
+    no_key,
+    pin,
+    process_state,
+    protect,
+    residence,
+    restart,
+    select,
+    send_message,
+    suspend,
+    sync,
+    tid_address,
+    timer,
+    unlock,
+    unmap,
+    wait,
+};
+enum class AtHome : uint8_t {
+    as_placed,  // made by the thread, after what its shared memory and files need
+    let_run,    // the same
+    action,
+    advise,
+    affinity,
+    aio,
+    alt_stack,
+    barrier,
+    children,
+    cpu_state,
+    faultfd,
+    fork,
+    futex,
+    handler_return,
+    ioctl,
+    limit,
+    lock,
+    mask,
+    memory,
+    no_key,
+    process_state,
+    residence,
+    ring,
+    sync,
+    tid_address,
+    timer,
+    truncate,
+    usage,
+};
+struct Handlers {
+    AtAcceptor there = AtAcceptor::as_placed;
+    AtHome here = AtHome::as_placed;
+};
+
 struct Row {
     uint16_t number = 0;
     const char* name = "";
@@ -48,6 +125,7 @@ struct Row {
     Trait traits = Trait::none;
     std::array<Argument, 6> arguments{};
     const char* caveat = "";
+    Handlers handlers{};  // of coherent and special rows always named
 
     [[nodiscard]] constexpr bool has(Trait t) const {
         return (static_cast<uint16_t>(traits) & static_cast<uint16_t>(t)) != 0;
