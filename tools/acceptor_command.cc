@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "acceptor/daemon/daemon.h"
-#include "acceptor/worker/worker.h"
+#include "acceptor/worker/run_worker.h"
 #include "base/log.h"
 #include "monitor/node/host_match.h"
 #include "monitor/node/process_names.h"

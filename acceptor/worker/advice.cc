@@ -1,6 +1,4 @@
-// madvise, mlock and mincore: advice is taken where the pages are, promises are kept by the pager.
-
-#include "monitor/node/advice.h"
+#include "acceptor/worker/advice.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -8,13 +6,13 @@
 #include <algorithm>
 
 #include "acceptor/worker/worker.h"
+#include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/node/memory_lock.h"
-#include "monitor/node/refusals.h"
 #include "monitor/tracee/reserved_range.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -30,24 +28,24 @@ bool belongs_home(int advice) {
 
 }  // namespace
 
-Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     Range range{{n.args[0]}, {n.args[0] + size}};
     auto advice = static_cast<int>(n.args[2]);
     if (int error = advice_error(process.fragment->space, n.args)) {
-        calls_native_++;
+        worker_.counts.native++;
         process.notifier->reply_error(n.id, error);
         co_return;
     }
     if (belongs_home(advice)) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    if (is_guard_advice(n.number, n.args) && has_guards_) {
-        co_await forward(process, thread, n);
+    if (is_guard_advice(n.number, n.args) && worker_.starts.has_guards()) {
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    calls_native_++;
+    worker_.counts.native++;
     if (is_guard_advice(n.number, n.args)) {
         process.notifier->reply_error(n.id, EINVAL);
         co_return;
@@ -64,11 +62,11 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     if (sound && (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)) {
         // Not by the executor under our lock: pages could not come meanwhile.
         Access access = advice == MADV_POPULATE_READ ? Access::read : Access::write;
-        bool ok = co_await pager_.make_resident(*process.fragment, range, access);
+        bool ok = co_await worker_.pager.make_resident(*process.fragment, range, access);
         process.notifier->reply_raw(n.id, ok ? 0 : -ENOMEM);
         co_return;
     }
-    auto guard = co_await metadata_.lock();
+    auto guard = co_await worker_.metadata.lock();
     bool of_file = false;
     bool discards = sound && (advice == MADV_DONTNEED || advice == madv_dontneed_locked);
     if (discards) {
@@ -79,7 +77,7 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     }
     if (of_file) {  // the content comes back, and home has the file
         guard.release();
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
     if (discards) {
@@ -92,7 +90,7 @@ Task<void> Worker::advise_call(RemoteProcess& process, RemoteThread& thread, Not
 }
 
 // MADV_DONTNEED and its kin, under the lock.
-Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range range) {
+Task<void> Advice::discard_call(RemoteProcess& process, Notification n, Range range) {
     std::vector<Mapping> pieces;
     uint64_t covered = 0;
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -105,10 +103,11 @@ Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range ra
     for (const Mapping& m : pieces) {
         co_await fragment->executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
                                            MADV_DONTNEED);
-        pager_.discard({m});
+        worker_.pager.discard({m});
         fragment->wake(m.range);
-        if (m.content && m.backing == Backing::anonymous) fill_from_file(*fragment, m);
-        tell_discarded(link_, process.pid, m.range);
+        if (m.content && m.backing == Backing::anonymous)
+            worker_.file_mappings.fill_from_file(*fragment, m);
+        tell_discarded(worker_.link, process.pid, m.range);
     }
     // With gaps, what is mapped has been emptied all the same.
     int64_t result = covered == range.size() ? 0 : -ENOMEM;
@@ -116,8 +115,8 @@ Task<void> Worker::discard_call(RemoteProcess& process, Notification n, Range ra
 }
 
 // To lock memory is for home to allow.
-void Worker::unlock_call(RemoteProcess& process, const Notification& n) {
-    calls_native_++;
+void Advice::unlock_call(RemoteProcess& process, const Notification& n) {
+    worker_.counts.native++;
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(n.number, n.args, space);
     if (lock.error != 0) {
@@ -125,13 +124,13 @@ void Worker::unlock_call(RemoteProcess& process, const Notification& n) {
         return;
     }
     mark_locked(space, lock);
-    tell_locked(link_, process.pid, lock);
+    tell_locked(worker_.link, process.pid, lock);
     process.notifier->reply(n.id, 0);
 }
 
 // mincore: what is resident on either node is. Programs look for free addresses with it, too, which
 // needs no answer from home.
-Task<void> Worker::residence_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Advice::residence_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t begin = n.args[0], size = n.args[1], told = n.args[2];
     bool aligned = begin % page_size == 0;
@@ -147,15 +146,15 @@ Task<void> Worker::residence_call(RemoteProcess& process, RemoteThread& thread, 
         }
     }
     if (!unmapped) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    calls_native_++;
+    worker_.counts.native++;
     process.notifier->reply_error(n.id, ENOMEM);
 }
 
 // To what home has answered, in parts: the range may be as large as the address space.
-Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
+Task<void> Advice::add_resident(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     StubThread& executor = fragment->executor();
     Range range = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
@@ -163,7 +162,7 @@ Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
     for (Address at = range.begin; at < range.end;) {
         uint64_t pages = std::min<uint64_t>((range.end - at) / page_size, sizeof gpr_slot::scratch);
         std::vector<std::byte> resident(pages);
-        bool read = co_await pager_.read(*fragment, told, resident);
+        bool read = co_await worker_.pager.read(*fragment, told, resident);
         if (!read) co_return;
         {
             auto guard = co_await executor.lock();
@@ -179,11 +178,11 @@ Task<void> Worker::add_resident(RemoteProcess& process, Notification n) {
             uint64_t i = (std::max(m.range.begin, at) - at) / page_size;
             for (; i < pages && at + i * page_size < m.range.end; i++) resident[i] = std::byte{1};
         });
-        bool written = co_await pager_.write(*fragment, told, resident);
+        bool written = co_await worker_.pager.write(*fragment, told, resident);
         if (!written) co_return;
         at = at + pages * page_size;
         told = told + pages;
     }
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

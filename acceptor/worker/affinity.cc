@@ -1,38 +1,44 @@
-// Processors that the program chooses for its threads: see monitor/home/affinity.cc.
-
-#include <sys/syscall.h>
+#include "acceptor/worker/affinity.h"
 
 #include <algorithm>
 
 #include "acceptor/worker/worker.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 // nullptr: it is none of a process that is here.
-RemoteThread* Worker::thread_named(RemoteThread& caller, uint64_t name) {
+RemoteThread* Affinity::thread_named(RemoteThread& caller, uint64_t name) {
     auto tid = static_cast<pid_t>(name);
     if (tid == 0) return &caller;
-    for (const auto& [pid, process] : processes_) {
-        if (RemoteThread* thread = find_thread(pid, tid)) return thread;
+    for (const auto& [pid, process] : worker_.processes) {
+        if (RemoteThread* thread = worker_.find_thread(pid, tid)) return thread;
     }
     return nullptr;
 }
 
 // Where this node has none of them, the thread stays where it is.
-void Worker::choose_cpus(RemoteThread& thread, CpuMask mask) {
+void Affinity::choose_cpus(RemoteThread& thread, CpuMask mask) {
     if (mask.empty()) return;
     thread.affinity = std::move(mask);
     set_cpu_mask(thread.host_tid, thread.affinity);
 }
 
+bool Affinity::answer_here(RemoteProcess& process, RemoteThread& thread, const Notification& n) {
+    RemoteThread* target = thread_named(thread, n.args[0]);
+    if (!target || !target->here) return false;
+    process.notifier->let_it_run(n.id);
+    return true;
+}
+
 // Done first where the thread is, which says whether it can be.
-Task<void> Worker::affinity_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     CpuMask mask(std::min<uint64_t>(static_cast<uint32_t>(n.args[1]), largest_cpu_mask));
     Address at{n.args[2]};
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool read = co_await pager_.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
-    if (find_thread(pid, tid) != &thread) co_return;
+    bool read = co_await worker_.pager.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
+    if (worker_.find_thread(pid, tid) != &thread) co_return;
     RemoteThread* target = thread_named(thread, n.args[0]);
     bool here = target && target->here;
     int error = !read ? EFAULT : here ? set_cpu_mask(target->host_tid, mask) : 0;
@@ -42,15 +48,15 @@ Task<void> Worker::affinity_call(RemoteProcess& process, RemoteThread& thread, N
     }
     pid_t target_pid = target ? target->process->pid : 0, target_tid = target ? target->tid : 0;
     if (here) target->affinity = mask;
-    int64_t result = co_await ask_home(process, thread, n, true);
+    int64_t result = co_await worker_.forwarding.ask_home(process, thread, n, true);
     if (result == thread_gone && thread.stub->dead()) co_return;
     bool again = trace::is_restart(result);  // a signal comes first
     if (here && !again) result = 0;          // home may have none of them
     if (target && !here && result == 0) {
-        target = find_thread(target_pid, target_tid);
+        target = worker_.find_thread(target_pid, target_tid);
         if (target) choose_cpus(*target, std::move(mask));
     }
-    give_answer(thread, n.id, result);
+    worker_.forwarding.give_answer(thread, n.id, result);
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

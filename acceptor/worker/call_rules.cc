@@ -1,6 +1,4 @@
-// Calls that split rules give to this node, and what is done with the descriptors that they make.
-
-#include "monitor/rules/call_rules.h"
+#include "acceptor/worker/call_rules.h"
 
 #include <linux/if_xdp.h>
 #include <linux/io_uring.h>
@@ -9,14 +7,14 @@
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/passed_fds.h"
 #include "monitor/node/refusals.h"
+#include "monitor/rules/call_rules.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -33,19 +31,20 @@ std::span<std::byte> bytes_of(std::vector<T>& list) {
 
 }  // namespace
 
-bool Worker::made_by_rule(const RemoteProcess& process, const Notification& n) {
-    auto call = find_remote_call(remote_calls_, n.number, n.args[0]);
+bool CallRules::made_by_rule(const RemoteProcess& process, const Notification& n) {
+    auto call = find_remote_call(rules_, n.number, n.args[0]);
     if (!call) return false;
-    used_calls_.insert(static_cast<uint32_t>(*call));
-    calls_by_rule_++;
+    used_.insert(static_cast<uint32_t>(*call));
+    made_++;
     process.notifier->let_it_run(n.id);
     return true;
 }
 
 // Home's descriptors are not here, and their numbers are set aside.
-Task<void> Worker::send_message_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> CallRules::send_message_call(RemoteProcess& process, RemoteThread& thread,
+                                        Notification n) {
     if (!has_fd_here(process, n.args[0])) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
     if (int error = co_await sends_foreign_fds(process, n); error != 0) {
@@ -56,13 +55,14 @@ Task<void> Worker::send_message_call(RemoteProcess& process, RemoteThread& threa
 }
 
 // EBADF: it does. What cannot be read the kernel will say.
-Task<int> Worker::sends_foreign_fds(RemoteProcess& process, Notification n) {
+Task<int> CallRules::sends_foreign_fds(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool several = n.number == SYS_sendmmsg;
     std::vector<mmsghdr> messages(several ? std::min<uint64_t>(n.args[2], most_messages) : 1);
     auto headers = bytes_of(messages);
     if (!several) headers = headers.first(sizeof(msghdr));
-    if (headers.empty() || !co_await pager_.read(*fragment, {n.args[1]}, headers)) co_return 0;
+    if (headers.empty() || !co_await worker_.pager.read(*fragment, {n.args[1]}, headers))
+        co_return 0;
     for (const mmsghdr& message : messages) {
         const msghdr& header = message.msg_hdr;
         if (header.msg_control == nullptr || header.msg_controllen < CMSG_LEN(sizeof(int)))
@@ -70,7 +70,7 @@ Task<int> Worker::sends_foreign_fds(RemoteProcess& process, Notification n) {
         std::vector<std::byte> control(
             std::min<uint64_t>(header.msg_controllen, most_control_bytes));
         Address at{reinterpret_cast<uint64_t>(header.msg_control)};
-        if (!co_await pager_.read(*fragment, at, control)) continue;
+        if (!co_await worker_.pager.read(*fragment, at, control)) continue;
         for (int fd : passed_fds(control)) {
             if (!has_fd_here(process, static_cast<uint32_t>(fd))) co_return EBADF;
         }
@@ -80,14 +80,14 @@ Task<int> Worker::sends_foreign_fds(RemoteProcess& process, Notification n) {
 
 // Memory that a device is to use must be here: where the kernel holds a lock of the address space
 // while it pins pages, it does not wait for those that are missing, but fails with EFAULT.
-Task<void> Worker::pin_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> CallRules::pin_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (!has_fd_here(process, n.args[0])) {
         bool registers = n.number == SYS_io_uring_register && registers_buffers(n.args[1]);
         if (registers) {  // home's kernel would pin what is there now
             process.notifier->reply_error(n.id, EOPNOTSUPP);
             co_return;
         }
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -95,15 +95,15 @@ Task<void> Worker::pin_call(RemoteProcess& process, RemoteThread& thread, Notifi
     for (Range range : ranges) {
         spdlog::debug("tid {}: {:#x}+{:#x} is to be pinned", thread.tid, range.begin.value,
                       range.size());
-        co_await pager_.make_resident(*fragment, range, Access::write);
+        co_await worker_.pager.make_resident(*fragment, range, Access::write);
     }
-    uint64_t held = co_await pager_.hold(*fragment, std::move(ranges), Access::write);
-    calls_fd_owner_++;
+    uint64_t held = co_await worker_.pager.hold(*fragment, std::move(ranges), Access::write);
+    worker_.counts.fd_owner++;
     process.notifier->let_it_run(n.id);
-    loop_.after(pinned_in, [this, held] { pager_.release(held); });
+    worker_.loop.after(pinned_in, [this, held] { worker_.pager.release(held); });
 }
 
-Task<std::vector<Range>> Worker::ranges_to_pin(RemoteProcess& process, Notification n) {
+Task<std::vector<Range>> CallRules::ranges_to_pin(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::vector<iovec> buffers;
     uint64_t list = 0, count = 0;
@@ -111,25 +111,26 @@ Task<std::vector<Range>> Worker::ranges_to_pin(RemoteProcess& process, Notificat
         std::vector<xdp_umem_reg> area(1);
         auto first_fields = bytes_of(area).first(2 * sizeof(uint64_t));
         bool registers = n.args[1] == SOL_XDP && n.args[2] == XDP_UMEM_REG;
-        if (registers && co_await pager_.read(*fragment, {n.args[3]}, first_fields)) {
+        if (registers && co_await worker_.pager.read(*fragment, {n.args[3]}, first_fields)) {
             buffers.push_back({reinterpret_cast<void*>(area[0].addr), area[0].len});
         }
     } else if (n.args[1] == IORING_REGISTER_BUFFERS) {
         list = n.args[2], count = n.args[3];
     } else if (n.args[1] == IORING_REGISTER_BUFFERS2) {
         std::vector<io_uring_rsrc_register> wanted(1);
-        if (co_await pager_.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
+        if (co_await worker_.pager.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
             list = wanted[0].data, count = wanted[0].nr;
         }
     } else if (n.args[1] == IORING_REGISTER_BUFFERS_UPDATE) {
         std::vector<io_uring_rsrc_update2> wanted(1);
-        if (co_await pager_.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
+        if (co_await worker_.pager.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
             list = wanted[0].data, count = wanted[0].nr;
         }
     }
     if (list != 0 && count != 0 && count <= most_buffers) {
         std::vector<iovec> found(count);
-        if (co_await pager_.read(*fragment, {list}, bytes_of(found))) buffers = std::move(found);
+        if (co_await worker_.pager.read(*fragment, {list}, bytes_of(found)))
+            buffers = std::move(found);
     }
     std::vector<Range> ranges;
     for (const iovec& buffer : buffers) {
@@ -140,4 +141,4 @@ Task<std::vector<Range>> Worker::ranges_to_pin(RemoteProcess& process, Notificat
     co_return ranges;
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

@@ -1,19 +1,21 @@
-// The program's seccomp filters at an acceptor. What all its threads are under, the executor is,
-// too, and who is born from it has them; what a thread is under besides is told to it alone.
+#include "acceptor/worker/filters.h"
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 // Home does it first, and says whether it may be done.
-Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::array<uint64_t, 6> args;
     std::copy(n.args, n.args + 6, args.begin());
-    auto call = co_await read_filter_call(pager_, fragment, n.number, args);
+    auto call = co_await read_filter_call(worker_.pager, fragment, n.number, args);
     if (call.all_threads) {
         // The kernel here could not do it: it does not know that they were told the same.
         for (const auto& [tid, other] : process.threads) {
@@ -24,14 +26,14 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
             co_return;
         }
     }
-    auto context = co_await stop_in_call(thread, n.id);
+    auto context = co_await worker_.threads.stop_in_call(thread, n.id);
     if (!context) co_return;
     thread.held = true;
-    stopped_.notify_all();
+    worker_.stopped.notify_all();
     pid_t pid = process.pid, tid = thread.tid;
-    int64_t result = co_await ask_home(process, thread, n, true);
+    int64_t result = co_await worker_.forwarding.ask_home(process, thread, n, true);
     if (result == thread_gone) co_return;
-    hand_over_answered(thread);
+    worker_.signals.hand_over_answered(thread);
     trace::return_from_call(context->regs, n.number, result);
     bool alone = !process.mixed && process.threads.size() == 1;
     thread.stub->capture(thread.host_tid, context->regs);
@@ -42,50 +44,51 @@ Task<void> Worker::filter_call(RemoteProcess& process, RemoteThread& thread, Not
         } else {
             co_await install_for_one(thread, std::move(one));
         }
-        if (find_thread(pid, tid) != &thread) co_return;
+        if (worker_.find_thread(pid, tid) != &thread) co_return;
     }
-    while (process.frozen) co_await stopped_.wait();
+    while (process.frozen) co_await worker_.stopped.wait();
     thread.held = false;
-    co_await set_free(thread, *context);
+    co_await worker_.threads.set_free(thread, *context);
 }
 
 // A thread at home did it.
-Task<void> Worker::set_filters(Frame frame) {
-    auto guard = co_await metadata_.lock();
+Task<void> Filters::set_filters(Frame frame) {
+    auto guard = co_await worker_.metadata.lock();
     auto change = frame->session().getFilters();
-    RemoteProcess* process = find_process(change.getPid());
+    RemoteProcess* process = worker_.find_process(change.getPid());
     if (!process || !process->fragment || !process->fragment->has_helpers()) co_return;
     co_await install_for_all(*process, filters_from_wire(change.getFilters()));
 }
 
-Task<void> Worker::install_for_all(RemoteProcess& process, FilterList filters) {
+Task<void> Filters::install_for_all(RemoteProcess& process, FilterList filters) {
     // Home has let it be done: who is under more is at its end.
     auto lingers = [](const auto& entry) {
         return entry.second->ending && !entry.second->filters.empty();
     };
     for (pid_t pid = process.pid;;) {
-        RemoteProcess* still = find_process(pid);
+        RemoteProcess* still = worker_.find_process(pid);
         if (!still || !still->fragment || !still->fragment->has_helpers()) co_return;
         const auto& all = still->threads;
         if (std::none_of(all.begin(), all.end(), lingers)) break;
-        co_await stopped_.wait();
+        co_await worker_.stopped.wait();
     }
     StubThread& executor = process.fragment->executor();
     for (size_t i = 0; i < filters.size(); i++) {
         bool last = i + 1 == filters.size();
         int64_t result = co_await install_filter(executor, for_acceptor(*filters[i]), last);
         if (result == 0 || result == thread_gone) continue;
-        link_.close(fmt::format("a seccomp filter of the program cannot be installed: {}", result));
+        worker_.link.close(
+            fmt::format("a seccomp filter of the program cannot be installed: {}", result));
         co_return;
     }
 }
 
-Task<void> Worker::install_for_one(RemoteThread& thread, FilterList filters) {
+Task<void> Filters::install_for_one(RemoteThread& thread, FilterList filters) {
     for (auto& filter : filters) {
         int64_t result = co_await install_filter(*thread.stub, for_acceptor(*filter), false);
         if (result == thread_gone) co_return;
         if (result != 0) {
-            link_.close(
+            worker_.link.close(
                 fmt::format("a seccomp filter of the program cannot be installed: {}", result));
             co_return;
         }
@@ -94,17 +97,18 @@ Task<void> Worker::install_for_one(RemoteThread& thread, FilterList filters) {
 }
 
 // The thread is in the stop before SIGSYS. True: its filter meant to kill it, and home does.
-bool Worker::dies_by_filter(RemoteThread& thread, const siginfo_t& info) {
+bool Filters::dies_by_filter(RemoteThread& thread, const siginfo_t& info) {
     if (!filter_death(info)) return false;
     auto regs = trace::registers(thread.host_tid);
     if (!regs) return true;
     spdlog::debug("a filter of the program ends thread {}: call {}", thread.tid, info.si_syscall);
     thread.here = false;
     thread.stub->capture(thread.host_tid, *regs);
-    pager_.on_thread_gone(thread.tid);
-    stopped_.notify_all();
-    tell_of_signal(thread.process->pid, thread.tid, {info, 0}, SignalNews::fatal);
+    worker_.pager.on_thread_gone(thread.tid);
+    worker_.stopped.notify_all();
+    worker_.signals.tell_of_signal(thread.process->pid, thread.tid, {info, 0},
+                                   Signals::News::fatal);
     return true;
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

@@ -1,5 +1,4 @@
-// Forks whose memory stays where it is: the child's fragment here is a fork of its parent's.
-// docs/decisions/0018-forks-copy-where-pages-are.md
+#include "acceptor/worker/forks.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -8,15 +7,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <fstream>
 
 #include "acceptor/worker/worker.h"
 #include "base/uapi/userfaultfd.h"
+#include "base/userfaultfd.h"
 #include "monitor/paging/page_wire.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -45,42 +46,45 @@ Task<void> put_back(StubThread& stub, unsigned fd_base) {
 
 }  // namespace
 
-uint64_t Worker::own_pages(const RemoteProcess& process) const {
+Forks::Forks(Worker& worker)
+    : worker_(worker), uffd_device_(open(userfaultfd_device, O_RDWR | O_CLOEXEC)) {}
+
+uint64_t Forks::own_pages(const RemoteProcess& process) const {
     return uffd_device_ ? private_pages(process.host_pid) : 0;
 }
 
-Task<void> Worker::on_barrier(Frame frame) {
-    { auto guard = co_await metadata_.lock(); }
+Task<void> Forks::on_barrier(Frame frame) {
+    { auto guard = co_await worker_.metadata.lock(); }
     pid_t pid = frame->session().getForkBarrier().getPid();
-    RemoteProcess* process = find_process(pid);
+    RemoteProcess* process = worker_.find_process(pid);
     if (!process || ++process->fork_barriers % 2 != 0) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     if (process->fork_barriers == 2) {
-        co_await pager_.begin_copy(fragment);
+        co_await worker_.pager.begin_copy(fragment);
     } else {
-        co_await pager_.quiet(fragment);
+        co_await worker_.pager.quiet(fragment);
     }
     for (Priority priority : {Priority::bulk, Priority::urgent}) {
         FrameBuilder answer;
         answer.session().initForkBarrier().setPid(pid);
-        link_.send(answer, priority);
+        worker_.link.send(answer, priority);
     }
 }
 
-Task<void> Worker::fork_process(Frame frame) {
-    auto guard = co_await metadata_.lock();
+Task<void> Forks::fork_process(Frame frame) {
+    auto guard = co_await worker_.metadata.lock();
     auto fork = frame->session().getProcessFork();
     pid_t pid = fork.getChild();
-    std::vector<Frame> layout = layouts_.take(pid);
-    RemoteProcess* parent = find_process(fork.getParent());
+    std::vector<Frame> layout = worker_.layouts.take(pid);
+    RemoteProcess* parent = worker_.find_process(fork.getParent());
     Result<RemoteProcess*> made = fail(ESRCH, "the parent has ended");
     if (parent && pid != 0) made = co_await clone_memory(*parent, pid, fork.getNoHandlers());
-    parent = find_process(fork.getParent());
+    parent = worker_.find_process(fork.getParent());
     auto objects = fork.getObjects();
     if (made && parent) {
         std::map<ObjectId, ObjectId> copies;
         for (unsigned i = 0; i + 1 < objects.size(); i += 2) {
-            pager_.copy_object(objects[i], objects[i + 1]);
+            worker_.pager.copy_object(objects[i], objects[i + 1]);
             copies[objects[i]] = objects[i + 1];
         }
         for (const auto& [begin, original] : parent->fragment->space.all()) {
@@ -93,7 +97,7 @@ Task<void> Worker::fork_process(Frame frame) {
     }
     if (parent) {
         parent->fork_barriers = 0;
-        pager_.end_copy(*parent->fragment);
+        worker_.pager.end_copy(*parent->fragment);
     }
     guard.release();
     if (pid == 0) co_return;
@@ -102,28 +106,28 @@ Task<void> Worker::fork_process(Frame frame) {
     auto forked = answer.session().initProcessForked();
     forked.setPid(pid);
     forked.setError(error);
-    link_.send(answer, Priority::urgent);
+    worker_.link.send(answer, Priority::urgent);
     if (made) {
         auto finished = co_await finish_copy(**made, fork, std::move(layout));
         if (!finished) error = finished.error().message();
     }
-    RemoteProcess* process = find_process(pid);
+    RemoteProcess* process = worker_.find_process(pid);
     if (process) process->unfinished = false;
-    stopped_.notify_all();
+    worker_.stopped.notify_all();
     if (!error.empty() && process && process->host_pid > 0) kill(process->host_pid, SIGKILL);
     FrameBuilder last;
     auto started = last.session().initProcessStarted();
     started.setPid(pid);
     started.setError(error);
-    started.setGuards(has_guards_);
-    link_.send(last, Priority::urgent);
+    started.setGuards(worker_.starts.has_guards());
+    worker_.link.send(last, Priority::urgent);
 }
 
 // The executor forks. Its child stops before its first instruction, and is made to use a mailbox of
 // its own: the one that it has is its parent's.
-Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t pid,
-                                                  bool no_handlers) {
-    if (find_process(pid)) co_return fail(EEXIST, "it has this process already");
+Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pid,
+                                                 bool no_handlers) {
+    if (worker_.find_process(pid)) co_return fail(EEXIST, "it has this process already");
     auto mailbox = Mailbox::create();
     if (!mailbox) co_return tl::make_unexpected(mailbox.error());
     auto owned = std::make_unique<RemoteProcess>();
@@ -141,8 +145,8 @@ Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t p
     RemoteThread& first = *leader;
     first.tid = pid;
     first.process = &process;
-    first.stub = std::make_unique<StubThread>(loop_, **mailbox, *slot);
-    OneShot<WaitStatus> stop(loop_);
+    first.stub = std::make_unique<StubThread>(worker_.loop, **mailbox, *slot);
+    OneShot<WaitStatus> stop(worker_.loop);
     first.awaited = &stop;
     process.threads[pid] = std::move(leader);
 
@@ -160,22 +164,22 @@ Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t p
         executor.scratch().put(0, args);
         executor.scratch().put(sizeof args, pid);
         parent.newborn = &process;
-        processes_[pid] = std::move(owned);
+        worker_.processes[pid] = std::move(owned);
         co_await executor.run_locked(calls);
         parent.newborn = nullptr;
     }
     co_await put_back(executor, parent.fd_base);
     auto born = from_kernel(calls[0].result, "cannot fork the program's memory");
     if (!born || process.host_pid == 0) {
-        processes_.erase(pid);
+        worker_.processes.erase(pid);
         co_return fail(born ? "the parent has ended" : born.error().message());
     }
     WaitStatus status = co_await stop;
     if (status.ended()) co_return fail(ESRCH, "the copy was killed");
     auto memory = RemoteMemory::open(process.host_pid);
     if (!memory) co_return tl::make_unexpected(memory.error());
-    process.fragment = std::make_shared<Fragment>(loop_, pid, process.host_pid, std::move(*memory),
-                                                  std::move(*mailbox));
+    process.fragment = std::make_shared<Fragment>(worker_.loop, pid, process.host_pid,
+                                                  std::move(*memory), std::move(*mailbox));
     process.fragment->add_stub_thread(*first.stub);
     auto regs = trace::registers(process.host_pid);
     if (!regs) co_return tl::make_unexpected(regs.error());
@@ -184,19 +188,20 @@ Task<Result<RemoteProcess*>> Worker::clone_memory(RemoteProcess& parent, pid_t p
     co_return &process;
 }
 
-void Worker::on_newborn(RemoteProcess& parent, pid_t host_tid) {
+void Forks::on_newborn(RemoteProcess& parent, pid_t host_tid) {
     RemoteProcess& process = *parent.newborn;
     RemoteThread& leader = *process.threads.at(process.pid);
     process.host_pid = leader.host_tid = host_tid;
     process.pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, host_tid, 0)));
     process.alive = 1;
-    owners_[host_tid] = &process;
-    watch(leader);
-    waits_.set_handler(host_tid, [this, host_tid](WaitStatus s) { on_wait(host_tid, s); });
+    worker_.owners[host_tid] = &process;
+    worker_.threads.watch(leader);
+    worker_.waits.set_handler(host_tid,
+                              [this, host_tid](WaitStatus s) { worker_.on_wait(host_tid, s); });
 }
 
 // The mapping is made by the thread itself, outside of the stub's own code, which needs a stack.
-Task<Result<void>> Worker::use_mailbox(RemoteThread& leader, user_regs_struct regs) {
+Task<Result<void>> Forks::use_mailbox(RemoteThread& leader, user_regs_struct regs) {
     user_regs_struct call = regs;
     call.rip = GPR_STUB_PROGRAM_CALL;
     call.orig_rax = ~0UL;
@@ -210,7 +215,7 @@ Task<Result<void>> Worker::use_mailbox(RemoteThread& leader, user_regs_struct re
     auto set = trace::set_registers(leader.host_tid, call);
     if (!set) co_return set;
     trace::single_step(leader.host_tid);
-    WaitStatus status = co_await next_stop(leader);
+    WaitStatus status = co_await worker_.threads.next_stop(leader);
     bool stepped = status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP;
     if (!stepped) co_return fail("the copy ended, or was stopped by somebody else");
     auto after = trace::registers(leader.host_tid);
@@ -222,17 +227,17 @@ Task<Result<void>> Worker::use_mailbox(RemoteThread& leader, user_regs_struct re
 }
 
 // Its memory is a copy already; nobody watches it yet.
-Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork,
-                                       std::vector<Frame> layout) {
+Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork,
+                                      std::vector<Frame> layout) {
     pid_t pid = process.pid;
     std::shared_ptr<Fragment> held = process.fragment;
     Fragment& fragment = *held;
-    RemoteThread* leader = find_thread(pid, pid);
+    RemoteThread* leader = worker_.find_thread(pid, pid);
     if (!leader) co_return fail(ESRCH, "it has ended");
     StubThread& stub = *leader->stub;
     co_await stub.call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    choose_cpus(*leader, cpu_mask_of(fork.getAffinity()));
-    co_await take_clear_tid(*leader, fork.getClearTid());
+    worker_.affinity.choose_cpus(*leader, cpu_mask_of(fork.getAffinity()));
+    co_await worker_.ends.take_clear_tid(*leader, fork.getClearTid());
     auto opened = co_await open_uffd(process, stub);
     if (!opened) co_return opened;
     std::vector<Call> calls;
@@ -247,7 +252,7 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
                          {m.range.begin.value, m.range.size(), view.getProt(),
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
                          0});
-        pager_.add_object(m.object, directory_node);
+        worker_.pager.add_object(m.object, directory_node);
         fragment.space.map(std::move(m));
     };
     for (const Frame& part : layout) {
@@ -261,7 +266,7 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
     }
     std::vector<Mapping> shared;
     for (const auto& [begin, m] : fragment.space.all()) {
-        if (pager_.is_shared(m.object)) {
+        if (worker_.pager.is_shared(m.object)) {
             shared.push_back(m);
         } else if (m.registered) {
             auto registered = fragment.register_range(m.range);
@@ -269,17 +274,17 @@ Task<Result<void>> Worker::finish_copy(RemoteProcess& process, wire::ProcessFork
         }
     }
     for (const Mapping& m : shared) {
-        int64_t shown = co_await show_shared(fragment, m);
+        int64_t shown = co_await worker_.shared_memory.show_shared(fragment, m);
         if (shown < 0) co_return fail(static_cast<int>(-shown), "cannot map shared memory");
     }
-    pager_.protect_copies(fragment);
-    if (find_process(pid) != &process) co_return fail(ESRCH, "it has ended");
-    pager_.add_fragment(fragment);
+    worker_.pager.protect_copies(fragment);
+    if (worker_.find_process(pid) != &process) co_return fail(ESRCH, "it has ended");
+    worker_.pager.add_fragment(fragment);
     co_return Result<void>{};
 }
 
 // In the box there is no device to open: it is given one for a moment.
-Task<Result<void>> Worker::open_uffd(RemoteProcess& process, StubThread& stub) {
+Task<Result<void>> Forks::open_uffd(RemoteProcess& process, StubThread& stub) {
     const int place = passed_fd(process.fd_base);
     bool passed = co_await stub.take_fd(uffd_device_.get(), place);
     if (!passed) co_return fail("the copy has ended");
@@ -291,7 +296,9 @@ Task<Result<void>> Worker::open_uffd(RemoteProcess& process, StubThread& stub) {
     if (!uffd) co_return fail(errno, "cannot take over the copy's userfaultfd");
     auto adopted = process.fragment->adopt_uffd(std::move(uffd));
     if (!adopted) co_return adopted;
-    Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
+    Fragment::NextId next_id = [this, pid = process.pid] {
+        return worker_.starts.next_helper_id(pid);
+    };
     auto helped =
         co_await process.fragment->start_helpers(stub, static_cast<int>(*made), next_id, true);
     if (!helped) co_return helped;
@@ -303,4 +310,4 @@ Task<Result<void>> Worker::open_uffd(RemoteProcess& process, StubThread& stub) {
     co_return Result<void>{};
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

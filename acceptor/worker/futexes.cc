@@ -1,44 +1,48 @@
-// Futexes of a session at the acceptor: what is waked here and waited for at home, and back.
+#include "acceptor/worker/futexes.h"
+
 #include <spdlog/spdlog.h>
 
 #include <utility>
 
 #include "acceptor/worker/worker.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::worker {
+
+Futexes::Futexes(Worker& worker) : worker_(worker), news_(worker.loop, worker.link) {}
 
 // Once, when it is first of use. What this host does not allow is done with the filter instead.
-void Worker::watch_futexes() {
+void Futexes::watch_futexes() {
     if (std::exchange(watch_tried_, true)) return;
     auto watch = CallWatch::load();
     if (!watch) {
         spdlog::info("calls that wake futexes are stopped: {}", watch.error().message());
         return;
     }
-    futex_news_.use(std::move(*watch), [this](pid_t pid, pid_t tid, const FutexWakeCall& wake) {
-        if (tid != 0) pager_.on_past_progress(tid);
-        if (RemoteProcess* process = find_process(pid)) send_futex_wake(*process, wake);
+    news_.use(std::move(*watch), [this](pid_t pid, pid_t tid, const FutexWakeCall& wake) {
+        if (tid != 0) worker_.pager.on_past_progress(tid);
+        if (RemoteProcess* process = worker_.find_process(pid)) send_futex_wake(*process, wake);
     });
 }
 
-void Worker::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) {
-    futex_news_.tell(process.pid, wake);
+void Futexes::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake) {
+    news_.tell(process.pid, wake);
 }
 
-Task<void> Worker::futex_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
     // Who waits for memory that is used at home does so there, and so do in mixed sessions all with
     // priority inheritance: one kernel must know who holds a lock.
     bool requeues = n.number == number_futex_requeue;
     const Mapping* m = requeues ? nullptr : fragment->space.find({n.args[0]});
-    bool only_home = m && m->shared && pager_.is_used_at_home(m->object);
+    bool only_home = m && m->shared && worker_.pager.is_used_at_home(m->object);
     if (only_home || (!requeues && process.mixed && is_pi_call(n.number, n.args))) {
-        co_await leave_at_call(thread, n);
+        co_await worker_.crossings.leave_at_call(thread, n);
         co_return;
     }
     if (!process.mixed) {
-        calls_native_++;
+        worker_.counts.native++;
         thread.waits_at = {n.args[0]};
         process.notifier->let_it_run(n.id);
         co_return;
@@ -49,47 +53,47 @@ Task<void> Worker::futex_call(RemoteProcess& process, RemoteThread& thread, Noti
         RequeuedWords words;
         Address at{n.args[0]};
         auto bytes = std::as_writable_bytes(std::span(&words, 1));
-        bool read = co_await pager_.read(*fragment, at, bytes);
+        bool read = co_await worker_.pager.read(*fragment, at, bytes);
         if (read) {
-            futex_news_.moves_to(words.to.address);
+            news_.moves_to(words.to.address);
             wakes = {words.wake()};
         }
-    } else if (!futex_news_.tells(n.number, n.args)) {
+    } else if (!news_.tells(n.number, n.args)) {
         wakes = futex_wakes_of(n.number, n.args);
         auto changed = words_changed_by(n.number, n.args);
         if (can_be_changed(*fragment, changed)) {
-            hold = co_await pager_.hold(*fragment, std::move(changed), Access::write);
+            hold = co_await worker_.pager.hold(*fragment, std::move(changed), Access::write);
         }
     }
-    if (hold != 0) loop_.after(call_made_in, [this, hold] { pager_.release(hold); });
-    if (find_thread(pid, tid) != &thread) co_return;
+    if (hold != 0) worker_.loop.after(call_made_in, [this, hold] { worker_.pager.release(hold); });
+    if (worker_.find_thread(pid, tid) != &thread) co_return;
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
-    calls_native_++;
+    worker_.counts.native++;
     process.notifier->let_it_run(n.id);
 }
 
-bool Worker::waits_for_home(const RemoteThread& thread) const {
+bool Futexes::waits_for_home(const RemoteThread& thread) const {
     const Mapping* m = thread.process->fragment->space.find(thread.waits_at);
-    return m && m->shared && pager_.is_used_at_home(m->object);
+    return m && m->shared && worker_.pager.is_used_at_home(m->object);
 }
 
 // Others may use it now, who are at home: so is everybody who waits there, or will be. It calls
 // again, and leaves.
-void Worker::use_at_home(ObjectId object) {
-    pager_.keep_shared_home(object);
-    for (const auto& [host_tid, thread] : by_host_tid_) {
+void Futexes::use_at_home(ObjectId object) {
+    worker_.pager.keep_shared_home(object);
+    for (const auto& [host_tid, thread] : worker_.by_host_tid) {
         bool waits = thread->here && !thread->awaited && waits_for_home(*thread);
         if (waits) trace::interrupt(host_tid);
     }
 }
 
-Task<void> Worker::on_futex_wake(Frame frame) {
-    { auto guard = co_await metadata_.lock(); }
+Task<void> Futexes::on_futex_wake(Frame frame) {
+    { auto guard = co_await worker_.metadata.lock(); }
     auto wake = frame->session().getFutexWoken();
-    RemoteProcess* process = find_process(wake.getPid());
+    RemoteProcess* process = worker_.find_process(wake.getPid());
     if (!process || !process->fragment || process->ending) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await wake_futex_held(pager_, *fragment, FutexNews::told(wake));
+    co_await wake_futex_held(worker_.pager, *fragment, FutexNews::told(wake));
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

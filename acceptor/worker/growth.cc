@@ -1,7 +1,4 @@
-// Faults of threads here that are not what the kernel takes them for: below mappings that grow
-// downwards, and beyond the end of a file.
-
-#include "monitor/paging/growth.h"
+#include "acceptor/worker/growth.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -10,12 +7,14 @@
 
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mapping_news.h"
+#include "monitor/paging/growth.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::worker {
 
-bool Worker::mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info) {
+bool Growth::mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info) {
     if (!process.fragment) return false;
-    if (pager_.absent_page(*process.fragment, info)) {
+    if (worker_.pager.absent_page(*process.fragment, info)) {
         spawn(bus_error(process.pid, thread.tid, info));
         return true;
     }
@@ -25,12 +24,12 @@ bool Worker::mends_fault(RemoteProcess& process, RemoteThread& thread, const sig
 }
 
 // The thread is stopped by the signal, which it will not see: it touches the page again.
-Task<void> Worker::grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info) {
-    auto guard = co_await metadata_.lock();
+Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info) {
+    auto guard = co_await worker_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;
     pid_t host_tid = thread.host_tid;
     if (auto m = growth_for(fragment->space, info)) {  // else it is there by now
-        m->object = next_object_++;
+        m->object = worker_.next_object++;
         m->born_at_acceptor = true;
         int64_t result = co_await fragment->executor().call(
             SYS_mmap, m->range.begin.value, m->range.size(), static_cast<uint64_t>(m->prot),
@@ -39,29 +38,29 @@ Task<void> Worker::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
             trace::resume(host_tid, SIGSEGV);
             co_return;
         }
-        pager_.add_object(m->object, self_);
-        tell_mapped(link_, process.pid, *m, 0);
+        worker_.pager.add_object(m->object, worker_.self);
+        tell_mapped(worker_.link, process.pid, *m, 0);
         fragment->space.map(std::move(*m));
     }
     trace::resume(host_tid);
 }
 
 // The thread is stopped by the signal.
-Task<void> Worker::bus_error(pid_t pid, pid_t tid, siginfo_t info) {
-    RemoteProcess* process = find_process(pid);
+Task<void> Growth::bus_error(pid_t pid, pid_t tid, siginfo_t info) {
+    RemoteProcess* process = worker_.find_process(pid);
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    auto at = pager_.absent_page(*fragment, info);
-    bool beyond = at && co_await pager_.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
-    process = find_process(pid);
-    RemoteThread* thread = find_thread(pid, tid);
+    auto at = worker_.pager.absent_page(*fragment, info);
+    bool beyond = at && co_await worker_.pager.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+    process = worker_.find_process(pid);
+    RemoteThread* thread = worker_.find_thread(pid, tid);
     if (!process || !thread) co_return;
     if (!beyond) {
         trace::resume(thread->host_tid);
         co_return;
     }
     trace::set_signal_info(thread->host_tid, end_of_file_info(info));
-    on_signal_stop(*process, *thread, SIGBUS);
+    worker_.signals.on_signal_stop(*process, *thread, SIGBUS);
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

@@ -1,7 +1,7 @@
-// Descriptors of this host that a child of fork has, and a new image keeps, as it does interval
-// timers. Children begin at home, and images too, so we hold copies until the process is made here.
+#include "acceptor/worker/inheritance.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -30,7 +30,7 @@ bool closes_on_exec(pid_t host_pid, int fd) {
 
 }  // namespace
 
-std::vector<Worker::KeptFd> Worker::descriptors_of(const RemoteProcess& process) {
+std::vector<KeptFd> Inheritance::descriptors_of(const RemoteProcess& process) {
     std::vector<KeptFd> kept;
     if (process.fd_base == 0) return kept;
     auto is_hidden = [&](int fd) {
@@ -47,30 +47,32 @@ std::vector<Worker::KeptFd> Worker::descriptors_of(const RemoteProcess& process)
     return kept;
 }
 
-void Worker::keep_descriptors(pid_t pid, std::vector<KeptFd> kept) {
+void Inheritance::keep_descriptors(pid_t pid, std::vector<KeptFd> kept) {
     if (!kept.empty()) kept_[pid].descriptors = std::move(kept);
 }
 
 // The image is about to be ended for the next one.
-Task<void> Worker::keep_of_image(RemoteProcess& process) {
+Task<void> Inheritance::keep_of_image(RemoteProcess& process) {
     pid_t pid = process.pid;
     keep_descriptors(pid, descriptors_of(process));
     if (process.mixed) co_return;  // home has its timers
-    auto timers = co_await interval_timers(process);
+    auto timers = co_await worker_.timers.interval_timers(process);
     if (!timers.empty()) kept_[pid].timers = std::move(timers);
 }
 
 // The process is about to run; nobody else uses its executor.
-Task<Result<void>> Worker::give_kept(RemoteProcess& process, bool new_image) {
+Task<Result<void>> Inheritance::give_kept(RemoteProcess& process, bool new_image) {
     auto node = kept_.extract(process.pid);
     if (node.empty()) co_return Result<void>{};
     auto given = co_await give_descriptors(process, node.mapped(), new_image);
-    if (given) co_await set_interval_timers(*process.fragment, std::move(node.mapped().timers));
+    if (given)
+        co_await worker_.timers.set_interval_timers(*process.fragment,
+                                                    std::move(node.mapped().timers));
     co_return given;
 }
 
-Task<Result<void>> Worker::give_descriptors(RemoteProcess& process, const Kept& all,
-                                            bool new_image) {
+Task<Result<void>> Inheritance::give_descriptors(RemoteProcess& process, const Kept& all,
+                                                 bool new_image) {
     StubThread& executor = process.fragment->executor();
     for (const KeptFd& kept : all.descriptors) {
         if (new_image && kept.closes_on_exec) continue;
@@ -85,4 +87,77 @@ Task<Result<void>> Worker::give_descriptors(RemoteProcess& process, const Kept& 
     co_return Result<void>{};
 }
 
-}  // namespace gpr
+// A child of a thread at home.
+void Inheritance::on_heir(wire::Heir::Reader heir) {
+    std::vector<KeptFd> all;
+    if (RemoteProcess* parent = worker_.find_process(heir.getParent())) {
+        all = descriptors_of(*parent);
+    } else if (auto kept = kept_.find(heir.getParent()); kept != kept_.end()) {
+        for (const KeptFd& fd : kept->second.descriptors) {
+            all.push_back(
+                {fd.number, Fd(fcntl(fd.copy.get(), F_DUPFD_CLOEXEC, 0)), fd.closes_on_exec});
+        }
+    }
+    keep_descriptors(heir.getChild(), std::move(all));
+}
+
+// Of a child that shares its parent's memory, and runs at home till it executes a program.
+void Inheritance::on_kept_call(wire::KeptCall::Reader call) {
+    auto [result, file] = make_kept_call(call);
+    FrameBuilder frame;
+    auto done = frame.session().initKeptDone();
+    done.setCookie(call.getCookie());
+    done.setResult(result);
+    done.setFile(file);
+    worker_.link.send(frame, gpr::Priority::urgent);
+}
+
+// The kernel's result, and for dup2 the file that is to get the name.
+std::pair<int64_t, uint64_t> Inheritance::make_kept_call(wire::KeptCall::Reader call) {
+    auto args = call.getArgs();
+    auto kept = kept_.find(call.getPid());
+    if (kept == kept_.end() || args.size() != 6) return {-EBADF, 0};
+    std::vector<KeptFd>& all = kept->second.descriptors;
+    auto number = static_cast<uint32_t>(args[0]);
+    if (call.getNumber() == SYS_close_range) {
+        auto concerned = [&](const KeptFd& fd) {
+            return static_cast<uint32_t>(fd.number) >= number &&
+                   static_cast<uint32_t>(fd.number) <= static_cast<uint32_t>(args[1]);
+        };
+        if (args[2] & CLOSE_RANGE_CLOEXEC) {
+            for (KeptFd& fd : all) fd.closes_on_exec |= concerned(fd);
+        } else {
+            std::erase_if(all, concerned);
+        }
+        return {0, 0};
+    }
+    auto it = std::find_if(all.begin(), all.end(), [&](const KeptFd& fd) {
+        return static_cast<uint32_t>(fd.number) == number;
+    });
+    if (it == all.end()) return {-EBADF, 0};
+    switch (call.getNumber()) {
+        case SYS_close: all.erase(it); return {0, 0};
+        case SYS_fcntl:
+            if (args[1] == F_GETFD) return {it->closes_on_exec ? FD_CLOEXEC : 0, 0};
+            if (args[1] == F_SETFD) {
+                it->closes_on_exec = args[2] & FD_CLOEXEC;
+                return {0, 0};
+            }
+            if (args[1] == F_GETFL) return {fcntl(it->copy.get(), F_GETFL), 0};
+            return {-EBADF, 0};
+        case SYS_dup3:
+            if (static_cast<uint32_t>(args[2]) & ~O_CLOEXEC) return {-EINVAL, 0};
+            [[fallthrough]];
+        case SYS_dup2: {
+            if (number == static_cast<uint32_t>(args[1])) {
+                return {call.getNumber() == SYS_dup2 ? int64_t{number} : -EINVAL, 0};
+            }
+            Fd copy(fcntl(it->copy.get(), F_DUPFD_CLOEXEC, 0));
+            if (!copy) return {-EMFILE, 0};
+            return {static_cast<int64_t>(args[1]), worker_.names.add_file(std::move(copy))};
+        }
+        default: return {-EBADF, 0};
+    }
+}
+
+}  // namespace gpr::worker

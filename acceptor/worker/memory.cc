@@ -1,36 +1,24 @@
-// The program's memory calls: anonymous memory is made here, everything else at home.
+#include "acceptor/worker/memory.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "acceptor/worker/places.h"
 #include "acceptor/worker/worker.h"
-#include "monitor/node/guard_advice.h"
 #include "monitor/node/mapping_news.h"
-#include "monitor/node/memory_lock.h"
 #include "monitor/paging/growth.h"
-#include "monitor/paging/page_wire.h"
-#include "monitor/tracee/reserved_range.h"
-#include "monitor/tracee/sealed_memory.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
-constexpr Range reserved = reserved_range;
-
-bool sound(uint64_t address, uint64_t size) {
-    return address % page_size == 0 && size != 0 && size <= address_limit &&
-           address <= address_limit - size;
-}
-
 constexpr uint64_t lowest_hint = 0x10000;                         // the usual vm.mmap_min_addr
 constexpr uint64_t low_begin = 0x40000000, low_end = 0x80000000;  // of MAP_32BIT
-constexpr uint64_t fixed_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
 
 }  // namespace
 
-tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notification& n) const {
+tl::expected<Address, int> Memory::place_for(AddressSpace& space, const Notification& n) const {
     uint64_t flags = n.args[3];
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     uint64_t at = n.args[0];
@@ -52,7 +40,7 @@ tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notifica
     bool low = flags & MAP_32BIT;
     bool heeded = at >= lowest_hint && sound(at, size) && (!low || hint.end.value <= low_end);
     if (heeded && space.is_free(hint) && !hint.overlaps(reserved)) return Address{at};
-    Range window = arena_of(self_);
+    Range window = arena_of(worker_.self);
     if (low) window = {{low_begin}, {low_end}};
     auto gap = space.find_gap(window, size);
     if (!gap) return tl::make_unexpected(no_room);
@@ -60,7 +48,7 @@ tl::expected<Address, int> Worker::place_for(AddressSpace& space, const Notifica
 }
 
 // Whether the kernel here, whose memory it would be, lets there be so much. Under the lock.
-Task<int64_t> Worker::try_size(RemoteProcess& process, Notification n) {
+Task<int64_t> Memory::try_size(RemoteProcess& process, Notification n) {
     StubThread& executor = process.fragment->executor();
     uint64_t flags = n.args[3] & ~uint64_t{MAP_POPULATE | MAP_32BIT};
     int64_t at = co_await executor.call(SYS_mmap, 0, n.args[1], n.args[2], flags, ~0UL, 0);
@@ -69,39 +57,40 @@ Task<int64_t> Worker::try_size(RemoteProcess& process, Notification n) {
 }
 
 // It may be refused: then memory is only asked for at home without need.
-void Worker::note_limit(RemoteProcess& caller, const Notification& n) {
+void Memory::note_limit(RemoteProcess& caller, const Notification& n) {
     uint64_t resource = n.args[n.number == SYS_setrlimit ? 0 : 1];
     bool sets = (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
                 (n.number == SYS_setrlimit || n.args[2] != 0);
     bool own = n.number == SYS_setrlimit || n.args[0] == 0;
-    RemoteProcess* process = own ? &caller : find_process(static_cast<pid_t>(n.args[0]));
+    RemoteProcess* process = own ? &caller : worker_.find_process(static_cast<pid_t>(n.args[0]));
     if (sets && process) process->limits_memory = true;
 }
 
-Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Memory::map_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t flags = n.args[3];
     bool private_anonymous = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE &&
                              !(flags & (MAP_HUGETLB | MAP_GROWSDOWN));
     if (!(flags & MAP_ANONYMOUS) && has_fd_here(process, n.args[4])) {
-        co_await map_file(process, n);
+        co_await worker_.file_mappings.map_file(process, n);
         co_return;
     }
     bool asks_home = !private_anonymous || process.limits_memory || (flags & MAP_LOCKED) ||
                      concerns_stack(process.fragment->space, SYS_mmap, n.args);
     if (asks_home) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    auto guard = co_await metadata_.lock();
+    auto guard = co_await worker_.metadata.lock();
     AddressSpace& space = process.fragment->space;
     auto at = place_for(space, n);
     if (!at && at.error() == no_room && co_await try_size(process, n) == 0) {
         guard.release();
         n.args[3] |= MAP_NORESERVE;
-        co_await forward(process, thread, n);  // the kernel at home finds a place
+        co_await worker_.forwarding.forward(process, thread,
+                                            n);  // the kernel at home finds a place
         co_return;
     }
-    calls_native_++;
+    worker_.counts.native++;
     if (!at) {
         process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
         co_return;
@@ -109,7 +98,7 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
     Mapping m;
     m.range = {*at, Address{at->value + n.args[1]}.page_end()};
     m.prot = static_cast<int>(n.args[2]);
-    m.object = next_object_++;
+    m.object = worker_.next_object++;
     m.born_at_acceptor = true;
     bool replaces = (flags & MAP_FIXED_NOREPLACE) == 0 && (flags & MAP_FIXED) != 0;
     uint64_t made = MAP_PRIVATE | MAP_ANONYMOUS | (flags & (MAP_POPULATE | MAP_NORESERVE));
@@ -118,27 +107,27 @@ Task<void> Worker::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
         made | (replaces ? MAP_FIXED : MAP_FIXED_NOREPLACE), ~0UL, 0);
     if (result == -EEXIST) {  // the kernel's own pages, which no list has: home's knows what to do
         guard.release();
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
     if (result == static_cast<int64_t>(at->value)) {
-        pager_.add_object(m.object, self_);
-        tell_mapped(link_, process.pid, m, 0);
+        worker_.pager.add_object(m.object, worker_.self);
+        tell_mapped(worker_.link, process.pid, m, 0);
         auto replaced = space.map(std::move(m));
-        pager_.discard_unmapped(space, replaced);
+        worker_.pager.discard_unmapped(space, replaced);
         for (const Mapping& old : replaced) process.fragment->wake(old.range);
-        co_await pager_.forget_trapped(replaced);
+        co_await worker_.pager.forget_trapped(replaced);
     }
     process.notifier->reply_raw(n.id, result);
 }
 
-Task<void> Worker::unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Memory::unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (concerns_stack(process.fragment->space, SYS_munmap, n.args)) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    calls_native_++;
-    auto guard = co_await metadata_.lock();
+    worker_.counts.native++;
+    auto guard = co_await worker_.metadata.lock();
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     Range range{{n.args[0]}, {n.args[0] + size}};
     if (!sound(n.args[0], size) || range.overlaps(reserved)) {
@@ -150,26 +139,26 @@ Task<void> Worker::unmap_call(RemoteProcess& process, RemoteThread& thread, Noti
 }
 
 // Under the lock.
-Task<int64_t> Worker::unmap(RemoteProcess& process, Range range) {
+Task<int64_t> Memory::unmap(RemoteProcess& process, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result =
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
     if (result != 0) co_return result;
     auto gone = fragment->space.unmap(range);
-    pager_.discard_unmapped(fragment->space, gone);
+    worker_.pager.discard_unmapped(fragment->space, gone);
     for (const Mapping& old : gone) fragment->wake(old.range);
-    tell_unmapped(link_, process.pid, range);
-    co_await pager_.forget_trapped(gone);
+    tell_unmapped(worker_.link, process.pid, range);
+    co_await worker_.pager.forget_trapped(gone);
     co_return 0;
 }
 
-Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Memory::protect_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (concerns_stack(process.fragment->space, SYS_mprotect, n.args)) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    calls_native_++;
-    auto guard = co_await metadata_.lock();
+    worker_.counts.native++;
+    auto guard = co_await worker_.metadata.lock();
     if (protects_growing(n.number, n.args)) {
         auto all = growing_range(process.fragment->space, n.args);
         if (!all) {
@@ -201,8 +190,8 @@ Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, No
         co_return;
     }
     if ((n.args[2] & PROT_WRITE) && size != 0) {
-        co_await pager_.stop_trapping(process.fragment, range);
-        co_await copy_files(process, range);
+        co_await worker_.pager.stop_trapping(process.fragment, range);
+        co_await worker_.file_mappings.copy_files(process, range);
     }
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
@@ -213,117 +202,9 @@ Task<void> Worker::protect_call(RemoteProcess& process, RemoteThread& thread, No
     if ((result == 0 || result == -ENOMEM) && !range.empty() && size != 0) {
         process.fragment->space.for_each(range,
                                          [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
-        tell_protected(link_, process.pid, range, static_cast<int>(n.args[2]));
+        tell_protected(worker_.link, process.pid, range, static_cast<int>(n.args[2]));
     }
     process.notifier->reply_raw(n.id, result);
 }
 
-// Home changed the address space, for one of our calls.
-Task<void> Worker::apply_mapping(Frame frame) {
-    auto change = frame->session().getMapping();
-    if (change.isApplied()) {
-        RemoteProcess* process = find_process(change.getPid());
-        if (process && process->changes) process->changes->applied(change.getApplied());
-        co_return;
-    }
-    auto guard = co_await metadata_.lock();
-    if (change.isMark()) {
-        tell_applied(link_, change.getPid(), change.getMark());
-        co_return;
-    }
-    if (change.isResize()) {
-        resize_shared(change.getResize());
-        co_return;
-    }
-    if (change.isForget()) {
-        pager_.erase_shared(change.getForget());
-        co_return;
-    }
-    if (change.isUsedAtHome()) {
-        use_at_home(change.getUsedAtHome());
-        co_return;
-    }
-    RemoteProcess* process = find_process(change.getPid());
-    if (!process || !process->fragment) co_return;
-    std::shared_ptr<Fragment> fragment = process->fragment;
-    if (change.isMap()) {
-        Mapping m = mapping_from_wire(change.getMap());
-        m.trapped = m.code == CodeClass::home;
-        if (!sound(m.range.begin.value, m.range.size()) || m.range.overlaps(reserved)) {
-            link_.close("home sent a mapping that cannot be");
-            co_return;
-        }
-        if (!m.shared) pager_.add_object(m.object, m.born_at_acceptor ? self_ : directory_node);
-        Range range = m.range;
-        bool here = m.born_at_acceptor;
-        auto prot = static_cast<uint64_t>(m.prot);
-        Mapping view = m;
-        auto replaced = fragment->space.map(std::move(m));
-        pager_.discard_unmapped(fragment->space, replaced);
-        if (view.shared) {
-            know_shared(change.getMap());
-            co_await show_shared(*fragment, view);
-            for (const Mapping& old : replaced) fragment->wake(old.range);
-            co_await pager_.forget_trapped(replaced);
-            co_return;
-        }
-        co_await fragment->executor().call(SYS_mmap, range.begin.value, range.size(), prot,
-                                           fixed_flags, ~0UL, 0);
-        if (!here) {
-            bool registered = static_cast<bool>(fragment->register_range(range));
-            fragment->space.for_each(range, [&](Mapping& p) { p.registered = registered; });
-        }
-        for (const Mapping& old : replaced) fragment->wake(old.range);
-        co_await pager_.forget_trapped(replaced);
-    } else if (change.isUnmap()) {
-        Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
-        auto gone = fragment->space.unmap(range);
-        pager_.discard_unmapped(fragment->space, gone);
-        co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
-        for (const Mapping& old : gone) fragment->wake(old.range);
-        co_await pager_.forget_trapped(gone);
-    } else if (change.isProtect()) {
-        auto p = change.getProtect();
-        Range range{{p.getBegin()}, {p.getEnd()}};
-        int prot = static_cast<int>(p.getProt());
-        if (prot & PROT_WRITE) {
-            co_await pager_.stop_trapping(fragment, range);
-            co_await copy_files(*process, range);
-        }
-        fragment->space.for_each(range, [&](Mapping& m) { m.prot = prot; });
-        co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),
-                                           static_cast<uint64_t>(prot));
-    } else if (change.isDiscard()) {
-        Range range{{change.getDiscard().getBegin()}, {change.getDiscard().getEnd()}};
-        std::vector<Mapping> pieces;
-        fragment->space.for_each(range, [&](Mapping& m) { pieces.push_back(m); });
-        pager_.discard(pieces);
-        co_await fragment->executor().call(SYS_madvise, range.begin.value, range.size(),
-                                           MADV_DONTNEED);
-        fragment->wake(range);
-    } else if (change.isGuard()) {
-        auto guards = change.getGuard();
-        co_await fragment->executor().call(SYS_madvise, guards.getBegin(),
-                                           guards.getEnd() - guards.getBegin(),
-                                           guards.getInstall() ? guard_install : guard_remove);
-    } else if (change.isSeal()) {
-        auto seal = change.getSeal();
-        mark_sealed(fragment->space, {{seal.getBegin()}, {seal.getEnd()}});
-    } else if (change.isLock()) {
-        auto lock = change.getLock();
-        Range range{{lock.getBegin()}, {lock.getEnd()}};
-        mark_locked(fragment->space, {range, lock.getLocked(), 0, lock.getOnFault()});
-    } else if (change.isFills()) {
-        auto fills = change.getFills();
-        Range range{{fills.getBegin()}, {fills.getEnd()}};
-        if (fills.isWake()) {
-            pager_.wake_unfilled(*fragment, range);
-        } else {
-            pager_.let_program_fill(*fragment, range, fills.getOn());
-        }
-    } else if (change.isMove()) {
-        co_await apply_move(*fragment, change.getMove());
-    }
-}
-
-}  // namespace gpr
+}  // namespace gpr::worker

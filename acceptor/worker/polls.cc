@@ -1,9 +1,4 @@
-// Waiting for descriptors of both nodes at once. The thread's shadow waits at home for those of
-// home, and we watch those that are here; whatever is ready first ends both waits.
-//
-// An epoll descriptor is home's. What it is to watch here is put into another one, which is here
-// and which the program never sees; so the kernel here knows of files that are closed, of edges and
-// of what is for once only.
+#include "acceptor/worker/polls.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -11,12 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "acceptor/worker/wait_here.h"
 #include "acceptor/worker/worker.h"
-#include "base/log.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -27,25 +23,6 @@ bool is_epoll_wait(uint32_t number) {
     return number == SYS_epoll_wait || number == SYS_epoll_pwait || number == SYS_epoll_pwait2;
 }
 
-}  // namespace
-
-// The part of a wait that is ours. Its result and that of home are one result for the program.
-class Worker::WaitHere {
-public:
-    virtual ~WaitHere() = default;
-    // What becomes readable, or has these events, when there is something to look at.
-    virtual std::vector<pollfd> watched() const = 0;
-    // Puts what is ready now into the program's memory, behind `before` entries of home, and says
-    // how many that is, or an error.
-    virtual Task<int64_t> collect(int64_t before) = 0;
-    // The same call without waiting, for what is left behind as many entries of ours.
-    virtual Notification without_wait(int64_t ours) const = 0;
-    // Puts what was collected last there again, if home's part has been written over it.
-    virtual Task<bool> put_again() { co_return true; }
-};
-
-namespace {
-
 Notification call_like(const Notification& n, uint32_t number, std::array<uint64_t, 6> args) {
     Notification other = n;
     other.number = number;
@@ -53,9 +30,7 @@ Notification call_like(const Notification& n, uint32_t number, std::array<uint64
     return other;
 }
 
-}  // namespace
-
-class Worker::PollHere final : public Worker::WaitHere {
+class PollHere final : public WaitHere {
 public:
     PollHere(Pager& pager, std::shared_ptr<Fragment> fragment, const Notification& n)
         : pager_(pager), fragment_(std::move(fragment)), call_(n) {}
@@ -96,7 +71,7 @@ private:
     std::vector<size_t> indices_;  // of the program's array
 };
 
-class Worker::EpollHere final : public Worker::WaitHere {
+class EpollHere final : public WaitHere {
 public:
     EpollHere(Pager& pager, std::shared_ptr<Fragment> fragment, const Notification& n,
               std::shared_ptr<Fd> epoll)
@@ -128,21 +103,24 @@ private:
     std::shared_ptr<Fd> epoll_;
 };
 
+}  // namespace
+
 // Nothing: all that the call waits for is at one node.
-Task<std::unique_ptr<Worker::WaitHere>> Worker::wait_here(RemoteProcess& process, Notification n,
-                                                          bool& all_ours) {
+Task<std::unique_ptr<WaitHere>> Polls::wait_here(RemoteProcess& process, Notification n,
+                                                 bool& all_ours) {
     all_ours = false;
     if (process.fd_base == 0) co_return nullptr;
     if (is_epoll_wait(n.number)) {
         auto it = process.epolls.find(static_cast<int>(n.args[0]));
         if (it == process.epolls.end() || static_cast<int>(n.args[2]) <= 0) co_return nullptr;
-        co_return std::make_unique<EpollHere>(pager_, process.fragment, n, it->second.watched);
+        co_return std::make_unique<EpollHere>(worker_.pager, process.fragment, n,
+                                              it->second.watched);
     }
     uint64_t count = n.args[1];
     if (count == 0 || count > most_polled) co_return nullptr;
     std::vector<pollfd> set(count);
-    bool readable = co_await pager_.read(*process.fragment, {n.args[0]},
-                                         std::as_writable_bytes(std::span(set)));
+    bool readable = co_await worker_.pager.read(*process.fragment, {n.args[0]},
+                                                std::as_writable_bytes(std::span(set)));
     if (!readable) co_return nullptr;
     auto is_ours = [&](const pollfd& entry) {
         return has_fd_here(process, static_cast<uint32_t>(entry.fd));
@@ -151,7 +129,7 @@ Task<std::unique_ptr<Worker::WaitHere>> Worker::wait_here(RemoteProcess& process
     all_ours = std::all_of(set.begin(), set.end(),
                            [&](const pollfd& entry) { return entry.fd < 0 || is_ours(entry); });
     if (all_ours) co_return nullptr;
-    auto wait = std::make_unique<PollHere>(pager_, process.fragment, n);
+    auto wait = std::make_unique<PollHere>(worker_.pager, process.fragment, n);
     for (size_t i = 0; i < set.size(); i++) {
         if (!is_ours(set[i])) continue;
         Fd copy(static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), set[i].fd, 0)));
@@ -160,45 +138,46 @@ Task<std::unique_ptr<Worker::WaitHere>> Worker::wait_here(RemoteProcess& process
     co_return wait;
 }
 
-Task<void> Worker::wait_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    if (!process.names.empty()) co_await bring_names(process);
+Task<void> Polls::wait_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (!process.names.empty()) co_await worker_.names.bring_names(process);
     bool all_ours = false;
     auto here = co_await wait_here(process, n, all_ours);
     if (all_ours) {
         process.notifier->let_it_run(n.id);
     } else if (!here) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
     } else {
-        co_await forward(process, thread, n, here.get());
+        co_await worker_.forwarding.forward(process, thread, n, here.get());
     }
 }
 
 // What ask_home gives for a call that waits for something here as well.
-Task<int64_t> Worker::ask_both(RemoteProcess& process, RemoteThread& thread, Notification n,
-                               WaitHere& here) {
+Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Notification n,
+                              WaitHere& here) {
     for (;;) {
         int64_t ours = co_await here.collect(0);
         if (ours < 0) co_return ours;
         if (ours > 0) {
-            int64_t others = co_await ask_home(process, thread, here.without_wait(ours), true);
+            int64_t others = co_await worker_.forwarding.ask_home(process, thread,
+                                                                  here.without_wait(ours), true);
             if (others == thread_gone) co_return others;
             if (!co_await here.put_again()) co_return -EFAULT;
             co_return std::max<int64_t>(others, 0) + ours;
         }
-        if (++last_wait_ == 0) ++last_wait_;
-        uint32_t wait = last_wait_;
+        uint32_t wait = worker_.forwarding.next_wait();
         bool ended = false;
         std::vector<Watch> watches;
         for (const pollfd& p : here.watched()) {
             if (p.fd < 0) continue;
             auto events = static_cast<uint32_t>(p.events | POLLERR | POLLHUP);
-            watches.push_back(loop_.watch(p.fd, events, [&, this](uint32_t) {
+            watches.push_back(worker_.loop.watch(p.fd, events, [&, this](uint32_t) {
                 // What is ready would be told again and again until home has answered.
                 watches.clear();
-                if (!std::exchange(ended, true)) interrupt_at_home(thread, wait);
+                if (!std::exchange(ended, true)) worker_.forwarding.interrupt_at_home(thread, wait);
             }));
         }
-        int64_t result = co_await ask_home(process, thread, n, true, nullptr, nullptr, wait);
+        int64_t result =
+            co_await worker_.forwarding.ask_home(process, thread, n, true, nullptr, nullptr, wait);
         watches.clear();
         if (result == thread_gone) co_return result;
         bool in_vain = ended && !thread.answer_signal && result == -EINTR;
@@ -210,97 +189,4 @@ Task<int64_t> Worker::ask_both(RemoteProcess& process, RemoteThread& thread, Not
     }
 }
 
-// The call that its shadow waits in is to end.
-void Worker::interrupt_at_home(const RemoteThread& thread, uint32_t wait) {
-    FrameBuilder frame;
-    auto interrupt = frame.session().initInterrupt();
-    interrupt.setPid(thread.process->pid);
-    interrupt.setTid(thread.tid);
-    interrupt.setWait(wait);
-    link_.send(frame, gpr::Priority::urgent);
-}
-
-// What is ours is not home's to look at.
-void Worker::hide_own_fds(const RemoteProcess& process, MarshalledCall& call) {
-    bool polls = call.number == SYS_poll || call.number == SYS_ppoll;
-    if (!polls || process.fd_base == 0 || call.pieces.empty()) return;
-    size_t bytes = std::min<size_t>(call.pieces[0].in_length, call.in_bytes.size());
-    for (size_t at = 0; at + sizeof(pollfd) <= bytes; at += sizeof(pollfd)) {
-        pollfd entry;
-        std::memcpy(&entry, call.in_bytes.data() + at, sizeof entry);
-        if (!has_fd_here(process, static_cast<uint32_t>(entry.fd))) continue;
-        entry.fd = -1;
-        std::memcpy(call.in_bytes.data() + at, &entry, sizeof entry);
-    }
-}
-
-Task<void> Worker::epoll_control(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    if (!has_fd_here(process, n.args[2]) || has_fd_here(process, n.args[0])) {
-        co_await forward(process, thread, n);
-        co_return;
-    }
-    if (process.mixed && !process.epolls.contains(static_cast<int>(n.args[0]))) {
-        constexpr uint64_t whichever = 1;  // its threads are to wait for it here, from now on
-        int64_t shared =
-            co_await ask_home(process, thread, n, true, nullptr, nullptr, 0, whichever);
-        if (shared == thread_gone && thread.stub->dead()) co_return;
-        if (shared != 0) {
-            give_answer(thread, n.id, shared);
-            co_return;
-        }
-    }
-    epoll_event event{};
-    if (n.args[1] != EPOLL_CTL_DEL) {
-        auto bytes = std::as_writable_bytes(std::span(&event, 1));
-        bool readable = co_await pager_.read(*process.fragment, {n.args[3]}, bytes);
-        if (!readable) {
-            process.notifier->reply_error(n.id, EFAULT);
-            co_return;
-        }
-    }
-    calls_fd_owner_++;
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    StubThread& executor = fragment->executor();
-    auto guard = co_await executor.lock();
-    // A copy: another thread may close the descriptor meanwhile.
-    const int number = static_cast<int>(n.args[0]);
-    RemoteProcess::Epoll epoll;
-    if (auto known = process.epolls.find(number); known != process.epolls.end()) {
-        epoll = known->second;
-    }
-    std::vector<Call> calls;
-    if (!epoll.watched) {
-        calls = {Call{SYS_epoll_create1, {EPOLL_CLOEXEC}, 0}};
-        co_await executor.run_locked(calls);
-        epoll.fd = static_cast<int>(calls[0].result);
-        epoll.watched = std::make_shared<Fd>(
-            static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), epoll.fd, 0)));
-        if (!*epoll.watched) {
-            process.notifier->reply_error(n.id, ENOMEM);
-            co_return;
-        }
-        process.epolls[number] = epoll;
-    }
-    executor.scratch().put(0, event);
-    calls = {Call{
-        SYS_epoll_ctl,
-        {static_cast<uint64_t>(epoll.fd), n.args[1], n.args[2], executor.scratch_address().value},
-        0}};
-    co_await executor.run_locked(calls);
-    process.notifier->reply_raw(n.id, calls[0].result);
-}
-
-// These numbers of home mean something else from now on.
-Task<void> Worker::forget_epolls(RemoteProcess& process, uint64_t first, uint64_t last) {
-    while (!process.epolls.empty()) {
-        auto it =
-            process.epolls.lower_bound(static_cast<int>(std::min<uint64_t>(first, INT32_MAX)));
-        if (it == process.epolls.end() || static_cast<uint64_t>(it->first) > last) co_return;
-        auto fd = static_cast<uint64_t>(it->second.fd);
-        process.epolls.erase(it);
-        std::shared_ptr<Fragment> fragment = process.fragment;
-        co_await fragment->executor().call(SYS_close, fd);
-    }
-}
-
-}  // namespace gpr
+}  // namespace gpr::worker

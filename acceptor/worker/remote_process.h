@@ -113,7 +113,7 @@ struct RemoteProcess {
     std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
     // Numbers of home that are names of files here: monitor/home/fd_names.h.
     struct Name {
-        uint64_t file = 0;  // of Worker::named_files_
+        uint64_t file = 0;  // as home and Names know it
         bool here = false;  // in the table here
     };
     std::map<int, Name> names;
@@ -124,5 +124,12 @@ struct RemoteProcess {
     bool gravity = false;                // and threads go there for the calls they make
     bool plays_stub = false;  // it made calls from the stub's page that we gave no order for
 };
+
+// Whether a descriptor of the program is one of this host.
+inline bool has_fd_here(const RemoteProcess& process, uint64_t fd) {
+    auto number = static_cast<uint32_t>(fd);
+    if (process.fd_base == 0 || number > INT32_MAX) return false;
+    return number >= process.fd_base || process.names.contains(static_cast<int>(number));
+}
 
 }  // namespace gpr

@@ -1,10 +1,7 @@
-// select() and pselect6() of descriptors of both nodes. Numbers of the acceptor's own do not fit
-// into an fd_set; names of its files (monitor/home/fd_names.h) do. The shadow waits at home, by
-// ppoll, for those of home, and we watch the others; whatever is ready first ends both waits.
+#include "acceptor/worker/selects.h"
 
 #include <poll.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +9,11 @@
 #include <cstring>
 
 #include "acceptor/worker/worker.h"
-#include "base/log.h"
+#include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/reserved_range.h"
+#include "syscall/marshal.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -70,7 +68,7 @@ bool any_ready(std::vector<pollfd>& own) {
 }  // namespace
 
 // For memory of ours in the place of the program's, at addresses that no program has.
-class Worker::OwnMemory final : public MemoryReader {
+class Selects::OwnMemory final : public MemoryReader {
 public:
     explicit OwnMemory(size_t size) : bytes(size) {}
 
@@ -94,12 +92,12 @@ public:
 };
 
 // A call that the thread's shadow makes, on memory of ours. The kernel's result.
-Task<int64_t> Worker::call_home(RemoteProcess& process, RemoteThread& thread, uint32_t number,
-                                SyscallArguments args, OwnMemory& memory, uint32_t wait) {
+Task<int64_t> Selects::call_home(RemoteProcess& process, RemoteThread& thread, uint32_t number,
+                                 SyscallArguments args, OwnMemory& memory, uint32_t wait) {
     Marshalled marshalled = marshal(number, args, memory);
     auto* call = std::get_if<MarshalledCall>(&marshalled);
     if (!call) co_return -ENOMEM;
-    calls_home_++;
+    worker_.counts.home++;
     FrameBuilder frame;
     auto request = frame.session().initCall();
     request.setPid(process.pid);
@@ -111,18 +109,18 @@ Task<int64_t> Worker::call_home(RemoteProcess& process, RemoteThread& thread, ui
     request.setRepeatable(!thread.held);
     std::vector<std::byte> bytes = serialise_call(*call);
     frame.add_raw(bytes);
-    thread.answer = std::make_unique<OneShot<int64_t>>(loop_);
+    thread.answer = std::make_unique<OneShot<int64_t>>(worker_.loop);
     thread.answer_bytes.clear();
     OneShot<int64_t>& answer = *thread.answer;
-    if (process.frozen) stopped_.notify_all();
-    link_.send(frame, gpr::Priority::urgent);
+    if (process.frozen) worker_.stopped.notify_all();
+    worker_.link.send(frame, gpr::Priority::urgent);
     int64_t result = co_await answer;
     thread.answer.reset();
     std::vector<std::byte> out = std::move(thread.answer_bytes);
     if (out.empty()) co_return result;
     auto scattered = scatter(*call, out);
     if (!scattered) {
-        link_.close(scattered.error().message());
+        worker_.link.close(scattered.error().message());
         co_return thread_gone;
     }
     for (const MemoryWrite& w : scattered->writes) memory.write(w.to, w.bytes);
@@ -130,7 +128,7 @@ Task<int64_t> Worker::call_home(RemoteProcess& process, RemoteThread& thread, ui
 }
 
 // Both kinds of descriptors of a select, how long it waits, and under which mask.
-struct Worker::Select {
+struct Selects::Select {
     Sets asked;
     std::vector<pollfd> own;  // in our own numbers
     std::vector<int> own_numbers;
@@ -141,7 +139,8 @@ struct Worker::Select {
 };
 
 // Nothing: home is to say what is wrong with it, or has all of it.
-Task<std::unique_ptr<Worker::Select>> Worker::read_select(RemoteProcess& process, Notification n) {
+Task<std::unique_ptr<Selects::Select>> Selects::read_select(RemoteProcess& process,
+                                                            Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto select = std::make_unique<Select>();
     Sets& asked = select->asked;
@@ -152,7 +151,7 @@ Task<std::unique_ptr<Worker::Select>> Worker::read_select(RemoteProcess& process
         asked.bits[i].resize(words);
         if (n.args[i + 1] == 0) continue;
         auto bytes = std::as_writable_bytes(std::span(asked.bits[i]));
-        bool read = co_await pager_.read(*fragment, {n.args[i + 1]}, bytes);
+        bool read = co_await worker_.pager.read(*fragment, {n.args[i + 1]}, bytes);
         if (!read) co_return nullptr;
     }
     for (int fd = 0; fd < asked.count; fd++) {
@@ -171,18 +170,18 @@ Task<std::unique_ptr<Worker::Select>> Worker::read_select(RemoteProcess& process
     std::array<int64_t, 2> time{};
     if (n.args[4] != 0) {
         auto bytes = std::as_writable_bytes(std::span(time));
-        bool read = co_await pager_.read(*fragment, {n.args[4]}, bytes);
+        bool read = co_await worker_.pager.read(*fragment, {n.args[4]}, bytes);
         if (!read) co_return nullptr;
         int64_t parts = n.number == SYS_select ? 1'000'000 : 1'000'000'000;
         if (time[0] < 0 || time[1] < 0 || time[1] >= parts) co_return nullptr;
         select->time = timespec{time[0], time[1] * (1'000'000'000 / parts)};
     }
     uint64_t mask_at = 0;
-    if (n.number == SYS_pselect6) mask_at = co_await mask_of_call(process, n);
+    if (n.number == SYS_pselect6) mask_at = co_await worker_.masks.mask_of_call(process, n);
     if (mask_at != 0) {
         uint64_t mask = 0;
-        bool read =
-            co_await pager_.read(*fragment, {mask_at}, std::as_writable_bytes(std::span(&mask, 1)));
+        bool read = co_await worker_.pager.read(*fragment, {mask_at},
+                                                std::as_writable_bytes(std::span(&mask, 1)));
         if (!read) co_return nullptr;
         select->mask = mask;
     }
@@ -191,8 +190,8 @@ Task<std::unique_ptr<Worker::Select>> Worker::read_select(RemoteProcess& process
 
 // What home gives for its descriptors; meanwhile ours are watched. in_vain: the wait was ended
 // because one of them is ready.
-Task<int64_t> Worker::wait_for_others(RemoteProcess& process, RemoteThread& thread, Select& select,
-                                      bool waits, bool& in_vain) {
+Task<int64_t> Selects::wait_for_others(RemoteProcess& process, RemoteThread& thread, Select& select,
+                                       bool waits, bool& in_vain) {
     size_t set_bytes = select.others.size() * sizeof(pollfd);
     OwnMemory memory(set_bytes + sizeof(timespec) + sizeof(uint64_t));
     std::memcpy(memory.bytes.data(), select.others.data(), set_bytes);
@@ -208,15 +207,14 @@ Task<int64_t> Worker::wait_for_others(RemoteProcess& process, RemoteThread& thre
     bool ended = false;
     std::vector<Watch> watches;
     if (waits) {
-        if (++last_wait_ == 0) ++last_wait_;
-        wait = last_wait_;
+        wait = worker_.forwarding.next_wait();
         for (const pollfd& entry : select.own) {
             // For exceptions alone a hang-up is no reason, and would be told for ever.
             if (entry.fd < 0 || entry.events == POLLPRI) continue;
             auto events = static_cast<uint32_t>(entry.events);
-            watches.push_back(loop_.watch(entry.fd, events, [&, this](uint32_t) {
+            watches.push_back(worker_.loop.watch(entry.fd, events, [&, this](uint32_t) {
                 watches.clear();
-                if (!std::exchange(ended, true)) interrupt_at_home(thread, wait);
+                if (!std::exchange(ended, true)) worker_.forwarding.interrupt_at_home(thread, wait);
             }));
         }
     }
@@ -230,8 +228,8 @@ Task<int64_t> Worker::wait_for_others(RemoteProcess& process, RemoteThread& thre
     co_return result;
 }
 
-Task<int64_t> Worker::make_select(RemoteProcess& process, RemoteThread& thread, Notification n,
-                                  Select& select) {
+Task<int64_t> Selects::make_select(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                   Select& select) {
     Sets ready;
     for (auto& set : ready.bits) set.resize(select.asked.bits[0].size());
     int64_t found = 0;
@@ -257,38 +255,38 @@ Task<int64_t> Worker::make_select(RemoteProcess& process, RemoteThread& thread, 
     for (size_t i = 0; i < ready.bits.size(); i++) {
         if (n.args[i + 1] == 0) continue;
         auto bytes = std::as_bytes(std::span(ready.bits[i]));
-        bool written = co_await pager_.write(*fragment, {n.args[i + 1]}, bytes);
+        bool written = co_await worker_.pager.write(*fragment, {n.args[i + 1]}, bytes);
         if (!written) co_return -EFAULT;
     }
     if (select.time) {
         std::array<int64_t, 2> left{select.time->tv_sec, select.time->tv_nsec};
         if (n.number == SYS_select) left[1] /= 1000;
-        co_await pager_.write(*fragment, {n.args[4]}, std::as_bytes(std::span(left)));
+        co_await worker_.pager.write(*fragment, {n.args[4]}, std::as_bytes(std::span(left)));
     }
     co_return found;
 }
 
-Task<void> Worker::select_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Selects::select_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::unique_ptr<Select> select;
     if (!process.names.empty()) {
-        co_await bring_names(process);
+        co_await worker_.names.bring_names(process);
         select = co_await read_select(process, n);
     }
     if (!select || select->own.empty()) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    calls_fd_owner_++;
+    worker_.counts.fd_owner++;
     if (select->others.empty()) {
         process.notifier->let_it_run(n.id);
         co_return;
     }
-    if (has_signal_to_handle(thread)) {
+    if (worker_.signals.has_signal_to_handle(thread)) {
         process.notifier->reply_raw(n.id, -trace::restart_nointr);
         co_return;
     }
     int64_t result = co_await make_select(process, thread, n, *select);
-    co_await end_forwarded(process, thread, n, result);
+    co_await worker_.forwarding.end_forwarded(process, thread, n, result);
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

@@ -1,6 +1,4 @@
-// Timers on CPU-time clocks, where all program code runs here: the CPU is used here, so these
-// timers live here. All others are home's, and in mixed sessions these are, too. The program tells
-// them apart no more than it ever could: a timer's id is only a number.
+#include "acceptor/worker/timers.h"
 
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -8,12 +6,12 @@
 
 #include <array>
 #include <csignal>
-#include <cstring>
 
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/cpu_timers.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -38,27 +36,37 @@ std::span<std::byte> bytes_at(void* at, size_t size) { return {static_cast<std::
 
 }  // namespace
 
-Task<void> Worker::timer_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Timers::timer_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     auto clock = static_cast<clockid_t>(n.args[0]);
     bool here = n.number == SYS_timer_create ? cpu_clock_name(clock).has_value() : is_ours(n);
     if (!here || process.mixed) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    calls_native_++;
+    worker_.counts.native++;
     int64_t result = n.number == SYS_timer_create ? co_await create_timer(process, thread, n)
                                                   : co_await use_timer(process, n);
     process.notifier->reply_raw(n.id, result);
 }
 
-Task<int64_t> Worker::create_timer(RemoteProcess& process, RemoteThread& thread, Notification n) {
+// Where all CPU time is used here, the timers that count it run here.
+Task<void> Timers::interval_timer_call(RemoteProcess& process, RemoteThread& thread,
+                                       Notification n) {
+    if (n.args[0] == ITIMER_REAL || process.mixed) {
+        co_await worker_.forwarding.forward(process, thread, n);
+    } else {
+        process.notifier->let_it_run(n.id);
+    }
+}
+
+Task<int64_t> Timers::create_timer(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     clockid_t clock = clock_for_thread(static_cast<clockid_t>(n.args[0]), thread.tid);
     sigevent event{};
     bool given = n.args[1] != 0;
     if (given) {
         Address at{n.args[1]};
-        bool readable = co_await pager_.read(*fragment, at, bytes_at(&event, sizeof event));
+        bool readable = co_await worker_.pager.read(*fragment, at, bytes_at(&event, sizeof event));
         if (!readable) co_return -EFAULT;
     }
     StubThread& executor = fragment->executor();
@@ -80,13 +88,13 @@ Task<int64_t> Worker::create_timer(RemoteProcess& process, RemoteThread& thread,
     process.timers_named_by_id.erase(static_cast<int>(id));
     if (!given) process.timers_named_by_id.insert(static_cast<int>(id));
     Address to{n.args[2]};
-    bool written = co_await pager_.write(*fragment, to, bytes_at(&seen, sizeof id));
+    bool written = co_await worker_.pager.write(*fragment, to, bytes_at(&seen, sizeof id));
     if (written) co_return 0;
     co_await fragment->executor().call(SYS_timer_delete, id);
     co_return -EFAULT;
 }
 
-Task<int64_t> Worker::use_timer(RemoteProcess& process, Notification n) {
+Task<int64_t> Timers::use_timer(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     StubThread& executor = fragment->executor();
     uint64_t id = n.args[0] & ~ours;
@@ -98,8 +106,8 @@ Task<int64_t> Worker::use_timer(RemoteProcess& process, Notification n) {
     itimerspec spec{};
     Address from{n.args[2]};
     if (sets) {
-        bool readable =
-            n.args[2] != 0 && co_await pager_.read(*fragment, from, bytes_at(&spec, spec_size));
+        bool readable = n.args[2] != 0 &&
+                        co_await worker_.pager.read(*fragment, from, bytes_at(&spec, spec_size));
         if (!readable) co_return n.args[2] != 0 ? -EFAULT : -EINVAL;
     }
     auto guard = co_await executor.lock();
@@ -114,17 +122,17 @@ Task<int64_t> Worker::use_timer(RemoteProcess& process, Notification n) {
     guard.release();
     Address to{n.args[sets ? 3 : 1]};
     if (sets && to.value == 0) co_return 0;
-    bool written = co_await pager_.write(*fragment, to, bytes_at(&spec, spec_size));
+    bool written = co_await worker_.pager.write(*fragment, to, bytes_at(&spec, spec_size));
     co_return written ? 0 : -EFAULT;
 }
 
-Task<std::vector<Worker::IntervalTimer>> Worker::interval_timers(RemoteProcess& process) {
+Task<std::vector<IntervalTimer>> Timers::interval_timers(RemoteProcess& process) {
     struct Answer {
         explicit Answer(Scheduler& scheduler) : done(scheduler) {}
         OneShot<bool> done;
         std::vector<IntervalTimer> timers;
     };
-    auto answer = std::make_shared<Answer>(loop_);
+    auto answer = std::make_shared<Answer>(worker_.loop);
     // What the executor does now may never end: nobody gives the process pages any more.
     spawn([](std::shared_ptr<Fragment> fragment, std::shared_ptr<Answer> out) -> Task<void> {
         StubThread& executor = fragment->executor();
@@ -146,14 +154,14 @@ Task<std::vector<Worker::IntervalTimer>> Worker::interval_timers(RemoteProcess& 
         }
         out->done.set(true);
     }(process.fragment, answer));
-    auto timer = loop_.after(answers_in, [answer] { answer->done.set(false); });
+    auto timer = worker_.loop.after(answers_in, [answer] { answer->done.set(false); });
     OneShot<bool>& done = answer->done;
     bool answered = co_await done;
-    loop_.cancel(timer);
+    worker_.loop.cancel(timer);
     co_return answered ? answer->timers : std::vector<IntervalTimer>{};
 }
 
-Task<void> Worker::set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers) {
+Task<void> Timers::set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers) {
     StubThread& executor = fragment.executor();
     auto guard = co_await executor.lock();
     for (const IntervalTimer& timer : timers) {
@@ -165,7 +173,7 @@ Task<void> Worker::set_interval_timers(Fragment& fragment, std::vector<IntervalT
 }
 
 // The signal of a timer names it: by the id that the program knows.
-void Worker::name_timer(RemoteProcess& process, RemoteThread& thread) {
+void Timers::name_timer(RemoteProcess& process, RemoteThread& thread) {
     if (!process.has_timers) return;
     auto info = trace::signal_info(thread.host_tid);
     if (!info || info->si_code != SI_TIMER) return;
@@ -176,4 +184,4 @@ void Worker::name_timer(RemoteProcess& process, RemoteThread& thread) {
     trace::set_signal_info(thread.host_tid, *info);
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

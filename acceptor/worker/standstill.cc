@@ -1,4 +1,4 @@
-// A fork is a snapshot: while one is made, no thread of the process runs here.
+#include "acceptor/worker/standstill.h"
 
 #include <sys/ptrace.h>
 
@@ -7,8 +7,9 @@
 
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 // By SIGSTOP or its like; the stop that we asked for it to make tells.
@@ -18,7 +19,7 @@ bool is_in_group_stop(pid_t host_tid) {
 }
 }  // namespace
 
-Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
+Task<void> Standstill::freeze(RemoteProcess& process, RemoteThread* but) {
     spdlog::trace("freeze: process {}{}", process.pid, but ? ", for its own thread" : "");
     process.frozen = true;
     process.stopped.clear();
@@ -36,30 +37,30 @@ Task<void> Worker::freeze(RemoteProcess& process, RemoteThread* but) {
         bool all = true;
         for (auto& [tid, thread] : process.threads) all = all && stands(*thread);
         if (all || !process.frozen) co_return;
-        co_await stopped_.wait();
+        co_await worker_.stopped.wait();
     }
 }
 
 // A thread at home forks. Those that arrive meanwhile wait in their stubs.
-Task<void> Worker::freeze_for_home(Frame frame) {
+Task<void> Standstill::freeze_for_home(Frame frame) {
     auto wanted = frame->session().getFreeze();
     pid_t pid = wanted.getPid();
-    RemoteProcess* process = find_process(pid);
+    RemoteProcess* process = worker_.find_process(pid);
     if (!process) co_return;
     if (!wanted.getOn()) {
         process->home_freeze = 0;
         if (process->home_forks) thaw(*process);
         process->home_forks.reset();
-        stopped_.notify_all();
+        worker_.stopped.notify_all();
         co_return;
     }
     // A thread here may fork at this moment, and home may think otherwise before that is over.
     uint32_t number = process->home_freeze = wanted.getNumber();
     auto is_over = [&] {
-        process = find_process(pid);
+        process = worker_.find_process(pid);
         return !process || process->home_freeze != number;
     };
-    if (!process->forking) process->forking = std::make_unique<AsyncMutex>(loop_);
+    if (!process->forking) process->forking = std::make_unique<AsyncMutex>(worker_.loop);
     auto guard = std::make_unique<AsyncMutex::Guard>(co_await process->forking->lock());
     if (is_over()) co_return;
     process->home_forks = std::move(guard);
@@ -70,13 +71,13 @@ Task<void> Worker::freeze_for_home(Frame frame) {
     frozen.setPid(pid);
     frozen.setOn(true);
     frozen.setNumber(number);
-    link_.send(answer, gpr::Priority::urgent);
+    worker_.link.send(answer, gpr::Priority::urgent);
 }
 
-void Worker::thaw(RemoteProcess& process) {
+void Standstill::thaw(RemoteProcess& process) {
     spdlog::trace("thaw: process {}", process.pid);
     process.frozen = false;
-    stopped_.notify_all();
+    worker_.stopped.notify_all();
     for (pid_t host_tid : std::exchange(process.stopped, {})) {
         if (is_in_group_stop(host_tid)) {
             trace::stay_stopped(host_tid);
@@ -88,4 +89,18 @@ void Worker::thaw(RemoteProcess& process) {
     }
 }
 
-}  // namespace gpr
+// Not by SIGSTOP: that would stop the executor, which is a thread of the process, and home may
+// want pages of a stopped program.
+void Standstill::halt(RemoteProcess& process) {
+    process.halted = true;
+    for (auto& [tid, thread] : process.threads) {
+        if (!thread->held && !thread->stub->in_stub()) trace::interrupt(thread->host_tid);
+    }
+}
+
+void Standstill::let_go_on(RemoteProcess& process) {
+    process.halted = false;
+    for (pid_t host_tid : std::exchange(process.halted_tids, {})) trace::resume(host_tid);
+}
+
+}  // namespace gpr::worker

@@ -1,4 +1,4 @@
-// Shared memory of the session's processes, as this node has it: monitor/paging/pager_shared.cc.
+#include "acceptor/worker/shared_memory.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -7,21 +7,21 @@
 #include "mm/page_table.h"
 #include "syscall/park.h"
 
-namespace gpr {
+namespace gpr::worker {
 
-void Worker::know_shared(wire::MappingView::Reader view) {
-    if (pager_.is_shared(view.getObject())) return;
+void SharedMemory::know_shared(wire::MappingView::Reader view) {
+    if (worker_.pager.is_shared(view.getObject())) return;
     Fd memfd(memfd_create("shared", MFD_CLOEXEC));
     if (!memfd || view.getObjectPages() > max_object_pages) {
-        link_.close("no memory to share between the program's processes");
+        worker_.link.close("no memory to share between the program's processes");
         return;
     }
-    pager_.add_shared(view.getObject(), std::move(memfd), view.getObjectPages());
+    worker_.pager.add_shared(view.getObject(), std::move(memfd), view.getObjectPages());
 }
 
 // The executor asks for the object's memfd: a call of ours, made in the process.
-void Worker::give_shared(RemoteProcess& process, const Notification& n) {
-    int memfd = pager_.shared_memfd(static_cast<ObjectId>(n.args[1]));
+void SharedMemory::give_shared(RemoteProcess& process, const Notification& n) {
+    int memfd = worker_.pager.shared_memfd(static_cast<ObjectId>(n.args[1]));
     if (memfd < 0) {
         process.notifier->reply_error(n.id, ENOENT);
     } else {
@@ -30,7 +30,7 @@ void Worker::give_shared(RemoteProcess& process, const Notification& n) {
 }
 
 // Makes the mapping, replacing what was there. Nobody can use it before its faults are ours.
-Task<int64_t> Worker::show_shared(Fragment& fragment, const Mapping& m) {
+Task<int64_t> SharedMemory::show_shared(Fragment& fragment, const Mapping& m) {
     StubThread& executor = fragment.executor();
     Range range = m.range;
     auto prot = static_cast<uint64_t>(m.prot);
@@ -42,17 +42,17 @@ Task<int64_t> Worker::show_shared(Fragment& fragment, const Mapping& m) {
     co_await executor.call(SYS_close, static_cast<uint64_t>(fd));
     if (mapped < 0 && mapped >= -4095) co_return mapped;
     if (!fragment.register_range(range)) co_return -ENOMEM;
-    pager_.protect_present(fragment, m);
+    worker_.pager.protect_present(fragment, m);
     fragment.space.for_each(range, [](Mapping& piece) { piece.registered = true; });
     co_return co_await executor.call(SYS_mprotect, range.begin.value, range.size(), prot);
 }
 
-void Worker::resize_shared(wire::Resize::Reader resize) {
+void SharedMemory::resize_shared(wire::Resize::Reader resize) {
     if (resize.getPages() > max_object_pages) {
-        link_.close("home sent a size that cannot be");
+        worker_.link.close("home sent a size that cannot be");
         return;
     }
-    pager_.resize_shared(resize.getObject(), resize.getPages());
+    worker_.pager.resize_shared(resize.getObject(), resize.getPages());
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

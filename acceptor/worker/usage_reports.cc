@@ -1,14 +1,13 @@
-// What a process has used here, for calls and for home, which adds what it has used there.
+#include "acceptor/worker/usage_reports.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
-
-#include <cstring>
+#include <sys/time.h>
 
 #include "acceptor/worker/worker.h"
 #include "monitor/node/usage_wire.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 uint64_t nanoseconds(const timeval& t) {
@@ -18,7 +17,7 @@ uint64_t nanoseconds(const timeval& t) {
 }  // namespace
 
 // As the kernel tells the process itself: in microseconds, and none of its parts ever shrinks.
-Task<Usage> Worker::usage_of(RemoteProcess& process) {
+Task<Usage> UsageReports::usage_of(RemoteProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool asks = fragment && fragment->has_helpers() && !process.ending;
     if (!asks) co_return usage_of_process(process.host_pid);  // it begins, or ends
@@ -37,16 +36,16 @@ Task<Usage> Worker::usage_of(RemoteProcess& process) {
     co_return used;
 }
 
-Task<Usage> Worker::used_here(RemoteProcess& caller, pid_t tid, UsageCall call) {
+Task<Usage> UsageReports::used_here(RemoteProcess& caller, pid_t tid, UsageCall call) {
     if (call.of == UsageCall::Of::children) co_return Usage{};  // home keeps those
     pid_t host_pid = caller.host_pid;
     Usage used;
     if (call.of == UsageCall::Of::thread) {
-        RemoteThread* thread = find_thread(caller.pid, call.id != 0 ? call.id : tid);
+        RemoteThread* thread = worker_.find_thread(caller.pid, call.id != 0 ? call.id : tid);
         if (!thread) co_return used;
         used = usage_of_thread(host_pid, thread->host_tid);
     } else {
-        RemoteProcess* process = call.id != 0 ? find_process(call.id) : &caller;
+        RemoteProcess* process = call.id != 0 ? worker_.find_process(call.id) : &caller;
         if (!process) co_return used;
         host_pid = process->host_pid;
         used = co_await usage_of(*process);
@@ -56,27 +55,27 @@ Task<Usage> Worker::used_here(RemoteProcess& caller, pid_t tid, UsageCall call) 
 }
 
 // To what home has answered.
-Task<void> Worker::add_used_here(RemoteProcess& process, pid_t tid, Notification n) {
+Task<void> UsageReports::add_used_here(RemoteProcess& process, pid_t tid, Notification n) {
     auto call = usage_call(n.number, n.args);
     if (!call || call->of == UsageCall::Of::children) co_return;
     std::shared_ptr<Fragment> fragment = process.fragment;
     Usage used = co_await used_here(process, tid, *call);
     std::vector<std::byte> result(call->size);
     Address at{n.args[call->argument]};
-    bool read = co_await pager_.read(*fragment, at, result);
+    bool read = co_await worker_.pager.read(*fragment, at, result);
     if (!read) co_return;
     add_usage(n.number, *call, result, used);
-    co_await pager_.write(*fragment, at, result);
+    co_await worker_.pager.write(*fragment, at, result);
 }
 
-Task<void> Worker::answer_usage(Frame frame) {
+Task<void> UsageReports::answer_usage(Frame frame) {
     auto question = frame->session().getUsageQuestion();
     UsageCall call;
     call.of = question.getOfThread() ? UsageCall::Of::thread : UsageCall::Of::process;
     call.id = question.getId();
     call.memory = question.getMemory();
     Usage used;
-    if (RemoteProcess* process = find_process(question.getPid())) {
+    if (RemoteProcess* process = worker_.find_process(question.getPid())) {
         used = co_await used_here(*process, question.getTid(), call);
     }
     FrameBuilder reply;
@@ -84,14 +83,15 @@ Task<void> Worker::answer_usage(Frame frame) {
     answer.setCookie(question.getCookie());
     usage_to_wire(used, answer.initUsed());
     pid_t tid = question.getTid() != 0 ? question.getTid() : question.getPid();
-    RemoteThread* thread = question.getState() ? find_thread(question.getPid(), tid) : nullptr;
+    RemoteThread* thread =
+        question.getState() ? worker_.find_thread(question.getPid(), tid) : nullptr;
     if (thread && thread->here) {
         ThreadState now = thread_state(thread->host_tid);
         auto state = answer.initState();
         state.setLetter(static_cast<uint8_t>(now.letter));
         state.setWaitsIn(now.waits_in);
     }
-    link_.send(reply, Priority::urgent);
+    worker_.link.send(reply, Priority::urgent);
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

@@ -1,34 +1,23 @@
-// mremap, asked for here or done at home.
+#include "acceptor/worker/remaps.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 
+#include "acceptor/worker/places.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mapping_move.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/paging/growth.h"
-#include "monitor/tracee/reserved_range.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
 
-namespace gpr {
+namespace gpr::worker {
 
-namespace {
-
-constexpr Range reserved = reserved_range;
-
-bool sound(uint64_t address, uint64_t size) {
-    return address % page_size == 0 && size != 0 && size <= address_limit &&
-           address <= address_limit - size;
-}
-
-}  // namespace
-
-tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const Notification& n,
+tl::expected<Remaps::Remap, int> Remaps::plan_move(AddressSpace& space, const Notification& n,
                                                    bool in_place) {
     constexpr uint64_t known = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
     uint64_t old_size = (n.args[1] + page_size - 1) & page_mask;
@@ -57,20 +46,20 @@ tl::expected<Worker::Remap, int> Worker::plan_move(AddressSpace& space, const No
         new_size <= old_size || (in_place && space.is_free(tail) && !tail.overlaps(reserved));
     if (!fixed && (keeps || !fits)) {
         if (!may_move) return tl::make_unexpected(ENOMEM);
-        auto gap = space.find_gap(arena_of(self_), new_size);
+        auto gap = space.find_gap(arena_of(worker_.self), new_size);
         if (!gap) return tl::make_unexpected(no_room);
         to = gap->value;
     }
     move.to = {{to}, {to + new_size}};
     if (keeps) {
-        move.kept = m->shared ? m->object : next_object_++;
-        move.kept_born = self_;
+        move.kept = m->shared ? m->object : worker_.next_object++;
+        move.kept_born = worker_.self;
     }
     return move;
 }
 
 // In this process, and in our list of its mappings.
-Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
+Task<int64_t> Remaps::move_mapping(Fragment& fragment, const Remap& move) {
     AddressSpace& space = fragment.space;
     StubThread& executor = fragment.executor();
     Mapping old = *space.find(move.from.begin);
@@ -94,12 +83,12 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
         co_return result;
     }
     auto gone = space.move(move.from, move.to);
-    pager_.discard_unmapped(space, gone);
+    worker_.pager.discard_unmapped(space, gone);
     space.for_each(move.to, [&](Mapping& moved) {
         if (!moved.registered) return;
         moved.registered = static_cast<bool>(fragment.register_range(moved.range));
         if (moved.shared) {
-            pager_.protect_present(fragment, moved);
+            worker_.pager.protect_present(fragment, moved);
         } else {
             fragment.write_protect(moved.range);
         }
@@ -110,16 +99,17 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
         kept.range = move.from;
         if (!old.shared) {
             // Of a file's mapping the old place shows the file again, which is where it was.
-            if (!old.file) kept.born_at_acceptor = move.kept_born == self_;
+            if (!old.file) kept.born_at_acceptor = move.kept_born == worker_.self;
             kept.object = move.kept;
             kept.object_page = 0;
             kept.content_offset += move.from.begin - old.range.begin;
-            pager_.add_object(kept.object, kept.born_at_acceptor ? self_ : directory_node);
+            worker_.pager.add_object(kept.object,
+                                     kept.born_at_acceptor ? worker_.self : directory_node);
         } else {
             kept.object_page += (move.from.begin - old.range.begin) / page_size;
         }
         kept.registered = static_cast<bool>(fragment.register_range(kept.range));
-        if (old.shared) pager_.protect_present(fragment, kept);
+        if (old.shared) worker_.pager.protect_present(fragment, kept);
         space.map(std::move(kept));
         views.push_back(move.from);
     }
@@ -132,7 +122,7 @@ Task<int64_t> Worker::move_mapping(Fragment& fragment, const Remap& move) {
 }
 
 // Under the lock.
-Task<int64_t> Worker::move_one(RemoteProcess& process, Notification n) {
+Task<int64_t> Remaps::move_one(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto plan = plan_move(fragment->space, n, true);
     int64_t result = plan ? co_await move_mapping(*fragment, *plan) : -plan.error();
@@ -142,12 +132,12 @@ Task<int64_t> Worker::move_one(RemoteProcess& process, Notification n) {
         if (plan) result = co_await move_mapping(*fragment, *plan);
     }
     if (plan && result == static_cast<int64_t>(plan->to.begin.value)) {
-        tell_moved(link_, process.pid, plan->from, plan->to, plan->kept);
+        tell_moved(worker_.link, process.pid, plan->from, plan->to, plan->kept);
     }
     co_return result;
 }
 
-Task<void> Worker::move_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Remaps::move_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     bool takes_more = n.args[2] > n.args[1] || (n.args[3] & MREMAP_DONTUNMAP);
     AddressSpace& space = process.fragment->space;
     Range whole = Range{{n.args[0]}, {n.args[0] + n.args[1]}}.pages();
@@ -165,33 +155,33 @@ Task<void> Worker::move_call(RemoteProcess& process, RemoteThread& thread, Notif
     bool asks_home = (process.limits_memory && takes_more) || n.args[1] == 0 || of_files ||
                      home_decides || concerns_stack(space, SYS_mremap, n.args);
     if (asks_home) {
-        co_await forward(process, thread, n);
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    auto guard = co_await metadata_.lock();
+    auto guard = co_await worker_.metadata.lock();
     auto split = split_move(process.fragment->space, n.args);
     int64_t result = 0;
     if (!split) {
         result = co_await move_one(process, n);
         if (result == -no_room) {
             guard.release();
-            co_await forward(process, thread, n);
+            co_await worker_.forwarding.forward(process, thread, n);
             co_return;
         }
     } else if (!split->cut.empty()) {
-        result = co_await unmap(process, split->cut);
+        result = co_await worker_.memory.unmap(process, split->cut);
     }
     for (size_t i = 0; split && i < split->moves.size() && result >= 0; i++) {
         Notification part = n;
         std::copy(split->moves[i].begin(), split->moves[i].end(), part.args);
         result = co_await move_one(process, part);
     }
-    calls_native_++;
+    worker_.counts.native++;
     bool moved = split && result >= 0;
     process.notifier->reply_raw(n.id, moved ? static_cast<int64_t>(n.args[4]) : result);
 }
 
-Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader view) {
+Task<void> Remaps::apply_move(Fragment& fragment, wire::Move::Reader view) {
     Remap move;
     move.from = {{view.getFrom()}, {view.getFrom() + view.getOldSize()}};
     move.to = {{view.getTo()}, {view.getTo() + view.getNewSize()}};
@@ -202,7 +192,7 @@ Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader view) {
     int64_t result = -1;
     if (known) result = co_await move_mapping(fragment, move);
     if (result != static_cast<int64_t>(move.to.begin.value)) {
-        link_.close("the acceptor cannot move memory as home did");
+        worker_.link.close("the acceptor cannot move memory as home did");
         co_return;
     }
     fragment.space.for_each(move.to, [&](Mapping& m) {
@@ -210,11 +200,11 @@ Task<void> Worker::apply_move(Fragment& fragment, wire::Move::Reader view) {
         if (m.registered) return;
         m.registered = static_cast<bool>(fragment.register_range(m.range));
         if (m.shared) {
-            pager_.protect_present(fragment, m);
+            worker_.pager.protect_present(fragment, m);
         } else {
             fragment.write_protect(m.range);
         }
     });
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

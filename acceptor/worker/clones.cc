@@ -1,4 +1,4 @@
-// Threads and processes that the program begins: clone(2) in all its forms.
+#include "acceptor/worker/clones.h"
 
 #include <linux/sched.h>
 #include <sched.h>
@@ -8,13 +8,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "acceptor/worker/new_task.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/extended_state.h"
+#include "monitor/tracee/ptrace.h"
+#include "syscall/clone_request.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 // Of clone3: what it asks for, and the ids that it chooses.
-Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, CloneRequest& request,
+Task<int> Clones::read_clone_args(RemoteProcess& process, Notification n, CloneRequest& request,
                                   std::vector<pid_t>& set_tid) {
     uint64_t size = n.args[1];
     if (size > page_size) co_return E2BIG;
@@ -24,7 +27,7 @@ Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, CloneR
     Address at{n.args[0]};
     auto given = std::span(bytes).first(size);
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool readable = co_await pager_.read(*fragment, at, given);
+    bool readable = co_await worker_.pager.read(*fragment, at, given);
     if (!readable) co_return EFAULT;
     std::memcpy(&args, bytes.data(), sizeof args);
     for (std::byte unknown : std::span(bytes).subspan(sizeof args)) {
@@ -38,49 +41,33 @@ Task<int> Worker::read_clone_args(RemoteProcess& process, Notification n, CloneR
     set_tid.resize(args.set_tid_size);
     Address ids_at{args.set_tid};
     auto ids = std::as_writable_bytes(std::span(set_tid));
-    readable = co_await pager_.read(*fragment, ids_at, ids);
+    readable = co_await worker_.pager.read(*fragment, ids_at, ids);
     co_return readable ? 0 : EFAULT;
 }
 
-// The child will have that of its parent's shadow. The thread, which is in a ptrace stop, stays in
-// its stub.
-Task<void> Worker::mirror_alt_stack(RemoteProcess& process, RemoteThread& thread,
-                                    const ThreadContext& context) {
-    StubThread& stub = *thread.stub;
-    stub.capture(thread.host_tid, context.regs);
-    auto guard = co_await stub.lock();
-    uint64_t at = stub.scratch_address().value;
-    std::vector<Call> calls{Call{SYS_sigaltstack, {0, at}, 0}};
-    co_await stub.run_locked(calls);
-    if (stub.dead()) co_return;
-    Notification change{};
-    change.number = SYS_sigaltstack;
-    change.args[0] = at;
-    co_await ask_home(process, thread, change, false);
-}
-
 // The thread that home has made a shadow of begins here.
-Task<Result<void>> Worker::begin_thread(RemoteThread& parent, pid_t tid,
+Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
                                         const CloneRequest& request, ThreadContext context) {
     RemoteProcess& process = *parent.process;
-    auto child = co_await make_shadow(process, tid, request.flags, request.child_tid);
+    auto child =
+        co_await worker_.threads.make_shadow(process, tid, request.flags, request.child_tid);
     if (!child) co_return tl::make_unexpected(child.error());
-    co_await install_for_one(**child, parent.filters);
-    co_await set_cpu_modes(**child, parent.cpu_modes);
-    choose_cpus(**child, parent.affinity);
+    co_await worker_.filters.install_for_one(**child, parent.filters);
+    co_await worker_.mirrors.set_cpu_modes(**child, parent.cpu_modes);
+    worker_.affinity.choose_cpus(**child, parent.affinity);
     // Not by the kernel: the executor, who gives birth, must never wait for a page.
     for (auto [flag, word] :
          {std::pair<uint64_t, uint64_t>{CLONE_PARENT_SETTID, request.parent_tid},
           {CLONE_CHILD_SETTID, request.child_tid}}) {
         if (!request.has(flag)) continue;
-        co_await pager_.write(*process.fragment, {word}, std::as_bytes(std::span(&tid, 1)));
+        co_await worker_.pager.write(*process.fragment, {word}, std::as_bytes(std::span(&tid, 1)));
     }
     context.regs.rax = 0;
     context.regs.orig_rax = ~0UL;
     if (request.stack != 0) context.regs.rsp = request.stack;
     if (request.has(CLONE_SETTLS)) context.regs.fs_base = request.tls;
-    while (process.frozen) co_await stopped_.wait();
-    co_await set_free(**child, context);
+    while (process.frozen) co_await worker_.stopped.wait();
+    co_await worker_.threads.set_free(**child, context);
     co_return Result<void>{};
 }
 
@@ -100,7 +87,7 @@ Notification as_clone(Notification n, const CloneRequest& request) {
 }
 }  // namespace
 
-Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     NewTask task;
     SyscallArguments args;
     std::copy(n.args, n.args + 6, args.begin());
@@ -112,58 +99,61 @@ Task<void> Worker::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     bool is_thread = request.has(CLONE_THREAD);
     if (error == 0 && request.overlaps()) error = EINVAL;
     const uint64_t more = is_thread ? 1 : tasks_of_process;
-    if (error == 0 && !sandbox_.has_room_for_tasks(owners_.size(), more)) error = EAGAIN;
+    if (error == 0 && !worker_.sandbox.has_room_for_tasks(worker_.owners.size(), more))
+        error = EAGAIN;
     if (error != 0) {
         process.notifier->reply_error(n.id, error);
         co_return;
     }
-    auto context = co_await stop_in_call(thread, n.id);
+    auto context = co_await worker_.threads.stop_in_call(thread, n.id);
     if (!context) co_return;
     thread.held = true;
-    stopped_.notify_all();
+    worker_.stopped.notify_all();
     if (!is_thread && std::exchange(thread.alt_stack_changed, false)) {
-        co_await mirror_alt_stack(process, thread, *context);
+        co_await worker_.mirrors.mirror_alt_stack(process, thread, *context);
         if (thread.stub->dead()) co_return;
     }
     bool copies = !request.has(CLONE_VM);
     AsyncMutex::Guard forking(nullptr);
     if (copies) {
-        if (!process.forking) process.forking = std::make_unique<AsyncMutex>(loop_);
+        if (!process.forking) process.forking = std::make_unique<AsyncMutex>(worker_.loop);
         forking = co_await process.forking->lock();
-        co_await freeze(process, &thread);
+        co_await worker_.standstill.freeze(process, &thread);
     }
-    auto kept = copies ? descriptors_of(process) : std::vector<KeptFd>();
+    auto kept = copies ? worker_.inheritance.descriptors_of(process) : std::vector<KeptFd>();
     task.context = *context;
     forget_tiles(task.context.xstate);
     task.cgroup = static_cast<uint32_t>(request.cgroup);
-    int64_t result = co_await ask_home(process, thread, as_clone(n, request), true, &task);
-    if (copies) thaw(process);
+    int64_t result =
+        co_await worker_.forwarding.ask_home(process, thread, as_clone(n, request), true, &task);
+    if (copies) worker_.standstill.thaw(process);
     if (result == thread_gone) co_return;
     auto tid = static_cast<pid_t>(result);
-    bool made_here = find_process(tid) != nullptr;
-    if (result > 0 && copies && !made_here) keep_descriptors(tid, std::move(kept));
-    hand_over_answered(thread);
+    bool made_here = worker_.find_process(tid) != nullptr;
+    if (result > 0 && copies && !made_here)
+        worker_.inheritance.keep_descriptors(tid, std::move(kept));
+    worker_.signals.hand_over_answered(thread);
     if (result > 0 && !is_thread && request.has(CLONE_PIDFD) && request.has(CLONE_PARENT_SETTID)) {
         std::shared_ptr<Fragment> fragment = process.fragment;
         Address at{request.parent_tid};
-        co_await pager_.write(*fragment, at, std::as_bytes(std::span(&tid, 1)));
+        co_await worker_.pager.write(*fragment, at, std::as_bytes(std::span(&tid, 1)));
     }
     if (result > 0 && is_thread) {
         auto begun = co_await begin_thread(thread, tid, request, task.context);
         if (!begun) {
-            could_not_begin(begun.error());
+            worker_.threads.could_not_begin(begun.error());
             co_return;
         }
     }
-    while (process.frozen) co_await stopped_.wait();
+    while (process.frozen) co_await worker_.stopped.wait();
     thread.held = false;
     trace::return_from_call(context->regs, n.number, result);
     if (thread.stub->in_stub()) {
-        co_await set_free(thread, *context);
+        co_await worker_.threads.set_free(thread, *context);
         co_return;
     }
     trace::set_registers(thread.host_tid, context->regs);
-    go_on(thread);
+    worker_.threads.go_on(thread);
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

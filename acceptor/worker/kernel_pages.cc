@@ -1,15 +1,13 @@
-// What a new process brings along: all of it goes but the kernel's own pages, and these go to where
-// the program knows them.
+#include "acceptor/worker/kernel_pages.h"
+
 #include <sys/mman.h>
 #include <sys/syscall.h>
-
-#include <algorithm>
 
 #include "acceptor/worker/vdso.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 
-namespace gpr {
+namespace gpr::worker {
 
 namespace {
 
@@ -61,8 +59,13 @@ Task<Result<void>> run_all(StubThread& stub, std::vector<Call> calls, const char
 
 }  // namespace
 
-Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
-                                           wire::ProcessStart::Reader start) {
+KernelPages::KernelPages(Worker& worker, std::vector<std::byte> peer_vdso, bool always_unlike)
+    : worker_(worker),
+      peer_vdso_(std::move(peer_vdso)),
+      unlike_vdso_(always_unlike || !same_functions(peer_vdso_, own_vdso())) {}
+
+Task<Result<void>> KernelPages::clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
+                                                wire::ProcessStart::Reader start) {
     StubThread& stub = *process.threads.at(process.pid)->stub;
     std::vector<Call> calls;
     for (const InheritedMapping& m : empty.mappings) {
@@ -83,8 +86,8 @@ Task<Result<void>> Worker::clear_inherited(RemoteProcess& process, const EmptyPr
 }
 
 // The initiator's image, with ways into ours.
-Task<Result<void>> Worker::show_foreign_vdso(RemoteProcess& process, StubThread& stub, Address end,
-                                             uint64_t our_pages) {
+Task<Result<void>> KernelPages::show_foreign_vdso(RemoteProcess& process, StubThread& stub,
+                                                  Address end, uint64_t our_pages) {
     uint64_t size = (peer_vdso_.size() + page_size - 1) / page_size * page_size;
     uint64_t ours_at = vdso_hop + our_pages - own_vdso().size();
     auto proxy = vdso_proxy(peer_vdso_, own_vdso(), ours_at);
@@ -103,4 +106,4 @@ Task<Result<void>> Worker::show_foreign_vdso(RemoteProcess& process, StubThread&
     co_return Result<void>{};
 }
 
-}  // namespace gpr
+}  // namespace gpr::worker

@@ -1,0 +1,24 @@
+// Advice about memory, and what is asked about where its pages are: madvise, munlock and mincore.
+#pragma once
+
+#include "acceptor/worker/part.h"
+#include "base/address.h"
+
+namespace gpr::worker {
+
+class Advice {
+public:
+    explicit Advice(Worker& worker) : worker_(worker) {}
+
+    Task<void> advise_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    void unlock_call(RemoteProcess& process, const Notification& n);
+    Task<void> residence_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> add_resident(RemoteProcess& process, Notification n);
+
+private:
+    Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,38 @@
+// Calls that split rules give to this node, and what is done with the descriptors that they make.
+// Owns these rules, and the count of what they decided.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "acceptor/worker/part.h"
+#include "base/address.h"
+#include "base/remote_call.h"
+
+namespace gpr::worker {
+
+class CallRules {
+public:
+    CallRules(Worker& worker, std::vector<RemoteCall> rules)
+        : worker_(worker), rules_(std::move(rules)) {}
+
+    [[nodiscard]] const std::vector<RemoteCall>& all() const { return rules_; }
+    [[nodiscard]] const std::set<uint32_t>& used() const { return used_; }
+    [[nodiscard]] uint64_t made() const { return made_; }
+
+    bool made_by_rule(const RemoteProcess& process, const Notification& n);
+    Task<void> send_message_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> pin_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+
+private:
+    Task<int> sends_foreign_fds(RemoteProcess& process, Notification n);
+    Task<std::vector<Range>> ranges_to_pin(RemoteProcess& process, Notification n);
+
+    Worker& worker_;
+    std::vector<RemoteCall> rules_;
+    std::set<uint32_t> used_;  // of those
+    uint64_t made_ = 0;        // that were any of those
+};
+
+}  // namespace gpr::worker

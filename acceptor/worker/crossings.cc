@@ -1,0 +1,261 @@
+#include "acceptor/worker/crossings.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "acceptor/worker/worker.h"
+#include "base/log.h"
+#include "monitor/node/robust_list.h"
+#include "monitor/paging/neutral_code.h"
+#include "monitor/paging/page_wire.h"
+#include "monitor/tracee/alt_stack.h"
+#include "monitor/tracee/extended_state.h"
+#include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/pending_fault_raw.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::worker {
+
+namespace {
+// See monitor/home/code.cc.
+constexpr std::chrono::milliseconds stops_in{10};
+constexpr std::chrono::milliseconds stops_surely_in{1000};
+
+// Until the thread, which is in a ptrace stop, has the program's mask again.
+void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
+}  // namespace
+
+void Crossings::watch_faults(const RemoteProcess& process, uint64_t chaos_seed) {
+    if (chaos_seed != 0 && !chaos_) {
+        chaos_ = std::make_unique<Chaos>(chaos_seed, worker_.self);
+    }
+    if (chaos_ || process.gravity) {
+        worker_.pager.on_any_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+            return may_leave_at_fault(fragment, at, write, static_cast<pid_t>(tid));
+        });
+    }
+}
+
+// Not only for code that is missing here.
+bool Crossings::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
+    if (chaos_) return chaos_->leaves_at_fault();
+    RemoteThread* thread = worker_.find_thread(fragment.pid(), tid);
+    const Mapping* m = fragment.space.find(at);
+    if (!thread || !thread->process->gravity || !m || !worker_.pager.misses(*m, at, write))
+        return false;
+    thread->gravity.faulted();
+    return thread->gravity.pulls();
+}
+
+Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
+                                 pid_t tid) {
+    const Mapping* wanted = fragment->space.find(at);
+    bool only_home = wanted && wanted->shared && worker_.pager.is_used_at_home(wanted->object);
+    auto find_movable = [&]() -> RemoteThread* {
+        RemoteThread* t = worker_.find_thread(fragment->pid(), tid);
+        return t && t->here && (t->process->mixed || only_home) ? t : nullptr;
+    };
+    RemoteThread* thread = find_movable();
+    FaultOrigin origin;
+    if (thread && thread->left_at == at) {  // see monitor/home/code.cc
+        origin = {FaultOrigin::Kind::program, at.value};
+    } else if (thread) {
+        origin = co_await settled_origin(worker_.loop, thread->host_tid);
+        thread = find_movable();
+        // What others use must not be lent to the program, in which order it would come back nobody
+        // knows.
+        for (int tries = 0; thread && !thread->process->mixed && tries < stops_surely_in.count() &&
+                            origin.kind == FaultOrigin::Kind::unknown;
+             tries++) {
+            origin = co_await settled_origin(worker_.loop, thread->host_tid);
+            thread = find_movable();
+        }
+    }
+    bool visiting = thread && Clock::now() < thread->visits_until;
+    if (!thread || visiting || origin.kind != FaultOrigin::Kind::program) {
+        worker_.pager.serve(*fragment, at, write, tid);
+        co_return;
+    }
+    Mapping* code = fragment->space.find({origin.instruction});
+    Mapping* data = fragment->space.find(at);
+    bool fetch = code && code->trapped && may_be_fetch(origin.instruction, at.value, page_size);
+    bool chance = (chaos_ || (data && data->shared)) && data && !data->trapped;
+    bool drawn = false;
+    if (!fetch && !chance && thread->gravity.pulls()) {
+        drawn = in_neutral_code(*fragment, origin, CodeClass::remote);
+        if (!drawn) thread->gravity.kept();
+    }
+    if (fetch || chance || drawn) {
+        co_await depart(fragment, *thread, at, write, drawn);
+    } else {
+        worker_.pager.serve(*fragment, at, write, tid);
+    }
+}
+
+Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
+                             bool write, bool by_gravity) {
+    pid_t tid = thread.tid;
+    auto patience = thread.process->mixed ? stops_in : stops_surely_in;
+    if (thread.awaited) {  // see monitor/home/code.cc
+        worker_.loop.after(patience, [this, fragment, at, write, tid] {
+            RemoteThread* now = worker_.find_thread(fragment->pid(), tid);
+            if (now && now->awaited)
+                worker_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        });
+        co_return;
+    }
+    trace::interrupt(thread.host_tid);
+    // If it is not as we thought, it needs the page to come to where it can stop.
+    auto stuck = worker_.loop.after(patience, [this, fragment, at, write, tid] {
+        worker_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+    });
+    WaitStatus status = co_await worker_.threads.next_stop(thread, true);
+    worker_.loop.cancel(stuck);
+    if (status.ended()) co_return;
+    if (status.kind != WaitStatus::Kind::trap_stop) {
+        worker_.on_wait(thread.host_tid, status);
+        co_return;
+    }
+    auto context = capture_context(thread.host_tid);
+    if (!context) co_return;
+    Mapping* missing = fragment->space.find(at);
+    bool code = missing && missing->trapped;
+    bool at_fetch =
+        code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
+    if (!at_fetch || has_fault_pending(thread.host_tid)) {
+        thread.left_at = {};
+        worker_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        worker_.on_wait(thread.host_tid, status);
+        co_return;
+    }
+    if (code) thread.left_at = at;
+    co_await send_home(thread, *context, missing && missing->shared, by_gravity);
+}
+
+bool Crossings::leaves_by_chance(const RemoteThread& thread, const Notification& n) {
+    return chaos_ && thread.here && !thread.borrowed && may_leave_at_call(n.number) &&
+           chaos_->leaves_at_call();
+}
+
+// It runs code that is on both nodes, and its calls have cost more than going home does.
+bool Crossings::is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
+                              const Notification& n) {
+    if (!process.gravity || !thread.gravity.pulls()) return false;
+    const Mapping* code = process.fragment->space.find({n.instruction_pointer});
+    return code && code->code == CodeClass::neutral;
+}
+
+// It makes its call at home instead, with whatever code it is in: only home may be able to.
+Task<void> Crossings::leave_at_call(RemoteThread& thread, Notification n, bool by_gravity) {
+    auto context = co_await worker_.threads.stop_in_call(thread, n.id);
+    if (!context) co_return;
+    trace::rewind_interrupted_call(context->regs);
+    context->regs.rax = n.number;
+    co_await send_home(thread, *context, !by_gravity, by_gravity);
+}
+
+// It stands in a ptrace stop with these registers, which will go on at home.
+// visit: for memory that only home may use.
+Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& context, bool visit,
+                                bool by_gravity) {
+    FrameBuilder frame;
+    auto crossing = frame.session().initCrossing();
+    crossing.setPid(thread.process->pid);
+    crossing.setTid(thread.tid);
+    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
+    crossing.setSignalMask(context.signal_mask);
+    crossing.setVisit(visit);
+    crossing.setByGravity(by_gravity);
+    if (thread.process->mixed) crossing.setRobustList(robust_list_of(thread.host_tid));
+    if (by_gravity) thread.gravity.left(Clock::now());
+    put_missed(crossing, worker_.pager.take_missed(thread.tid));
+    // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it
+    // still: without a record it is void. No other signal of the process here is this thread's.
+    thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
+    block_all_signals(thread.host_tid);
+    bool stub_first = std::exchange(thread.alt_stack_changed, false);
+    if (stub_first) {
+        thread.here = false;
+        thread.stub->capture(thread.host_tid, context.regs);
+        worker_.stopped.notify_all();
+        co_await put_alt_stack(*thread.stub, crossing);
+        while (thread.process->frozen && !thread.stub->dead()) co_await worker_.stopped.wait();
+        if (thread.stub->dead()) co_return;
+    }
+    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
+    frame.add_raw(state);
+    spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
+    std::vector<PageKey> leaving;
+    {
+        LinkBatch together(worker_.link);
+        const auto& others = thread.process->threads;
+        bool alone = std::none_of(others.begin(), others.end(), [&](const auto& other) {
+            return other.second->here && other.second.get() != &thread;
+        });
+        leaving = worker_.pager.send_along(*thread.process->fragment, thread.tid, context.regs,
+                                           directory_node, alone);
+        if (leaving.empty()) worker_.link.send(frame, gpr::Priority::urgent);
+    }
+    thread.here = false;
+    if (!stub_first) thread.stub->capture(thread.host_tid, context.regs);
+    worker_.pager.on_thread_gone(thread.tid);
+    worker_.stopped.notify_all();
+    if (leaving.empty()) co_return;
+    co_await worker_.pager.sent(std::move(leaving));
+    worker_.link.send(frame, gpr::Priority::urgent);
+}
+
+Task<void> Crossings::arrive(Frame frame) {
+    { auto guard = co_await worker_.metadata.lock(); }
+    auto crossing = frame->session().getCrossing();
+    RemoteProcess* process = worker_.find_process(crossing.getPid());
+    if (!process || crossing.getRegisters().size() != sizeof(user_regs_struct)) co_return;
+    RemoteThread* thread = worker_.find_thread(crossing.getPid(), crossing.getTid());
+    if (!thread) {
+        auto made = co_await worker_.threads.make_shadow(*process, crossing.getTid(), 0, 0);
+        if (!made) {
+            worker_.threads.could_not_begin(made.error());
+            co_return;
+        }
+        thread = *made;
+    }
+    co_await worker_.filters.install_for_one(*thread, filters_from_wire(crossing.getFilters()));
+    StubThread& stub = *thread->stub;
+    co_await take_alt_stack(stub, crossing);
+    ThreadContext context;
+    std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
+    auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
+    if (!state) {
+        worker_.link.close(state.error().message());
+        co_return;
+    }
+    context.xstate = std::move(*state);
+    context.signal_mask = crossing.getSignalMask();
+    if (uint8_t modes = crossing.getCpuModes()) {
+        co_await worker_.mirrors.set_cpu_modes(*thread, CpuModes::from_wire(modes));
+    }
+    worker_.affinity.choose_cpus(*thread, cpu_mask_of(crossing.getAffinity()));
+    uint64_t robust = crossing.getRobustList();
+    if (robust != 0 && robust != robust_list_of(thread->host_tid)) {
+        co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
+    }
+    // Nothing may come between the last look at these and saying that the thread is here.
+    while (process->frozen || worker_.pager.is_removing()) {
+        if (process->frozen) co_await worker_.stopped.wait();
+        co_await worker_.pager.removed();
+        process = worker_.find_process(crossing.getPid());
+        if (!process || worker_.find_thread(crossing.getPid(), crossing.getTid()) != thread)
+            co_return;
+    }
+    worker_.pager.on_missed(thread->tid, missed_of(crossing));
+    if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
+    thread->mask = context.signal_mask;
+    thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
+    spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
+    co_await worker_.threads.set_free(*thread, context);
+}
+
+}  // namespace gpr::worker

@@ -1,0 +1,44 @@
+// Threads come here from home, and leave for it: where code of the executable is missing, where
+// gravity draws them, or by chance, for tests.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "acceptor/worker/part.h"
+#include "base/address.h"
+#include "monitor/rules/chaos.h"
+
+namespace gpr {
+struct ThreadContext;
+}  // namespace gpr
+
+namespace gpr::worker {
+
+class Crossings {
+public:
+    explicit Crossings(Worker& worker) : worker_(worker) {}
+
+    // Those of this process from now on, as far as they may be reasons to leave.
+    void watch_faults(const RemoteProcess& process, uint64_t chaos_seed);
+    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
+    bool leaves_by_chance(const RemoteThread& thread, const Notification& n);
+    static bool is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
+                              const Notification& n);
+    Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
+    Task<void> arrive(Frame frame);
+
+private:
+    bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
+    Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
+                      bool write, bool by_gravity);
+    Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false,
+                         bool by_gravity = false);
+
+    Worker& worker_;
+    std::unique_ptr<Chaos> chaos_;
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,256 @@
+#include "acceptor/worker/ends.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <csignal>
+
+#include "acceptor/worker/process_end.h"
+#include "acceptor/worker/worker.h"
+#include "base/log.h"
+#include "monitor/node/exit_hold.h"
+#include "monitor/node/futex_wake.h"
+#include "monitor/node/robust_list.h"
+#include "monitor/node/usage_wire.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::worker {
+
+namespace {
+// A page may never come when the process is going down at home as well.
+constexpr std::chrono::milliseconds page_patience{500};
+constexpr std::chrono::seconds longest_end{3};  // home waits longer
+constexpr uint64_t interval_timer_signals = 1ULL << (SIGVTALRM - 1) | 1ULL << (SIGPROF - 1);
+}  // namespace
+
+Task<void> Ends::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    auto words =
+        co_await robust_words(worker_.pager, process.fragment, robust_list_of(thread.host_tid));
+    if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
+    co_await hold_to_end(thread, std::move(words));
+    co_await worker_.forwarding.ask_home(process, thread, n, false);
+    thread.ending = true;
+    process.notifier->let_it_run(n.id);
+    if (process.mixed && thread.tid == process.pid && thread.clear_tid != 0) {
+        wake_after_end_of_main(thread);
+    }
+}
+
+Task<void> Ends::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
+    pid_t pid = thread.process->pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = thread.process->fragment;
+    uint64_t hold = co_await worker_.pager.hold(*fragment, std::move(words), Access::write);
+    RemoteThread* still = worker_.find_thread(pid, tid);
+    if (!still) {
+        worker_.pager.release(hold);
+        co_return;
+    }
+    still->exit_hold = hold;
+    release_after_end(worker_.loop, worker_.pager, still->process->host_pid, still->host_tid, hold);
+}
+
+Task<void> Ends::take_clear_tid(RemoteThread& leader, uint64_t at) {
+    if (at == 0) co_return;
+    leader.clear_tid = at;
+    co_await leader.stub->call(SYS_set_tid_address, at);
+}
+
+// The kernel here wakes who waits here for its cleared tid.
+void Ends::wake_after_end_of_main(const RemoteThread& thread) {
+    const FutexWakeCall wake{thread.clear_tid, INT_MAX, 0xffffffff, true};
+    after_end(worker_.loop, thread.process->host_pid, thread.host_tid,
+              [this, pid = thread.tid, wake] {
+                  if (RemoteProcess* process = worker_.find_process(pid))
+                      worker_.futexes.send_futex_wake(*process, wake);
+              });
+}
+
+// The thread has ended at home. Its shadow ends as a thread does, which clears its tid.
+Task<void> Ends::end_shadow(Frame frame) {
+    { auto guard = co_await worker_.metadata.lock(); }
+    auto end = frame->session().getShadowEnd();
+    RemoteThread* thread = worker_.find_thread(end.getPid(), end.getTid());
+    if (!thread || thread->here || thread->process->ending) co_return;
+    if (end.getTid() == end.getPid()) {
+        co_await clear_tid_of_main(*thread);
+        co_return;
+    }
+    std::shared_ptr<Fragment> fragment = thread->process->fragment;
+    StubThread* stub = thread->stub.get();
+    if (thread->clear_tid != 0) {
+        std::vector<Range> word{{{thread->clear_tid}, {thread->clear_tid + 4}}};
+        co_await hold_to_end(*thread, std::move(word));
+    }
+    if (worker_.find_thread(end.getPid(), end.getTid()) != thread) co_return;
+    thread->ending = true;
+    co_await stub->call(SYS_exit, 0);
+}
+
+// The main thread's shadow stays as long as the process.
+Task<void> Ends::clear_tid_of_main(RemoteThread& thread) {
+    uint64_t word = std::exchange(thread.clear_tid, 0);
+    if (word == 0) co_return;
+    RemoteProcess& process = *thread.process;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    const int nobody = 0;
+    co_await worker_.pager.write(*fragment, {word}, std::as_bytes(std::span(&nobody, 1)));
+    FutexWakeCall wake{word, INT_MAX, 0xffffffff, true};
+    co_await wake_futex(*fragment, wake);
+    if (worker_.find_process(fragment->pid())) worker_.futexes.send_futex_wake(process, wake);
+}
+
+Task<void> Ends::end_process(Frame frame) {
+    auto end = frame->session().getProcessEnd();
+    pid_t pid = end.getPid();
+    // Whatever its end waits for by then, such as a helper that does not answer because the program
+    // has given it something else to do.
+    if (RemoteProcess* ends = worker_.find_process(pid); ends && ends->fragment) {
+        worker_.loop.after(longest_end, [this, pid, it = std::weak_ptr(ends->fragment)] {
+            RemoteProcess* late = worker_.find_process(pid);
+            if (!late || late->fragment != it.lock()) return;
+            spdlog::info("process {} does not end, and is killed", pid);
+            late->ending = true;
+            end_now(*late);
+        });
+    }
+    { auto guard = co_await worker_.metadata.lock(); }
+    if (end.getNeverStarted()) {
+        worker_.inheritance.forget(pid);
+        co_return;
+    }
+    RemoteProcess* process = worker_.find_process(pid);
+    while (process && process->unfinished) {  // its helpers are being born
+        co_await worker_.stopped.wait();
+        process = worker_.find_process(pid);
+    }
+    if (!process) {
+        FrameBuilder answer;
+        answer.session().initProcessGone().setPid(pid);
+        worker_.link.send(answer, gpr::Priority::urgent);
+        co_return;
+    }
+    process->ending = true;
+    if (end.getNewImage()) {
+        co_await worker_.inheritance.keep_of_image(*process);
+        if (worker_.find_process(pid) != process) co_return;
+        process->pending_timers =
+            trace::signal_set(process->host_pid, "ShdPnd:") & interval_timer_signals;
+    }
+    process->used = usage_of_process(process->host_pid);
+    add_memory_of(process->host_pid, process->used);
+    // In a mixed session who waits for a lock of others does so at home: the kernel there does it.
+    bool wakes = !end.getMemoryGone() && process->fragment && !process->mixed;
+    if (wakes) co_await bring_robust_lists(*process);
+    if (worker_.find_process(pid) != process) co_return;
+    end_now(*process);
+}
+
+Task<void> Ends::bring_robust_lists(RemoteProcess& process) {
+    auto done = std::make_shared<OneShot<bool>>(worker_.loop);
+    std::vector<pid_t> host_tids;
+    for (const auto& [tid, thread] : process.threads) host_tids.push_back(thread->host_tid);
+    spawn([](Worker& self, std::shared_ptr<Fragment> fragment, std::vector<pid_t> tids,
+             std::shared_ptr<OneShot<bool>> end) -> Task<void> {
+        for (pid_t host_tid : tids) {
+            auto words = co_await robust_words(self.pager, fragment, robust_list_of(host_tid));
+            for (Range word : words) {
+                co_await self.pager.make_resident(*fragment, word, Access::write);
+            }
+        }
+        end->set(true);
+    }(worker_, process.fragment, std::move(host_tids), done));
+    auto timer = worker_.loop.after(page_patience, [done] { done->set(false); });
+    OneShot<bool>& all_here = *done;
+    co_await all_here;
+    worker_.loop.cancel(timer);
+}
+
+void Ends::on_end(pid_t host_tid, WaitStatus status) {
+    worker_.waits.remove_handler(host_tid);
+    auto owner = worker_.owners.find(host_tid);
+    if (owner == worker_.owners.end()) return;
+    RemoteProcess& process = *owner->second;
+    note_end(process, host_tid, status);
+    worker_.owners.erase(owner);
+    if (process.notifier) process.notifier->on_thread_gone(host_tid);
+    auto it = worker_.by_host_tid.find(host_tid);
+    if (it != worker_.by_host_tid.end()) {
+        RemoteThread& thread = *it->second;
+        worker_.by_host_tid.erase(it);
+        thread.stub->on_death();
+        if (process.mixed && thread.clear_tid != 0 && !process.ending) {
+            worker_.futexes.send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
+        }
+        worker_.pager.release(thread.exit_hold);
+        worker_.pager.on_thread_end(thread.tid);
+        if (thread.answer) thread.answer->set(thread_gone);
+        worker_.stopped.notify_all();
+        auto node = process.threads.extract(thread.tid);
+        std::shared_ptr<RemoteThread> dying = std::move(node.mapped());
+        worker_.loop.after(std::chrono::seconds(1), [dying, fragment = process.fragment] {
+            if (fragment) fragment->retire(*dying->stub);
+        });
+    } else if (process.fragment && process.fragment->has_helpers()) {
+        if (host_tid == process.puncher_host_tid) process.fragment->puncher().on_death();
+        if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();
+        if (host_tid == process.waker_host_tid) process.fragment->waker()->on_death();
+    }
+    if (--process.alive == 0) bury(process);
+}
+
+// Processes here end when home says so. One that does otherwise has been killed, whole or in part.
+void Ends::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status) {
+    if (process.ending || !process.end_reason.empty()) return;
+    bool helper = host_tid == process.puncher_host_tid;
+    if (host_tid != process.host_pid && !helper) return;
+    if (!helper && status.kind != WaitStatus::Kind::killed) return;
+    process.end_reason = worker_.sandbox.limit_exceeded();
+    if (process.end_reason.empty()) {
+        process.end_reason = helper
+                                 ? "lost a helper of gpr"
+                                 : fmt::format("was killed by signal {}{}", status.value,
+                                               status.value == SIGKILL ? " (out of memory?)" : "");
+    }
+    spdlog::warn("process {}: {}", process.pid, process.end_reason);
+    end_now(process);
+}
+
+// The last of its threads is dead.
+void Ends::bury(RemoteProcess& process) {
+    FrameBuilder frame;
+    auto gone = frame.session().initProcessGone();
+    gone.setPid(process.pid);
+    usage_to_wire(process.used, gone.initUsed());
+    PagerStats pages = worker_.pager.stats();
+    gone.setFaults(pages.faults);
+    gone.setPagesIn(pages.pages_in);
+    gone.setPagesOut(pages.pages_out);
+    gone.setWaitedNs(pages.waited_ns);
+    gone.setCallsHome(worker_.counts.home);
+    gone.setCallsNative(worker_.counts.native);
+    gone.setCallsFdOwner(worker_.counts.fd_owner);
+    gone.setReason(process.end_reason);
+    gone.setPendingTimers(process.pending_timers);
+    auto used = gone.initUsedPaths(static_cast<unsigned>(worker_.files.used().size()));
+    unsigned i = 0;
+    for (uint32_t number : worker_.files.used()) used.set(i++, number);
+    auto used_calls = gone.initUsedCalls(static_cast<unsigned>(worker_.call_rules.used().size()));
+    i = 0;
+    for (uint32_t number : worker_.call_rules.used()) used_calls.set(i++, number);
+    gone.setCallsByRule(worker_.call_rules.made());
+    if (process.fragment) {
+        worker_.pager.remove_fragment(*process.fragment);
+        worker_.pager.forget(process.fragment->space);
+    }
+    auto node = worker_.processes.extract(process.pid);
+    std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
+    dead->frozen = false;  // nobody waits for that any more, nor for a fork at home
+    dead->home_forks.reset();
+    if (dead->changes) dead->changes->close();
+    worker_.stopped.notify_all();
+    worker_.loop.after(std::chrono::seconds(1), [dead] {});
+    worker_.link.send(frame, gpr::Priority::urgent);
+}
+
+}  // namespace gpr::worker

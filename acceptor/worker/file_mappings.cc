@@ -1,0 +1,171 @@
+#include "acceptor/worker/file_mappings.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "acceptor/worker/places.h"
+#include "acceptor/worker/worker.h"
+#include "base/log.h"
+#include "monitor/node/mapping_news.h"
+
+namespace gpr::worker {
+
+namespace {
+
+constexpr uint64_t fill_step = 256 * page_size;
+constexpr uint64_t address_limit = 0x7ffffffff000;
+
+// The rings of io_uring go where the kernel likes, which is as high as there is room
+// (io_uring_get_unmapped_area): so there is room nowhere above the place that we have for them.
+Task<int64_t> map_below_all(Fragment& fragment, pid_t host_pid, Range place,
+                            std::array<uint64_t, 4> prot_flags_fd_offset) {
+    auto present = read_inherited_mappings(host_pid);
+    if (!present) co_return -ENOMEM;
+    std::vector<Call> fillers, empties;
+    auto fill = [&](Address begin, Address end) {
+        if (begin >= end) return;
+        fillers.push_back(
+            {SYS_mmap,
+             {begin.value, end - begin, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, ~0UL, 0},
+             0});
+    };
+    Address from = place.end;
+    for (const InheritedMapping& m : *present) {
+        if (m.range.end <= from) continue;
+        fill(from, m.range.begin);
+        from = std::min(m.range.end, Address{address_limit});
+    }
+    fill(from, {address_limit});
+    StubThread& executor = fragment.executor();
+    co_await executor.run(fillers);
+    const auto& [prot, flags, fd, offset] = prot_flags_fd_offset;
+    int64_t mapped = co_await executor.call(SYS_mmap, 0, place.size(), prot, flags, fd, offset);
+    for (const Call& filler : fillers) {
+        bool filled = filler.result == static_cast<int64_t>(filler.args[0]);
+        if (filled) empties.push_back({SYS_munmap, {filler.args[0], filler.args[1]}, 0});
+    }
+    bool elsewhere = mapped > 0 && mapped != static_cast<int64_t>(place.begin.value);
+    if (elsewhere) {
+        empties.push_back({SYS_munmap, {static_cast<uint64_t>(mapped), place.size()}, 0});
+    }
+    co_await executor.run(empties);
+    co_return elsewhere ? -ENOMEM : mapped;
+}
+
+}  // namespace
+
+// What lies beyond the end of the file stays zero.
+Result<void> FileMappings::fill_from_file(Fragment& fragment, const Mapping& m) {
+    std::vector<std::byte> buffer(std::min(fill_step, m.range.size()));
+    for (Address at = m.range.begin; at < m.range.end;) {
+        size_t wanted = std::min<uint64_t>(buffer.size(), m.range.end - at);
+        auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
+        ssize_t got = TEMP_FAILURE_RETRY(pread(m.content->get(), buffer.data(), wanted, offset));
+        if (got < 0) return fail(errno, "cannot read a file that the program maps");
+        if (got == 0) return {};
+        size_t bytes = static_cast<size_t>(got);
+        if (!fragment.memory().write_exact(at, buffer.data(), bytes)) {
+            return fail("cannot fill the program's copy of a file");
+        }
+        at = at + bytes;
+    }
+    return {};
+}
+
+// Memory that shows a file of ours. A private view is like any memory that began here, but that
+// its pages have content from the start; whatever else can be seen here only.
+Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
+    worker_.counts.fd_owner++;
+    auto guard = co_await worker_.metadata.lock();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto at = worker_.memory.place_for(fragment->space, n);
+    if (!at) {
+        process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
+        co_return;
+    }
+    int fd = static_cast<int>(n.args[4]);
+    std::string link = fmt::format("/proc/{}/fd/{}", process.host_pid, fd);
+    struct stat status = {};
+    bool regular = stat(link.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    constexpr uint64_t placing = MAP_FIXED | MAP_FIXED_NOREPLACE;
+    Mapping m;
+    m.range = {*at, Address{at->value + n.args[1]}.page_end()};
+    m.prot = static_cast<int>(n.args[2]);
+    m.object = worker_.next_object++;
+    m.born_at_acceptor = m.file = true;
+    m.backing = Backing::native_file;
+    m.anchored = !regular || (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+    int64_t result = co_await fragment->executor().call(SYS_mmap, at->value, n.args[1], n.args[2],
+                                                        (n.args[3] & ~placing) | MAP_FIXED,
+                                                        static_cast<uint64_t>(fd), n.args[5]);
+    if (result == -EINVAL && m.anchored && n.args[0] == 0 && !(n.args[3] & placing)) {
+        result = co_await map_below_all(*fragment, process.host_pid, m.range,
+                                        {n.args[2], n.args[3], n.args[4], n.args[5]});
+    }
+    if (result != static_cast<int64_t>(at->value)) {
+        process.notifier->reply_raw(n.id, result);
+        co_return;
+    }
+    if (!m.anchored) {
+        m.content = std::make_shared<Fd>(
+            static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), fd, 0)));
+        m.content_offset = n.args[5];
+    }
+    if (!m.anchored && (m.prot & PROT_WRITE)) {
+        auto copied = co_await copy_of_file(*fragment, m);
+        if (!copied) {
+            spdlog::warn("process {}: {}", process.pid, copied.error().message());
+            co_await worker_.memory.unmap(process, m.range);
+            process.notifier->reply_error(n.id, EIO);
+            co_return;
+        }
+    }
+    worker_.pager.add_object(m.object, worker_.self);
+    std::error_code ignored;
+    tell_mapped(worker_.link, process.pid, m, 0,
+                std::filesystem::read_symlink(link, ignored).string());
+    auto replaced = fragment->space.map(std::move(m));
+    worker_.pager.discard_unmapped(fragment->space, replaced);
+    for (const Mapping& old : replaced) fragment->wake(old.range);
+    co_await worker_.pager.forget_trapped(replaced);
+    process.notifier->reply_raw(n.id, result);
+}
+
+// Private file memory cannot be taken page by page once it is written; a copy of it can.
+Task<Result<void>> FileMappings::copy_of_file(Fragment& fragment, Mapping& m) {
+    int64_t made = co_await fragment.executor().call(
+        SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
+    auto mapped = from_kernel(made, "cannot copy the program's private file memory");
+    if (!mapped) co_return tl::make_unexpected(mapped.error());
+    m.backing = Backing::anonymous;
+    co_return fill_from_file(fragment, m);
+}
+
+// As a new object: what home knows of the old one is no hindrance to writing here.
+Task<void> FileMappings::copy_files(RemoteProcess& process, Range range) {
+    Fragment& fragment = *process.fragment;
+    std::vector<Address> files;
+    fragment.space.for_each(range, [&](const Mapping& m) {
+        if (m.backing == Backing::native_file && !m.anchored) files.push_back(m.range.begin);
+    });
+    for (Address at : files) {
+        Mapping copy = *fragment.space.find(at);
+        copy.object = worker_.next_object++;
+        copy.object_page = 0;
+        auto copied = co_await copy_of_file(fragment, copy);
+        if (!copied) worker_.link.close(copied.error().message());
+        worker_.pager.add_object(copy.object, worker_.self);
+        tell_mapped(worker_.link, process.pid, copy, 0);
+        auto replaced = fragment.space.map(std::move(copy));
+        worker_.pager.discard_unmapped(fragment.space, replaced);
+    }
+}
+
+}  // namespace gpr::worker

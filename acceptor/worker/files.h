@@ -1,0 +1,36 @@
+// Files of this host that the program uses by name (path rules) or has open here: its descriptors
+// from fd_base on. What is done with those never reaches us, but for calls that map them, or that
+// may be about descriptors of both nodes. Owns the path rules.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "acceptor/worker/part.h"
+#include "monitor/rules/path_rules.h"
+
+namespace gpr::worker {
+
+class Files {
+public:
+    Files(Worker& worker, PathRules rules) : worker_(worker), rules_(std::move(rules)) {}
+
+    [[nodiscard]] bool has_rules() const { return !rules_.empty(); }
+    // Rules that decided anything, by their number.
+    [[nodiscard]] const std::set<uint32_t>& used() const { return used_; }
+
+    Task<void> path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
+                         uint64_t path_at);
+    Task<void> close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+
+private:
+    // False: there is no such file here, so it is not for the profile that stands by.
+    bool use_profile(const PathVerdict& verdict, const std::string& path, bool opens);
+
+    Worker& worker_;
+    PathRules rules_;
+    std::set<uint32_t> used_;
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,26 @@
+// The program's seccomp filters at an acceptor. What all its threads are under, the executor is,
+// too, and who is born from it has them; what a thread is under besides is told to it alone.
+#pragma once
+
+#include <signal.h>
+
+#include "acceptor/worker/part.h"
+#include "monitor/node/program_filter.h"
+
+namespace gpr::worker {
+
+class Filters {
+public:
+    explicit Filters(Worker& worker) : worker_(worker) {}
+
+    Task<void> filter_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> set_filters(Frame frame);
+    Task<void> install_for_all(RemoteProcess& process, FilterList filters);
+    Task<void> install_for_one(RemoteThread& thread, FilterList filters);
+    bool dies_by_filter(RemoteThread& thread, const siginfo_t& info);
+
+private:
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

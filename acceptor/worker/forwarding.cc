@@ -1,0 +1,264 @@
+#include "acceptor/worker/forwarding.h"
+
+#include <linux/sched.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "acceptor/worker/new_task.h"
+#include "acceptor/worker/wait_here.h"
+#include "acceptor/worker/worker.h"
+#include "monitor/node/signal_wire.h"
+#include "monitor/tracee/ptrace.h"
+#include "syscall/marshal.h"
+
+namespace gpr::worker {
+
+namespace {
+
+// A page that we have and that still cannot be read is for the kernel at home to complain of.
+constexpr int tries_for_pages = 20;
+
+class FragmentReader : public MemoryReader {
+public:
+    FragmentReader(Fragment& fragment, const Pager& pager) : fragment_(fragment), pager_(pager) {}
+
+    ReadOutcome read(Address from, void* to, size_t bytes) override {
+        // /proc/pid/mem reads what the program may not.
+        bool mapped = true;
+        for (Address at = from; at < from + bytes && mapped;) {
+            Mapping* m = fragment_.space.find(at);
+            if (m && !(m->prot & (PROT_READ | PROT_WRITE))) return ReadOutcome::unmapped;
+            note(m);
+            mapped = m != nullptr;  // the kernel's own pages are not in our list
+            if (m) at = m->range.end;
+        }
+        if (fragment_.memory().read_exact(from, to, bytes)) return ReadOutcome::done;
+        return mapped ? ReadOutcome::missing : ReadOutcome::unmapped;
+    }
+    bool writable(Range range) override {
+        for (Address at = range.begin; at < range.end;) {
+            Mapping* m = fragment_.space.find(at);
+            if (!m || !(m->prot & PROT_WRITE)) return false;
+            note(m);
+            at = m->range.end;
+        }
+        return true;
+    }
+
+    // Some of it is shared memory that is used at home.
+    [[nodiscard]] bool met_shared() const { return met_shared_; }
+
+private:
+    void note(const Mapping* m) {
+        met_shared_ = met_shared_ || (m && m->shared && pager_.is_used_at_home(m->object));
+    }
+
+    Fragment& fragment_;
+    const Pager& pager_;
+    bool met_shared_ = false;
+};
+
+// What is ours is not home's to look at.
+void hide_own_fds(const RemoteProcess& process, MarshalledCall& call) {
+    bool polls = call.number == SYS_poll || call.number == SYS_ppoll;
+    if (!polls || process.fd_base == 0 || call.pieces.empty()) return;
+    size_t bytes = std::min<size_t>(call.pieces[0].in_length, call.in_bytes.size());
+    for (size_t at = 0; at + sizeof(pollfd) <= bytes; at += sizeof(pollfd)) {
+        pollfd entry;
+        std::memcpy(&entry, call.in_bytes.data() + at, sizeof entry);
+        if (!has_fd_here(process, static_cast<uint32_t>(entry.fd))) continue;
+        entry.fd = -1;
+        std::memcpy(call.in_bytes.data() + at, &entry, sizeof entry);
+    }
+}
+
+}  // namespace
+
+Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Notification n,
+                               WaitHere* here) {
+    if (worker_.signals.has_signal_to_handle(thread)) {
+        // It came before the call, and is handled before it: waiting, the thread would not see it.
+        process.notifier->reply_raw(n.id, -trace::restart_nointr);
+        co_return;
+    }
+    bool may_leave =
+        process.mixed && thread.here && !thread.borrowed && may_leave_at_call(n.number);
+    if (may_leave && !here && worker_.crossings.is_drawn_home(process, thread, n)) {
+        co_await worker_.crossings.leave_at_call(thread, n, true);
+        co_return;
+    }
+    bool met_shared = false;
+    int64_t result = here ? co_await worker_.polls.ask_both(process, thread, n, *here)
+                          : co_await ask_home(process, thread, n, true, nullptr,
+                                              may_leave ? &met_shared : nullptr);
+    if (met_shared) {
+        co_await worker_.crossings.leave_at_call(thread, n);
+    } else {
+        co_await end_forwarded(process, thread, n, result);
+    }
+}
+
+Task<void> Forwarding::end_forwarded(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                     int64_t result) {
+    if (result == thread_gone && thread.stub->dead()) co_return;
+    if (result >= 0 && (n.number == SYS_mincore || usage_call(n.number, n.args))) {
+        pid_t pid = process.pid, tid = thread.tid;
+        if (n.number == SYS_mincore) {
+            co_await worker_.advice.add_resident(process, n);
+        } else {
+            co_await worker_.usage_reports.add_used_here(process, tid, n);
+        }
+        if (worker_.find_thread(pid, tid) != &thread) co_return;
+    }
+    thread.gravity.forwarded();
+    auto& signal = thread.answer_signal;
+    uint64_t mask = 0;
+    bool begun =
+        result == -EINTR || (trace::is_restart(result) && result != -trace::restart_nointr);
+    if (signal && begun) mask = co_await worker_.masks.mask_of_call(process, n);
+    if (mask == 0) {
+        thread.restarts_at_home = result == -trace::restart_block;
+        give_answer(thread, n.id, result);
+        co_return;
+    }
+    HandledSignal under_mask = *std::exchange(signal, std::nullopt);
+    if (n.number == SYS_rt_sigsuspend) {
+        process.notifier->let_it_run(n.id);
+        worker_.signals.deliver(thread, under_mask);
+        co_return;
+    }
+    co_await worker_.masks.end_under_mask(process, thread, n, mask, under_mask);
+}
+
+// What home has answered.
+void Forwarding::give_answer(RemoteThread& thread, uint64_t id, int64_t result) {
+    worker_.signals.hand_over_answered(thread);
+    // Interrupted by what only home saw or what is blocked here: the kernel here must look, or the
+    // program sees the code.
+    if (trace::is_restart(result)) trace::interrupt(thread.host_tid);
+    thread.process->notifier->reply_raw(id, result);
+}
+
+Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
+                                   const Notification& n, bool wants_reply, const NewTask* task,
+                                   bool* met_shared, uint32_t wait, uint64_t file) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    FragmentReader reader(*fragment, worker_.pager);
+    SyscallArguments args;
+    std::memcpy(args.data(), n.args, sizeof n.args);
+    Marshalled marshalled = RawCall{};
+    if (!task) {
+        auto try_again = [&] {
+            marshalled = marshal(n.number, args, reader);
+            if (!reader.met_shared()) return true;
+            if (!process.mixed && wants_reply) marshalled = RawCall{"others use that memory, too"};
+            if (!met_shared) return true;
+            *met_shared = true;
+            return false;
+        };
+        if (!try_again()) co_return 0;
+        std::vector<PageNeed> needed_last;
+        for (int again = 0; auto* need = std::get_if<NeedPages>(&marshalled);) {
+            std::vector<PageNeed> pages = need->pages;
+            again = pages == needed_last ? again + 1 : 0;
+            needed_last = pages;
+            bool ok = again < tries_for_pages;
+            for (const PageNeed& p : pages) {
+                if (!ok) break;
+                ok = co_await worker_.pager.make_resident(*fragment, p.range,
+                                                          p.write ? Access::write : Access::read);
+            }
+            if (!ok) marshalled = RawCall{};
+            if (ok && !try_again()) co_return 0;
+        }
+    }
+    worker_.counts.home++;
+    FrameBuilder frame;
+    auto call = frame.session().initCall();
+    call.setPid(process.pid);
+    call.setTid(thread.tid);
+    call.setNumber(n.number);
+    auto list = call.initArgs(6);
+    for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
+    call.setNoReply(!wants_reply);
+    call.setWait(wait);
+    call.setFile(file);
+    call.setRepeatable(wants_reply && !task && !thread.held);
+    if (task) {
+        const ThreadContext* context = &task->context;
+        call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
+        call.setExtendedState(
+            {reinterpret_cast<const uint8_t*>(context->xstate.data()), context->xstate.size()});
+        call.setSignalMask(context->signal_mask);
+        if (!(n.args[0] & CLONE_VM)) call.setOwnPages(worker_.forks.own_pages(process));
+        auto ids = call.initSetTid(static_cast<unsigned>(task->set_tid.size()));
+        for (unsigned i = 0; i < ids.size(); i++) ids.set(i, task->set_tid[i]);
+        call.setCgroup(task->cgroup);
+    }
+    std::vector<std::byte> bytes;
+    std::unique_ptr<MarshalledCall> sent;
+    if (auto* m = std::get_if<MarshalledCall>(&marshalled)) {
+        sent = std::make_unique<MarshalledCall>(std::move(*m));
+        hide_own_fds(process, *sent);
+        bytes = serialise_call(*sent);
+        frame.add_raw(bytes);
+    }
+    if (!wants_reply) {
+        worker_.link.send(frame, gpr::Priority::urgent);
+        co_return 0;
+    }
+    thread.answer = std::make_unique<OneShot<int64_t>>(worker_.loop);
+    thread.answer_bytes.clear();
+    OneShot<int64_t>& answer = *thread.answer;
+    if (process.frozen) worker_.stopped.notify_all();
+    worker_.link.send(frame, gpr::Priority::urgent);
+    int64_t result = co_await answer;
+    thread.answer.reset();
+    if (sent && !thread.answer_bytes.empty()) {
+        std::vector<std::byte> out = std::move(thread.answer_bytes);
+        auto scattered = scatter(*sent, out);
+        if (!scattered) {
+            worker_.link.close(scattered.error().message());
+            co_return thread_gone;
+        }
+        for (const MemoryWrite& w : scattered->writes) {
+            bool written = co_await worker_.pager.write(*fragment, w.to, w.bytes);
+            if (!written && result >= 0) result = -EFAULT;  // beyond the end of a file
+        }
+    }
+    co_return result;
+}
+
+Task<void> Forwarding::call_done(Frame frame) {
+    { auto guard = co_await worker_.metadata.lock(); }
+    auto done = frame->session().getCallDone();
+    RemoteThread* thread = worker_.find_thread(done.getPid(), done.getTid());
+    if (!thread || !thread->answer) co_return;
+    auto info = signal_of(done.getSignal());
+    if (info) thread->answer_signal = HandledSignal{*info, done.getSerial()};
+    worker_.names.note_names(*thread->process, done.getNames());
+    if (auto note = std::exchange(thread->on_answer, nullptr)) note(done.getResult());
+    thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
+    thread->answer->set(done.getResult());
+}
+
+uint32_t Forwarding::next_wait() {
+    if (++last_wait_ == 0) ++last_wait_;
+    return last_wait_;
+}
+
+// The call that its shadow waits in is to end.
+void Forwarding::interrupt_at_home(const RemoteThread& thread, uint32_t wait) {
+    FrameBuilder frame;
+    auto interrupt = frame.session().initInterrupt();
+    interrupt.setPid(thread.process->pid);
+    interrupt.setTid(thread.tid);
+    interrupt.setWait(wait);
+    worker_.link.send(frame, gpr::Priority::urgent);
+}
+
+}  // namespace gpr::worker

@@ -1,0 +1,30 @@
+// Futexes of a session at the acceptor: what is waked here and waited for at home, and back. Owns
+// what both nodes tell each other about who waits.
+#pragma once
+
+#include "acceptor/worker/part.h"
+#include "mm/page_protocol.h"
+#include "monitor/node/futex_news.h"
+
+namespace gpr::worker {
+
+class Futexes {
+public:
+    explicit Futexes(Worker& worker);
+
+    [[nodiscard]] FutexNews& news() { return news_; }
+
+    void watch_futexes();
+    [[nodiscard]] bool waits_for_home(const RemoteThread& thread) const;
+    void use_at_home(ObjectId object);
+    Task<void> futex_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> on_futex_wake(Frame frame);
+    void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
+
+private:
+    Worker& worker_;
+    FutexNews news_;
+    bool watch_tried_ = false;
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,51 @@
+// Descriptors of this host that a child of fork has, and a new image keeps, as it does interval
+// timers. Children begin at home, and images too, so we hold copies until the process is made here.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "acceptor/worker/interval_timer.h"
+#include "acceptor/worker/part.h"
+#include "base/fd.h"
+#include "transport/wire.h"
+
+namespace gpr::worker {
+
+struct KeptFd {
+    int number = -1;
+    Fd copy;
+    bool closes_on_exec = false;
+};
+
+class Inheritance {
+public:
+    explicit Inheritance(Worker& worker) : worker_(worker) {}
+
+    static std::vector<KeptFd> descriptors_of(const RemoteProcess& process);
+    void keep_descriptors(pid_t pid, std::vector<KeptFd> kept);
+    Task<void> keep_of_image(RemoteProcess& process);
+    Task<Result<void>> give_kept(RemoteProcess& process, bool new_image);
+    void forget(pid_t pid) { kept_.erase(pid); }
+
+    void on_heir(wire::Heir::Reader heir);
+    void on_kept_call(wire::KeptCall::Reader call);
+
+private:
+    struct Kept {
+        std::vector<KeptFd> descriptors;
+        std::vector<IntervalTimer> timers;  // of an image
+    };
+
+    Task<Result<void>> give_descriptors(RemoteProcess& process, const Kept& all, bool new_image);
+    std::pair<int64_t, uint64_t> make_kept_call(wire::KeptCall::Reader call);
+
+    Worker& worker_;
+    std::map<pid_t, Kept> kept_;  // for processes that are not made yet
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,137 @@
+#include "acceptor/worker/masks.h"
+
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "acceptor/worker/worker.h"
+#include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/signal_frame.h"
+
+namespace gpr::worker {
+
+Task<void> Masks::mask_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    worker_.counts.native++;
+    bool changes = n.args[1] != 0;
+    if (changes && !co_await change_mask(process, thread, n, n)) co_return;
+    process.notifier->let_it_run(n.id);
+}
+
+// Home makes the change first: what is pending there and blocked no more comes with the answer, and
+// before the thread goes on. False: a signal is handled first, and then the thread calls again.
+Task<bool> Masks::change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                              Notification change) {
+    bool first = worker_.signals.has_signal_to_handle(thread);
+    int64_t result = first ? -trace::restart_nointr
+                           : co_await worker_.forwarding.ask_home(process, thread, change, true);
+    if (result == thread_gone && thread.stub->dead()) co_return false;
+    if (trace::is_restart(result)) {
+        worker_.signals.hand_over_answered(thread);
+        if (!first) trace::interrupt(thread.host_tid);  // see give_answer()
+        process.notifier->reply_raw(n.id, -trace::restart_nointr);
+        co_return false;
+    }
+    thread.mask.reset();
+    if (auto signal = std::exchange(thread.answer_signal, std::nullopt))
+        worker_.signals.deliver(thread, *signal);
+    co_return true;
+}
+
+// The mask that the return brings back must be the shadow's, too, which has that of the handler.
+Task<void> Masks::handler_return(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    pid_t pid = process.pid, tid = thread.tid;
+    FaultOrigin origin = co_await settled_origin(worker_.loop, thread.host_tid);
+    if (worker_.find_thread(pid, tid) != &thread) co_return;
+    SignalFrame frame{};
+    auto bytes = std::as_writable_bytes(std::span(&frame, 1));
+    bool readable = co_await worker_.pager.read(*process.fragment, {origin.stack}, bytes);
+    if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;
+    if (readable && thread.mask != frame.mask) {
+        Notification change = n;
+        change.number = SYS_rt_sigprocmask;
+        uint64_t mask_at = origin.stack + offsetof(SignalFrame, mask);
+        const uint64_t args[6] = {SIG_SETMASK, mask_at, 0, sizeof frame.mask, 0, 0};
+        std::memcpy(change.args, args, sizeof args);
+        if (!co_await change_mask(process, thread, n, change)) co_return;
+        thread.mask = frame.mask;
+    }
+    process.notifier->let_it_run(n.id);
+}
+
+Task<void> Masks::suspend_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (!thread.borrowed) {
+        co_await worker_.forwarding.forward(process, thread, n);
+    } else {
+        process.notifier->let_it_run(n.id);
+        deliver_borrowed(thread);
+    }
+}
+
+// The address of the signal mask that the call puts in force while it waits; 0: none.
+Task<uint64_t> Masks::mask_of_call(RemoteProcess& process, Notification n) {
+    switch (n.number) {
+        case SYS_rt_sigsuspend: co_return n.args[0];
+        case SYS_ppoll: co_return n.args[3];
+        case SYS_epoll_pwait:
+        case SYS_epoll_pwait2: co_return n.args[4];
+        case SYS_pselect6:
+        case SYS_io_pgetevents: {
+            uint64_t pair[2] = {0, 0};  // address and size
+            Address at{n.args[5]};
+            if (n.args[5] == 0) co_return 0;
+            bool read = co_await worker_.pager.read(
+                *process.fragment, at, {reinterpret_cast<std::byte*>(pair), sizeof pair});
+            co_return read ? pair[0] : 0;
+        }
+        default: co_return 0;
+    }
+}
+
+// A signal that only the call's own mask let through: its handler must run under that mask and
+// return to the old one. rt_sigsuspend does just that, so the thread is made to call it instead.
+// The signal waits until it does: one that the old mask lets through, too, would come before it.
+Task<void> Masks::end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                 uint64_t mask, HandledSignal signal) {
+    auto context = co_await worker_.threads.stop_in_call(thread, n.id);
+    if (!context) {
+        worker_.signals.bounce(process.pid, thread.tid, signal);
+        co_return;
+    }
+    thread.borrowed_for = signal;
+    context->regs.orig_rax = ~0UL;
+    context->regs.rax = static_cast<uint64_t>(-EINTR);
+    thread.borrowed = std::make_unique<user_regs_struct>(context->regs);
+    user_regs_struct regs = context->regs;
+    regs.rip -= 2;
+    regs.rax = SYS_rt_sigsuspend;
+    regs.rdi = mask;
+    regs.rsi = 8;
+    trace::set_registers(thread.host_tid, regs);
+    worker_.threads.go_on(thread);
+}
+
+// The call in whose name rt_sigsuspend is made is over: its registers are for the handler's frame.
+void Masks::return_borrowed(RemoteThread& thread) {
+    auto regs = std::move(thread.borrowed);
+    auto now = trace::registers(thread.host_tid);
+    if (!now) return;
+    bool waited =
+        now->orig_rax == SYS_rt_sigsuspend && static_cast<long>(now->rax) == -trace::restart_nohand;
+    if (waited) {  // the result stays the kernel's, with which it restores the mask
+        now->rdi = regs->rdi;
+        now->rsi = regs->rsi;
+    } else {  // another signal was faster
+        now = *regs;
+    }
+    trace::set_registers(thread.host_tid, *now);
+    deliver_borrowed(thread);
+}
+
+void Masks::deliver_borrowed(RemoteThread& thread) {
+    if (auto signal = std::exchange(thread.borrowed_for, std::nullopt))
+        worker_.signals.deliver(thread, *signal);
+}
+
+}  // namespace gpr::worker

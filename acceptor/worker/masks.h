@@ -1,0 +1,34 @@
+// Signal masks of threads here: calls that change them, and calls that wait under one of their own.
+#pragma once
+
+#include <cstdint>
+
+#include "acceptor/worker/part.h"
+
+namespace gpr {
+struct HandledSignal;
+}  // namespace gpr
+
+namespace gpr::worker {
+
+class Masks {
+public:
+    explicit Masks(Worker& worker) : worker_(worker) {}
+
+    Task<void> mask_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> handler_return(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> suspend_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<uint64_t> mask_of_call(RemoteProcess& process, Notification n);
+    Task<void> end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                              uint64_t mask, HandledSignal signal);
+    void return_borrowed(RemoteThread& thread);
+
+private:
+    Task<bool> change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
+                           Notification change);
+    void deliver_borrowed(RemoteThread& thread);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

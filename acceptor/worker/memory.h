@@ -1,0 +1,33 @@
+// The program's memory calls: anonymous memory is made here, everything else at home.
+#pragma once
+
+#include <cstdint>
+
+#include "acceptor/worker/part.h"
+#include "base/address.h"
+
+namespace gpr {
+class AddressSpace;
+}  // namespace gpr
+
+namespace gpr::worker {
+
+class Memory {
+public:
+    explicit Memory(Worker& worker) : worker_(worker) {}
+
+    Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<int64_t> unmap(RemoteProcess& process, Range range);
+    Task<void> protect_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    void note_limit(RemoteProcess& caller, const Notification& n);
+    // Where the mapping that mmap asks for goes, or why it cannot.
+    tl::expected<Address, int> place_for(AddressSpace& space, const Notification& n) const;
+
+private:
+    static Task<int64_t> try_size(RemoteProcess& process, Notification n);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,144 @@
+#include "acceptor/worker/mirrors.h"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "acceptor/worker/worker.h"
+#include "monitor/tracee/extended_state.h"
+
+namespace gpr::worker {
+
+namespace {
+
+// A call that only has to be made.
+constexpr std::chrono::milliseconds done_in{2};
+// Of calls that home makes later than they come, and nobody waits for.
+constexpr uint32_t most_unanswered = 64;
+
+}  // namespace
+
+// Done here by the kernel, and at home by the shadow, for the children to come.
+Task<void> Mirrors::mirror(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    worker_.counts.native++;
+    co_await worker_.forwarding.ask_home(process, thread, n, false);
+    if (++thread.unanswered == most_unanswered) {
+        // The shadow makes one call after the other: an answer says that it has made them all.
+        thread.unanswered = 0;
+        Notification question{};
+        question.number = SYS_getpid;
+        int64_t answer = co_await worker_.forwarding.ask_home(process, thread, question, true);
+        if (answer == thread_gone && thread.stub->dead()) co_return;
+        worker_.signals.hand_over_answered(thread);
+    }
+    process.notifier->let_it_run(n.id);
+    if (n.number != SYS_rt_sigaction) co_return;
+    worker_.loop.after(done_in,
+                       [this, pid = process.pid] { worker_.signals.look_for_discarded(pid); });
+}
+
+// One kernel clears the word when the thread ends: the one here, since it has been told here.
+Task<void> Mirrors::tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    worker_.counts.native++;
+    if (n.number == SYS_set_tid_address) {
+        thread.clear_tid = n.args[0];
+        Notification nothing = n;
+        nothing.args[0] = 0;
+        if (process.mixed) co_await worker_.forwarding.ask_home(process, thread, nothing, false);
+    }
+    process.notifier->let_it_run(n.id);
+}
+
+void Mirrors::alt_stack_call(RemoteProcess& process, RemoteThread& thread, const Notification& n) {
+    if (n.args[0] != 0) thread.alt_stack_changed = true;
+    worker_.counts.native++;
+    process.notifier->let_it_run(n.id);
+}
+
+Task<bool> Mirrors::prctl_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (static_cast<int>(n.args[0]) == PR_SET_TIMERSLACK) {  // home answers PR_GET_...
+        co_await mirror(process, thread, n);
+        co_return true;
+    }
+    if (static_cast<int>(n.args[0]) == PR_GET_TID_ADDRESS && thread.clear_tid != 0) {
+        co_await tid_address_call(process, thread, n);
+        co_return true;
+    }
+    if (!thread.cpu_modes.note(n.number, n.args)) co_return false;
+    co_await mirror(process, thread, n);
+    co_return true;
+}
+
+Task<void> Mirrors::arch_prctl_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (asks_for_state(n.number, n.args)) {
+        co_await permission_call(process, thread, n);
+    } else if (thread.cpu_modes.note(n.number, n.args)) {
+        co_await mirror(process, thread, n);
+    } else {
+        co_await worker_.forwarding.forward(process, thread, n);
+    }
+}
+
+// Leave to use extended state is the process's, which is one on each node. If this one has it not,
+// none shall use it.
+Task<void> Mirrors::permission_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    worker_.counts.native++;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    StubThread& executor = fragment->executor();
+    int64_t result = co_await executor.call(n.number, n.args[0], n.args[1]);
+    if (result == 0) result = co_await worker_.forwarding.ask_home(process, thread, n, true);
+    if (result == thread_gone && thread.stub->dead()) co_return;
+    worker_.forwarding.give_answer(thread, n.id, result);
+}
+
+// In its stub, as the thread that it stands for or is born of has called.
+Task<void> Mirrors::set_cpu_modes(RemoteThread& thread, CpuModes modes) {
+    std::vector<Call> calls = modes.calls_from(std::exchange(thread.cpu_modes, modes));
+    if (!calls.empty()) co_await thread.stub->run(calls);
+}
+
+// The child will have that of its parent's shadow. The thread, which is in a ptrace stop, stays in
+// its stub.
+Task<void> Mirrors::mirror_alt_stack(RemoteProcess& process, RemoteThread& thread,
+                                     const ThreadContext& context) {
+    StubThread& stub = *thread.stub;
+    stub.capture(thread.host_tid, context.regs);
+    auto guard = co_await stub.lock();
+    uint64_t at = stub.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_sigaltstack, {0, at}, 0}};
+    co_await stub.run_locked(calls);
+    if (stub.dead()) co_return;
+    Notification change{};
+    change.number = SYS_sigaltstack;
+    change.args[0] = at;
+    co_await worker_.forwarding.ask_home(process, thread, change, false);
+}
+
+Task<void> Mirrors::set_action(Frame frame) {
+    auto metadata = co_await worker_.metadata.lock();
+    auto change = frame->session().getAction();
+    RemoteProcess* process = worker_.find_process(change.getPid());
+    auto kernels = change.getAction().getAction();
+    if (!process || !process->fragment || kernels.size() != 32) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    if (!fragment->has_helpers()) co_return;
+    StubThread& executor = fragment->executor();
+    auto guard = co_await executor.lock();
+    executor.scratch().write(0, std::as_bytes(std::span(kernels.begin(), kernels.size())));
+    std::vector<Call> calls{
+        Call{SYS_rt_sigaction,
+             {change.getAction().getSignal(), executor.scratch_address().value, 0, 8},
+             0}};
+    co_await executor.run_locked(calls);
+    worker_.signals.look_for_discarded(change.getPid());
+}
+
+Task<void> Mirrors::register_membarrier(Frame frame) {
+    auto metadata = co_await worker_.metadata.lock();
+    auto wanted = frame->session().getMembarrier();
+    RemoteProcess* process = worker_.find_process(wanted.getPid());
+    if (!process || !process->fragment || !process->fragment->has_helpers()) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    co_await fragment->executor().call(SYS_membarrier, wanted.getCommand(), wanted.getFlags());
+}
+
+}  // namespace gpr::worker

@@ -1,0 +1,29 @@
+// Waiting for descriptors of both nodes at once. The thread's shadow waits at home for those of
+// home, and we watch those that are here; whatever is ready first ends both waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "acceptor/worker/part.h"
+
+namespace gpr::worker {
+
+class WaitHere;
+
+class Polls {
+public:
+    explicit Polls(Worker& worker) : worker_(worker) {}
+
+    Task<void> wait_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<int64_t> ask_both(RemoteProcess& process, RemoteThread& thread, Notification n,
+                           WaitHere& here);
+
+private:
+    Task<std::unique_ptr<WaitHere>> wait_here(RemoteProcess& process, Notification n,
+                                              bool& all_ours);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

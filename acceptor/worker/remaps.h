@@ -1,0 +1,39 @@
+// mremap, asked for here or done at home.
+#pragma once
+
+#include <cstdint>
+
+#include "acceptor/worker/part.h"
+#include "base/address.h"
+#include "mm/page_protocol.h"
+#include "transport/wire.h"
+
+namespace gpr {
+class AddressSpace;
+}  // namespace gpr
+
+namespace gpr::worker {
+
+class Remaps {
+public:
+    explicit Remaps(Worker& worker) : worker_(worker) {}
+
+    Task<void> move_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> apply_move(Fragment& fragment, wire::Move::Reader move);
+
+private:
+    struct Remap {
+        Range from, to;
+        ObjectId kept = 0;  // MREMAP_DONTUNMAP: what is seen at the old place then
+        NodeId kept_born = 0;
+        uint64_t kernel_flags = 0;
+    };
+    Task<int64_t> move_one(RemoteProcess& process, Notification n);
+    // Where the mapping goes, or why it cannot.
+    tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n, bool in_place);
+    Task<int64_t> move_mapping(Fragment& fragment, const Remap& move);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,30 @@
+// A session on the acceptor: one worker, the fragments of the session's processes, one link home.
+// What happens comes in here, and goes to the part that it is about.
+#pragma once
+
+#include <sys/types.h>
+
+#include "acceptor/worker/run_worker.h"
+#include "acceptor/worker/worker.h"
+
+namespace gpr {
+
+class WorkerSession {
+public:
+    WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer,
+                  Fd stub_code, const WorkerOptions& options);
+    WorkerSession(const WorkerSession&) = delete;
+    WorkerSession& operator=(const WorkerSession&) = delete;
+
+private:
+    void on_frame(ReceivedFrame&& frame);
+    void on_notification(const Notification& n);
+    void on_wait(pid_t host_tid, WaitStatus status);
+    void on_link_closed(const Error& reason);
+    // All threads here wait for us.
+    [[nodiscard]] bool nothing_runs() const;
+
+    worker::Worker worker_;
+};
+
+}  // namespace gpr

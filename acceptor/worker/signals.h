@@ -1,0 +1,44 @@
+// Signals at an acceptor: those that home passes on, and those that instructions cause here.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "acceptor/worker/part.h"
+
+namespace gpr {
+struct HandledSignal;
+}  // namespace gpr
+
+namespace gpr::worker {
+
+class Signals {
+public:
+    explicit Signals(Worker& worker) : worker_(worker) {}
+
+    // What home has to know of a signal: its handler begins, it ends the process, or it is home's.
+    enum class News { handled, fatal, goes_back };
+    void tell_of_signal(pid_t pid, pid_t tid, const HandledSignal& signal, News news,
+                        uint64_t mask = 0);
+    void bounce(pid_t pid, pid_t tid, const HandledSignal& signal);
+    static void deliver(RemoteThread& thread, const HandledSignal& signal);
+    void hand_over_answered(RemoteThread& thread);
+    bool has_signal_to_handle(RemoteThread& thread);
+    void look_for_discarded(pid_t pid);
+
+    Task<void> signal_from_home(Frame frame);
+    void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
+    bool handler_begun(RemoteProcess& process, RemoteThread& thread);
+
+private:
+    void hand_over(RemoteThread& thread, const HandledSignal& signal);
+    bool postpone_signal(RemoteThread& thread, int signal);
+    void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
+                       const std::optional<HandledSignal>& sent);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

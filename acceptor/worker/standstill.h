@@ -1,0 +1,24 @@
+// All threads of a process stand still here: while a fork is made, which is a snapshot, or because
+// job control has stopped the program at home.
+#pragma once
+
+#include "acceptor/worker/part.h"
+
+namespace gpr::worker {
+
+class Standstill {
+public:
+    explicit Standstill(Worker& worker) : worker_(worker) {}
+
+    Task<void> freeze(RemoteProcess& process, RemoteThread* but);
+    Task<void> freeze_for_home(Frame frame);
+    void thaw(RemoteProcess& process);
+
+    void halt(RemoteProcess& process);
+    void let_go_on(RemoteProcess& process);
+
+private:
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker

@@ -1,0 +1,228 @@
+#include "acceptor/worker/starts.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "acceptor/worker/worker.h"
+#include "monitor/node/guard_advice.h"
+#include "monitor/paging/page_wire.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/tile_permission.h"
+#include "syscall/call_choice.h"
+#include "syscall/filter.h"
+
+namespace gpr::worker {
+
+namespace {
+
+// Above our own descriptors in an empty process, with room for what it begins with.
+constexpr unsigned least_fd_base = 64;
+
+}  // namespace
+
+Task<void> Starts::start_process(Frame frame) {
+    auto guard = co_await worker_.metadata.lock();
+    auto start = frame->session().getProcessStart();
+    pid_t pid = start.getPid();
+    std::vector<Frame> layout = worker_.layouts.take(pid);
+    auto owned = std::make_unique<RemoteProcess>();
+    RemoteProcess& process = *owned;
+    process.pid = pid;
+    std::string error;
+    if (worker_.find_process(pid)) {
+        error = "it has this process already";
+    } else {
+        worker_.processes[pid] = std::move(owned);
+        auto built = co_await build(process, start, std::move(layout));
+        if (built) built = co_await worker_.inheritance.give_kept(process, start.getNewImage());
+        if (!built) {
+            error = built.error().message();
+            if (process.host_pid > 0) {
+                kill(process.host_pid, SIGKILL);
+            } else {
+                worker_.processes.erase(pid);
+            }
+        }
+    }
+    FrameBuilder answer;
+    auto started = answer.session().initProcessStarted();
+    started.setPid(pid);
+    started.setError(error);
+    started.setGuards(has_guards_);
+    worker_.link.send(answer, gpr::Priority::urgent);
+}
+
+Result<RemoteThread*> Starts::adopt_leader(RemoteProcess& process) {
+    auto slot = process.fragment->mailbox().allocate();
+    if (!slot) return tl::make_unexpected(slot.error());
+    auto leader = std::make_unique<RemoteThread>();
+    leader->tid = process.pid;
+    leader->process = &process;
+    leader->stub = std::make_unique<StubThread>(worker_.loop, process.fragment->mailbox(), *slot);
+    process.fragment->add_stub_thread(*leader->stub);
+    RemoteThread* raw = leader.get();
+    process.threads[process.pid] = std::move(leader);
+    return raw;
+}
+
+// Helpers need ids that no thread of the program will have. The initiator's kernel gives ids below
+// 300 only to what starts first (RESERVED_PIDS), so those are free unless the program itself is
+// that early, as in a new container. They are enough for some processes; for more there are the
+// highest ones, which the initiator's kernel hardly reaches.
+pid_t Starts::next_helper_id(pid_t of_process) {
+    constexpr pid_t low_end = 300, low_count = 298, high_count = 100'000;
+    constexpr size_t helpers = 3;  // of each process
+    const pid_t limit = worker_.sandbox.limit_of_ids();
+    next_helper_ = (next_helper_ + 1) % high_count;
+    bool few = worker_.processes.size() * helpers < low_count / 2;
+    if (of_process > 2 * low_end && few) return 2 + next_helper_ % low_count;
+    return limit - 1 - next_helper_ % std::min(high_count, limit / 4);
+}
+
+Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Reader start,
+                                 std::vector<Frame> layout) {
+    auto mailbox = Mailbox::create();
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    EmptyProcessOptions options;
+    options.code_memfd = stub_code_.get();
+    options.code_address = GPR_STUB_CODE;
+    options.code_size = page_size;
+    options.mailbox_memfd = (*mailbox)->memfd();
+    options.mailbox_address = GPR_MAILBOX;
+    options.mailbox_size = (*mailbox)->size();
+    options.entry = GPR_STUB_CODE;
+    options.entry_argument = Mailbox::slot_address(0).value;
+    options.stack_top = Mailbox::stack_top(0).value;
+    process.mixed = start.getMixed();
+    process.gravity = start.getGravity();
+    process.limits_memory = start.getLimitsMemory();
+    if (process.mixed) worker_.pager.keep_shared_home();
+    worker_.crossings.watch_faults(process, start.getChaosSeed());
+    if (process.mixed && start.getBpf()) worker_.futexes.watch_futexes();
+    FilterOptions filter;
+    filter.conditions = {process.mixed, worker_.futexes.news().watched()};
+    process.fd_base = start.getFdBase();
+    if (process.fd_base != 0 && process.fd_base < least_fd_base) {
+        co_return fail("descriptors cannot be shared out at such a low number");
+    }
+    options.fd_base = process.fd_base;
+    if (process.fd_base != 0) filter.fd_base = process.fd_base;
+    filter.remote_calls = worker_.call_rules.all();
+    filter.watch_sent_fds = make_unix_sockets(worker_.call_rules.all());
+    filter.watch_pins = !worker_.call_rules.all().empty();
+    options.filter = acceptor_filter(filter);
+    options.name = std::string(start.getName());
+    auto empty = worker_.sandbox.spawn(process.pid, options);
+    if (!empty) co_return tl::make_unexpected(empty.error());
+    process.host_pid = empty->host_pid;
+    process.pidfd = std::move(empty->pidfd);
+    auto memory = RemoteMemory::open(process.host_pid);
+    if (!memory) co_return tl::make_unexpected(memory.error());
+    process.fragment = std::make_shared<Fragment>(worker_.loop, process.pid, process.host_pid,
+                                                  std::move(*memory), std::move(*mailbox));
+    Fragment& fragment = *process.fragment;
+    auto joined = worker_.futexes.news().join(process.host_pid, process.pid, Openers::go_on);
+    if (!joined) co_return joined;
+    auto leader = adopt_leader(process);
+    if (!leader) co_return tl::make_unexpected(leader.error());
+    (*leader)->host_tid = process.host_pid;
+    worker_.threads.watch(**leader);
+    worker_.owners[process.host_pid] = &process;
+    process.alive = 1;
+    pid_t host_pid = process.host_pid;
+    worker_.waits.set_handler(host_pid,
+                              [this, host_pid](WaitStatus s) { worker_.on_wait(host_pid, s); });
+    auto seized = trace::seize(host_pid, trace::acceptor_options);
+    if (!seized) co_return seized;
+    process.notifier =
+        std::make_shared<Notifier>(worker_.loop, std::move(empty->listener),
+                                   [this](const Notification& n) { worker_.on_notification(n); });
+    auto adopted = fragment.adopt_uffd(std::move(empty->uffd));
+    if (!adopted) co_return adopted;
+
+    auto cleared = co_await worker_.kernel_pages.clear_inherited(process, *empty, start);
+    if (!cleared) co_return cleared;
+    StubThread& stub = *(*leader)->stub;
+    co_await stub.call(SYS_close, empty_process_listener);
+    co_await worker_.ends.take_clear_tid(**leader, start.getClearTid());
+    Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
+    auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_id, true);
+    if (!helped) co_return helped;
+    if (process.births.size() >= 2) {
+        process.puncher_host_tid = process.births[0];
+        process.executor_host_tid = process.births[1];
+    }
+    if (process.mixed) {
+        auto woken = co_await fragment.start_waker(stub, next_id, true);
+        if (!woken) co_return woken;
+        process.waker_host_tid = process.births.back();
+    }
+    if (start.getMayUseTiles()) co_await ask_for_tiles(fragment.executor());
+    if (process.fd_base != 0) {
+        for (int number : {empty_process_uffd, empty_process_listener}) {
+            co_await stub.call(SYS_dup3, process.fd_base - 1, static_cast<uint64_t>(number),
+                               O_CLOEXEC);
+        }
+    }
+
+    std::vector<Call> calls;
+    std::vector<Mapping> shared;
+    auto begin_with = [&](wire::MappingView::Reader view) {
+        Mapping m = mapping_from_wire(view);
+        m.trapped = m.code == CodeClass::home;
+        if (m.shared) {
+            worker_.shared_memory.know_shared(view);
+            shared.push_back(m);
+            fragment.space.map(std::move(m));
+            return;
+        }
+        calls.push_back({SYS_mmap,
+                         {m.range.begin.value, m.range.size(), view.getProt(),
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
+                         0});
+        worker_.pager.add_object(m.object, directory_node);
+        fragment.space.map(std::move(m));
+    };
+    for (const Frame& part : layout) {
+        for (auto view : part->session().getLayout().getMappings()) begin_with(view);
+    }
+    co_await stub.run(calls);
+    for (const Call& c : calls) {
+        auto mapped = from_kernel(c.result, "cannot map the program's layout");
+        if (!mapped) co_return tl::make_unexpected(mapped.error());
+    }
+    for (const Mapping& m : shared) {
+        int64_t shown = co_await worker_.shared_memory.show_shared(fragment, m);
+        if (shown < 0) co_return fail(static_cast<int>(-shown), "cannot map shared memory");
+    }
+    std::vector<Range> ranges;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (!m.shared) ranges.push_back(m.range);
+    }
+    for (Range range : ranges) {
+        auto registered = fragment.register_range(range);
+        if (!registered) co_return registered;
+        fragment.space.find(range.begin)->registered = true;
+    }
+    for (auto action : start.getActions()) {
+        auto kernels = action.getAction();
+        if (kernels.size() != 32) continue;
+        stub.scratch().write(0, std::as_bytes(std::span(kernels.begin(), kernels.size())));
+        co_await stub.call(SYS_rt_sigaction, action.getSignal(), stub.scratch_address().value, 0,
+                           8);
+    }
+    int64_t guarded = co_await stub.call(SYS_madvise, GPR_SCRATCH_RW, 0, guard_install);
+    Range scratch_range{{GPR_SCRATCH_RW}, {GPR_SCRATCH_RW + GPR_SCRATCH_SIZE}};
+    has_guards_ = guarded == 0 && fragment.guards(scratch_range);
+    worker_.affinity.choose_cpus(**leader, cpu_mask_of(start.getAffinity()));
+    co_await worker_.filters.install_for_all(process, filters_from_wire(start.getFilters()));
+    worker_.pager.add_fragment(fragment);
+    co_return Result<void>{};
+}
+
+}  // namespace gpr::worker

@@ -1,0 +1,35 @@
+// How fragments of processes come to be here: from nothing, as home describes them. Owns the stub's
+// code, and the ids that helpers get.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "acceptor/worker/part.h"
+#include "base/fd.h"
+#include "transport/wire.h"
+
+namespace gpr::worker {
+
+class Starts {
+public:
+    Starts(Worker& worker, Fd stub_code) : worker_(worker), stub_code_(std::move(stub_code)) {}
+
+    Task<void> start_process(Frame frame);
+    pid_t next_helper_id(pid_t of_process);
+    // This kernel has guard pages, and tells where.
+    [[nodiscard]] bool has_guards() const { return has_guards_; }
+
+private:
+    Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start,
+                             std::vector<Frame> layout);
+    Result<RemoteThread*> adopt_leader(RemoteProcess& process);
+
+    Worker& worker_;
+    Fd stub_code_;
+    bool has_guards_ = false;
+    pid_t next_helper_ = 0;
+};
+
+}  // namespace gpr::worker

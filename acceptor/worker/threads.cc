@@ -1,0 +1,103 @@
+#include "acceptor/worker/threads.h"
+
+#include <linux/sched.h>
+
+#include "acceptor/worker/worker.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::worker {
+
+void Threads::watch(RemoteThread& thread) { worker_.by_host_tid[thread.host_tid] = &thread; }
+
+void Threads::on_birth(pid_t parent) {
+    auto message = trace::event_message(parent);
+    auto owner = worker_.owners.find(parent);
+    if (message && owner != worker_.owners.end()) {
+        auto child = static_cast<pid_t>(*message);
+        if (owner->second->newborn) {
+            worker_.forks.on_newborn(*owner->second, child);
+            trace::resume(parent);
+            return;
+        }
+        worker_.owners[child] = owner->second;
+        owner->second->births.push_back(child);
+        owner->second->alive++;
+        worker_.waits.set_handler(child,
+                                  [this, child](WaitStatus s) { worker_.on_wait(child, s); });
+    }
+    trace::resume(parent);
+}
+
+Task<Result<RemoteThread*>> Threads::make_shadow(RemoteProcess& process, pid_t tid, uint64_t flags,
+                                                 uint64_t child_tid) {
+    Fragment& fragment = *process.fragment;
+    auto slot = fragment.mailbox().allocate();
+    if (!slot) co_return tl::make_unexpected(slot.error());
+    auto thread = std::make_unique<RemoteThread>();
+    thread->tid = tid;
+    thread->process = &process;
+    thread->stub = std::make_unique<StubThread>(worker_.loop, fragment.mailbox(), *slot);
+    if (flags & CLONE_CHILD_CLEARTID) thread->clear_tid = child_tid;
+    constexpr uint64_t basic =
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    Fragment::Birth birth{basic | (flags & CLONE_CHILD_CLEARTID), tid, child_tid};
+    size_t born_before = process.births.size();
+    auto born = co_await fragment.give_birth(fragment.executor(), *thread->stub, birth);
+    if (!born) co_return tl::make_unexpected(born.error());
+    if (process.births.size() <= born_before) co_return fail("a new thread was not seen");
+    thread->host_tid = process.births.back();
+    RemoteThread* raw = thread.get();
+    watch(*raw);
+    process.threads[tid] = std::move(thread);
+    co_return raw;
+}
+
+// Where the process has just been ended nobody needs the thread.
+void Threads::could_not_begin(const Error& why) {
+    if (why.code != ESRCH) worker_.link.close(why.message());
+}
+
+Task<WaitStatus> Threads::next_stop(RemoteThread& thread, bool soon) {
+    OneShot<WaitStatus> stop(worker_.loop);
+    thread.awaited = &stop;
+    if (soon) worker_.waits.look_for_stop(thread.host_tid);
+    WaitStatus status = co_await stop;
+    co_return status;
+}
+
+Task<Result<ThreadContext>> Threads::stop_in_call(RemoteThread& thread, uint64_t notification) {
+    // The stop is asked for first and the answer given then: the thread cannot get away between.
+    trace::interrupt(thread.host_tid);
+    bool answered = thread.process->notifier->reply_error(notification, trace::restart_nointr);
+    if (!answered) co_return fail(ESRCH, "the caller is gone");
+    WaitStatus status = co_await next_stop(thread);
+    if (status.kind == WaitStatus::Kind::signal_stop ||
+        status.kind == WaitStatus::Kind::group_stop) {
+        // The signal goes first; the call begins again after its handler.
+        worker_.on_wait(thread.host_tid, status);
+        co_return fail(EINTR, "a signal came first");
+    }
+    if (status.kind != WaitStatus::Kind::trap_stop) co_return fail(ESRCH, "the caller is gone");
+    co_return capture_context(thread.host_tid);
+}
+
+// What must stand still while the process is frozen, and was in its stub when that began, is on its
+// way out of it now.
+Task<void> Threads::set_free(RemoteThread& thread, const ThreadContext& context) {
+    pid_t pid = thread.process->pid, tid = thread.tid;
+    thread.here = thread.leaving_stub = true;
+    co_await thread.stub->resume(context);
+    RemoteThread* still = worker_.find_thread(pid, tid);
+    if (!still) co_return;
+    still->leaving_stub = false;
+    const RemoteProcess& process = *still->process;
+    if (process.frozen || process.halted) trace::interrupt(still->host_tid);
+}
+
+// The stop that it stands in was the only one, whoever else has asked for one meanwhile.
+void Threads::go_on(RemoteThread& thread) {
+    trace::resume(thread.host_tid);
+    if (thread.process->frozen || thread.process->halted) trace::interrupt(thread.host_tid);
+}
+
+}  // namespace gpr::worker

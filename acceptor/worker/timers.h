@@ -1,0 +1,34 @@
+// Timers on CPU-time clocks, where all program code runs here: the CPU is used here, so these
+// timers live here. All others are home's, and in mixed sessions these are, too. The program tells
+// them apart no more than it ever could: a timer's id is only a number.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "acceptor/worker/part.h"
+
+namespace gpr::worker {
+
+struct IntervalTimer;
+
+class Timers {
+public:
+    explicit Timers(Worker& worker) : worker_(worker) {}
+
+    Task<void> timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    // setitimer, getitimer
+    Task<void> interval_timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    static void name_timer(RemoteProcess& process, RemoteThread& thread);
+    // Nothing: it does not answer any more.
+    Task<std::vector<IntervalTimer>> interval_timers(RemoteProcess& process);
+    static Task<void> set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers);
+
+private:
+    Task<int64_t> create_timer(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<int64_t> use_timer(RemoteProcess& process, Notification n);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker
