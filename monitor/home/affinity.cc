@@ -1,55 +1,54 @@
-// Processors that the program chooses for its threads. They hold wherever the thread runs, as far
-// as that node has them; whether the call succeeds, the node says where the thread is.
+#include "monitor/home/affinity.h"
 
 #include <sys/syscall.h>
 
 #include <algorithm>
 
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 
-namespace gpr {
+namespace gpr::home {
 
 // nullptr: of nobody in the session.
-HomeThread* HomeSession::thread_named(HomeThread& caller, uint64_t name) {
+HomeThread* Affinity::thread_named(HomeThread& caller, uint64_t name) {
     auto tid = static_cast<pid_t>(name);
     if (tid == 0) return &caller;
-    auto it = threads_.find(tid);
-    return it == threads_.end() || it->second->helper ? nullptr : it->second.get();
+    auto it = home_.threads.find(tid);
+    return it == home_.threads.end() || it->second->helper ? nullptr : it->second.get();
 }
 
 // A thread at home makes it, in a mixed session. The acceptor hears of it with the next crossing.
-void HomeSession::affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+void Affinity::affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
     HomeThread* target = thread_named(thread, n.args[0]);
     if (target && target->remote) {
-        spawn(leave_at_call(process, thread, true));
+        spawn(home_.crossings.leave_at_call(process, thread, true));
         return;
     }
     if (!target) {
-        notifier_->let_it_run(n.id);
+        home_.notifier->let_it_run(n.id);
         return;
     }
-    spawn([](HomeSession& self, std::shared_ptr<Fragment> fragment, pid_t caller, pid_t chosen,
+    spawn([](Home& self, std::shared_ptr<Fragment> fragment, pid_t caller, pid_t chosen,
              Notification call) -> Task<void> {
         CpuMask mask(std::min<uint64_t>(static_cast<uint32_t>(call.args[1]), largest_cpu_mask));
         Address at{call.args[2]};
         bool read =
-            co_await self.pager_.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
+            co_await self.pager.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
         int error = read ? set_cpu_mask(chosen, mask) : EFAULT;
-        auto found = self.threads_.find(chosen);
-        if (error == 0 && found != self.threads_.end()) {
+        auto found = self.threads.find(chosen);
+        if (error == 0 && found != self.threads.end()) {
             found->second->affinity = std::move(mask);
             found->second->affinity_told = false;
         }
-        if (self.threads_.contains(caller)) self.notifier_->reply_raw(call.id, -error);
-    }(*this, process.fragment, thread.tid, target->tid, n));
+        if (self.threads.contains(caller)) self.notifier->reply_raw(call.id, -error);
+    }(home_, process.fragment, thread.tid, target->tid, n));
 }
 
 // A thread at the acceptor has made it there, or makes it here for one that is not there.
-void HomeSession::note_affinity(HomeThread& caller, const MarshalledCall& call) {
+void Affinity::note_affinity(HomeThread& caller, const MarshalledCall& call) {
     HomeThread* target = thread_named(caller, call.args[0]);
     if (!target || call.in_bytes.empty()) return;
     target->affinity = cpu_mask_of(std::span(call.in_bytes));
     target->affinity_told = target->remote;
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

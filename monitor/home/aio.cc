@@ -1,27 +1,26 @@
-// Contexts of Linux AIO. io_setup maps a ring, at the address that is the context's name, where the
-// kernel writes what is done; libaio and others read it without a call.
+#include "monitor/home/aio.h"
 
 #include <sys/syscall.h>
 
 #include <cstring>
 
 #include "monitor/home/forwarded_call.h"
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 
-namespace gpr {
+namespace gpr::home {
 
 // One that has succeeded.
-Task<void> HomeSession::note_aio_call(HomeProcess& process, uint32_t number, Address context) {
-    auto guard = co_await metadata_.lock();
+Task<void> Aio::note_aio_call(HomeProcess& process, uint32_t number, Address context) {
+    auto guard = co_await home_.metadata.lock();
     if (!process.fragment) co_return;
     if (number == SYS_io_setup) {
-        note_attached(process, context);
+        home_.shared_memory.note_attached(process, context);
     } else if (const Mapping* ring = process.fragment->space.find(context)) {
-        note_unmapped(process, ring->range);
+        home_.layouts.note_unmapped(process, ring->range);
     }
 }
 
-Task<void> HomeSession::note_aio_in_bounce(HomeProcess& process, const ForwardedCall& call) {
+Task<void> Aio::note_aio_in_bounce(HomeProcess& process, const ForwardedCall& call) {
     bool sets_up = call.number == SYS_io_setup;
     if (call.made.result != 0 || (!sets_up && call.number != SYS_io_destroy)) co_return;
     uint64_t context = call.given[0];
@@ -32,21 +31,21 @@ Task<void> HomeSession::note_aio_in_bounce(HomeProcess& process, const Forwarded
     co_await note_aio_call(process, call.number, {context});
 }
 
-Task<void> HomeSession::aio_call_here(HomeThread& thread, Notification n) {
+Task<void> Aio::aio_call_here(HomeThread& thread, Notification n) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
-    auto taken = co_await take_call(thread);
+    auto taken = co_await home_.taken_calls.take_call(thread);
     if (!taken) co_return;
-    int64_t result = co_await make_call(*taken, n);
+    int64_t result = co_await TakenCalls::make_call(*taken, n);
     if (taken->stub->dead()) co_return;
     uint64_t context = n.args[0];
     bool known = result == 0;
     if (known && n.number == SYS_io_setup) {
         auto bytes = std::as_writable_bytes(std::span(&context, 1));
-        known = co_await pager_.read(*fragment, {n.args[1]}, bytes);
+        known = co_await home_.pager.read(*fragment, {n.args[1]}, bytes);
     }
     if (known) co_await note_aio_call(process, n.number, {context});
-    co_await return_from(thread, std::move(*taken), result);
+    co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -1,4 +1,4 @@
-// System calls that a thread at an acceptor makes on what lives here: its shadow makes them.
+#include "monitor/home/calls.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,18 +9,18 @@
 #include <climits>
 
 #include "monitor/home/forwarded_call.h"
-#include "monitor/home/guard_pages.h"
 #include "monitor/home/helper_calls.h"
-#include "monitor/home/main_stack.h"
-#include "monitor/home/memory_gate.h"
+#include "monitor/home/home.h"
 #include "monitor/home/sent_signal.h"
-#include "monitor/home/session.h"
+#include "monitor/node/guard_advice.h"
 #include "monitor/node/proc_file.h"
 #include "monitor/node/signal_wire.h"
+#include "monitor/paging/program_faultfd.h"
+#include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/reserved_range.h"
 #include "monitor/tracee/sealed_memory.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 constexpr unsigned arguments_of_call = 6;
@@ -76,18 +76,19 @@ bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
     return m && m->shared && m->range.contains({from + size - 1}) &&
            std::find(files.begin(), files.end(), m->object) != files.end();
 }
+
 }  // namespace
 
-Task<void> HomeSession::serve_call(Frame frame) {
+Task<void> Calls::serve_call(Frame frame) {
     // Mappings that the caller made before are applied before its call.
-    { auto guard = co_await metadata_.lock(); }
-    co_await end_loans();
+    { auto guard = co_await home_.metadata.lock(); }
+    co_await home_.loans.end_loans();
     auto call = frame->session().getCall();
     if (call.getArgs().size() != arguments_of_call) {  // nobody below looks whether it has them
-        link_.close("a system call came without its six arguments");
+        home_.acceptor.link.close("a system call came without its six arguments");
         co_return;
     }
-    HomeThread* thread = find_thread(call.getPid(), call.getTid());
+    HomeThread* thread = home_.find_thread(call.getPid(), call.getTid());
     if (!thread || !thread->stub) co_return;
     HomeProcess& process = *thread->process;
     thread->wait = call.getWait();
@@ -99,16 +100,16 @@ Task<void> HomeSession::serve_call(Frame frame) {
     }
     if (call.getNumber() == SYS_exit) {
         thread->exits = true;
-        co_await give_to_others(*thread);
+        co_await home_.passed_signals.give_to_others(*thread);
     }
     std::array<uint64_t, 6> args{};
     for (unsigned i = 0; i < arguments_of_call; i++) args[i] = call.getArgs()[i];
     if (installs_filter(call.getNumber(), args.data())) {
-        co_await install_for(process, *thread, call.getNumber(), args);
+        co_await home_.filters.install_for(process, *thread, call.getNumber(), args);
         co_return;
     }
     if (asks_for_seccomp_mode(call.getNumber(), args.data())) {
-        reply(*thread, seccomp_mode(*thread));
+        reply(*thread, Filters::seccomp_mode(*thread));
         co_return;
     }
     if (auto answer = answer_about_reserved(call.getNumber(), args.data())) {
@@ -121,7 +122,7 @@ Task<void> HomeSession::serve_call(Frame frame) {
         reply(*thread, *refused);
         co_return;
     }
-    note_modes(*thread, call.getNumber(), args.data(), true);
+    home_.local_calls.note_modes(*thread, call.getNumber(), args.data(), true);
     if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
     switch (call.getNumber()) {
         case SYS_clone:
@@ -129,17 +130,18 @@ Task<void> HomeSession::serve_call(Frame frame) {
         case SYS_fork:
         case SYS_vfork:
             if (args[0] & CLONE_THREAD) {
-                co_await spawn_thread(process, *thread, frame);
+                co_await home_.births.spawn_thread(process, *thread, frame);
             } else {
-                co_await spawn_process(process, *thread, frame);
+                co_await home_.births.spawn_process(process, *thread, frame);
             }
             co_return;
-        case SYS_mmap: co_await map_for(process, *thread, frame); co_return;
+        case SYS_mmap: co_await home_.memory_calls.map_for(process, *thread, frame); co_return;
         case SYS_mlock:
         case SYS_mlock2:
         case SYS_mlockall: {
-            auto guard = co_await metadata_.lock();
-            reply(*thread, lock_memory(process, thread->tid, call.getNumber(), args));
+            auto guard = co_await home_.metadata.lock();
+            reply(*thread,
+                  home_.memory_calls.lock_memory(process, thread->tid, call.getNumber(), args));
             co_return;
         }
         case SYS_munmap:
@@ -147,34 +149,38 @@ Task<void> HomeSession::serve_call(Frame frame) {
         case SYS_pkey_mprotect:
         case SYS_mremap:
         case SYS_remap_file_pages:
-        case SYS_shmdt: co_await change_memory_for(process, *thread, frame); co_return;
-        case SYS_brk: co_await brk_for(process, *thread, frame); co_return;
-        case SYS_shmat: co_await attach_for(process, *thread, frame); co_return;
+        case SYS_shmdt:
+            co_await home_.memory_calls.change_memory_for(process, *thread, frame);
+            co_return;
+        case SYS_brk: co_await home_.memory_calls.brk_for(process, *thread, frame); co_return;
+        case SYS_shmat: co_await home_.shared_memory.attach_for(process, *thread, frame); co_return;
         case SYS_madvise:
             if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
-                co_await discard_for(process, *thread, frame);
+                co_await home_.file_copies.discard_for(process, *thread, frame);
                 co_return;
             }
             if (is_guard_advice(SYS_madvise, args.data())) {
-                co_await change_memory_for(process, *thread, frame);
+                co_await home_.memory_calls.change_memory_for(process, *thread, frame);
                 co_return;
             }
             co_await run_call(process, *thread, frame);
             co_return;
         case number_mseal: {
             std::array<uint64_t, 3> what{args[0], args[1], args[2]};
-            int64_t result = co_await MemoryGate::seal(*this, process.pid, what);
-            if (find_thread(call.getPid(), call.getTid()) == thread) reply(*thread, result);
+            int64_t result = co_await home_.memory_gate.seal(process.pid, what);
+            if (home_.find_thread(call.getPid(), call.getTid()) == thread) reply(*thread, result);
             co_return;
         }
         case SYS_userfaultfd:
-            reply(*thread, co_await make_faultfd(process, *thread->stub, args[0]));
+            reply(*thread, co_await home_.faultfds.make_faultfd(process, *thread->stub, args[0]));
             co_return;
         case SYS_ioctl:
             if (is_faultfd_ioctl(args[1])) {
-                if (auto faultfd = faultfd_of(process.pid, static_cast<int>(args[0]))) {
+                if (auto faultfd =
+                        home_.faultfds.faultfd_of(process.pid, static_cast<int>(args[0]))) {
                     auto command = static_cast<uint32_t>(args[1]);
-                    reply(*thread, co_await ioctl_faultfd(process, faultfd, command, {args[2]}));
+                    reply(*thread, co_await home_.faultfds.ioctl_faultfd(process, faultfd, command,
+                                                                         {args[2]}));
                     co_return;
                 }
             }
@@ -184,26 +190,26 @@ Task<void> HomeSession::serve_call(Frame frame) {
     }
 }
 
-Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame frame) {
+Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto parsed = ForwardedCall::parse(*frame);
     if (!parsed) {
-        link_.close(parsed.error().message());
+        home_.acceptor.link.close(parsed.error().message());
         co_return;
     }
     ForwardedCall call = std::move(*parsed);
     call.fragment = process.fragment;
     call.shadow = thread.stub;
-    bool answered = co_await names_.answer(process, thread, call);
+    bool answered = co_await home_.fd_names.answer(process, thread, call);
     if (answered) co_return;
     co_await prepare_call(process, call);
     auto guard = co_await call.shadow->lock();
     AsyncMutex::Guard changing(nullptr);
     if (call.action) {
-        before_action(process, *call.action);
-        changing = co_await actions_of(process).lock();
+        SignalActions::before_action(process, *call.action);
+        changing = co_await home_.signal_actions.actions_of(process).lock();
     }
     place_call(process, call);
-    co_await meet_outsiders(true);
+    co_await home_.contended_memory.meet_outsiders(true);
     if (call.shadow->dead()) co_return;
     thread.repeatable = call.repeatable;
     if (thread.repeatable && thread.passed) {  // since we began
@@ -211,7 +217,7 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         co_return;
     }
     co_await make_forwarded(process, thread, call);
-    if (call.action && call.made.result == 0) after_action(process, *call.action);
+    if (call.action && call.made.result == 0) SignalActions::after_action(process, *call.action);
     if (call.shadow->dead() || !call.wants_reply) co_return;
     std::vector<std::byte> out;
     if (call.marshalled) {
@@ -219,22 +225,22 @@ Task<void> HomeSession::run_call(HomeProcess& process, HomeThread& thread, Frame
         out = call.collect();
     }
     if (call.number == SYS_madvise && call.made.result == 0) {
-        co_await note_fork_advice(process, call.given);
+        co_await home_.forks_in_place.note_fork_advice(process, call.given);
     }
-    co_await after_use(call.use);
-    co_await meet_outsiders(false);
+    co_await home_.shared_memory.after_use(call.use);
+    co_await home_.contended_memory.meet_outsiders(false);
     if (call.shadow->dead()) co_return;
-    if (!call.sizes.empty()) co_await after_truncation(std::move(call.sizes));
+    if (!call.sizes.empty()) co_await home_.truncation.after_truncation(std::move(call.sizes));
     guard.release();
-    co_await names_.after_call(process, call);
+    co_await home_.fd_names.after_call(process, call);
     if (call.shadow->dead()) co_return;
     reply(thread, call.made.result, out);
 }
 
 // What it works on comes home.
-Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) {
+Task<void> Calls::prepare_call(HomeProcess& process, ForwardedCall& call) {
     if (call.marshalled && call.number == SYS_rt_sigaction) {
-        call.action = action_of(*call.marshalled);
+        call.action = SignalActions::action_of(*call.marshalled);
     }
     if (!call.marshalled) {
         uint64_t total = 0;
@@ -247,32 +253,34 @@ Task<void> HomeSession::prepare_call(HomeProcess& process, ForwardedCall& call) 
             left -= need.range.size();
             total += need.range.size();
             if (total > prefetch_limit) break;
-            co_await pager_.acquire(*call.fragment, need.range,
-                                    need.write ? Access::write : Access::read);
+            co_await home_.pager.acquire(*call.fragment, need.range,
+                                         need.write ? Access::write : Access::read);
         }
     }
-    call.use = shared_use(process, call.number, call.given);
+    call.use = home_.shared_memory.shared_use(process, call.number, call.given);
     // It may be any of it, behind our back.
-    bool all = call.reaches_anywhere() && !policy_.mixed() && anyone_writes_shared();
-    if (all) call.use = use_of_everything();
-    co_await before_use(call.use);
-    call.sizes = sizes_before(process, call.number, call.given);
-    if (memory_files_) co_await bring_for_memory_file(process, call.number, call.given);
+    bool all = call.reaches_anywhere() && !home_.policy.mixed() &&
+               home_.shared_memory.anyone_writes_shared();
+    if (all) call.use = home_.shared_memory.use_of_everything();
+    co_await home_.shared_memory.before_use(call.use);
+    call.sizes = home_.truncation.sizes_before(process, call.number, call.given);
+    if (home_.memory_files.in_use()) {
+        co_await home_.memory_files.bring_for_memory_file(process, call.number, call.given);
+    }
 }
 
 // The shadow is locked.
-void HomeSession::place_call(HomeProcess& process, ForwardedCall& call) {
+void Calls::place_call(HomeProcess& process, ForwardedCall& call) {
     call.place();
     if (!call.marshalled) return;
     if (writes_what_it_shows(call.fragment->space, call)) call.made.args[1] = call.given[1];
-    note_given(process, call);
+    home_.contended_memory.note_given(process, call);
     auto limited = limited_by(call.number, call.made.args);
-    HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : find_process(*limited);
+    HomeProcess* of = !limited ? nullptr : *limited == 0 ? &process : home_.find_process(*limited);
     if (of) call.memory_limit = MemoryLimitCall::widen(*of, call);
 }
 
-Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
-                                       ForwardedCall& call) {
+Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
     StubThread& shadow = *call.shadow;
     bool waits = waits_for_children(call.number);
     bool executes = call.number == SYS_execve || call.number == SYS_execveat;
@@ -280,7 +288,7 @@ Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
     calls[0].number |= GPR_CALL_OF_PROGRAM;
     if (waits || call.number == SYS_unshare) {
         auto is_guest = [&](const auto& p) { return p.second->shares_memory_with == &process; };
-        bool has_guests = std::any_of(processes_.begin(), processes_.end(), is_guest);
+        bool has_guests = std::any_of(home_.processes.begin(), home_.processes.end(), is_guest);
         hide_helpers(process, has_guests, calls[0]);
     }
     if (executes) process.executing = true;
@@ -288,19 +296,21 @@ Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
     thread.in_call = call.wants_reply;
     thread.call_began = Clock::now();
     std::optional<Outsiders::Opening> opening;
-    if (outsiders_ && call.opens_by_name()) opening.emplace(*outsiders_);
-    if (auto result = co_await timer_call_in_bounce(process, call)) {
+    if (home_.contended_memory.outsiders() && call.opens_by_name()) {
+        opening.emplace(*home_.contended_memory.outsiders());
+    }
+    if (auto result = co_await home_.cpu_timing.timer_call_in_bounce(process, call)) {
         call.made.result = *result;
         if (shadow.dead()) co_return;
     } else {
         if (waits) {
-            co_await wait_without(orphaned_helpers_, shadow, calls);
+            co_await wait_without(home_.orphaned_helpers, shadow, calls);
         } else {
             co_await shadow.run_locked(calls);
         }
         call.made.result = calls[0].result;
         auto sent = sent_signal(call.number, call.given);
-        if (sent && call.made.result == 0) co_await pass_on_sent(*sent);
+        if (sent && call.made.result == 0) co_await home_.passed_signals.pass_on_sent(*sent);
     }
     if (executes && !shadow.dead()) process.executing = false;
     thread.in_call = false;
@@ -308,45 +318,46 @@ Task<void> HomeSession::make_forwarded(HomeProcess& process, HomeThread& thread,
 }
 
 // What it did that home has to know, or knows better than the kernel here.
-Task<void> HomeSession::note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
+Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
     bool opened = call.opens_by_name() && call.made.result >= 0;
     if (opened && may_show_process(call.name())) {
-        co_await note_opened(process, *call.shadow, static_cast<int>(call.made.result));
+        co_await home_.memory_files.note_opened(process, *call.shadow,
+                                                static_cast<int>(call.made.result));
     }
-    add_remote_usage(process, call);
+    home_.remote_usage.add_remote_usage(process, call);
     if (call.memory_limit && call.memory_limit->show(call)) {
-        HomeProcess* of = find_process(call.memory_limit->pid);
+        HomeProcess* of = home_.find_process(call.memory_limit->pid);
         if (of) of->memory_limits[call.memory_limit->resource] = *call.memory_limit->given;
     }
     if (call.made.result == 0) {
-        co_await MainStack::note_limit(*this, process, call.number, call.given.data());
+        co_await home_.main_stack.note_limit(process, call.number, call.given.data());
     }
-    note_timer_in_bounce(thread, call);
-    co_await note_aio_in_bounce(process, call);
+    home_.cpu_timing.note_timer_in_bounce(thread, call);
+    co_await home_.aio.note_aio_in_bounce(process, call);
     if (call.number == SYS_sched_setaffinity && call.made.result == 0) {
-        note_affinity(thread, *call.marshalled);
+        home_.affinity.note_affinity(thread, *call.marshalled);
     }
 }
 
 // The other half of the wait is over, at the acceptor. If the call has not begun, it soon will.
-Task<void> HomeSession::interrupt_call(Frame frame) {
-    { auto guard = co_await metadata_.lock(); }
+Task<void> Calls::interrupt_call(Frame frame) {
+    { auto guard = co_await home_.metadata.lock(); }
     auto interrupt = frame->session().getInterrupt();
     auto find = [&]() -> HomeThread* {
-        HomeThread* thread = find_thread(interrupt.getPid(), interrupt.getTid());
+        HomeThread* thread = home_.find_thread(interrupt.getPid(), interrupt.getTid());
         return thread && thread->wait != 0 && thread->wait == interrupt.getWait() ? thread
                                                                                   : nullptr;
     };
     while (HomeThread* thread = find()) {
         thread->interrupted = true;
         if (thread->in_call) trace::interrupt(thread->tid);
-        OneShot<bool> later(loop_);
-        loop_.after(interrupts_every, [&later] { later.set(true); });
+        OneShot<bool> later(home_.loop);
+        home_.loop.after(interrupts_every, [&later] { later.set(true); });
         co_await later;
     }
 }
 
-void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
+void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
     thread.wait = 0;
     FrameBuilder frame;
     auto done = frame.session().initCallDone();
@@ -358,7 +369,7 @@ void HomeSession::reply(HomeThread& thread, int64_t result, std::span<const std:
         done.setSerial(thread.passed->serial);
     }
     if (!out.empty()) frame.add_raw(out);
-    link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

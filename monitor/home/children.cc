@@ -1,5 +1,4 @@
-// Children of a fork: at home as ordinary processes at first, split when it is time.
-// docs/decisions/0008-young-children-stay-home.md
+#include "monitor/home/children.h"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -7,15 +6,15 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "monitor/home/home.h"
 #include "monitor/home/memory_limit.h"
-#include "monitor/home/session.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/sealed_memory.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
-constexpr std::chrono::milliseconds fork_patience{20};
 
 bool must_split_to_clone(uint64_t flags) {
     bool shares_beside = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
@@ -42,11 +41,14 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 // others have at the acceptor, to have threads, which cannot be moved all at once, to install a
 // filter, which would not let our preparation pass, to have a child behind our back, to get
 // orphans, among which may be helpers, or to see a file again behind its copy.
-bool HomeSession::must_split_for(const HomeProcess& process, const Notification& n) const {
-    if (!process.can_be_split() || !link_open_) return false;
-    if (is_about_acceptors_fd(n) || is_acceptors_call(n)) return true;
-    if (names_.concerns(process, n.number, n.args)) return true;
-    if (names_acceptors_file(process, n)) return true;
+bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
+    if (!process.can_be_split() || !home_.acceptor.link_open) return false;
+    if (home_.acceptor_files.is_about_acceptors_fd(n) ||
+        home_.acceptor_files.is_acceptors_call(n)) {
+        return true;
+    }
+    if (home_.fd_names.concerns(process, n.number, n.args)) return true;
+    if (home_.acceptor_files.names_acceptors_file(process, n)) return true;
     if (installs_filter(n.number, n.args)) return true;
     switch (n.number) {
         case SYS_madvise: return must_split_for_advice(process, n.args[2]);
@@ -76,93 +78,19 @@ bool HomeSession::must_split_for(const HomeProcess& process, const Notification&
     }
 }
 
-void HomeSession::split_children_now() {
-    for (const auto& [pid, process] : processes_) {
+void Children::split_children_now() {
+    for (const auto& [pid, process] : home_.processes) {
         if (process->is_root) continue;
-        loop_.after(std::chrono::milliseconds(0), [this, pid = pid] { spawn(split_child(pid)); });
-    }
-}
-
-// A fork is a snapshot: nobody at the acceptor may change memory while the kernel copies what is
-// here, and all of it must be here. True: the kernel may.
-Task<bool> HomeSession::begin_fork(std::shared_ptr<Fragment> fragment, pid_t tid) {
-    for (;;) {
-        HomeThread* thread = find_thread(fragment->pid(), tid);
-        if (!thread) co_return false;
-        if (thread->fork.ready) co_return true;
-        if (thread->fork.number != 0) {  // a signal interrupted it, and it calls again
-            co_await remote_changed_.wait();
-            continue;
-        }
-        uint64_t number = thread->fork.number = ++forks_begun_;
-        auto still = [&] {
-            thread = find_thread(fragment->pid(), tid);
-            return thread && thread->fork.number == number;
-        };
-        co_await freeze(*thread->process, tid);
-        if (!still()) continue;
-        thread->fork.begun = true;
-        co_await pager_.begin_fork(fragment);
-        if (!still()) continue;
-        thread->fork.ready = true;
-        remote_changed_.notify_all();
-        loop_.after(fork_patience, [this, tid] { end_failed_fork(tid); });
-    }
-}
-
-Task<void> HomeSession::freeze(HomeProcess& process, pid_t tid) {
-    pid_t pid = process.pid;
-    if (process.forks++ == 0 && process.started_remotely) {
-        FrameBuilder frame;
-        auto freeze = frame.session().initFreeze();
-        freeze.setPid(pid);
-        freeze.setOn(true);
-        freeze.setNumber(++process.freezes);
-        link_.send(frame, Priority::urgent);
-    }
-    for (;;) {
-        HomeThread* still = find_thread(pid, tid);
-        if (!still || !link_open_ || !still->process->started_remotely) break;
-        if (still->process->frozen) break;
-        co_await remote_changed_.wait();
-    }
-}
-
-bool HomeSession::end_fork(HomeThread& thread) {
-    ForkAtHome fork = std::exchange(thread.fork, {});
-    if (fork.number == 0) return false;
-    remote_changed_.notify_all();
-    HomeProcess& process = *thread.process;
-    if (fork.begun) spawn(pager_.end_fork(process.fragment));
-    if (--process.forks > 0) return true;
-    process.frozen = false;
-    if (!process.started_remotely || !link_open_) return true;
-    FrameBuilder frame;
-    frame.session().initFreeze().setPid(process.pid);
-    link_.send(frame, Priority::urgent);
-    return true;
-}
-
-// A fork that succeeds has an event. One that fails has none: the thread is somewhere else then.
-void HomeSession::end_failed_fork(pid_t tid) {
-    auto it = threads_.find(tid);
-    if (it == threads_.end() || it->second->fork.number == 0) return;
-    FaultOrigin origin = fault_origin(tid);
-    bool in_fork =
-        origin.kind == FaultOrigin::Kind::kernel &&
-        (origin.call == SYS_fork || origin.call == SYS_clone || origin.call == SYS_clone3);
-    if (in_fork || origin.kind == FaultOrigin::Kind::unknown) {
-        loop_.after(fork_patience, [this, tid] { end_failed_fork(tid); });
-    } else {
-        end_fork(*it->second);
+        home_.loop.after(std::chrono::milliseconds(0),
+                         [this, pid = pid] { spawn(split_child(pid)); });
     }
 }
 
 // The child of a fork, in its first stop or about to be. context: what it is to begin with, if not
 // as it is.
-Task<void> HomeSession::start_newborn(HomeThread& thread, std::optional<ThreadContext> context,
-                                      bool split) {
-    WaitStatus status = co_await next_stop(thread);
+Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadContext> context,
+                                   bool split) {
+    WaitStatus status = co_await home_.stops.next_stop(thread);
     if (status.ended()) co_return;
     if (context) apply_context(thread.tid, *context);
     if (!split) {
@@ -178,24 +106,24 @@ Task<void> HomeSession::start_newborn(HomeThread& thread, std::optional<ThreadCo
     co_await split_stopped(*thread.process, thread, *context);
 }
 
-Task<void> HomeSession::split_child(pid_t pid) {
-    HomeProcess* process = find_process(pid);
+Task<void> Children::split_child(pid_t pid) {
+    HomeProcess* process = home_.find_process(pid);
     if (!process || process->state != HomeProcess::State::native) co_return;
     if (process->shares_memory_with || process->stays_home) co_return;
     if (process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;
     if (thread->awaited) co_return;
     if (process->stopped) {  // by job control: our interrupt would be one stop more
-        loop_.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
+        home_.loop.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
         co_return;
     }
     trace::interrupt(thread->tid);
-    WaitStatus status = co_await next_stop(*thread);
+    WaitStatus status = co_await home_.stops.next_stop(*thread);
     if (status.ended()) co_return;
     if (status.kind != WaitStatus::Kind::trap_stop) {
         // Something else came first; the interrupt is still to come and is absorbed.
-        on_wait(pid, status);
-        loop_.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
+        home_.on_wait(pid, status);
+        home_.loop.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
         co_return;
     }
     auto context = capture_context(thread->tid);
@@ -205,16 +133,16 @@ Task<void> HomeSession::split_child(pid_t pid) {
 }
 
 // Its thread is in a ptrace stop, with these registers.
-Task<void> HomeSession::split_stopped(HomeProcess& process, HomeThread& thread,
-                                      const ThreadContext& context) {
+Task<void> Children::split_stopped(HomeProcess& process, HomeThread& thread,
+                                   const ThreadContext& context) {
     process.state = HomeProcess::State::preparing;
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
-    auto prepared = co_await prepare(process, thread);
+    auto prepared = co_await home_.images.prepare(process, thread);
     if (!prepared) {
-        could_not_split(process.pid, prepared.error());
+        home_.failures.could_not_split(process.pid, prepared.error());
         co_return;
     }
-    co_await begin(process, thread, context);
+    co_await home_.images.begin(process, thread, context);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -17,11 +17,12 @@
 
 #include "base/log.h"
 #include "monitor/home/forwarded_call.h"
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/ptrace.h"
 #include "syscall/name_filter.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 
@@ -75,8 +76,8 @@ Result<Fd> FdNames::make(uint64_t file) {
     shutdown(held.end.get(), SHUT_RD);  // what is written to the name fails
     held.inode = status.st_ino;
     // With no events asked for it tells of the other end's close alone.
-    held.watch = session_.loop_.watch(
-        held.end.get(), 0, [this](uint32_t) { session_.loop_.post([this] { look_for_gone(); }); });
+    held.watch = home_.loop.watch(
+        held.end.get(), 0, [this](uint32_t) { home_.loop.post([this] { look_for_gone(); }); });
     by_inode_[held.inode] = file;
     held_[file] = std::move(held);
     return name;
@@ -95,11 +96,11 @@ void FdNames::look_for_gone() {
         it->second.watch.reset();
         it = held_.erase(it);
     }
-    if (gone.empty() || !session_.link_open_) return;
+    if (gone.empty() || !home_.acceptor.link_open) return;
     FrameBuilder frame;
     auto files = frame.session().initFilesGone().initFiles(static_cast<unsigned>(gone.size()));
     for (unsigned i = 0; i < gone.size(); i++) files.set(i, gone[i]);
-    session_.link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
 }
 
 std::optional<uint64_t> FdNames::file_of(pid_t pid, int number) const {
@@ -141,7 +142,7 @@ bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
     auto memory = RemoteMemory::open(process.pid);
     if (!memory) return false;
     if (number == SYS_poll || number == SYS_ppoll) {
-        std::vector<pollfd> set(std::min<uint64_t>(args[1], session_.fd_base_));
+        std::vector<pollfd> set(std::min<uint64_t>(args[1], home_.acceptor.fd_base));
         if (!memory->read_exact({args[0]}, set.data(), set.size() * sizeof(pollfd))) return true;
         return std::any_of(set.begin(), set.end(),
                            [&](const pollfd& entry) { return names.contains(entry.fd); });
@@ -214,9 +215,9 @@ void FdNames::on_watched_call(HomeThread& thread) {
         return trace::resume(tid);
     }
     const uint64_t args[6] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
-    bool local = process.state == HomeProcess::State::split && session_.policy_.mixed() &&
+    bool local = process.state == HomeProcess::State::split && home_.policy.mixed() &&
                  !thread.helper && !thread.remote;
-    bool young = process.can_be_split() && session_.link_open_;
+    bool young = process.can_be_split() && home_.acceptor.link_open;
     if ((!local && !young) || !concerns(process, static_cast<uint32_t>(regs->orig_rax), args)) {
         return trace::resume(tid);
     }
@@ -227,15 +228,15 @@ void FdNames::on_watched_call(HomeThread& thread) {
     trace::set_registers(tid, *regs);
     if (local) {
         tell(process);
-        spawn(session_.leave_at_call(process, thread, true));
+        spawn(home_.crossings.leave_at_call(process, thread, true));
     } else {
-        spawn(session_.split_child(process.pid));
+        spawn(home_.children.split_child(process.pid));
     }
     trace::resume(tid);
 }
 
 void FdNames::tell(HomeProcess& process) {
-    if (!process.started_remotely || !session_.link_open_) return;
+    if (!process.started_remotely || !home_.acceptor.link_open) return;
     Names names = names_of(process.pid);
     std::erase_if(names, [&](const auto& name) {
         auto known = process.names_told.find(name.first);
@@ -252,7 +253,7 @@ void FdNames::tell(HomeProcess& process) {
         list[i++].setFile(file);
         process.names_told[number] = file;
     }
-    session_.link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
 }
 
 // False: the kernel refuses, and program code at home could not be kept from using the name itself.
@@ -281,12 +282,12 @@ Task<void> FdNames::watch_all(HomeProcess& process, StubThread& stub) {
 }
 
 void FdNames::on_birth(const HomeProcess& parent, const HomeProcess& child) {
-    if (session_.fd_base_ == 0 || !session_.link_open_) return;
+    if (home_.acceptor.fd_base == 0 || !home_.acceptor.link_open) return;
     FrameBuilder frame;
     auto heir = frame.session().initHeir();
     heir.setParent(parent.pid);
     heir.setChild(child.pid);
-    session_.link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
 }
 
 bool FdNames::knows_call_of_guest(uint32_t number) {
@@ -295,8 +296,8 @@ bool FdNames::knows_call_of_guest(uint32_t number) {
 }
 
 Task<void> FdNames::call_of_guest(pid_t pid, Notification n) {
-    if (!session_.link_open_) {
-        session_.notifier_->let_it_run(n.id);
+    if (!home_.acceptor.link_open) {
+        home_.notifier->let_it_run(n.id);
         co_return;
     }
     FrameBuilder frame;
@@ -307,28 +308,28 @@ Task<void> FdNames::call_of_guest(pid_t pid, Notification n) {
     call.setNumber(n.number);
     auto list = call.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
-    auto owned = std::make_unique<OneShot<KeptAnswer>>(session_.loop_);
+    auto owned = std::make_unique<OneShot<KeptAnswer>>(home_.loop);
     OneShot<KeptAnswer>& wait = *owned;
     kept_answers_[cookie] = std::move(owned);
-    session_.link_.send(frame, Priority::urgent);
-    auto timer = session_.loop_.after(acceptor_patience, [this] {
-        session_.link_.close("it did not answer a call about a descriptor in time");
+    home_.acceptor.link.send(frame, Priority::urgent);
+    auto timer = home_.loop.after(acceptor_patience, [this] {
+        home_.acceptor.link.close("it did not answer a call about a descriptor in time");
     });
     KeptAnswer answer = co_await wait;
-    session_.loop_.cancel(timer);
+    home_.loop.cancel(timer);
     kept_answers_.erase(cookie);
     if (n.number == SYS_close_range) {  // and those of home
-        session_.notifier_->let_it_run(n.id);
+        home_.notifier->let_it_run(n.id);
         co_return;
     }
     if (answer.result >= 0 && answer.file != 0) {
         auto name = make(answer.file);
         bool closes = n.number == SYS_dup3 && (n.args[2] & O_CLOEXEC);
-        answer.result = name ? session_.notifier_->put_fd(n.id, name->get(),
-                                                          static_cast<int>(n.args[1]), closes)
-                             : -EMFILE;
+        answer.result =
+            name ? home_.notifier->put_fd(n.id, name->get(), static_cast<int>(n.args[1]), closes)
+                 : -EMFILE;
     }
-    session_.notifier_->reply_raw(n.id, answer.result);
+    home_.notifier->reply_raw(n.id, answer.result);
     look_for_gone();
 }
 
@@ -363,7 +364,7 @@ Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const Forwa
     if (call.file != 0) {
         int64_t result = call.number == SYS_epoll_ctl ? co_await share_epoll(process, call)
                                                       : co_await put(process, call);
-        if (!call.shadow->dead()) session_.reply(thread, result);
+        if (!call.shadow->dead()) home_.calls.reply(thread, result);
         co_return true;
     }
     Names names = untold(process, call);
@@ -381,7 +382,7 @@ Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const Forwa
         process.names_told[number] = file;
     }
     thread.wait = 0;
-    session_.link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
     co_return true;
 }
 
@@ -389,7 +390,7 @@ Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const Forwa
 Task<int64_t> FdNames::put(HomeProcess& process, const ForwardedCall& call) {
     auto number = static_cast<int>(call.given[1]);
     if (!replaces(call.number) || number < 0 ||
-        static_cast<unsigned>(number) + set_aside >= session_.fd_base_ ||
+        static_cast<unsigned>(number) + set_aside >= home_.acceptor.fd_base ||
         held_.contains(call.file)) {
         co_return -EBADF;
     }
@@ -415,13 +416,13 @@ Task<int64_t> FdNames::share_epoll(HomeProcess& process, const ForwardedCall& ca
     if (target != "anon_inode:[eventpoll]") co_return -EINVAL;
     pid_t pid = process.pid;
     bool watched = co_await watch(process, *call.shadow, number);
-    if (!watched || session_.find_process(pid) != &process) co_return -EPERM;
+    if (!watched || home_.find_process(pid) != &process) co_return -EPERM;
     process.epolls_there.insert(number);
     for (auto& [tid, thread] : process.threads) {
         if (thread->remote || thread->helper || thread->awaited) continue;
         FaultOrigin origin = fault_origin(tid);
         bool waits = origin.kind == FaultOrigin::Kind::kernel && waits_for_epoll(origin.call);
-        if (waits) spawn(session_.leave_at_call(process, *thread, true));
+        if (waits) spawn(home_.crossings.leave_at_call(process, *thread, true));
     }
     co_return 0;
 }
@@ -464,4 +465,4 @@ Task<void> FdNames::after_call(HomeProcess& process, const ForwardedCall& call) 
     look_for_gone();
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -21,22 +21,20 @@
 #include <optional>
 
 #include "base/fd.h"
-#include "base/task.h"
+#include "monitor/home/part.h"
 #include "monitor/tracee/notifier.h"
 #include "transport/loop.h"
 #include "transport/wire.h"
 
 namespace gpr {
-
-class HomeSession;
-class StubThread;
 struct ForwardedCall;
-struct HomeProcess;
-struct HomeThread;
+}  // namespace gpr
+
+namespace gpr::home {
 
 class FdNames {
 public:
-    explicit FdNames(HomeSession& session) : session_(session) {}
+    explicit FdNames(Home& home) : home_(home) {}
 
     // --- program code at home ---
     // Whether the acceptor has to make the call: it is about a file of its, by a name.
@@ -90,11 +88,11 @@ private:
     Task<int64_t> share_epoll(HomeProcess& process, const ForwardedCall& call);
     void look_for_gone();
 
-    HomeSession& session_;
+    Home& home_;
     std::map<uint64_t, Held> held_;          // by file
     std::map<uint64_t, uint64_t> by_inode_;  // files
     std::map<uint32_t, std::unique_ptr<OneShot<KeptAnswer>>> kept_answers_;
     uint32_t last_cookie_ = 0;
 };
 
-}  // namespace gpr
+}  // namespace gpr::home

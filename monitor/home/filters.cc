@@ -1,6 +1,4 @@
-// The program installs a seccomp filter, or has been killed by one. Its thread here is put under
-// the filter by the kernel, whose children inherit it; the acceptor hears of it before the thread,
-// or another one that it is for, makes a call there.
+#include "monitor/home/filters.h"
 
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -9,13 +7,14 @@
 #include <algorithm>
 #include <csignal>
 
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::home {
 
 // In its stub.
-Task<int64_t> HomeSession::install(HomeThread& thread, uint64_t number,
-                                   std::array<uint64_t, 6> args, FilterCall call) {
+Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
+                               FilterCall call) {
     StubThread& stub = *thread.stub;
     if (!call.filter) {
         co_return co_await stub.call(number, args[0], args[1], args[2], args[3], args[4], args[5]);
@@ -36,33 +35,33 @@ Task<int64_t> HomeSession::install(HomeThread& thread, uint64_t number,
 
 // Who has joined a thread takes it for gone, and so does a kernel that is to put all others under
 // a filter. The main thread stays as long as the process.
-Task<void> HomeSession::await_ends(pid_t pid) {
+Task<void> Filters::await_ends(pid_t pid) {
     auto is_ending = [pid](const auto& entry) {
         const HomeThread& thread = *entry.second;
         return (thread.ending || thread.exits) && !thread.helper && thread.tid != pid;
     };
     for (;;) {
-        HomeProcess* process = find_process(pid);
+        HomeProcess* process = home_.find_process(pid);
         if (!process) co_return;
         const auto& all = process->threads;
         if (std::none_of(all.begin(), all.end(), is_ending)) co_return;
-        co_await remote_changed_.wait();
+        co_await home_.remote_changed.wait();
     }
 }
 
 // A thread at the acceptor called. It is put under the filter there when this one is.
-Task<void> HomeSession::install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
-                                    std::array<uint64_t, 6> args) {
+Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
+                                std::array<uint64_t, 6> args) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<StubThread> stub = thread.stub;
-    auto call = co_await read_filter_call(pager_, process.fragment, number, args);
+    auto call = co_await read_filter_call(home_.pager, process.fragment, number, args);
     if (call.all_threads) {
         co_await await_ends(pid);
-        if (find_thread(pid, tid) != &thread || stub->dead()) co_return;
+        if (home_.find_thread(pid, tid) != &thread || stub->dead()) co_return;
         // The kernel there does not know that they were told the same.
         for (const auto& [other_tid, other] : process.threads) {
             if (other->filters_there <= process.common_filters) continue;
-            reply(thread, call.refusal(other_tid));
+            home_.calls.reply(thread, call.refusal(other_tid));
             co_return;
         }
     }
@@ -72,26 +71,26 @@ Task<void> HomeSession::install_for(HomeProcess& process, HomeThread& thread, ui
         thread.filters_there = thread.filters.size();
         if (call.all_threads) note_common_filters(thread);
     }
-    reply(thread, result);
+    home_.calls.reply(thread, result);
 }
 
 // Program code at home calls.
-Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, Notification n) {
+Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::array<uint64_t, 6> args;
     std::copy(n.args, n.args + 6, args.begin());
     pid_t pid = process.pid;
-    auto call = co_await read_filter_call(pager_, process.fragment, n.number, args);
+    auto call = co_await read_filter_call(home_.pager, process.fragment, n.number, args);
     if (call.all_threads) co_await await_ends(pid);
-    if (!notifier_->still_valid(n.id)) co_return;
+    if (!home_.notifier->still_valid(n.id)) co_return;
     if (call.all_threads) {
         // The kernel there could not do it: it does not know that they were told the same.
         for (const auto& [tid, other] : process.threads) {
             if (other->filters_there <= process.common_filters) continue;
-            notifier_->reply(n.id, call.refusal(tid));
+            home_.notifier->reply(n.id, call.refusal(tid));
             co_return;
         }
     }
-    auto taken = co_await take_call(thread);
+    auto taken = co_await home_.taken_calls.take_call(thread);
     if (!taken) co_return;
     int64_t result = co_await install(thread, n.number, args, call);
     if (taken->stub->dead()) co_return;
@@ -99,10 +98,10 @@ Task<void> HomeSession::filter_call(HomeProcess& process, HomeThread& thread, No
         tell_common_filters(thread);
         note_common_filters(thread);
     }
-    co_await return_from(thread, std::move(*taken), result);
+    co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
-void HomeSession::tell_common_filters(const HomeThread& thread) {
+void Filters::tell_common_filters(const HomeThread& thread) {
     HomeProcess& process = *thread.process;
     if (!process.started_remotely) return;
     auto news = std::span(thread.filters).subspan(process.common_filters);
@@ -110,21 +109,21 @@ void HomeSession::tell_common_filters(const HomeThread& thread) {
     auto change = frame.session().initFilters();
     change.setPid(process.pid);
     filters_to_wire(news, change.initFilters(static_cast<unsigned>(news.size())));
-    link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
 }
 
 // All threads are under the same ones, at the acceptor too.
-void HomeSession::note_common_filters(const HomeThread& thread) {
+void Filters::note_common_filters(const HomeThread& thread) {
     HomeProcess& process = *thread.process;
     process.common_filters = thread.filters.size();
     for (auto& [tid, other] : process.threads) other->filters_there = process.common_filters;
 }
 
-int64_t HomeSession::seccomp_mode(const HomeThread& thread) {
+int64_t Filters::seccomp_mode(const HomeThread& thread) {
     return thread.filters.empty() ? SECCOMP_MODE_DISABLED : SECCOMP_MODE_FILTER;
 }
 
-void HomeSession::inherit_filters(const HomeThread& parent, HomeThread& child) {
+void Filters::inherit_filters(const HomeThread& parent, HomeThread& child) {
     child.filters = parent.filters;
     if (child.process != parent.process) return;
     // A shadow's twin at the acceptor is put under them when it is made.
@@ -133,17 +132,17 @@ void HomeSession::inherit_filters(const HomeThread& parent, HomeThread& child) {
 
 // After an exec there is one thread, which has the process's id; another one may have called.
 // It has executed the program as another thread, and has its number now.
-void HomeSession::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
+void Filters::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
     auto former = trace::event_message(thread.tid);
     if (!former) return;
-    HomeThread* caller = find_thread(process.pid, static_cast<pid_t>(*former));
+    HomeThread* caller = home_.find_thread(process.pid, static_cast<pid_t>(*former));
     if (!caller || caller == &thread) return;
     thread.filters = caller->filters;
     thread.affinity = caller->affinity;
 }
 
 // By SECCOMP_RET_KILL_THREAD, here: it is at its end, and others are not told to go with it.
-bool HomeSession::is_ended_by_filter(const HomeThread& thread, int signal) {
+bool Filters::is_ended_by_filter(const HomeThread& thread, int signal) {
     constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
     if (signal != SIGSYS || thread.filters.empty()) return false;
     for (const auto& [tid, other] : thread.process->threads) {
@@ -154,7 +153,7 @@ bool HomeSession::is_ended_by_filter(const HomeThread& thread, int signal) {
 }
 
 // At the acceptor a filter wants the thread dead. It has left there.
-Task<void> HomeSession::die_by_filter(HomeThread& thread, FilterDeath death) {
+Task<void> Filters::die_by_filter(HomeThread& thread, FilterDeath death) {
     if (death == FilterDeath::by_strict_mode) {
         kill(thread.process->pid, SIGKILL);
         co_return;
@@ -166,11 +165,11 @@ Task<void> HomeSession::die_by_filter(HomeThread& thread, FilterDeath death) {
     const auto& all = thread.process->threads;
     bool alone = std::none_of(all.begin(), all.end(), goes_on);
     if (alone || death == FilterDeath::of_process) {
-        co_await die_of(thread, SIGSYS);
+        co_await home_.signals.die_of(thread, SIGSYS);
         co_return;
     }
-    tell_exit(thread);
+    home_.last_words.tell_exit(thread);
     co_await thread.stub->call(SYS_exit, SIGSYS);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -1,7 +1,4 @@
-// Functions of a library that run at the acceptor, while the rest of the library runs anywhere. At
-// home they are filled with breakpoints: wherever a thread comes into one, by a call, a return, a
-// jump or an unwinding, it stops there and crosses.
-// docs/decisions/0022-functions-are-breakpoints.md
+#include "monitor/home/functions.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,10 +8,11 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 #include "monitor/tracee/interrupted_call.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 
@@ -44,65 +42,7 @@ Result<void> set_breakpoints(RemoteMemory& memory, const Mapping& m, Range pages
     return {};
 }
 
-}  // namespace
-
-const FoundFunctions& HomeSession::functions_in(int fd, const std::string& path) {
-    struct stat st {};
-    fstat(fd, &st);
-    auto [known, is_new] = found_functions_.try_emplace(
-        FileIdentity{st.st_dev, st.st_ino, st.st_mtim.tv_sec, st.st_mtim.tv_nsec});
-    if (is_new) {
-        std::string library = std::filesystem::path(path).filename().string();
-        auto found = find_functions(fd, library, policy_.function_rules(path));
-        if (found) {
-            known->second = std::move(*found);
-        } else {
-            spdlog::info("no functions in {}: {}", path, found.error().message());
-        }
-    }
-    return known->second;
-}
-
-Result<void> HomeSession::place_functions(HomeProcess& process, Mapping& m, const std::string& path,
-                                          uint64_t offset) {
-    if (policy_.function_rules(path).empty()) return {};
-    for (const InheritedFunctions& parents : process.inherited_functions) {
-        if (parents.range != m.range) continue;
-        m.functions = parents.functions;
-        m.content = parents.content;
-        m.content_offset = parents.content_offset;
-    }
-    if (!m.functions) {
-        GPR_TRY(const bool is_the_file, keep_text(process, m, path, offset));
-        if (!is_the_file) spdlog::warn("{} is gone: no functions of it are found", path);
-        if (is_the_file) {
-            const FoundFunctions& found = functions_in(m.content->get(), path);
-            for (const SplitRule& rule : found.rules) rule_use_.note(rule);
-            m.functions = found.functions;
-        }
-    }
-    if (!m.functions) {
-        m.content.reset();
-        return {};
-    }
-    spdlog::debug("functions of {} at {:#x} run at the acceptor", path, m.range.begin.value);
-    return set_breakpoints(process.fragment->memory(), m, m.range);
-}
-
-// Whether the child has a copy of the memory or the memory itself.
-void HomeSession::inherit_functions(const HomeProcess& parent, HomeProcess& child) {
-    child.trap_action = parent.trap_action;
-    child.blocking_trap = parent.blocking_trap;
-    child.inherited_functions = parent.inherited_functions;
-    if (!parent.fragment) return;
-    for (const auto& [begin, m] : parent.fragment->space.all()) {
-        if (!m.functions) continue;
-        child.inherited_functions.push_back({m.range, m.functions, m.content, m.content_offset});
-    }
-}
-
-std::optional<HomeSession::Breakpoint> HomeSession::breakpoint_at(HomeProcess& process,
-                                                                  Address at) {
+std::optional<Breakpoint> breakpoint_at(HomeProcess& process, Address at) {
     Mapping place;
     if (process.fragment) {
         if (Mapping* m = process.fragment->space.find(at)) place = *m;
@@ -124,9 +64,66 @@ std::optional<HomeSession::Breakpoint> HomeSession::breakpoint_at(HomeProcess& p
     return Breakpoint{*f, place.functions->library, code.pages(), from_its_start, std::nullopt};
 }
 
+}  // namespace
+
+const FoundFunctions& Functions::functions_in(int fd, const std::string& path) {
+    struct stat st {};
+    fstat(fd, &st);
+    auto [known, is_new] = found_functions_.try_emplace(
+        FileIdentity{st.st_dev, st.st_ino, st.st_mtim.tv_sec, st.st_mtim.tv_nsec});
+    if (is_new) {
+        std::string library = std::filesystem::path(path).filename().string();
+        auto found = find_functions(fd, library, home_.policy.function_rules(path));
+        if (found) {
+            known->second = std::move(*found);
+        } else {
+            spdlog::info("no functions in {}: {}", path, found.error().message());
+        }
+    }
+    return known->second;
+}
+
+Result<void> Functions::place_functions(HomeProcess& process, Mapping& m, const std::string& path,
+                                        uint64_t offset) {
+    if (home_.policy.function_rules(path).empty()) return {};
+    for (const InheritedFunctions& parents : process.inherited_functions) {
+        if (parents.range != m.range) continue;
+        m.functions = parents.functions;
+        m.content = parents.content;
+        m.content_offset = parents.content_offset;
+    }
+    if (!m.functions) {
+        GPR_TRY(const bool is_the_file, home_.code_placement.keep_text(process, m, path, offset));
+        if (!is_the_file) spdlog::warn("{} is gone: no functions of it are found", path);
+        if (is_the_file) {
+            const FoundFunctions& found = functions_in(m.content->get(), path);
+            for (const SplitRule& rule : found.rules) home_.rule_use.note(rule);
+            m.functions = found.functions;
+        }
+    }
+    if (!m.functions) {
+        m.content.reset();
+        return {};
+    }
+    spdlog::debug("functions of {} at {:#x} run at the acceptor", path, m.range.begin.value);
+    return set_breakpoints(process.fragment->memory(), m, m.range);
+}
+
+// Whether the child has a copy of the memory or the memory itself.
+void Functions::inherit_functions(const HomeProcess& parent, HomeProcess& child) {
+    child.trap_action = parent.trap_action;
+    child.blocking_trap = parent.blocking_trap;
+    child.inherited_functions = parent.inherited_functions;
+    if (!parent.fragment) return;
+    for (const auto& [begin, m] : parent.fragment->space.all()) {
+        if (!m.functions) continue;
+        child.inherited_functions.push_back({m.range, m.functions, m.content, m.content_offset});
+    }
+}
+
 // A thread here has stopped with SIGTRAP. True: because of us, and it is dealt with.
-bool HomeSession::meets_breakpoint(HomeThread& thread) {
-    if (!policy_.has_functions() || thread.remote || thread.helper) return false;
+bool Functions::meets_breakpoint(HomeThread& thread) {
+    if (!home_.policy.has_functions() || thread.remote || thread.helper) return false;
     auto info = trace::signal_info(thread.tid);
     if (!info) return false;
     // One that it had blocked and was sent hides ours.
@@ -149,19 +146,19 @@ bool HomeSession::meets_breakpoint(HomeThread& thread) {
         return true;
     }
     context->regs.rip = at.value;
-    repair_mask(thread, *context);
+    TrapState::repair_mask(thread, *context);
     // If the program had been sent one that it blocks, ours has become part of that: it waits
     // again.
     if (info->si_code != by_instruction) met->swallowed = *info;
     if (met->function.resolver) {
-        spawn(run_resolver(thread, std::move(*context), std::move(*met)));
+        spawn(home_.resolvers.run_resolver(thread, std::move(*context), std::move(*met)));
     } else {
         spawn(leave_for(thread, std::move(*context), std::move(*met)));
     }
     return true;
 }
 
-Task<void> HomeSession::leave_for(HomeThread& thread, ThreadContext context, Breakpoint met) {
+Task<void> Functions::leave_for(HomeThread& thread, ThreadContext context, Breakpoint met) {
     HomeProcess& process = *thread.process;
     bool native = process.state == HomeProcess::State::native;
     bool can_split = native && !process.shares_memory_with && process.threads.size() == 1;
@@ -174,35 +171,34 @@ Task<void> HomeSession::leave_for(HomeThread& thread, ThreadContext context, Bre
         co_return;
     }
     if (can_split) {  // and then it comes here again
-        co_await split_stopped(process, thread, context);
+        co_await home_.children.split_stopped(process, thread, context);
         co_return;
     }
-    FunctionUse& use = stats_.functions[fmt::format("{}!{}", met.library, met.function.name)];
+    FunctionUse& use = home_.stats.functions[fmt::format("{}!{}", met.library, met.function.name)];
     use.crossings++;
     if (met.from_its_start) use.calls++;
     pid_t tid = thread.tid;
-    co_await depart(thread, context, false);
-    auto it = threads_.find(tid);
-    if (it == threads_.end() || it->second.get() != &thread) co_return;
-    if (met.swallowed) co_await queue_again(thread, *met.swallowed);
-    co_await repair_trap_action(thread);
+    co_await home_.crossings.depart(thread, context, false);
+    auto it = home_.threads.find(tid);
+    if (it == home_.threads.end() || it->second.get() != &thread) co_return;
+    if (met.swallowed) co_await TrapState::queue_again(thread, *met.swallowed);
+    co_await home_.trap_state.repair_trap_action(thread);
 }
 
 // For a moment the function is what it is, for all threads here. That costs time, not correctness.
-Task<void> HomeSession::run_function_here(HomeThread& thread, ThreadContext context,
-                                          Breakpoint met) {
+Task<void> Functions::run_function_here(HomeThread& thread, ThreadContext context, Breakpoint met) {
     HomeProcess& process = *thread.process;
     pid_t tid = thread.tid;
     HomeProcess* owner = process.shares_memory_with ? process.shares_memory_with : &process;
     std::shared_ptr<Fragment> fragment;
-    for (auto& [pid, other] : processes_) {
+    for (auto& [pid, other] : home_.processes) {
         if (other.get() == owner) fragment = other->fragment;
     }
     if (fragment && fragment->has_helpers()) {
         // Threads that run there see one or the other, never a part of both: the page is changed.
         co_await fragment->puncher().call(SYS_madvise, met.pages.begin.value, met.pages.size(),
                                           MADV_DONTNEED);
-        loop_.after(lifted_for, [this, weak = std::weak_ptr(fragment), pages = met.pages] {
+        home_.loop.after(lifted_for, [this, weak = std::weak_ptr(fragment), pages = met.pages] {
             if (auto still = weak.lock()) set_breakpoints_again(*still, pages);
         });
     } else {
@@ -218,12 +214,12 @@ Task<void> HomeSession::run_function_here(HomeThread& thread, ThreadContext cont
             }
         }
     }
-    if (!threads_.contains(tid)) co_return;
+    if (!home_.threads.contains(tid)) co_return;
     trace::set_registers(tid, context.regs);
     trace::resume(tid);
 }
 
-void HomeSession::set_breakpoints_again(Fragment& fragment, Range pages) {
+void Functions::set_breakpoints_again(Fragment& fragment, Range pages) {
     fragment.space.overlapping(pages, [&](const Mapping& m) {
         if (!m.functions) return;
         Range part{std::max(m.range.begin, pages.begin), std::min(m.range.end, pages.end)};
@@ -232,4 +228,4 @@ void HomeSession::set_breakpoints_again(Fragment& fragment, Range pages) {
     });
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

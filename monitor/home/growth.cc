@@ -1,19 +1,18 @@
-// Faults of threads at home that are not what the kernel takes them for: below mappings that grow
-// downwards, and beyond the end of a file.
-
-#include "monitor/paging/growth.h"
+#include "monitor/home/growth.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <csignal>
 
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
+#include "monitor/paging/growth.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::home {
 
 // True: the signal was a touch right below such a mapping, and is dealt with.
-bool HomeSession::grows_for(HomeThread& thread) {
+bool Growth::grows_for(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     if (thread.remote || process.state != HomeProcess::State::split) return false;
     auto info = trace::signal_info(thread.tid);
@@ -23,12 +22,12 @@ bool HomeSession::grows_for(HomeThread& thread) {
 }
 
 // The thread is stopped by the signal, which it will not see: it touches the page again.
-Task<void> HomeSession::grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info) {
-    auto guard = co_await metadata_.lock();
+Task<void> Growth::grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info) {
+    auto guard = co_await home_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;
     pid_t tid = thread.tid;
     if (auto m = growth_for(fragment->space, info)) {  // else it is there by now
-        m->object = new_object(directory_node);
+        m->object = home_.layouts.new_object(directory_node);
         int64_t result = co_await fragment->executor().call(
             SYS_mmap, m->range.begin.value, m->range.size(), static_cast<uint64_t>(m->prot),
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
@@ -36,33 +35,33 @@ Task<void> HomeSession::grow_down(HomeProcess& process, HomeThread& thread, sigi
             trace::resume(tid, SIGSEGV);
             co_return;
         }
-        announce(process, *m);
+        home_.layouts.announce(process, *m);
         fragment->space.map(std::move(*m));
     }
     trace::resume(tid);
 }
 
-bool HomeSession::meets_end_of_file(HomeThread& thread) {
+bool Growth::meets_end_of_file(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     if (thread.remote || process.state != HomeProcess::State::split) return false;
     auto info = trace::signal_info(thread.tid);
-    if (!info || !pager_.absent_page(*process.fragment, *info)) return false;
+    if (!info || !home_.pager.absent_page(*process.fragment, *info)) return false;
     spawn(bus_error(process.fragment, thread.tid, *info));
     return true;
 }
 
 // The thread is stopped by the signal.
-Task<void> HomeSession::bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info) {
-    auto at = pager_.absent_page(*fragment, info);
-    bool beyond = at && co_await pager_.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
-    auto it = threads_.find(tid);
-    if (it == threads_.end()) co_return;
+Task<void> Growth::bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info) {
+    auto at = home_.pager.absent_page(*fragment, info);
+    bool beyond = at && co_await home_.pager.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+    auto it = home_.threads.find(tid);
+    if (it == home_.threads.end()) co_return;
     if (!beyond) {
         trace::resume(tid);
         co_return;
     }
     trace::set_signal_info(tid, end_of_file_info(info));
-    on_signal(*it->second, SIGBUS);
+    home_.signals.on_signal(*it->second, SIGBUS);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -4,14 +4,14 @@
 
 #include <cerrno>
 
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 #include "monitor/node/advice.h"
+#include "monitor/node/guard_advice.h"
 #include "monitor/node/mapping_news.h"
 
-namespace gpr {
+namespace gpr::home {
 
-Task<int64_t> GuardPages::change(HomeSession& session, HomeProcess& process, StubThread& stub,
-                                 Notification n) {
+Task<int64_t> GuardPages::change(HomeProcess& process, StubThread& stub, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     Address begin{n.args[0]};
     bool install = n.args[2] == guard_install;
@@ -29,20 +29,20 @@ Task<int64_t> GuardPages::change(HomeSession& session, HomeProcess& process, Stu
         fragment->space.for_each(range, [&](const Mapping& m) {
             if (!m.shared) pieces.push_back(m);
         });
-        session.announce_discard(process, range, pieces);
+        home_.file_copies.announce_discard(process, range, pieces);
         fragment->wake(range);
     }
-    tell_guarded(session.link_, process.pid, range, install);
+    tell_guarded(home_.acceptor.link, process.pid, range, install);
     co_return refused ? -EINVAL : result;
 }
 
-void GuardPages::tell_all(HomeSession& session, HomeProcess& process) {
+void GuardPages::tell_all(HomeProcess& process) {
     if (process.new_image) return;  // it has none yet
     for (const auto& [begin, m] : process.fragment->space.all()) {
         auto guards = process.fragment->guards(m.range);
         if (!guards) return;
-        for (Range range : *guards) tell_guarded(session.link_, process.pid, range, true);
+        for (Range range : *guards) tell_guarded(home_.acceptor.link, process.pid, range, true);
     }
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

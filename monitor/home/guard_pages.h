@@ -3,20 +3,23 @@
 // the advice is refused as older kernels do, upon which programs use mprotect.
 #pragma once
 
-#include "monitor/home/process.h"
-#include "monitor/node/guard_advice.h"
-#include "monitor/tracee/notifier.h"
+#include <cstdint>
 
-namespace gpr {
+#include "monitor/home/part.h"
 
-class HomeSession;
+namespace gpr::home {
 
-struct GuardPages {
+class GuardPages {
+public:
+    explicit GuardPages(Home& home) : home_(home) {}
+
     // Under the lock of the metadata: the call n, made by stub.
-    static Task<int64_t> change(HomeSession& session, HomeProcess& process, StubThread& stub,
-                                Notification n);
+    Task<int64_t> change(HomeProcess& process, StubThread& stub, Notification n);
     // Of a child that the acceptor has just been told of.
-    static void tell_all(HomeSession& session, HomeProcess& process);
+    void tell_all(HomeProcess& process);
+
+private:
+    Home& home_;
 };
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -1,12 +1,15 @@
-// Children that share their parent's memory until they exec or end: those of vfork, and of clone
-// with CLONE_VM. They run here, what they change of the address space is changed on every node.
+#include "monitor/home/guests.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "monitor/home/session.h"
+#include <climits>
+#include <utility>
 
-namespace gpr {
+#include "monitor/home/home.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
 
 namespace {
 constexpr int descriptor_of_executor = 3;  // it has none of its own
@@ -14,11 +17,36 @@ constexpr int descriptor_of_executor = 3;  // it has none of its own
 constexpr std::chrono::milliseconds held_up_for{50};
 }  // namespace
 
+void Guests::end_of_guest(HomeThread& thread) {
+    HomeProcess* owner = owner_of_memory(*thread.process);
+    uint64_t at = std::exchange(thread.clear_tid, 0);
+    if (owner && at != 0) spawn(clear_tid_of_guest(owner->pid, {at}, thread.tid));
+}
+
+// The child of a vfork, or of a clone that shares memory, has ended or executed a program here,
+// where the kernel skips a word that is not in memory.
+Task<void> Guests::clear_tid_of_guest(pid_t owner, Address at, pid_t tid) {
+    HomeProcess* process = home_.find_process(owner);
+    if (!process || !process->fragment) co_return;
+    std::shared_ptr<Fragment> fragment = process->fragment;
+    pid_t word = 0;
+    bool read =
+        co_await home_.pager.read(*fragment, at, std::as_writable_bytes(std::span(&word, 1)));
+    if (read && word == tid) {
+        word = 0;
+        co_await home_.pager.write(*fragment, at, std::as_bytes(std::span(&word, 1)));
+    }
+    FutexWakeCall wake{at.value, INT_MAX, 0xffffffff, true};
+    process = home_.find_process(owner);
+    if (process) home_.futexes.send_futex_wake(*process, wake);
+    co_await wake_futex_held(home_.pager, *fragment, wake);
+}
+
 // nullptr: it has not been split, has ended or executes a program; the guest's kernel does it all.
-HomeProcess* HomeSession::owner_of_memory(const HomeProcess& guest) const {
+HomeProcess* Guests::owner_of_memory(const HomeProcess& guest) const {
     std::shared_ptr<Fragment> memory = guest.guest_of.lock();
     if (!memory || !memory->has_helpers()) return nullptr;
-    for (const auto& [pid, owner] : processes_) {
+    for (const auto& [pid, owner] : home_.processes) {
         if (owner->fragment != memory) continue;
         bool split = owner->state == HomeProcess::State::split && owner->started_remotely;
         return split ? owner.get() : nullptr;
@@ -26,7 +54,7 @@ HomeProcess* HomeSession::owner_of_memory(const HomeProcess& guest) const {
     return nullptr;
 }
 
-bool HomeSession::changes_memory(const Notification& n) {
+bool Guests::changes_memory(const Notification& n) {
     switch (n.number) {
         case SYS_mmap:
         case SYS_shmat:
@@ -44,46 +72,50 @@ bool HomeSession::changes_memory(const Notification& n) {
 
 // From now on children that have the process's memory run here while it runs at the acceptor. What
 // it shares would be another memory here than there.
-void HomeSession::begin_sharing(HomeProcess& process) {
+void Guests::begin_sharing(HomeProcess& process) {
     if (std::exchange(process.has_guests, true)) return;
-    for (auto& [object, file] : shared_files_) choose_node(file);
+    for (auto& [object, file] : home_.shared_memory.files()) {
+        home_.contended_memory.choose_node(file);
+    }
 }
 
 // Around the birth of such a child, and of one of vfork until its end: what is shared is here. The
 // caller of vfork waits, but others that share with it do not: if one wants a page, it waits as
 // well, and if that lasts, the child may be waiting for it.
-Task<std::shared_ptr<HeldUp>> HomeSession::hold_up(HomeProcess& process, bool is_vfork) {
+Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfork) {
     auto held = std::make_shared<HeldUp>();
     std::shared_ptr<Fragment> fragment = process.fragment;
-    for (auto& [object, file] : shared_files_) {
+    for (auto& [object, file] : home_.shared_memory.files()) {
         if (fragment->space.shows(object)) held->objects.push_back(object);
     }
     if (!is_vfork) begin_sharing(process);
-    pager_.hold_shared(held->objects);
+    home_.pager.hold_shared(held->objects);
     std::vector<ObjectId> objects = held->objects;
-    if (link_open_) co_await pager_.collect_shared(std::move(objects), Access::write);
+    if (home_.acceptor.link_open) {
+        co_await home_.pager.collect_shared(std::move(objects), Access::write);
+    }
     if (!is_vfork) co_return held;
-    loop_.after(held_up_for, [this, held, pid = process.pid] {
-        HomeProcess* owner = held->objects.empty() ? nullptr : find_process(pid);
-        if (owner && pager_.holds_back(held->objects)) begin_sharing(*owner);
-        pager_.release_shared(std::exchange(held->objects, {}));
+    home_.loop.after(held_up_for, [this, held, pid = process.pid] {
+        HomeProcess* owner = held->objects.empty() ? nullptr : home_.find_process(pid);
+        if (owner && home_.pager.holds_back(held->objects)) begin_sharing(*owner);
+        home_.pager.release_shared(std::exchange(held->objects, {}));
     });
     co_return held;
 }
 
 // It stands in a stop, in which the kernel is about to make it call again.
-bool HomeSession::is_interrupted_in(const CallInItsStead& call, pid_t tid) {
+bool Guests::is_interrupted_in(const CallInItsStead& call, pid_t tid) {
     auto regs = trace::registers(tid);
     return regs && regs->orig_rax == call.number && trace::is_restart(static_cast<long>(regs->rax));
 }
 
 // A signal is handled when the call is done, as natively, where these calls wait for nobody.
-Task<void> HomeSession::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status) {
-    HomeThread* thread = find_thread(pid, tid);
+Task<void> Guests::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status) {
+    HomeThread* thread = home_.find_thread(pid, tid);
     std::shared_ptr<CallInItsStead> call = thread->in_its_stead;
     OneShot<bool>& over = call->over;
     co_await over;
-    thread = find_thread(pid, tid);
+    thread = home_.find_thread(pid, tid);
     if (!thread) co_return;
     thread->in_its_stead.reset();
     auto regs = trace::registers(tid);
@@ -92,45 +124,45 @@ Task<void> HomeSession::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus
         regs->orig_rax = ~0UL;
         trace::set_registers(tid, *regs);
     }
-    on_wait(tid, status);
+    home_.on_wait(tid, status);
 }
 
 // Its memory is the owner's, whose executor makes the call.
-Task<void> HomeSession::memory_call_of_guest(HomeThread& thread, Notification n) {
+Task<void> Guests::memory_call_of_guest(HomeThread& thread, Notification n) {
     pid_t guest = thread.process->pid;
     if (auto before =
             std::exchange(thread.in_its_stead, nullptr)) {  // interrupted, but not stopped
         OneShot<bool>& over = before->over;
         co_await over;
-        if (before->result) notifier_->reply_raw(n.id, *before->result);
+        if (before->result) home_.notifier->reply_raw(n.id, *before->result);
         if (before->result) co_return;
     }
-    auto guard = co_await metadata_.lock();
-    HomeProcess* process = find_process(guest);
+    auto guard = co_await home_.metadata.lock();
+    HomeProcess* process = home_.find_process(guest);
     HomeProcess* owner = process ? owner_of_memory(*process) : nullptr;
     if (owner) {
-        co_await save_hidden(*owner, n);
-        process = find_process(guest);
+        co_await home_.memory_calls.save_hidden(*owner, n);
+        process = home_.find_process(guest);
         owner = process ? owner_of_memory(*process) : nullptr;
     }
-    if (!owner || owner->fragment->executor().dead() || !notifier_->still_valid(n.id)) {
-        notifier_->let_it_run(n.id);
+    if (!owner || owner->fragment->executor().dead() || !home_.notifier->still_valid(n.id)) {
+        home_.notifier->let_it_run(n.id);
         co_return;
     }
-    auto call = std::make_shared<CallInItsStead>(loop_);
+    auto call = std::make_shared<CallInItsStead>(home_.loop);
     call->number = n.number;
-    if (HomeThread* caller = find_thread(guest, n.tid)) caller->in_its_stead = call;
+    if (HomeThread* caller = home_.find_thread(guest, n.tid)) caller->in_its_stead = call;
     call->result = co_await call_of_guest(*owner, guest, n);
-    bool told = call->result && notifier_->reply_raw(n.id, *call->result);
-    if (!call->result) notifier_->let_it_run(n.id);  // the owner has ended meanwhile
-    HomeThread* caller = find_thread(guest, n.tid);
+    bool told = call->result && home_.notifier->reply_raw(n.id, *call->result);
+    if (!call->result) home_.notifier->let_it_run(n.id);  // the owner has ended meanwhile
+    HomeThread* caller = home_.find_thread(guest, n.tid);
     if (caller && caller->in_its_stead == call && told) caller->in_its_stead.reset();
     call->over.set(true);
 }
 
 // Nothing: the memory has no executor any more.
-Task<std::optional<int64_t>> HomeSession::call_of_guest(HomeProcess& owner, pid_t guest,
-                                                        Notification n) {
+Task<std::optional<int64_t>> Guests::call_of_guest(HomeProcess& owner, pid_t guest,
+                                                   Notification n) {
     std::shared_ptr<Fragment> fragment = owner.fragment;
     Notification made = n;
     bool of_file = n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS);
@@ -142,10 +174,11 @@ Task<std::optional<int64_t>> HomeSession::call_of_guest(HomeProcess& owner, pid_
         if (!passed) co_return -EBADF;
         made.args[4] = descriptor_of_executor;
     }
-    int64_t result = co_await change_memory(owner, fragment->executor(), n, made, guest);
+    int64_t result =
+        co_await home_.memory_calls.change_memory(owner, fragment->executor(), n, made, guest);
     if (fragment->executor().dead()) co_return std::nullopt;
     if (of_file) co_await fragment->executor().call(SYS_close, descriptor_of_executor);
     co_return result;
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

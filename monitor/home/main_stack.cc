@@ -6,17 +6,17 @@
 
 #include <algorithm>
 
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/process_stat.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 constexpr uint64_t largest = 256ULL << 20;  // of a stack without limit
 }  // namespace
 
-Address MainStack::used(HomeSession& session, HomeProcess& process) {
+Address MainStack::used(HomeProcess& process) {
     Fragment& fragment = *process.fragment;
     auto stack = main_stack(fragment.space);
     if (!stack) return {};
@@ -24,75 +24,74 @@ Address MainStack::used(HomeSession& session, HomeProcess& process) {
     if (stack->begin < used) used = fragment.first_present({stack->begin, used});
     fragment.space.overlapping({stack->begin, used}, [&](const Mapping& m) {
         uint64_t end = m.key(std::min(m.range.end, used) - 1).index + 1;
-        uint64_t page = session.directory_.next_known(m.object, m.object_page, end);
+        uint64_t page = home_.directory.next_known(m.object, m.object_page, end);
         if (page >= end) return;
         used = std::min(used, m.range.begin + (page - m.object_page) * page_size);
     });
     return process.stack_used = used;
 }
 
-Task<void> MainStack::fit(HomeSession& session, HomeProcess& process) {
+Task<void> MainStack::fit(HomeProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto stack = main_stack(fragment->space);
     const auto limit = limit_of(process.pid, RLIMIT_STACK);
     if (!stack || !limit) co_return;
-    Address begin = stack_floor(fragment->space, *stack, used(session, process),
+    Address begin = stack_floor(fragment->space, *stack, used(process),
                                 std::min<uint64_t>(limit->rlim_cur, largest));
-    if (begin > stack->begin) co_await cut(session, process, {stack->begin, begin});
+    if (begin > stack->begin) co_await cut(process, {stack->begin, begin});
     if (begin >= stack->begin) co_return;
     Mapping m;
     m.range = {begin, stack->begin};
     m.prot = fragment->space.find(stack->begin)->prot;
     m.grows_down = m.main_stack = true;
-    m.object = session.new_object(directory_node);
+    m.object = home_.layouts.new_object(directory_node);
     // Not by growing what is there: the kernel would want a page to be touched.
     int64_t result = co_await fragment->executor().call(
         SYS_mmap, begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, ~0UL, 0);
     if (result != static_cast<int64_t>(begin.value)) co_return;
-    if (process.started_remotely) session.announce(process, m);
+    if (process.started_remotely) home_.layouts.announce(process, m);
     fragment->space.map(std::move(m));
 }
 
-Task<void> MainStack::cut(HomeSession& session, HomeProcess& process, Range range) {
+Task<void> MainStack::cut(HomeProcess& process, Range range) {
     if (range.empty()) co_return;
     co_await process.fragment->executor().call(SYS_munmap, range.begin.value, range.size());
-    session.note_unmapped(process, range);
+    home_.layouts.note_unmapped(process, range);
 }
 
-Task<void> MainStack::make_room(HomeSession& session, HomeProcess& process, Range wanted) {
+Task<void> MainStack::make_room(HomeProcess& process, Range wanted) {
     auto stack = main_stack(process.fragment->space);
     if (!stack) co_return;
-    Address low = used(session, process);
-    co_await cut(session, process, stack_in_the_way(*stack, low, wanted));
+    Address low = used(process);
+    co_await cut(process, stack_in_the_way(*stack, low, wanted));
 }
 
-Task<void> MainStack::note_limit(HomeSession& session, HomeProcess& caller, uint64_t number,
-                                 const uint64_t* args) {
+Task<void> MainStack::note_limit(HomeProcess& caller, uint64_t number, const uint64_t* args) {
     bool own = number == SYS_setrlimit || args[0] == 0;
     bool sets = number == SYS_setrlimit
                     ? args[0] == RLIMIT_STACK
                     : number == SYS_prlimit64 && args[1] == RLIMIT_STACK && args[2] != 0;
     if (!sets) co_return;
     pid_t pid = own ? caller.pid : static_cast<pid_t>(args[0]);
-    auto guard = co_await session.metadata_.lock();
-    HomeProcess* of = session.find_process(pid);
+    auto guard = co_await home_.metadata.lock();
+    HomeProcess* of = home_.find_process(pid);
     bool split = of && of->fragment && of->state == HomeProcess::State::split;
-    if (split) co_await fit(session, *of);
+    if (split) co_await fit(*of);
 }
 
-void MainStack::inherit(HomeSession& session, HomeProcess& parent, HomeProcess& child) {
+void MainStack::inherit(HomeProcess& parent, HomeProcess& child) {
     child.inherited_growing = parent.inherited_growing;
     child.stack_used = parent.stack_used;
     if (!parent.fragment) return;
-    child.stack_used = used(session, parent);
+    child.stack_used = used(parent);
     child.inherited_growing.clear();
     for (const auto& [begin, m] : parent.fragment->space.all()) {
         if (m.grows_down) child.inherited_growing.emplace_back(m.range, m.main_stack);
     }
 }
 
-Task<void> MainStack::read(HomeSession& session, HomeProcess& process, Range shown) {
+Task<void> MainStack::read(HomeProcess& process, Range shown) {
     AddressSpace& space = process.fragment->space;
     for (const auto& [range, main] : std::exchange(process.inherited_growing, {})) {
         space.for_each(range, [is_main = main](Mapping& m) {
@@ -102,7 +101,7 @@ Task<void> MainStack::read(HomeSession& session, HomeProcess& process, Range sho
     }
     if (process.new_image) process.stack_used = shown.begin;
     space.for_each(shown, [](Mapping& m) { m.grows_down = m.main_stack = true; });
-    co_await fit(session, process);
+    co_await fit(process);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

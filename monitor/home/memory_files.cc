@@ -1,5 +1,4 @@
-// /proc/PID/mem: what the kernel reads and writes there is the memory at home, and it does not wait
-// for what is missing. So what a call is about to use is brought home first.
+#include "monitor/home/memory_files.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -10,12 +9,11 @@
 #include <fstream>
 #include <optional>
 
-#include "monitor/home/memory_gate.h"
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 #include "monitor/node/proc_file.h"
 #include "syscall/table.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 
@@ -51,29 +49,30 @@ uint64_t offset_of(pid_t pid, int fd) {
 }  // namespace
 
 // The stub's lock is held.
-Task<void> HomeSession::note_opened(HomeProcess& process, StubThread& stub, int fd) {
+Task<void> MemoryFiles::note_opened(HomeProcess& process, StubThread& stub, int fd) {
     auto file = proc_file_of(process.pid, fd);
     if (!file) co_return;
     if (file->name == "mem") {
-        memory_files_ = true;
+        in_use_ = true;
     } else {
-        co_await show_process(process, stub, fd, *file);
+        co_await home_.proc_files.show_process(process, stub, fd, *file);
     }
 }
 
-Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t number,
+Task<void> MemoryFiles::bring_for_memory_file(HomeProcess& process, uint32_t number,
                                               SyscallArguments args) {
     auto use = use_of(number);
     int fd = static_cast<int>(args[0]);
     auto file = use ? proc_file_of(process.pid, fd) : std::nullopt;
-    HomeProcess* target = file && file->name == "mem" ? find_process(file->process) : nullptr;
+    HomeProcess* target = file && file->name == "mem" ? home_.find_process(file->process) : nullptr;
     if (!target || !target->fragment) co_return;
     std::shared_ptr<Fragment> fragment = target->fragment, own = process.fragment;
     uint64_t size = args[2];
     if (use->vector) {
         std::vector<iovec> parts(std::min<uint64_t>(args[2], IOV_MAX));
         Address at{args[1]};
-        bool readable = co_await pager_.read(*own, at, std::as_writable_bytes(std::span(parts)));
+        bool readable =
+            co_await home_.pager.read(*own, at, std::as_writable_bytes(std::span(parts)));
         if (!readable) co_return;
         size = 0;
         for (const iovec& part : parts) size += std::min<uint64_t>(part.iov_len, INT_MAX);
@@ -87,13 +86,13 @@ Task<void> HomeSession::bring_for_memory_file(HomeProcess& process, uint32_t num
         Range part{std::max(from, m->range.begin), std::min(end, m->range.end)};
         from = part.end;
         if (use->writes && !m->shared && !(m->prot & PROT_WRITE)) {
-            co_await MemoryGate::open_text(*this, file->process, part.pages());
+            co_await home_.memory_gate.open_text(file->process, part.pages());
             m = fragment->space.find(part.begin);
             if (!m) continue;
         }
         if (m->backing == Backing::native_file && !m->shared) continue;
-        co_await pager_.make_resident(*fragment, part, access);
+        co_await home_.pager.make_resident(*fragment, part, access);
     }
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -3,62 +3,61 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "monitor/home/main_stack.h"
+#include "monitor/home/home.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/tracee/sealed_memory.h"
 
-namespace gpr {
+namespace gpr::home {
 
-bool MemoryGate::holds(HomeSession& session, HomeThread& thread, const Notification& n) {
+bool MemoryGate::holds(HomeThread& thread, const Notification& n) {
     if (!is_told_unasked(n.number)) return false;
     HomeProcess& process = *thread.process;
-    HomeProcess* of = process.shares_memory_with ? session.owner_of_memory(process) : &process;
+    HomeProcess* of = process.shares_memory_with ? home_.guests.owner_of_memory(process) : &process;
     if (!of) return false;
     bool is_split = of->state == HomeProcess::State::split && of->fragment;
     const AddressSpace& space = is_split ? of->fragment->space : of->marked;
     if (auto answer = answer_about_sealed(space, n.number, n.args, of->break_end)) {
-        session.notifier_->reply_raw(n.id, *answer);
+        home_.notifier->reply_raw(n.id, *answer);
         return true;
     }
     if (!is_split) return false;
     if (n.number == number_mseal) {
-        spawn(seal_here(session, of->pid, n));
+        spawn(seal_here(of->pid, n));
         return true;
     }
-    if (!of->changes) of->changes = std::make_shared<ChangeWindow>(session.loop_);
-    if (of->changes->take(session.link_, of->pid)) return false;
-    spawn(wait(session, of->changes, n));
+    if (!of->changes) of->changes = std::make_shared<ChangeWindow>(home_.loop);
+    if (of->changes->take(home_.acceptor.link, of->pid)) return false;
+    spawn(wait(of->changes, n));
     return true;
 }
 
-Task<void> MemoryGate::wait(HomeSession& session, std::shared_ptr<ChangeWindow> window,
-                            Notification n) {
+Task<void> MemoryGate::wait(std::shared_ptr<ChangeWindow> window, Notification n) {
     co_await window->moved();
     // A signal came, and it calls again; or it has ended.
-    if (session.notifier_->still_valid(n.id)) session.on_notification(n);
+    if (home_.notifier->still_valid(n.id)) home_.on_notification(n);
 }
 
-Task<void> MemoryGate::seal_here(HomeSession& session, pid_t pid, Notification n) {
-    int64_t result = co_await seal(session, pid, {n.args[0], n.args[1], n.args[2]});
-    session.notifier_->reply_raw(n.id, result);
+Task<void> MemoryGate::seal_here(pid_t pid, Notification n) {
+    int64_t result = co_await seal(pid, {n.args[0], n.args[1], n.args[2]});
+    home_.notifier->reply_raw(n.id, result);
 }
 
-Task<int64_t> MemoryGate::seal(HomeSession& session, pid_t pid, std::array<uint64_t, 3> args) {
-    auto guard = co_await session.metadata_.lock();
-    HomeProcess* process = session.find_process(pid);
+Task<int64_t> MemoryGate::seal(pid_t pid, std::array<uint64_t, 3> args) {
+    auto guard = co_await home_.metadata.lock();
+    HomeProcess* process = home_.find_process(pid);
     if (!process || !process->fragment) co_return -ESRCH;
     AddressSpace& space = process->fragment->space;
     Sealing sealing = sealing_of(space, args.data());
     if (sealing.result == 0 && !sealing.range.empty()) {
         mark_sealed(space, sealing.range);
-        tell_sealed(session.link_, pid, sealing.range);
+        tell_sealed(home_.acceptor.link, pid, sealing.range);
     }
     co_return sealing.result;
 }
 
-Task<void> MemoryGate::open_text(HomeSession& session, pid_t pid, Range range) {
-    auto guard = co_await session.metadata_.lock();
-    HomeProcess* process = session.find_process(pid);
+Task<void> MemoryGate::open_text(pid_t pid, Range range) {
+    auto guard = co_await home_.metadata.lock();
+    HomeProcess* process = home_.find_process(pid);
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     std::vector<Address> texts;
@@ -70,38 +69,37 @@ Task<void> MemoryGate::open_text(HomeSession& session, pid_t pid, Range range) {
     for (Address at : texts) {
         Range text = fragment->space.find(at)->range;
         int prot = fragment->space.find(at)->prot;
-        co_await session.pager_.stop_trapping(fragment, text);
+        co_await home_.pager.stop_trapping(fragment, text);
         Mapping* m = fragment->space.find(at);
-        process = session.find_process(pid);
+        process = home_.find_process(pid);
         if (!m || !process || process->fragment != fragment) co_return;
         m->functions.reset();
         if (m->backing == Backing::native_file) {
-            auto made = co_await session.make_writable(*process, *m);
-            if (!made) session.abandon(made.error().message());
+            auto made = co_await home_.file_copies.make_writable(*process, *m);
+            if (!made) home_.failures.abandon(made.error().message());
         }
-        tell_protected(session.link_, pid, text, prot | PROT_WRITE);
-        tell_protected(session.link_, pid, text, prot);
+        tell_protected(home_.acceptor.link, pid, text, prot | PROT_WRITE);
+        tell_protected(home_.acceptor.link, pid, text, prot);
     }
 }
 
-void MemoryGate::inherit(HomeSession& session, const HomeThread& parent, HomeProcess& child,
-                         bool shares) {
+void MemoryGate::inherit(const HomeThread& parent, HomeProcess& child, bool shares) {
     HomeProcess& parents = *parent.process;
     child.memory_limits = parents.memory_limits;
     child.ipc_at_birth = ipc_namespace_of(parent.tid);
-    if (session.policy_.has_functions()) session.inherit_functions(parents, child);
+    if (home_.policy.has_functions()) Functions::inherit_functions(parents, child);
     if (shares) return;
-    session.inherit_copies(parents, child);
-    MainStack::inherit(session, parents, child);
+    FileCopies::inherit_copies(parents, child);
+    home_.main_stack.inherit(parents, child);
     const AddressSpace& space = parents.fragment ? parents.fragment->space : parents.marked;
     for (const auto& [begin, m] : space.all()) {  // what its /proc/PID/maps does not show
         if (m.sealed || m.wiped_on_fork) child.marked.map(m);
     }
 }
 
-void MemoryGate::applied(HomeSession& session, pid_t pid, uint32_t mark) {
-    HomeProcess* process = session.find_process(pid);
+void MemoryGate::applied(pid_t pid, uint32_t mark) {
+    HomeProcess* process = home_.find_process(pid);
     if (process && process->changes) process->changes->applied(mark);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -1,5 +1,4 @@
-// The signals of a thread at the acceptor wait in the kernel here, one is on its way to it.
-// docs/decisions/0024-signals-wait-at-home.md
+#include "monitor/home/passed_signals.h"
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -9,12 +8,13 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/home/home.h"
 #include "monitor/home/sent_signal.h"
-#include "monitor/home/session.h"
 #include "monitor/node/signal_wire.h"
+#include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/stub_signals.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 
@@ -54,7 +54,7 @@ Task<void> queue(HomeThread& thread, siginfo_t info) {
 
 // The thread stands in the stop before the signal's delivery. A signal that is blocked then is
 // queued again by the kernel, as it was. Others wait with it, but those that end the program.
-void HomeSession::leave_in_kernel(HomeThread& thread, int signal) {
+void PassedSignals::leave_in_kernel(HomeThread& thread, int signal) {
     if (auto info = trace::signal_info(thread.tid)) thread.requeued.add(*info);
     const HomeProcess& process = *thread.process;
     uint64_t deadly = deadly_signals(process.pid, process.caught_signals | bit_of(signal));
@@ -62,7 +62,7 @@ void HomeSession::leave_in_kernel(HomeThread& thread, int signal) {
     trace::resume(thread.tid, signal);
 }
 
-void HomeSession::keep_order(HomeThread& thread, int signal) {
+void PassedSignals::keep_order(HomeThread& thread, int signal) {
     if (!thread.requeued.has(signal)) return;
     auto info = trace::signal_info(thread.tid);
     if (!info) return;
@@ -73,7 +73,7 @@ void HomeSession::keep_order(HomeThread& thread, int signal) {
 // The thread stands in the stop before its delivery. What comes until it is handled there waits
 // here, as it would behind one that a busy CPU is about to handle: the kernel keeps the order and
 // makes one of several alike. What has no handler acts at once.
-void HomeSession::pass_on(HomeThread& thread, const siginfo_t& info) {
+void PassedSignals::pass_on(HomeThread& thread, const siginfo_t& info) {
     HomeProcess& process = *thread.process;
     uint64_t mask = trace::signal_mask(thread.tid);
     uint32_t serial = ++thread.signals_passed & ~others_wait;
@@ -90,11 +90,11 @@ void HomeSession::pass_on(HomeThread& thread, const siginfo_t& info) {
     delivery.setTid(thread.tid);
     delivery.setInfo(signal_bytes(info));
     delivery.setSerial(thread.passed->serial);
-    link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
 }
 
 // serial: 0 if the acceptor had the signal from elsewhere, such as a fault of the program.
-void HomeSession::handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask) {
+void PassedSignals::handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask) {
     if (!thread.remote) return;
     if (thread.passed && thread.passed->serial != serial) {
         thread.passed->mask = mask;
@@ -109,7 +109,7 @@ void HomeSession::handler_begun(HomeThread& thread, uint32_t serial, uint64_t ma
 }
 
 // The handler waits for them, or for the word that there is none that it does not block.
-Task<void> HomeSession::let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask) {
+Task<void> PassedSignals::let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask) {
     std::shared_ptr<StubThread> stub = thread.stub;
     co_await take_own_mask(thread, mask);
     if (stub->dead() || thread.passed) co_return;
@@ -119,15 +119,15 @@ Task<void> HomeSession::let_others_come(HomeThread& thread, PassedSignal begun, 
     word.setTid(thread.tid);
     word.setInfo(signal_bytes(begun.info));
     word.setHandled(true);
-    link_.send(frame, Priority::urgent);
+    home_.acceptor.link.send(frame, Priority::urgent);
 }
 
 // It came there too late: the thread was leaving, the program has no handler any more, or another
 // handler has begun that blocks it. One that was on its way when its thread came home is no news.
-void HomeSession::came_back(HomeThread& thread, uint32_t serial) {
+void PassedSignals::came_back(HomeThread& thread, uint32_t serial) {
     if (!thread.passed || thread.passed->serial != serial) return;
     HomeProcess& process = *thread.process;
-    if (!actions_of(process).locked()) {
+    if (!home_.signal_actions.actions_of(process).locked()) {
         process.caught_signals &= trace::signal_set(process.pid, "SigCgt:");
     }
     spawn(take_back(thread, true));
@@ -135,7 +135,7 @@ void HomeSession::came_back(HomeThread& thread, uint32_t serial) {
 
 // The kernel here has it again, before those that came later. to_shadow: which takes it, and
 // others, if the thread does not block them; else it takes none.
-Task<void> HomeSession::take_back(HomeThread& thread, bool to_shadow) {
+Task<void> PassedSignals::take_back(HomeThread& thread, bool to_shadow) {
     PassedSignal back = *std::exchange(thread.passed, std::nullopt);
     int number = back.info.si_signo;
     spdlog::trace("signal {} of tid {} came back", number, thread.tid);
@@ -152,7 +152,7 @@ Task<void> HomeSession::take_back(HomeThread& thread, bool to_shadow) {
 }
 
 // The thread ends without having seen it. One that was sent to it alone ends with it.
-Task<void> HomeSession::give_to_others(HomeThread& thread) {
+Task<void> PassedSignals::give_to_others(HomeThread& thread) {
     auto passed = std::exchange(thread.passed, std::nullopt);
     if (!passed || passed->info.si_code == SI_TKILL) co_return;
     StubThread& stub = *thread.stub;
@@ -165,7 +165,7 @@ Task<void> HomeSession::give_to_others(HomeThread& thread) {
 }
 
 // The shadow's mask is the thread's: the kernel chooses by it who gets a signal, and when.
-Task<void> HomeSession::take_own_mask(HomeThread& thread, uint64_t mask) {
+Task<void> PassedSignals::take_own_mask(HomeThread& thread, uint64_t mask) {
     StubThread& stub = *thread.stub;
     {
         auto guard = co_await stub.lock();
@@ -177,7 +177,7 @@ Task<void> HomeSession::take_own_mask(HomeThread& thread, uint64_t mask) {
 // When a thread blocks a signal that waits for the process, the kernel wakes one that does not. It
 // does not when that is done by ptrace, nor later, when the thread's own mask blocks no more. A
 // thread that was in a stop looks.
-void HomeSession::wake_others(const HomeThread& thread, uint64_t mask) {
+void PassedSignals::wake_others(const HomeThread& thread, uint64_t mask) {
     const HomeProcess& process = *thread.process;
     if (process.threads.size() < 2 || process.stopped) return;
     uint64_t waiting = trace::signal_set(process.pid, "ShdPnd:") & mask;
@@ -189,20 +189,20 @@ void HomeSession::wake_others(const HomeThread& thread, uint64_t mask) {
 }
 
 // Somebody who is at the acceptor has sent it. It is on its way there before the sender goes on.
-Task<void> HomeSession::pass_on_sent(SentSignal signal) {
+Task<void> PassedSignals::pass_on_sent(SentSignal signal) {
     auto is_meant = [&](const HomeProcess& process) {
         bool named =
             process.threads.contains(signal.process) || process.threads.contains(signal.thread);
         return named || (signal.process == 0 && signal.thread == 0);
     };
     auto is_taken = [&] {
-        return std::none_of(processes_.begin(), processes_.end(), [&](const auto& p) {
+        return std::none_of(home_.processes.begin(), home_.processes.end(), [&](const auto& p) {
             return is_meant(*p.second) && is_about_to_be_taken(*p.second, signal);
         });
     };
     auto until = Clock::now() + longest_taking;
-    while (!is_taken() && Clock::now() < until) co_await loop_.sleep(looks_every);
-    waits_.poll();
+    while (!is_taken() && Clock::now() < until) co_await home_.loop.sleep(looks_every);
+    home_.waits.poll();
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -72,7 +72,7 @@ struct HomeThread {
     bool interrupted = false;   // it has
     bool repeatable = false;    // which can be made again, after a handler
     bool leaving = false;       // it is at the acceptor as soon as its crossing has been sent
-    bool visiting = false;      // it came for shared memory that others use: HomeSession::visit
+    bool visiting = false;      // it came for shared memory that others use: visits.h
     bool wants_device = false;  // and there met memory that only the acceptor may use
     std::optional<PassedSignal> passed;  // till the acceptor says what became of it
     uint32_t signals_passed = 0;
@@ -146,23 +146,6 @@ struct Birth {
     std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
 };
 
-// Of a thread that stands in its stub instead.
-struct TakenCall {
-    ThreadContext context;
-    std::shared_ptr<StubThread> stub;  // of the image that called: dead after an exec
-};
-
-// Of a process that the acceptor is being told of; done: why it cannot be, or nothing.
-struct PendingStart {
-    OneShot<std::string> done;
-    explicit PendingStart(Scheduler& s) : done(s) {}
-};
-
-struct ForkResult {
-    int64_t pid = 0;  // or the kernel's error
-    int32_t pidfd = -1;
-};
-
 struct HomeProcess {
     enum class State {
         native,     // untouched by gpr but for the filter: a child that has not been split (yet)
@@ -186,10 +169,10 @@ struct HomeProcess {
     std::vector<InheritedFunctions> inherited_functions;
     Address stack_used{};  // how far down the main stack was used, when last looked at
     std::vector<std::pair<Range, bool>> inherited_growing;  // until it is split; main stack or not
-    AddressSpace marked;                    // by its parent: see MemoryGate::inherit
-    std::shared_ptr<ChangeWindow> changes;  // that it makes here
-    ino_t ipc_at_birth = 0;                 // in which IPC namespace its parent was then
-    uint64_t break_begin = 0;               // brk: where the heap starts and ends
+    AddressSpace marked;                                    // by its parent: MemoryGate::inherit()
+    std::shared_ptr<ChangeWindow> changes;                  // that it makes here
+    ino_t ipc_at_birth = 0;    // in which IPC namespace its parent was then
+    uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
     // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
     uint64_t caught_signals = 0;
@@ -213,7 +196,7 @@ struct HomeProcess {
     bool new_image = false;  // it has called exec, not only been born
     bool executing = false;  // an exec is under way: threads that end are its doing
     bool group_exit = false;  // exit_group is under way: all threads end
-    bool finished = false;    // its last moment has passed, see HomeSession::finish
+    bool finished = false;    // its last moment has passed: Ends::finish()
     bool doomed = false;      // it is being made to end with status 125
     bool stopped = false;     // by job control, and so is its other half
     // At the acceptor:
@@ -224,7 +207,7 @@ struct HomeProcess {
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
     uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
     bool is_root = false;
-    bool stays_home = false;  // in namespaces of its own: see namespaces.cc
+    bool stays_home = false;  // in namespaces of its own: namespaces.h
     int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
 
     // A child that has not been split yet, and that nothing keeps from it.

@@ -1,6 +1,4 @@
-// IFUNC: an exported function whose code is found when the program is linked, by a resolver that
-// the library has for it. The resolver runs at home, with a breakpoint at its first instruction;
-// what it returns is the function that the rule means.
+#include "monitor/home/resolvers.h"
 
 #include <sys/ptrace.h>
 #include <unistd.h>
@@ -9,9 +7,10 @@
 #include <csignal>
 
 #include "base/log.h"
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 // Resolvers look at bits that say what the CPU can do; those that ask it take a few hundred.
@@ -20,13 +19,14 @@ constexpr int most_steps = 200000;
 bool is_fault(int signal) {
     return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
 }
+
 }  // namespace
 
-Task<void> HomeSession::run_resolver(HomeThread& thread, ThreadContext context, Breakpoint met) {
+Task<void> Resolvers::run_resolver(HomeThread& thread, ThreadContext context, Breakpoint met) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
     if (!fragment) {  // a child that is not split runs its parent's choice
-        co_await run_function_here(thread, std::move(context), std::move(met));
+        co_await home_.functions.run_function_here(thread, std::move(context), std::move(met));
         co_return;
     }
     Mapping* m = fragment->space.find({context.regs.rip});
@@ -34,18 +34,19 @@ Task<void> HomeSession::run_resolver(HomeThread& thread, ThreadContext context, 
     auto offset = static_cast<off_t>(m->content_offset + (context.regs.rip - m->range.begin.value));
     bool known = pread(m->content->get(), &first, 1, offset) == 1;
     if (!known || fragment->memory().write({context.regs.rip}, &first, 1) != 1) {
-        abandon(fmt::format("cannot run the resolver of {}!{}", met.library, met.function.name));
+        home_.failures.abandon(
+            fmt::format("cannot run the resolver of {}!{}", met.library, met.function.name));
         co_return;
     }
     trace::set_registers(thread.tid, context.regs);
     pid_t tid = thread.tid;
     bool returned = co_await step_to_return(thread, context);
-    if (!threads_.contains(tid)) co_return;
+    if (!home_.threads.contains(tid)) co_return;
     if (returned) {
         choose_resolved(process, met, {context.regs.rax});
     } else {
-        tell_user(fmt::format("{}!{} stays at home: its resolver does not return", met.library,
-                              met.function.name));
+        home_.outputs.tell(fmt::format("{}!{} stays at home: its resolver does not return",
+                                       met.library, met.function.name));
     }
     bool disposition_lost = process.trap_action[0] == reinterpret_cast<uint64_t>(SIG_IGN);
     auto now = capture_context(tid);
@@ -53,13 +54,13 @@ Task<void> HomeSession::run_resolver(HomeThread& thread, ThreadContext context, 
         trace::resume(tid);
         co_return;
     }
-    if (!divert(thread, *now)) co_return;
-    co_await repair_trap_action(thread);
+    if (!home_.stops.divert(thread, *now)) co_return;
+    co_await home_.trap_state.repair_trap_action(thread);
     co_await thread.stub->resume(*now);
 }
 
 // Instruction by instruction. False: it takes too long, or does something else.
-Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& context) {
+Task<bool> Resolvers::step_to_return(HomeThread& thread, ThreadContext& context) {
     pid_t tid = thread.tid;
     uint64_t to = 0;
     Address top{context.regs.rsp};
@@ -69,12 +70,12 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
     bool returned = false, stopped = false;
     for (int steps = 0; steps < most_steps && !returned; steps++) {
         trace::single_step(tid);
-        WaitStatus status = co_await next_stop(thread);
+        WaitStatus status = co_await home_.stops.next_stop(thread);
         if (status.ended()) co_return false;
         bool signal = status.kind == WaitStatus::Kind::signal_stop && status.value != SIGTRAP;
         if ((signal && is_fault(status.value)) || status.kind == WaitStatus::Kind::event) {
             trace::set_signal_mask(tid, context.signal_mask);
-            on_wait(tid, status);
+            home_.on_wait(tid, status);
             co_return false;
         }
         stopped |=
@@ -85,17 +86,17 @@ Task<bool> HomeSession::step_to_return(HomeThread& thread, ThreadContext& contex
         returned = regs->rip == to && regs->rsp == top.value + sizeof to;
     }
     trace::set_signal_mask(tid, context.signal_mask);
-    if (stopped) stop_after_all(thread);
+    if (stopped) Signals::stop_after_all(thread);
     co_return returned;
 }
 
-void HomeSession::choose_resolved(HomeProcess& process, const Breakpoint& resolver,
-                                  Address resolved) {
+void Resolvers::choose_resolved(HomeProcess& process, const Breakpoint& resolver,
+                                Address resolved) {
     AddressSpace& space = process.fragment->space;
     auto keep_at_home = [&](const char* why) {
         std::string name = fmt::format("{}!{}", resolver.library, resolver.function.name);
-        bool first = stats_.functions.try_emplace(name).second;
-        if (first) tell_user(fmt::format("{} stays at home: {}", name, why));
+        bool first = home_.stats.functions.try_emplace(name).second;
+        if (first) home_.outputs.tell(fmt::format("{} stays at home: {}", name, why));
     };
     Mapping* m = space.find(resolved);
     if (!m || !m->functions) {  // as those of the vdso
@@ -116,7 +117,8 @@ void HomeSession::choose_resolved(HomeProcess& process, const Breakpoint& resolv
         if (part.functions == before) part.functions = changed;
     });
     spdlog::debug("{}!{} is at {:#x}", resolver.library, resolver.function.name, resolved.value);
-    set_breakpoints_again(*process.fragment, Range{resolved, resolved + *rest}.pages());
+    home_.functions.set_breakpoints_again(*process.fragment,
+                                          Range{resolved, resolved + *rest}.pages());
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -30,12 +30,6 @@ struct SharedFile {
     }
 };
 
-// What the acceptor may have of an object.
-struct Loan {
-    bool ending = false;
-    bool again = false;  // there was another since it began to end
-};
-
 // Objects of which the acceptor gets nothing for a while.
 struct HeldUp {
     std::vector<ObjectId> objects;

@@ -1,28 +1,27 @@
-// Calls of threads at home that are made in their stubs, where nothing comes between the call and
-// what follows from it, and no signal makes it twice.
+#include "monitor/home/taken_calls.h"
 
 #include <cstring>
 
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 
-namespace gpr {
+namespace gpr::home {
 
 // Nothing: it got a signal first, and calls again.
-Task<std::optional<TakenCall>> HomeSession::take_call(HomeThread& thread) {
-    auto context = co_await capture(thread);
+Task<std::optional<TakenCall>> TakenCalls::take_call(HomeThread& thread) {
+    auto context = co_await home_.stops.capture(thread);
     if (!context) co_return std::nullopt;
     co_return TakenCall{std::move(*context), thread.stub};
 }
 
 // As the program wanted it. Gives thread_gone once the thread or its image is.
-Task<int64_t> HomeSession::make_call(const TakenCall& taken, const Notification& n) {
+Task<int64_t> TakenCalls::make_call(const TakenCall& taken, const Notification& n) {
     std::vector<Call> calls{Call{n.number, {}, 0}};
     std::memcpy(calls[0].args, n.args, sizeof n.args);
     co_await taken.stub->run(calls);
     co_return calls[0].result;
 }
 
-Task<void> HomeSession::return_from(HomeThread& thread, TakenCall taken, int64_t result) {
+Task<void> TakenCalls::return_from(HomeThread& thread, TakenCall taken, int64_t result) {
     if (taken.stub->dead()) co_return;
     taken.context.regs.rax = static_cast<uint64_t>(result);
     taken.context.regs.orig_rax = ~0UL;
@@ -30,4 +29,4 @@ Task<void> HomeSession::return_from(HomeThread& thread, TakenCall taken, int64_t
     co_await taken.stub->resume(taken.context);
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -1,6 +1,4 @@
-// A breakpoint instruction is a SIGTRAP that the kernel forces on the thread: where it is blocked
-// it is unblocked, and where it is blocked or ignored the program's disposition is lost
-// (force_sig_info_to_task). The program must not see that; so what it had is known, and put back.
+#include "monitor/home/trap_state.h"
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -8,11 +6,13 @@
 
 #include <cstring>
 
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/signal_action.h"
 #include "monitor/tracee/signal_frame.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
@@ -21,10 +21,11 @@ constexpr uint64_t trap_bit = bit_of(SIGTRAP);
 bool is_ignored(const std::array<uint64_t, 4>& action) {
     return action[0] == reinterpret_cast<uint64_t>(SIG_IGN);
 }
+
 }  // namespace
 
 // What an image begins with: only what is ignored outlives an exec.
-void HomeSession::begin_trap_state(HomeProcess& process) {
+void TrapState::begin_trap_state(HomeProcess& process) {
     process.blocking_trap = 0;
     bool ignored =
         is_ignored(process.trap_action) || (trace::signal_set(process.pid, "SigIgn:") & trap_bit);
@@ -32,7 +33,7 @@ void HomeSession::begin_trap_state(HomeProcess& process) {
     if (ignored) process.trap_action[0] = reinterpret_cast<uint64_t>(SIG_IGN);
 }
 
-void HomeSession::note_trap_action(HomeProcess& process, const SignalAction& action) {
+void TrapState::note_trap_action(HomeProcess& process, const SignalAction& action) {
     if (action.signal == SIGTRAP) process.trap_action = action.kernel;
     bool itself = action.signal == SIGTRAP && !(action.kernel[1] & SA_NODEFER);
     if (action.catches() && (itself || (action.kernel[3] & trap_bit))) {
@@ -42,18 +43,18 @@ void HomeSession::note_trap_action(HomeProcess& process, const SignalAction& act
     }
 }
 
-void HomeSession::note_handler(HomeThread& thread, int signal) {
+void TrapState::note_handler(HomeThread& thread, int signal) {
     if (thread.process->blocking_trap & bit_of(signal)) thread.blocks_trap = true;
     thread.alt_stack_changed = true;  // if it has SS_AUTODISARM
 }
 
-Task<void> HomeSession::mask_call(HomeProcess& process, HomeThread& thread, Notification n) {
+Task<void> TrapState::mask_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t set = 0;
     Address at{n.args[1]};
     auto bytes = std::as_writable_bytes(std::span(&set, 1));
-    bool readable = at.value != 0 && co_await pager_.read(*fragment, at, bytes);
-    if (find_thread(fragment->pid(), n.tid) != &thread) co_return;
+    bool readable = at.value != 0 && co_await home_.pager.read(*fragment, at, bytes);
+    if (home_.find_thread(fragment->pid(), n.tid) != &thread) co_return;
     bool named = set & trap_bit;
     switch (static_cast<int>(n.args[0])) {
         case SIG_BLOCK: thread.blocks_trap = thread.blocks_trap || (readable && named); break;
@@ -63,23 +64,23 @@ Task<void> HomeSession::mask_call(HomeProcess& process, HomeThread& thread, Noti
             break;
         default: break;
     }
-    notifier_->let_it_run(n.id);
+    home_.notifier->let_it_run(n.id);
 }
 
-Task<void> HomeSession::handler_return(HomeProcess& process, HomeThread& thread, Notification n) {
+Task<void> TrapState::handler_return(HomeProcess& process, HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    FaultOrigin origin = co_await settled_origin(loop_, n.tid);
+    FaultOrigin origin = co_await settled_origin(home_.loop, n.tid);
     SignalFrame frame{};
     auto bytes = std::as_writable_bytes(std::span(&frame, 1));
-    bool readable = co_await pager_.read(*fragment, {origin.stack}, bytes);
-    if (find_thread(fragment->pid(), n.tid) != &thread) co_return;
+    bool readable = co_await home_.pager.read(*fragment, {origin.stack}, bytes);
+    if (home_.find_thread(fragment->pid(), n.tid) != &thread) co_return;
     if (readable) thread.blocks_trap = frame.mask & trap_bit;
     if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;
-    notifier_->let_it_run(n.id);
+    home_.notifier->let_it_run(n.id);
 }
 
 // The thread is stopped by a breakpoint of ours.
-void HomeSession::repair_mask(HomeThread& thread, ThreadContext& context) {
+void TrapState::repair_mask(HomeThread& thread, ThreadContext& context) {
     if (!thread.blocks_trap) return;
     context.signal_mask |= trap_bit;
     trace::set_signal_mask(thread.tid, context.signal_mask);
@@ -87,7 +88,7 @@ void HomeSession::repair_mask(HomeThread& thread, ThreadContext& context) {
 
 // The thread is on its way into its stub. Only the process itself may send itself a signal that
 // says anything of its origin.
-Task<void> HomeSession::queue_again(HomeThread& thread, siginfo_t info) {
+Task<void> TrapState::queue_again(HomeThread& thread, siginfo_t info) {
     if (!thread.stub) co_return;
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
@@ -100,7 +101,7 @@ Task<void> HomeSession::queue_again(HomeThread& thread, siginfo_t info) {
 }
 
 // The thread is on its way into its stub.
-Task<void> HomeSession::repair_trap_action(HomeThread& thread) {
+Task<void> TrapState::repair_trap_action(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     bool caught = process.trap_action[0] > 1 && (process.caught_signals & trap_bit);
     if (!caught && !is_ignored(process.trap_action)) co_return;
@@ -108,12 +109,13 @@ Task<void> HomeSession::repair_trap_action(HomeThread& thread) {
     if ((kept & trap_bit) || !thread.stub) co_return;
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
-    auto changing = co_await actions_of(process).lock();
+    auto changing = co_await home_.signal_actions.actions_of(process).lock();
     stub.scratch().put(0, process.trap_action);
     std::vector<Call> calls{
         Call{SYS_rt_sigaction, {SIGTRAP, stub.scratch_address().value, 0, sizeof(uint64_t)}, 0}};
     co_await stub.run_locked(calls);
-    announce_action(process, {SIGTRAP, process.trap_action});  // a child began without it
+    home_.signal_actions.announce_action(
+        process, {SIGTRAP, process.trap_action});  // a child began without it
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -1,15 +1,15 @@
-// A thread of a program that runs at the acceptor as a whole comes home for memory that only home
-// may use. It runs here for a moment, and makes no system calls: those are the acceptor's business.
+#include "monitor/home/visits.h"
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #include "monitor/home/helper_calls.h"
-#include "monitor/home/session.h"
+#include "monitor/home/home.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/pending_fault_raw.h"
+#include "monitor/tracee/ptrace.h"
 
-namespace gpr {
+namespace gpr::home {
 
 namespace {
 
@@ -54,25 +54,26 @@ void rewind_call(user_regs_struct& regs) {
 
 // It waits at home for those who share the word, or wakes them. No other call is made here, so what
 // goes on after a signal is one of these.
-bool HomeSession::is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const {
+bool Visits::is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const {
     const Mapping* m = fragment.space.find({regs.rdi});
     bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & futex_private);
     return regs.orig_rax == SYS_restart_syscall ||
-           (waits && m && m->shared && pager_.is_used_at_home(m->object));
+           (waits && m && m->shared && home_.pager.is_used_at_home(m->object));
 }
 
 // Others have changed the size of the file, which the acceptor will know before the thread is back.
-bool HomeSession::is_beyond_end(Fragment& fragment, const siginfo_t& info) {
+bool Visits::is_beyond_end(Fragment& fragment, const siginfo_t& info) {
     Address at{reinterpret_cast<uint64_t>(info.si_addr) & page_mask};
     const Mapping* m = info.si_signo == SIGBUS ? fragment.space.find(at) : nullptr;
-    auto file = m && m->shared ? shared_files_.find(m->object) : shared_files_.end();
-    if (file == shared_files_.end()) return false;
-    note_size(file->second);
-    return m->key(at).index >= pager_.shared_pages(m->object);
+    auto file = m && m->shared ? home_.shared_memory.files().find(m->object)
+                               : home_.shared_memory.files().end();
+    if (file == home_.shared_memory.files().end()) return false;
+    home_.shared_memory.note_size(file->second);
+    return m->key(at).index >= home_.pager.shared_pages(m->object);
 }
 
 // Its shadow is parked, and becomes the thread itself.
-Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
+Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::shared_ptr<StubThread> stub = thread.stub;
@@ -87,8 +88,8 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
     Loop::TimerId timer = 0;
     auto go_on = [&](int signal = 0) { trace::resume_to_call(tid, signal); };
     auto go_on_for_a_while = [&] {
-        loop_.cancel(timer);
-        timer = loop_.after(visit_time, [tid] { trace::interrupt(tid); });
+        home_.loop.cancel(timer);
+        timer = home_.loop.after(visit_time, [tid] { trace::interrupt(tid); });
         go_on();
     };
     auto stands_where_it_came = [&](const user_regs_struct& now) {
@@ -98,31 +99,31 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
     std::optional<siginfo_t> signal;
     bool in_call = false, at_call = false;
     for (bool over = false; !over;) {
-        WaitStatus status = co_await next_stop(thread);
+        WaitStatus status = co_await home_.stops.next_stop(thread);
         auto regs = trace::registers(tid);
         if (status.ended() || !regs || status.kind == WaitStatus::Kind::event) {
-            loop_.cancel(timer);
+            home_.loop.cancel(timer);
             thread.visiting = false;
-            if (!status.ended()) on_wait(tid, status);
+            if (!status.ended()) home_.on_wait(tid, status);
             co_return;
         }
         switch (status.kind) {
             case WaitStatus::Kind::syscall_stop:
                 if (in_call || is_call_for_others(*fragment, *regs)) {
                     in_call = !in_call;
-                    loop_.cancel(timer);
+                    home_.loop.cancel(timer);
                     in_call ? go_on() : go_on_for_a_while();
                 } else {
                     at_call = over = true;
                 }
                 break;
             case WaitStatus::Kind::signal_stop: {
-                if (status.value == SIGCHLD && tells_of_helper(orphaned_helpers_, tid)) {
+                if (status.value == SIGCHLD && tells_of_helper(home_.orphaned_helpers, tid)) {
                     go_on();
                     break;
                 }
-                keep_order(thread, status.value);
-                name_cpu_timer(thread, status.value);
+                PassedSignals::keep_order(thread, status.value);
+                CpuTiming::name_cpu_timer(thread, status.value);
                 auto info = trace::signal_info(tid);
                 bool repeats = info && is_fault(*info) &&
                                (info->si_signo != SIGBUS || is_beyond_end(*fragment, *info));
@@ -138,11 +139,11 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
                 break;
             }
             case WaitStatus::Kind::group_stop:
-                stop_remotely(process, true);
+                home_.signals.stop_remotely(process, true);
                 trace::stay_stopped(tid);
                 break;
             default:  // an interruption
-                stop_remotely(process, false);
+                home_.signals.stop_remotely(process, false);
                 if (has_fault_pending(tid) || stands_where_it_came(*regs)) {
                     go_on_for_a_while();
                 } else {
@@ -151,7 +152,7 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
                 break;
         }
     }
-    loop_.cancel(timer);
+    home_.loop.cancel(timer);
     thread.visiting = false;
     auto left = capture_context(tid);
     if (!left) co_return;
@@ -162,17 +163,17 @@ Task<void> HomeSession::visit(HomeThread& thread, ThreadContext context) {
     } else {
         trace::rewind_interrupted_call(left->regs);
     }
-    co_await meet_outsiders(false);  // another size of the file, above all
+    co_await home_.contended_memory.meet_outsiders(false);  // another size of the file, above all
     if (stub->dead()) co_return;
-    co_await cross(process, thread, *left, thread.wants_device);
+    co_await home_.crossings.cross(process, thread, *left, thread.wants_device);
     if (stub->dead()) co_return;
-    if (signal) pass_on(thread, *signal);
-    divert(thread, *left);
-    pager_.on_thread_gone(static_cast<Tid>(tid));
+    if (signal) home_.passed_signals.pass_on(thread, *signal);
+    home_.stops.divert(thread, *left);
+    home_.pager.on_thread_gone(static_cast<Tid>(tid));
 }
 
 // False: it has ended, or begun another image.
-Task<bool> HomeSession::stand_still(HomeThread& thread) {
+Task<bool> Visits::stand_still(HomeThread& thread) {
     std::shared_ptr<StubThread> stub = thread.stub;
     pid_t tid = thread.tid;
     for (;;) {
@@ -180,20 +181,20 @@ Task<bool> HomeSession::stand_still(HomeThread& thread) {
         co_await stub->parked();
         if (stub->dead() || thread.awaited) co_return false;
         trace::interrupt(tid);
-        WaitStatus status = co_await next_stop(thread, true);
+        WaitStatus status = co_await home_.stops.next_stop(thread, true);
         while (status.kind == WaitStatus::Kind::group_stop) {
-            stop_remotely(*thread.process, true);
+            home_.signals.stop_remotely(*thread.process, true);
             trace::stay_stopped(tid);
-            status = co_await next_stop(thread);
+            status = co_await home_.stops.next_stop(thread);
         }
         if (status.ended()) co_return false;
         if (status.kind == WaitStatus::Kind::trap_stop) {
-            stop_remotely(*thread.process, false);
+            home_.signals.stop_remotely(*thread.process, false);
             co_return true;
         }
         guard.release();
-        on_wait(tid, status);
+        home_.on_wait(tid, status);
     }
 }
 
-}  // namespace gpr
+}  // namespace gpr::home

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/own_limits.h"
+#include "bpf/call_watch.h"
 #include "monitor/home/directory_record.h"
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
@@ -25,6 +26,10 @@
 #include "monitor/rules/call_rules.h"
 #include "monitor/rules/device_variables.h"
 #include "monitor/rules/path_rules.h"
+#include "monitor/rules/split_policy.h"
+#include "monitor/tracee/mailbox.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/waits.h"
 #include "syscall/filter.h"
 #include "transport/handshake.h"
 

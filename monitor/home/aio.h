@@ -1,0 +1,29 @@
+// Contexts of Linux AIO. io_setup maps a ring, at the address that is the context's name, where the
+// kernel writes what is done; libaio and others read it without a call.
+#pragma once
+
+#include <cstdint>
+
+#include "base/address.h"
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct ForwardedCall;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Aio {
+public:
+    explicit Aio(Home& home) : home_(home) {}
+
+    Task<void> note_aio_in_bounce(HomeProcess& process, const ForwardedCall& call);
+    Task<void> aio_call_here(HomeThread& thread, Notification n);
+
+private:
+    Task<void> note_aio_call(HomeProcess& process, uint32_t number, Address context);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

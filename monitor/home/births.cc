@@ -1,0 +1,220 @@
+#include "monitor/home/births.h"
+
+#include <linux/sched.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/node/clone_call.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+
+constexpr uint64_t any_stack_size = 512;  // until its own is set
+
+std::vector<pid_t> wanted_ids(wire::CallRequest::Reader call) {
+    constexpr size_t too_many = 33;  // for any kernel (MAX_PID_NS_LEVEL), which then says so
+    std::vector<pid_t> ids;
+    for (pid_t id : call.getSetTid()) {
+        if (ids.size() < too_many) ids.push_back(id);
+    }
+    return ids;
+}
+
+}  // namespace
+
+HomeThread& Births::add_thread(HomeProcess& process, pid_t tid) {
+    auto thread = std::make_unique<HomeThread>();
+    thread->tid = tid;
+    thread->process = &process;
+    HomeThread& t = *thread;
+    process.threads[tid] = &t;
+    home_.threads[tid] = std::move(thread);
+    return t;
+}
+
+void Births::expect(pid_t parent, Birth birth) { births_[parent] = std::move(birth); }
+
+bool Births::expect_no_more(pid_t parent) { return births_.erase(parent) > 0; }
+
+void Births::on_birth(HomeThread& parent, int event) {
+    auto message = trace::event_message(parent.tid);
+    if (!message) return;
+    auto tid = static_cast<pid_t>(*message);
+    home_.orphaned_helpers.note_birth(tid);
+    HomeProcess& parents = *parent.process;
+    bool copied = home_.forks_at_home.end_fork(parent);
+    auto birth = births_.find(parent.tid);
+    bool planned = birth != births_.end();  // a fork that a remote thread asked for
+    bool in_same_process =
+        access(fmt::format("/proc/{}/task/{}", parents.pid, tid).c_str(), F_OK) == 0;
+    bool helper = parents.state == HomeProcess::State::preparing && !planned;
+    if (in_same_process || helper) {
+        HomeThread& child = add_thread(parents, tid);
+        child.helper = helper;
+        if (!helper && home_.policy.mixed()) home_.last_words.note_clear_tid(parent, child);
+        if (!helper) Filters::inherit_filters(parent, child);
+        child.blocks_trap = parent.blocks_trap;
+        child.cpu_modes = parent.cpu_modes;
+        child.affinity = parent.affinity;
+        home_.stops.watch(child);
+    } else {
+        auto process = std::make_unique<HomeProcess>();
+        HomeProcess& child = *process;
+        child.pid = tid;
+        bool shares = planned ? birth->second.shares_memory
+                              : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
+        if (shares) {
+            child.shares_memory_with = &parents;
+            child.guest_of = parents.fragment ? parents.fragment : parents.guest_of.lock();
+            HomeProcess* owner = !planned ? home_.guests.owner_of_memory(child) : nullptr;
+            if (owner && event != PTRACE_EVENT_VFORK) home_.guests.begin_sharing(*owner);
+        }
+        home_.memory_gate.inherit(parent, child, shares);
+        child.caught_signals = parents.caught_signals;
+        child.one_shot_actions = parents.one_shot_actions;
+        child.restarting_signals = parents.restarting_signals;
+        child.names_watched = parents.names_watched;
+        // The acceptor knows of others, and of these too late: their parent waits for them.
+        if (!planned || shares) home_.fd_names.on_birth(parents, child);
+        home_.processes[tid] = std::move(process);
+        HomeThread& first = add_thread(child, tid);
+        if (planned && shares) first.clear_tid = birth->second.clear_tid;
+        Filters::inherit_filters(parent, first);
+        first.blocks_trap = parent.blocks_trap;
+        first.cpu_modes = parent.cpu_modes;
+        first.affinity = parent.affinity;
+        child.stays_home = home_.namespaces.stays_home(tid);
+        // Memory shared with others is looked after at the acceptor: no instruction without that.
+        bool at_once = !parents.doomed && !shares && !child.stays_home &&
+                       home_.shared_memory.anyone_writes_shared();
+        if (planned && !parents.doomed) {
+            ThreadContext context = std::move(birth->second.context);
+            auto memory = birth->second.memory;
+            births_.erase(birth);
+            if (child.stays_home && !memory) {
+                spawn(home_.namespaces.begin_at_home(first, std::move(context)));
+                if (!shares) spawn(home_.pager.end_fork(parents.fragment));
+            } else if (memory) {
+                child.state = HomeProcess::State::preparing;
+                child.names_told = parents.names_told;
+                spawn(
+                    home_.forks_in_place.start_copy(first, std::move(context), std::move(memory)));
+                at_once = true;
+            } else {
+                spawn(home_.children.start_newborn(first, std::move(context), at_once));
+                if (!shares) spawn(home_.pager.end_fork(parents.fragment));
+            }
+        } else if (at_once) {
+            spawn(home_.children.start_newborn(first, std::nullopt, true));
+        }
+        home_.stops.watch(first);
+        if (parents.doomed) {
+            home_.failures.doom(child);
+        } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
+            home_.loop.after(std::chrono::milliseconds(30),
+                             [this, tid] { spawn(home_.children.split_child(tid)); });
+        }
+    }
+    trace::resume(parent.tid);
+}
+
+// The acceptor starts the thread that runs; here its shadow is born, straight into the stub.
+Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto slot = fragment->mailbox().allocate();
+    if (!slot) {
+        home_.calls.reply(thread, -EAGAIN);
+        co_return;
+    }
+    auto stub = std::make_unique<StubThread>(home_.loop, fragment->mailbox(), *slot);
+    fragment->mailbox().prepare_birth(*slot);
+    fragment->add_stub_thread(*stub);
+    auto call = frame->session().getCall();
+    clone_args clone{};
+    // The kernel judges what the program asks for. Its ids are written there, its shadow here must
+    // not be waited for, and the stack is the stub's.
+    clone.flags =
+        call.getArgs()[0] & ~uint64_t{CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+                                      CLONE_CHILD_CLEARTID | CLONE_UNTRACED | CLONE_VFORK};
+    clone.exit_signal = call.getArgs()[5];
+    clone.pidfd = call.getArgs()[2];
+    clone.tls = call.getArgs()[4];
+    clone.cgroup = call.getCgroup();
+    clone.stack = Mailbox::stack_top(*slot).value - 8 - any_stack_size;
+    clone.stack_size = any_stack_size;
+    int64_t tid = co_await clone_in_stub(*thread.stub, clone, wanted_ids(call));
+    HomeThread* born = tid > 0 ? home_.find_thread(process.pid, static_cast<pid_t>(tid)) : nullptr;
+    if (!born) {
+        fragment->remove_stub_thread(*stub);
+        fragment->mailbox().release(*slot);
+        if (tid != thread_gone) home_.calls.reply(thread, tid > 0 ? -EAGAIN : tid);
+        co_return;
+    }
+    born->stub = std::move(stub);
+    born->remote = born->affinity_told = true;
+    // It has that of its parent's shadow.
+    if (thread.passed) co_await StubEntry::take_mask(*born, thread.passed->mask);
+    home_.calls.reply(thread, tid);
+}
+
+// fork, vfork, posix_spawn: the child begins here, where its memory and its parent are.
+Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto call = frame->session().getCall();
+    auto args = call.getArgs();  // as clone's: flags, stack, parent_tid, child_tid, tls
+    uint64_t flags = args[0];
+    if (call.getRegisters().size() != sizeof(user_regs_struct)) {
+        home_.acceptor.link.close("the acceptor asked for a process without its registers");
+        co_return;
+    }
+    Birth birth;
+    birth.shares_memory = (flags & CLONE_VM) != 0;
+    birth.exit_signal = args[5];
+    if (flags & CLONE_CHILD_CLEARTID) birth.clear_tid = args[3];
+    ThreadContext& child = birth.context;
+    std::memcpy(&child.regs, call.getRegisters().begin(), sizeof child.regs);
+    auto xstate = reinterpret_cast<const std::byte*>(call.getExtendedState().begin());
+    child.xstate.assign(xstate, xstate + call.getExtendedState().size());
+    child.signal_mask = call.getSignalMask();
+    child.regs.rax = 0;
+    child.regs.orig_rax = ~0UL;
+    if (args[1] != 0) child.regs.rsp = args[1];
+    if (flags & CLONE_SETTLS) child.regs.fs_base = args[4];
+    if (home_.forks_in_place.copies_in_place(thread, call)) {
+        co_await home_.forks_in_place.fork_in_place(process, thread, frame, std::move(birth));
+        co_return;
+    }
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (!birth.shares_memory) co_await home_.pager.begin_fork(fragment);
+    std::shared_ptr<HeldUp> held;
+    if (birth.shares_memory) held = co_await home_.guests.hold_up(process, flags & CLONE_VFORK);
+    births_[thread.tid] = std::move(birth);
+    // Its stack and registers are set before it runs; until then any stack will do.
+    StubThread& stub = *thread.stub;
+    clone_args clone{};
+    clone.flags = flags & ~uint64_t{CLONE_UNTRACED};
+    clone.tls = args[4];
+    clone.exit_signal = args[5];
+    clone.cgroup = call.getCgroup();
+    (flags & CLONE_PIDFD ? clone.pidfd : clone.parent_tid) = args[2];
+    clone.child_tid = args[3];
+    if (flags & CLONE_VM) {
+        clone.stack = Mailbox::slot_address(stub.slot()).value;
+        clone.stack_size = GPR_SLOT_STACK_TOP - 512;
+    }
+    int64_t result = co_await clone_in_stub(stub, clone, wanted_ids(call));
+    if (births_.erase(thread.tid) > 0 && !(flags & CLONE_VM)) {
+        co_await home_.pager.end_fork(fragment);
+    }
+    if (held) home_.pager.release_shared(std::exchange(held->objects, {}));
+    for (auto& [object, file] : home_.shared_memory.files()) {
+        home_.shared_memory.note_size(file);  // the child may have changed it
+    }
+    if (result != thread_gone) home_.calls.reply(thread, result);
+}
+
+}  // namespace gpr::home

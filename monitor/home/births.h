@@ -1,0 +1,32 @@
+// Threads and processes begin: as the kernel tells of children of threads at home, and as threads
+// at the acceptor ask for them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+
+#include "monitor/home/part.h"
+#include "monitor/home/process.h"
+
+namespace gpr::home {
+
+class Births {
+public:
+    explicit Births(Home& home) : home_(home) {}
+
+    HomeThread& add_thread(HomeProcess& process, pid_t tid);
+    void on_birth(HomeThread& parent, int event);
+    Task<void> spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
+    // A thread at the acceptor asked for a child, which its shadow, the parent, makes now.
+    void expect(pid_t parent, Birth birth);
+    // The call is over. True: there was no child.
+    bool expect_no_more(pid_t parent);
+
+private:
+    Home& home_;
+    std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,34 @@
+// System calls that a thread at an acceptor makes on what lives here: its shadow makes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct ForwardedCall;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Calls {
+public:
+    explicit Calls(Home& home) : home_(home) {}
+
+    Task<void> serve_call(Frame frame);
+    Task<void> interrupt_call(Frame frame);
+    void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
+
+private:
+    Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> prepare_call(HomeProcess& process, ForwardedCall& call);
+    void place_call(HomeProcess& process, ForwardedCall& call);
+    Task<void> make_forwarded(HomeProcess& process, HomeThread& thread, ForwardedCall& call);
+    Task<void> note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

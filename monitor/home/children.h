@@ -1,0 +1,32 @@
+// Children of a fork: at home as ordinary processes at first, split when it is time.
+// docs/decisions/0008-young-children-stay-home.md
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct ThreadContext;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Children {
+public:
+    explicit Children(Home& home) : home_(home) {}
+
+    [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
+    void split_children_now();
+    Task<void> start_newborn(HomeThread& thread, std::optional<ThreadContext> context, bool split);
+    Task<void> split_child(pid_t pid);
+    Task<void> split_stopped(HomeProcess& process, HomeThread& thread,
+                             const ThreadContext& context);
+
+private:
+    Home& home_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,133 @@
+#include "monitor/home/code_faults.h"
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/paging/neutral_code.h"
+#include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/interrupted_call.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+// One that is to stop does so within microseconds, unless it waits for its CPU or the kernel waits
+// for a page in its name.
+constexpr std::chrono::milliseconds stops_in{10};
+
+}  // namespace
+
+// Not only for code that is missing here.
+bool CodeFaults::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
+    if (home_.chaos) return home_.chaos->leaves_at_fault();
+    auto it = home_.threads.find(tid);
+    const Mapping* m = fragment.space.find(at);
+    if (it == home_.threads.end() || !m || !home_.pager.misses(*m, at, write)) return false;
+    Gravity& gravity = it->second->gravity;
+    gravity.faulted();
+    return gravity.pulls();
+}
+
+Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
+                                  pid_t tid) {
+    auto find_movable = [&]() -> HomeThread* {
+        auto it = home_.threads.find(tid);
+        HomeThread* t = it == home_.threads.end() ? nullptr : it->second.get();
+        bool movable = t && !t->helper && !t->remote && t->process->fragment == fragment;
+        return movable ? t : nullptr;
+    };
+    HomeThread* thread = find_movable();
+    FaultOrigin origin;
+    if (thread && thread->left_at == at) {
+        // Looking where it stands takes a while. It left from here before, so it most likely does
+        // now; leave() finds out.
+        origin = {FaultOrigin::Kind::program, at.value};
+    } else {
+        origin = thread ? co_await settled_origin(home_.loop, tid) : fault_origin(tid);
+        thread = find_movable();
+    }
+    if (origin.kind == FaultOrigin::Kind::gone) co_return;
+    Mapping* data = fragment->space.find(at);
+    bool anchored = data && data->anchored;
+    bool by_program = thread && origin.kind == FaultOrigin::Kind::program;
+    if (anchored && by_program && thread->visiting) {
+        thread->wants_device = true;
+        trace::interrupt(tid);
+        co_return;
+    }
+    if (anchored && !by_program) {
+        refuse_loan(*fragment, at);
+        co_return;
+    }
+    Mapping* code = fragment->space.find({origin.instruction});
+    bool fetch = by_program && code && code->trapped &&
+                 may_be_fetch(origin.instruction, at.value, page_size);
+    bool chance = by_program && (home_.chaos || anchored) && data && !data->trapped;
+    bool visiting = thread && Clock::now() < thread->visits_until;
+    bool drawn = false;
+    if (by_program && !fetch && !chance && !visiting && thread->gravity.pulls()) {
+        drawn = in_neutral_code(*fragment, origin, CodeClass::home);
+        if (!drawn) thread->gravity.kept();
+    }
+    if ((!fetch && !chance && !drawn) || (fetch && visiting)) {
+        home_.pager.serve(*fragment, at, write, tid);
+        co_return;
+    }
+    if (thread->awaited) {
+        // It is being stopped and will fault again; but not if it is in a system call, which had
+        // its page and lost it before it got to it.
+        home_.loop.after(stops_in, [this, fragment, at, write, tid] {
+            auto now = home_.threads.find(tid);
+            bool stuck = now != home_.threads.end() && now->second->awaited;
+            if (stuck) home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        });
+        co_return;
+    }
+    co_await leave(fragment, *thread, at, write, drawn ? Why::gravity : Why::code);
+}
+
+// The kernel here, or a thread that cannot go, wants memory that the acceptor alone can map.
+void CodeFaults::refuse_loan(const Fragment& fragment, Address at) {
+    HomeProcess* process = home_.find_process(fragment.pid());
+    if (!process) return;
+    home_.failures.give_up(
+        *process,
+        fmt::format("a system call at home uses memory of a device of the acceptor, at {:#x}; "
+                    "run the code that makes it at the acceptor (--split all)",
+                    at.value));
+}
+
+// For want of the page, which is code or, in chaos, anything.
+Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
+                             bool write, Why why) {
+    pid_t tid = thread.tid;
+    // If it is not as we thought, it needs the page to come to where it can stop.
+    auto stuck = home_.loop.after(stops_in, [this, fragment, at, write, tid] {
+        home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+    });
+    auto context = co_await home_.stops.stop(thread);
+    home_.loop.cancel(stuck);
+    if (!context) co_return;
+    Mapping* missing = fragment->space.find(at);
+    bool code = missing && missing->trapped;
+    if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
+        thread.left_at = {};
+        home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        trace::resume(tid);
+        co_return;
+    }
+    if (code && goes_on_with_call(*missing, context->regs)) {
+        thread.visits_until = Clock::now() + visit_time;
+        home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        trace::resume(tid);
+        co_return;
+    }
+    if (code) thread.left_at = at;
+    bool visit = why == Why::pinned || (missing && missing->anchored);
+    if (why == Why::gravity) {
+        thread.gravity.left(Clock::now());
+        home_.stats.drawn_away++;
+    }
+    co_await home_.crossings.depart(thread, *context, visit);
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,30 @@
+// Threads at home that fault on what is not here: one whose code is missing leaves, the others get
+// the page.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "base/address.h"
+#include "monitor/home/part.h"
+
+namespace gpr::home {
+
+class CodeFaults {
+public:
+    explicit CodeFaults(Home& home) : home_(home) {}
+
+    enum class Why { code, pinned, gravity };
+    bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
+    Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
+    Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at, bool write,
+                     Why why);
+
+private:
+    void refuse_loan(const Fragment& fragment, Address at);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

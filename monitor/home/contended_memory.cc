@@ -1,0 +1,190 @@
+#include "monitor/home/contended_memory.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "monitor/home/forwarded_call.h"
+#include "monitor/home/home.h"
+#include "monitor/node/mapping_news.h"
+#include "monitor/node/passed_fds.h"
+
+namespace gpr::home {
+
+namespace {
+
+std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
+
+// Who made the other end of the socket; 0: nobody knows.
+pid_t peer_of(pid_t pid, int fd) {
+    Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    Fd socket(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), fd, 0)));
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.pid;
+}
+
+}  // namespace
+
+// Of a file that has just been mapped for the first time.
+void ContendedMemory::begin_watching(SharedFile& file, const std::string& mapped_as) {
+    if (home_.policy.mixed()) return;
+    if (!outsiders_) {
+        outsiders_ =
+            std::make_unique<Outsiders>(home_.loop, [this] { spawn(meet_outsiders(false)); });
+    }
+    if (file.kernel_uses) choose_node(file);
+    // Without a name, or one that nobody outside can mean.
+    const SharedIdentity& identity = file.identity;
+    bool elsewhere = identity.is_segment && identity.ipc_namespace != ipc_namespace_of(getpid());
+    file.looked = file.kernel_uses || elsewhere || mapped_as.starts_with("/dev/zero");
+    if (file.looked) return;
+    file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
+    file.given = given_.contains({file.names.device, file.names.inode});
+    spawn(meet_outsiders(false));
+}
+
+Task<void> ContendedMemory::look_for_outsiders() {
+    std::vector<FileNames> names;
+    std::vector<ObjectId> objects;
+    for (auto& [object, file] : home_.shared_memory.files()) {
+        names.push_back(file.names);
+        objects.push_back(object);
+        file.looked = true;
+    }
+    auto is_ours = [this](pid_t pid) {
+        return pid == getpid() || home_.threads.contains(pid) || home_.processes.contains(pid);
+    };
+    auto found = co_await outsiders_->look(std::move(names), is_ours);
+    for (size_t i = 0; found && i < objects.size(); i++) {
+        auto file = home_.shared_memory.files().find(objects[i]);
+        if (file == home_.shared_memory.files().end()) continue;
+        file->second.outside = found->at(i);
+        choose_node(file->second);
+    }
+}
+
+// Once others use it its threads use it at home, and what the acceptor has of it comes back. That
+// lasts as long as it is mapped: to go back nobody might be in it here, or on his way. Who has come
+// home for it sees all that his process shares as it is here, so that the rest follows.
+void ContendedMemory::choose_node(SharedFile& file) {
+    if (!outsiders_) return;
+    if (file.written && file.watched.id()) home_.pager.expect_writers(file.object);
+    if (home_.pager.is_used_at_home(file.object)) return;
+    auto brings_home = [&](const AddressSpace& space, bool has_guests) {
+        return space.shows(file.object) &&
+               (has_guests || std::ranges::any_of(home_.shared_memory.files(), [&](const auto& f) {
+                    return home_.pager.is_used_at_home(f.first) && space.shows(f.first);
+                }));
+    };
+    bool follows = std::ranges::any_of(home_.processes, [&](const auto& entry) {
+        const HomeProcess& process = *entry.second;
+        return (process.fragment && brings_home(process.fragment->space, process.has_guests)) ||
+               (process.inherits && brings_home(process.inherits->space, false));
+    });
+    if (!file.is_contended() && !follows) return;
+    spdlog::debug("shared memory {:#x} is used at home{}", file.object,
+                  follows ? ", as other memory of its processes" : "");
+    home_.pager.keep_shared_home(file.object);
+    tell_used_at_home(home_.acceptor.link, file.object);
+    file.touched = true;
+    home_.loans.note_loan(file.object);
+    for (auto& [object, other] : home_.shared_memory.files()) choose_node(other);
+}
+
+// The acceptor wants pages of it.
+void ContendedMemory::note_request(ObjectId object) {
+    if (home_.pager.is_used_at_home(object)) home_.loans.note_loan(object);
+    auto file = home_.shared_memory.files().find(object);
+    if (file != home_.shared_memory.files().end()) file->second.touched = true;
+}
+
+// Before the program tells anybody anything, and before it hears anything: those who know of each
+// other by it see what the other one wrote. tells: who then opens a file by its name finds it so.
+Task<void> ContendedMemory::meet_outsiders(bool tells) {
+    if (!outsiders_) co_return;
+    auto turn = co_await outsiders_->turn();
+    Outsiders::News news = outsiders_->take_news();
+    bool is_urgent = false;
+    for (auto& [object, file] : home_.shared_memory.files()) {
+        auto id = file.watched.id();
+        if (id && news.written.contains(*id)) home_.shared_memory.note_size(file);
+        is_urgent |= id && file.written && news.opened.contains(*id) && !news.by_us;
+        is_urgent |= !file.looked;
+    }
+    bool is_due = news.look_due || !news.opened.empty();
+    if (is_urgent) {
+        co_await look_for_outsiders();
+    } else if (is_due && outsiders_->may_look()) {
+        spawn(look_for_outsiders());
+    }
+    std::vector<ObjectId> contended, told;
+    for (auto& [object, file] : home_.shared_memory.files()) {
+        if (!file.touched) continue;
+        bool at_home = home_.pager.is_used_at_home(object);
+        if (!at_home && !(tells && file.written && file.watched.has_name(file.path))) continue;
+        file.touched = false;
+        (at_home ? contended : told).push_back(object);
+    }
+    if (!contended.empty() && home_.acceptor.link_open) {
+        co_await home_.pager.collect_shared(std::move(contended), Access::write);
+    }
+    if (!told.empty() && home_.acceptor.link_open) {
+        co_await home_.pager.collect_shared(std::move(told), Access::read);
+    }
+}
+
+// The program is about to send a message. Who receives what it takes along uses it at once.
+void ContendedMemory::note_given(HomeProcess& process, const ForwardedCall& call) {
+    const uint64_t* args = call.made.args;
+    bool several = call.number == SYS_sendmmsg;
+    if (home_.policy.mixed() || (call.number != SYS_sendmsg && !several)) return;
+    uint64_t count = several ? std::min<uint64_t>(args[2], UIO_MAXIOV) : 1;
+    bool to_ours = false, asked = false;
+    for (uint64_t i = 0; i < count; i++) {
+        mmsghdr message{};
+        size_t size = several ? sizeof message : sizeof message.msg_hdr;
+        auto header = call.bytes(args[1] + i * size, size);
+        header.read(0, std::as_writable_bytes(std::span(&message, 1)).first(header.size()));
+        const msghdr& m = message.msg_hdr;
+        auto control = call.bytes(reinterpret_cast<uint64_t>(m.msg_control), m.msg_controllen);
+        auto told = control.bytes(0, control.size());
+        for (int fd : passed_fds(told)) {
+            if (!std::exchange(asked, true)) {
+                to_ours = home_.processes.contains(peer_of(process.pid, static_cast<int>(args[0])));
+            }
+            struct stat st {};
+            bool found = stat(link_of(process.pid, fd).c_str(), &st) == 0;
+            if (to_ours || !found || !S_ISREG(st.st_mode)) continue;
+            given_.insert({st.st_dev, st.st_ino});
+            for (auto& [object, file] : home_.shared_memory.files()) {
+                if (file.names.device != st.st_dev || file.names.inode != st.st_ino) continue;
+                file.given = true;
+                choose_node(file);
+            }
+        }
+    }
+}
+
+// It is no part of the session as to memory: whoever shares some with it goes to it.
+void ContendedMemory::share_with(const HomeProcess& outsider) {
+    auto maps = read_maps(outsider.pid);
+    if (!maps || home_.policy.mixed()) return;
+    for (auto& [object, file] : home_.shared_memory.files()) {
+        bool shows = std::ranges::any_of(*maps, [&](const MapsEntry& e) {
+            return e.shared && e.inode == file.names.mapped_inode;
+        });
+        if (!shows) continue;
+        file.given = true;
+        choose_node(file);
+    }
+}
+
+}  // namespace gpr::home

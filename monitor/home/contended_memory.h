@@ -1,0 +1,43 @@
+// Shared memory that processes outside the session use, too: docs/decisions/0029. Only sessions
+// whose program runs at the acceptor as a whole need this; mixed ones use all of it at home.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "mm/page_protocol.h"
+#include "monitor/home/outsiders.h"
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct ForwardedCall;
+struct SharedFile;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class ContendedMemory {
+public:
+    explicit ContendedMemory(Home& home) : home_(home) {}
+
+    void begin_watching(SharedFile& file, const std::string& mapped_as);
+    void choose_node(SharedFile& file);
+    void note_request(ObjectId object);
+    Task<void> meet_outsiders(bool tells);
+    void note_given(HomeProcess& process, const ForwardedCall& call);
+    void share_with(const HomeProcess& outsider);
+    // nullptr: none in a mixed session, which needs none.
+    [[nodiscard]] Outsiders* outsiders() const { return outsiders_.get(); }
+
+private:
+    Task<void> look_for_outsiders();
+
+    Home& home_;
+    std::unique_ptr<Outsiders> outsiders_;
+    std::set<std::pair<uint64_t, uint64_t>> given_;  // device, inode of what was sent to outsiders
+};
+
+}  // namespace gpr::home

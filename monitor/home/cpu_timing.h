@@ -1,0 +1,52 @@
+// Timers and limits of CPU time, which no kernel can keep where the time is used on two nodes: how
+// much is left is asked for, at most as often as somebody could have used it up.
+// docs/decisions/0028-cpu-timers.md
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct CpuClock;
+struct ForwardedCall;
+}  // namespace gpr
+
+namespace gpr::home {
+
+struct TimerCall;
+
+class CpuTiming {
+public:
+    explicit CpuTiming(Home& home) : home_(home) {}
+
+    Task<void> send_pending_timers(HomeProcess& process);
+    Task<std::optional<int64_t>> timer_call_in_bounce(HomeProcess& process,
+                                                      const ForwardedCall& call);
+    Task<void> timer_call_here(HomeThread& thread, Notification n);
+    void note_timer_in_bounce(const HomeThread& thread, const ForwardedCall& call);
+    void watch_cpu_limit(HomeProcess& process);
+    static void name_cpu_timer(const HomeThread& thread, int signal);
+
+private:
+    struct NewTimer {
+        int id = 0;
+        std::optional<sigevent> event;
+    };
+    Task<uint64_t> cpu_clock(pid_t pid, CpuClock clock);
+    Task<int64_t> use_cpu_timer(pid_t pid, const TimerCall& call, std::array<int64_t, 4>& words);
+    void note_timer_call(const HomeThread& thread, uint64_t number, const uint64_t* args,
+                         int64_t result, const NewTimer& made);
+    Task<void> run_cpu_timers(pid_t pid);
+    Task<void> fire_cpu_timer(pid_t pid, int id, uint64_t now);
+
+    Home& home_;
+    uint64_t cpu_timers_turns_ = 0;
+};
+
+}  // namespace gpr::home

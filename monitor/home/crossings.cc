@@ -1,0 +1,148 @@
+#include "monitor/home/crossings.h"
+
+#include <sys/syscall.h>
+
+#include <cstring>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/node/robust_list.h"
+#include "monitor/paging/page_wire.h"
+#include "monitor/tracee/alt_stack.h"
+#include "monitor/tracee/extended_state.h"
+#include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+// It is in a ptrace stop. visit: for memory that only the acceptor may use.
+Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, bool visit) {
+    pid_t tid = thread.tid;
+    spdlog::trace("depart: tid {} at {:#x}", tid, context.regs.rip);
+    // What the acceptor must know first, the thread has to find out in its stub.
+    bool stub_first = !thread.stub || thread.alt_stack_changed || thread.masked;
+    if (stub_first && !home_.stops.divert(thread, context)) co_return;
+    co_await cross(*thread.process, thread, context, visit);
+    if (!stub_first) home_.stops.divert(thread, context);
+    home_.pager.on_thread_gone(static_cast<Tid>(tid));
+}
+
+Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
+                            bool visit) {
+    FrameBuilder frame;
+    auto crossing = frame.session().initCrossing();
+    crossing.setPid(process.pid);
+    crossing.setTid(thread.tid);
+    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
+    crossing.setSignalMask(context.signal_mask);
+    crossing.setVisit(visit);
+    auto untold = std::span(thread.filters).subspan(thread.filters_there);
+    if (!untold.empty()) {
+        filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));
+        thread.filters_there = thread.filters.size();
+    }
+    put_missed(crossing, home_.pager.take_missed(thread.tid));
+    std::shared_ptr<StubThread> kept = thread.stub;  // another thread may call exec
+    StubThread& stub = *kept;
+    if (std::exchange(thread.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
+    if (thread.cpu_modes != thread.cpu_modes_there) {
+        crossing.setCpuModes(thread.cpu_modes.to_wire());
+        thread.cpu_modes_there = thread.cpu_modes;
+    }
+    if (!std::exchange(thread.affinity_told, true)) {
+        crossing.setAffinity({thread.affinity.data(), thread.affinity.size()});
+    }
+    uint64_t robust = robust_list_of(thread.tid);
+    crossing.setRobustList(robust);
+    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
+    frame.add_raw(state);
+    co_await home_.loans.end_loans();
+    if (stub.dead()) co_return;
+    thread.remote = true;
+    if (home_.stats.crossings++ == 0) {
+        spdlog::info("thread {} is the first to go to {}", thread.tid,
+                     home_.acceptor.link.peer_name());
+    }
+    std::vector<PageKey> leaving;
+    {
+        LinkBatch together(home_.acceptor.link);
+        leaving = home_.pager.send_along(*process.fragment, thread.tid, context.regs, 1, false);
+        if (leaving.empty()) home_.acceptor.link.send(frame, Priority::urgent);
+    }
+    if (!leaving.empty()) {
+        thread.leaving = true;
+        co_await home_.pager.sent(std::move(leaving));
+        if (stub.dead()) co_return;
+        thread.leaving = false;
+        home_.acceptor.link.send(frame, Priority::urgent);
+    }
+    // At its end the kernel looks at the list where the thread runs then. That is there, unless
+    // threads come back.
+    if (robust != 0 && !home_.policy.mixed()) {
+        co_await stub.call(SYS_set_robust_list, 0, robust_head_size);
+    }
+    // Nothing has been passed on before: it was blocked.
+    if (std::exchange(thread.masked, false) && !thread.passed) {
+        co_await StubEntry::take_mask(thread, context.signal_mask);
+    }
+}
+
+// It makes its call at the acceptor instead.
+Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, bool visit) {
+    auto context = co_await home_.stops.capture(thread);
+    if (!context) co_return;
+    trace::rewind_interrupted_call(context->regs);
+    spdlog::trace("depart: tid {} at {:#x}", thread.tid, context->regs.rip);
+    co_await cross(process, thread, *context, visit);
+}
+
+Task<void> Crossings::arrive(Frame frame) {
+    { auto guard = co_await home_.metadata.lock(); }
+    co_await home_.loans.end_loans();
+    auto crossing = frame->session().getCrossing();
+    HomeThread* thread = home_.find_thread(crossing.getPid(), crossing.getTid());
+    if (!thread || !thread->stub || !thread->remote) co_return;
+    if (crossing.getRegisters().size() != sizeof(user_regs_struct)) {
+        home_.acceptor.link.close("the acceptor sent a thread without its registers");
+        co_return;
+    }
+    ThreadContext context;
+    std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
+    auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
+    if (!state) {
+        home_.acceptor.link.close(state.error().message());
+        co_return;
+    }
+    context.xstate = std::move(*state);
+    context.signal_mask = crossing.getSignalMask();
+    spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
+    home_.stats.crossings++;
+    if (!home_.policy.mixed()) {
+        if (thread->passed) {
+            co_await home_.passed_signals.take_back(*thread,
+                                                    false);  // it left before that came there
+        }
+        co_await take_alt_stack(*thread->stub, crossing);  // for its children
+        co_await home_.visits.visit(*thread, std::move(context));
+        co_return;
+    }
+    home_.stats.drawn_home += crossing.getByGravity();
+    home_.pager.on_missed(thread->tid, missed_of(crossing));
+    thread->remote = thread->masked = false;
+    thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
+    thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
+    if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
+    std::shared_ptr<StubThread> kept = thread->stub;  // another thread may call exec
+    StubThread& stub = *kept;
+    bool missed_one = thread->passed.has_value();  // it left before that came there
+    if (missed_one) co_await home_.passed_signals.take_back(*thread, false);
+    uint64_t robust = crossing.getRobustList();
+    if (robust != 0 && robust != robust_list_of(thread->tid)) {
+        co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
+    }
+    co_await take_alt_stack(stub, crossing);
+    co_await stub.resume(context);
+    if (missed_one && !stub.dead()) PassedSignals::wake_others(*thread, context.signal_mask);
+}
+
+}  // namespace gpr::home

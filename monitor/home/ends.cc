@@ -1,0 +1,243 @@
+#include "monitor/home/ends.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/node/usage.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
+constexpr std::chrono::milliseconds helper_patience{500};
+constexpr std::chrono::seconds page_patience{10};  // in which something has to come
+
+constexpr uint64_t least_of_pages = 4096;  // bytes; more than a link needs to be alive
+
+// Helpers have the process's memory. What only that keeps in use, the file that it executes and its
+// shared memory, is to be free when the parent learns of the end. They have been killed, so this is
+// short, and a kernel that does not let them end holds up nobody for longer than `helper_patience`.
+Task<void> helpers_gone(Loop& loop, Signal& ended, const HomeProcess& process) {
+    auto late = std::make_shared<bool>(false);
+    auto timer = loop.after(helper_patience, [late, &ended] {
+        *late = true;
+        ended.notify_all();
+    });
+    auto is_helper = [](const auto& t) { return t.second->helper; };
+    while (!*late && std::ranges::any_of(process.threads, is_helper)) co_await ended.wait();
+    loop.cancel(timer);
+}
+
+// Waits for what the acceptor brings as long as something comes: a session whose acceptor is lost,
+// or does not answer, ends all the same.
+Task<void> while_it_comes(Loop& loop, const Link& link, Task<void> work) {
+    struct Wait {
+        explicit Wait(Loop& of) : over(of) {}
+        OneShot<bool> over;
+        uint64_t bytes_before = 0;
+        std::function<void()> look;
+        Loop::TimerId timer{};
+    };
+    auto wait = std::make_shared<Wait>(loop);
+    spawn([](Task<void> awaited, std::shared_ptr<Wait> its) -> Task<void> {
+        co_await awaited;
+        its->over.set(true);
+    }(std::move(work), wait));
+    wait->bytes_before = link.stats().bytes_in;
+    wait->look = [&loop, &link, its = wait.get()] {
+        uint64_t bytes = link.stats().bytes_in;
+        if (bytes - its->bytes_before < least_of_pages) {
+            its->over.set(false);
+        } else {
+            its->bytes_before = bytes;
+            its->timer = loop.after(page_patience, its->look);
+        }
+    };
+    wait->timer = loop.after(page_patience, wait->look);
+    OneShot<bool>& over = wait->over;
+    bool all_came = co_await over;
+    loop.cancel(wait->timer);
+    if (!all_came) spdlog::warn("the acceptor has not brought what the program wrote in the end");
+}
+
+}  // namespace
+
+void Ends::on_end(HomeThread& thread) {
+    pid_t tid = thread.tid;
+    HomeProcess& process = *thread.process;
+    if (thread.stub) thread.stub->on_death();
+    if (thread.helper || tid == process.pid) home_.orphaned_helpers.note_end(tid, thread.helper);
+    if (home_.policy.mixed() && !thread.helper) home_.last_words.tell_exit(thread);
+    if (process.shares_memory_with) home_.guests.end_of_guest(thread);
+    if (process.fragment) {
+        if (process.fragment->has_helpers()) {
+            if (tid == process.fragment->puncher_tid()) process.fragment->puncher().on_death();
+            if (tid == process.fragment->executor_tid()) process.fragment->executor().on_death();
+            if (tid == process.fragment->waker_tid()) process.fragment->waker()->on_death();
+            home_.failures.on_helper_end(process, tid);
+        }
+    }
+    home_.forks_at_home.end_fork(thread);
+    home_.pager.on_thread_end(tid);
+    home_.notifier->on_thread_gone(tid);
+    home_.waits.remove_handler(tid);
+    process.threads.erase(tid);
+    bury(std::move(home_.threads[tid]), process);
+    home_.threads.erase(tid);
+    home_.remote_changed.notify_all();
+    bool alone = true;
+    for (auto& [other, t] : process.threads) alone = alone && t->helper;
+    if (!alone) return;
+    process.state = HomeProcess::State::ending;
+    end_helpers(process);
+    if (!process.threads.empty()) return;
+    if (process.fragment) {
+        home_.pager.remove_fragment(*process.fragment);
+        home_.shared_memory.forget_memory(process);
+    }
+    pid_t pid = process.pid;
+    if (process.started_remotely) {
+        spawn(end_remotely(process, true));
+    } else {
+        forget_remotely(pid);
+    }
+    if (process.changes) process.changes->close();
+    std::shared_ptr<HomeProcess> gone = std::move(home_.processes[pid]);
+    home_.processes.erase(pid);
+    home_.loop.after(std::chrono::seconds(1), [gone] {});
+    if (home_.processes.empty()) {
+        home_.acceptor.link.close("the program has ended");
+        home_.loop.after(std::chrono::seconds(1), [this] { home_.loop.stop(); });
+    }
+}
+
+// Coroutines that wait for the thread's stub look once more and leave; then its record and its slot
+// are free.
+void Ends::bury(std::unique_ptr<HomeThread> thread, HomeProcess& process) {
+    std::shared_ptr<HomeThread> dead = std::move(thread);
+    home_.pager.release(dead->exit_hold);
+    home_.loop.after(std::chrono::seconds(1), [dead, fragment = process.fragment] {
+        if (dead->stub && fragment) fragment->retire(*dead->stub);
+    });
+}
+
+// After an exec there is one thread, with the process's id whatever its own was; the others may end
+// without a word.
+void Ends::forget_other_threads(HomeProcess& process) {
+    for (auto it = process.threads.begin(); it != process.threads.end();) {
+        HomeThread* other = it->second;
+        if (other->tid == process.pid || other->helper) {
+            ++it;
+            continue;
+        }
+        if (other->stub) other->stub->on_death();
+        home_.pager.on_thread_end(other->tid);
+        home_.waits.remove_handler(other->tid);
+        pid_t tid = other->tid;
+        bury(std::move(home_.threads[tid]), process);
+        home_.threads.erase(tid);
+        it = process.threads.erase(it);
+    }
+}
+
+bool Ends::is_helper(pid_t pid) const {
+    auto it = home_.threads.find(pid);
+    return home_.orphaned_helpers.contains(pid) ||
+           (it != home_.threads.end() && it->second->helper);
+}
+
+void Ends::end_helpers(HomeProcess& process) {
+    for (auto& [tid, thread] : process.threads) {
+        if (thread->helper) kill(tid, SIGKILL);
+    }
+}
+
+// A process that has ended may never have been at the acceptor, which has its descriptors there.
+void Ends::forget_remotely(pid_t pid) {
+    if (home_.acceptor.fd_base == 0 || !home_.acceptor.link_open) return;
+    FrameBuilder frame;
+    auto end = frame.session().initProcessEnd();
+    end.setPid(pid);
+    end.setNeverStarted(true);
+    home_.acceptor.link.send(frame, Priority::urgent);
+}
+
+Task<void> Ends::end_remotely(HomeProcess& process, bool memory_gone, bool new_image) {
+    process.started_remotely = false;
+    if (!home_.acceptor.link_open) co_return;
+    pid_t pid = process.pid;
+    home_.acceptor.ending[pid] = std::make_unique<OneShot<bool>>(home_.loop);
+    OneShot<bool>& gone = *home_.acceptor.ending[pid];
+    FrameBuilder frame;
+    auto end = frame.session().initProcessEnd();
+    end.setPid(pid);
+    end.setMemoryGone(memory_gone);
+    end.setNewImage(new_image);
+    home_.acceptor.link.send(frame, Priority::urgent);
+    auto timer = home_.loop.after(acceptor_patience, [&gone] { gone.set(false); });
+    bool in_time = co_await gone;
+    home_.loop.cancel(timer);
+    home_.acceptor.ending.erase(pid);
+    if (!in_time) home_.acceptor.link.close("it did not end a process in time");
+}
+
+// The thread is at its very end, its memory and descriptors still there: the last moment before
+// anybody can see that the process has ended.
+Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
+    pid_t tid = thread.tid;
+    bool is_helper = thread.helper;  // of a process that was killed with all of its threads
+    thread.ending = true;
+    auto status = trace::event_message(tid);
+    int raw = status ? static_cast<int>(*status) : 0;
+    bool filtered = WIFSIGNALED(raw) && Filters::is_ended_by_filter(thread, WTERMSIG(raw));
+    bool all_end = process.group_exit || (WIFSIGNALED(raw) && !filtered);
+    bool others = false;
+    for (auto& [other, t] : process.threads) others = others || !(t->ending || t->helper);
+    auto first = process.threads.find(process.pid);
+    bool first_ends = first == process.threads.end() || first->second->ending;
+    bool last = !process.executing && !process.finished && (all_end ? first_ends : !others);
+    if (last) {
+        process.finished = true;
+        Usage used = usage_of_process(process.pid);
+        home_.stats.home_cpu.total_ns += used.total_ns;
+        home_.stats.home_cpu.user_ns += used.user_ns;
+        if (process.fragment) {
+            if (home_.policy.mixed() && all_end && !process.doomed) {
+                co_await home_.last_words.before_exit(thread, false);
+            }
+            while (process.ends_begun > 0) co_await home_.remote_changed.wait();
+            process.state = HomeProcess::State::ending;
+            // Its threads there do not write any more; then what they wrote is brought home.
+            if (process.started_remotely) co_await end_remotely(process, process.doomed);
+            home_.remote_usage.credit_parent(process);
+            Task<void> saving = home_.shared_memory.save_shared(process);
+            co_await while_it_comes(home_.loop, home_.acceptor.link, std::move(saving));
+            // The SIGCHLD of the first that ends is the one that a reaper gets.
+            if (!home_.orphaned_helpers.expected()) {
+                end_helpers(process);
+                if (!is_helper) co_await helpers_gone(home_.loop, home_.remote_changed, process);
+            }
+        }
+        spdlog::info("process {} ends, {}", process.pid,
+                     WIFSIGNALED(raw) ? fmt::format("killed by signal {}", WTERMSIG(raw))
+                                      : fmt::format("exit status {}", WEXITSTATUS(raw)));
+        if (process.is_root) {
+            spdlog::info("{} crossings, {} programs; {} bytes sent, {} received",
+                         home_.stats.crossings, home_.stats.images,
+                         home_.acceptor.link.stats().bytes_out,
+                         home_.acceptor.link.stats().bytes_in);
+            home_.statistics.write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
+            home_.statistics.tell_idle_rules();
+        }
+    }
+    if (!last && home_.policy.mixed()) co_await home_.last_words.before_exit(thread, filtered);
+    trace::resume(tid);
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,30 @@
+// Threads and processes end, here and at the acceptor.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "monitor/home/part.h"
+
+namespace gpr::home {
+
+class Ends {
+public:
+    explicit Ends(Home& home) : home_(home) {}
+
+    void on_end(HomeThread& thread);
+    void forget_other_threads(HomeProcess& process);
+    [[nodiscard]] bool is_helper(pid_t pid) const;
+    void end_helpers(HomeProcess& process);
+    Task<void> end_remotely(HomeProcess& process, bool memory_gone, bool new_image = false);
+    Task<void> finish(HomeProcess& process, HomeThread& thread);
+
+private:
+    void bury(std::unique_ptr<HomeThread> thread, HomeProcess& process);
+    void forget_remotely(pid_t pid);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,194 @@
+#include "monitor/home/failures.h"
+
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+
+constexpr std::chrono::seconds exit_patience{3};  // until SIGKILL
+
+constexpr std::chrono::milliseconds end_patience{500};  // of a process that was killed
+
+// What a stopped thread stopped for: a PTRACE_EVENT_*, or 0. Nothing for one that runs.
+std::optional<int> event_of(pid_t tid) {
+    auto info = trace::signal_info(tid);
+    if (!info) return std::nullopt;
+    return info->si_code > 0xff ? info->si_code >> 8 : 0;
+}
+
+// It has not ended yet, but cannot do anything else any more.
+bool is_being_killed(pid_t pid) {
+    constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
+    constexpr uint64_t exiting = 0x4, signaled = 0x400;  // PF_EXITING, PF_SIGNALED
+    if ((trace::signal_set(pid, "SigPnd:") | trace::signal_set(pid, "ShdPnd:")) & sigkill) {
+        return true;
+    }
+    std::ifstream in(fmt::format("/proc/{}/stat", pid));
+    std::string stat{std::istreambuf_iterator<char>(in), {}};
+    size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) return true;  // gone altogether
+    // After the name: state, five ids, flags.
+    std::istringstream rest(stat.substr(name_end + 1));
+    std::string state, id;
+    uint64_t flags = 0;
+    rest >> state >> id >> id >> id >> id >> id >> flags;
+    return flags & (exiting | signaled);
+}
+
+}  // namespace
+
+void Failures::abandon(const std::string& why) {
+    if (!reason_.empty()) return;
+    reason_ = why;
+    spdlog::error("session abandoned: {}", why);
+    home_.outputs.tell(why);
+    for (auto& [pid, process] : home_.processes) process->started_remotely = false;
+    for (auto& [pid, gone] : home_.acceptor.ending) gone->set(true);
+    for (auto& [pid, start] : home_.acceptor.starting) start->done.set(why);
+    for (auto& [pid, process] : home_.processes) doom(*process);
+    home_.loop.after(exit_patience, [this] {
+        for (auto& [pid, process] : home_.processes) kill(pid, SIGKILL);
+    });
+    if (home_.processes.empty()) home_.loop.stop();
+}
+
+// Most often because somebody kills it just then, whose end is about to be seen.
+void Failures::could_not_split(pid_t pid, const Error& reason) {
+    std::string why = fmt::format("cannot split process {}: {}", pid, reason.message());
+    spdlog::debug("{}", why);
+    home_.loop.after(end_patience, [this, pid, why] {
+        HomeProcess* process = home_.find_process(pid);
+        bool ends = !process || process->doomed || process->finished;
+        if (!ends) abandon(why);
+    });
+}
+
+void Failures::give_up(HomeProcess& process, const std::string& why) {
+    if (process.doomed || !reason_.empty()) return;
+    spdlog::error("process {} given up: {}", process.pid, why);
+    home_.outputs.tell(why);
+    doom(process);
+    home_.loop.after(exit_patience, [this, pid = process.pid] {
+        HomeProcess* late = home_.find_process(pid);
+        if (late && late->doomed) kill(pid, SIGKILL);
+    });
+}
+
+void Failures::doom(HomeProcess& process) {
+    if (process.doomed) return;
+    process.doomed = true;
+    process.group_exit = true;
+    if (process.fragment) home_.pager.give_up(*process.fragment);
+    for (auto& [tid, thread] : process.threads) {
+        // Whoever drives the thread is told that it is gone: from here on it is.
+        if (thread->awaited) {
+            std::exchange(thread->awaited, nullptr)->set({WaitStatus::Kind::killed, SIGKILL});
+        }
+        if (!thread->helper) press(*thread);
+    }
+    for (auto& [pid, other] : home_.processes) {
+        if (other->shares_memory_with == &process) doom(*other);
+    }
+}
+
+void Failures::press(HomeThread& thread) {
+    auto event = event_of(thread.tid);
+    if (!event) {
+        trace::interrupt(thread.tid);
+    } else if (*event == PTRACE_EVENT_STOP) {
+        on_doomed_stop(thread, {WaitStatus::Kind::trap_stop, 0});
+    } else if (*event == 0) {
+        on_doomed_stop(thread, {WaitStatus::Kind::signal_stop, 0});
+    } else if (*event != PTRACE_EVENT_EXIT) {  // that one is on its way out: see finish
+        trace::resume(thread.tid);
+        trace::interrupt(thread.tid);
+    }
+}
+
+void Failures::on_doomed_stop(HomeThread& thread, WaitStatus status) {
+    switch (status.kind) {
+        case WaitStatus::Kind::signal_stop:
+        case WaitStatus::Kind::group_stop:
+        case WaitStatus::Kind::trap_stop: exit_here(thread); return;
+        case WaitStatus::Kind::event:
+            // In the middle of a system call, which will still write its result.
+            if (status.value == PTRACE_EVENT_EXIT) {
+                spawn(home_.ends.finish(*thread.process, thread));
+                return;
+            }
+            if (status.value == PTRACE_EVENT_EXEC) home_.ends.end_helpers(*thread.process);
+            if (status.value == PTRACE_EVENT_CLONE || status.value == PTRACE_EVENT_FORK ||
+                status.value == PTRACE_EVENT_VFORK) {
+                home_.births.on_birth(thread, status.value);
+            } else {
+                trace::resume(thread.tid);
+            }
+            trace::interrupt(thread.tid);
+            return;
+        default:
+            trace::resume(thread.tid);
+            trace::interrupt(thread.tid);
+            return;
+    }
+}
+
+void Failures::exit_here(HomeThread& thread) {
+    pid_t tid = thread.tid;
+    auto leave = [&]() -> Result<void> {
+        GPR_TRY(auto regs, trace::registers(tid));
+        GPR_TRY(auto memory, RemoteMemory::open(tid));
+        GPR_TRY(auto maps, read_maps(tid));
+        GPR_TRY(auto instruction, find_syscall_instruction(maps, memory));
+        regs.rip = instruction.value;
+        regs.orig_rax = ~0UL;
+        regs.rax = SYS_exit_group;
+        regs.rdi = exit_gpr_failed;
+        return trace::set_registers(tid, regs);
+    };
+    if (!leave()) kill(tid, SIGKILL);
+    trace::resume(tid);
+}
+
+// A fragment ended that home had not asked to end: killed by hand, or out of memory.
+void Failures::on_remote_end(pid_t pid, const std::string& reason) {
+    if (auto starting = home_.acceptor.starting.find(pid);
+        starting != home_.acceptor.starting.end()) {
+        starting->second->done.set(reason.empty() ? "it ended" : reason);
+        return;
+    }
+    HomeProcess* process = home_.find_process(pid);
+    if (!process || process->state != HomeProcess::State::split || !process->started_remotely) {
+        return;
+    }
+    process->started_remotely = false;
+    give_up(*process,
+            fmt::format("process {} ({}) cannot go on: on {} it {}", pid, command_name(pid),
+                        home_.acceptor.link.peer_name(), reason.empty() ? "ended" : reason));
+}
+
+void Failures::on_helper_end(HomeProcess& process, pid_t tid) {
+    bool needed = process.state == HomeProcess::State::preparing ||
+                  process.state == HomeProcess::State::split;
+    bool ours = tid == process.fragment->puncher_tid() || tid == process.fragment->executor_tid() ||
+                tid == process.fragment->waker_tid();
+    if (!needed || !ours || process.executing) return;
+    if (is_being_killed(process.pid)) {
+        // With it, as by SIGKILL for its cgroup. That is how it ends, and no news.
+        home_.pager.give_up(*process.fragment);
+        return;
+    }
+    give_up(process, fmt::format("process {} ({}) cannot go on: a helper of gpr in it was killed",
+                                 process.pid, command_name(process.pid)));
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,46 @@
+// When gpr cannot go on. A process that has lost its other half must end, with status 125, and must
+// not do anything on the way: no thread of it may see a page that is not what it was.
+//
+// A thread at home is anywhere then: parked in the stub, in a system call that lasts, in a fault
+// that nobody will serve, between two steps of its preparation, in somebody else's process after
+// vfork. So each is brought to a stop where its registers count, and leaves from there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct Error;
+struct WaitStatus;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Failures {
+public:
+    explicit Failures(Home& home) : home_(home) {}
+
+    // gpr cannot go on: every process of the session ends with status 125, the user is told why.
+    void abandon(const std::string& why);
+    void could_not_split(pid_t pid, const Error& reason);
+    // The same for one process.
+    void give_up(HomeProcess& process, const std::string& why);
+    void doom(HomeProcess& process);
+    void on_doomed_stop(HomeThread& thread, WaitStatus status);
+    void on_remote_end(pid_t pid, const std::string& reason);
+    void on_helper_end(HomeProcess& process, pid_t tid);
+    // Why the session failed; empty if it did not.
+    [[nodiscard]] const std::string& reason() const { return reason_; }
+
+private:
+    void press(HomeThread& thread);
+    void exit_here(HomeThread& thread);
+
+    Home& home_;
+    std::string reason_;
+};
+
+}  // namespace gpr::home

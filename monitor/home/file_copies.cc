@@ -1,0 +1,202 @@
+#include "monitor/home/file_copies.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/node/advice.h"
+#include "monitor/node/mapping_news.h"
+
+namespace gpr::home {
+
+void FileCopies::announce_discard(HomeProcess& process, Range range,
+                                  const std::vector<Mapping>& pieces) {
+    home_.pager.discard(pieces);
+    tell_discarded(home_.acceptor.link, process.pid, range);
+}
+
+Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub, Range range) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t covered = 0;
+    std::vector<Mapping> pieces;
+    bool cannot = false;  // what we have no file for keeps what it has
+    fragment->space.for_each(range, [&](Mapping& m) {
+        covered += m.range.size();
+        if (m.shared) return;
+        bool copy = m.backing == Backing::anonymous;
+        cannot = cannot || (copy && m.file && !m.content && !m.trapped);
+        pieces.push_back(m);
+    });
+    int64_t result = covered == range.size() ? 0 : -ENOMEM;
+    if (cannot || pieces.empty()) co_return result;
+    announce_discard(process, range, pieces);
+    for (const Mapping& m : pieces) {
+        if (m.backing != Backing::anonymous || m.trapped) continue;
+        co_await stub.call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);
+        fragment->wake(m.range);
+    }
+    co_return result;
+}
+
+// MADV_DONTNEED and its kin.
+Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, Notification n) {
+    Range range{{n.args[0]}, Address{n.args[0] + n.args[1]}.page_end()};
+    std::vector<Mapping> pieces;
+    bool has_content = false;
+    Range whole = range;
+    if (n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE) {
+        range = before_locked(process.fragment->space, range);
+    }
+    bool locked = range != whole;
+    if (locked && (range.empty() || n.args[2] == MADV_FREE)) co_return -EINVAL;
+    n.args[1] = range.size();
+    process.fragment->space.for_each(range, [&](Mapping& m) {
+        has_content = has_content || (m.file && m.backing == Backing::anonymous);
+        pieces.push_back(m);  // of files, too: the acceptor drops what it has of the whole range
+    });
+    if (n.args[2] == MADV_FREE) co_return 0;
+    if (has_content && n.args[2] == MADV_DONTNEED) {
+        int64_t dropped = co_await discard_content(process, stub, range);
+        co_return locked ? -EINVAL : dropped;
+    }
+    int64_t result = co_await stub.call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    // ENOMEM: there are gaps, but what is mapped has been emptied.
+    if ((result != 0 && result != -ENOMEM) || pieces.empty()) co_return result;
+    announce_discard(process, range, pieces);
+    process.fragment->wake(range);
+    co_return locked ? -EINVAL : result;
+}
+
+Task<void> FileCopies::discard_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto args = frame->session().getCall().getArgs();
+    auto guard = co_await home_.metadata.lock();
+    Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
+    Range whole = range;
+    if (args[2] == MADV_DONTNEED) range = before_locked(process.fragment->space, whole);
+    int64_t result = co_await discard_content(process, *thread.stub, range);
+    if (range != whole) result = -EINVAL;
+    guard.release();
+    home_.calls.reply(thread, result);
+}
+
+void FileCopies::inherit_copies(const HomeProcess& parent, HomeProcess& child) {
+    child.inherited = parent.inherited;
+    if (!parent.fragment) return;
+    for (const auto& [begin, m] : parent.fragment->space.all()) {
+        if (m.shared || !m.content || m.backing != Backing::anonymous) continue;
+        auto file = parent.copied_files.find(m.object);
+        child.inherited.push_back({m.range, m.content, m.content_offset,
+                                   file == parent.copied_files.end() ? CopiedFile{} : file->second,
+                                   m.trapped});
+    }
+}
+
+// A child that is not split replaces mappings as it likes: what lay there is no copy any more.
+void FileCopies::note_native_call(HomeProcess& process, const Notification& n) {
+    if (process.inherited.empty() && process.inherited_functions.empty()) return;
+    bool replaces = n.number == SYS_munmap || n.number == SYS_mremap ||
+                    (n.number == SYS_mmap && (n.args[3] & MAP_FIXED));
+    bool writes =
+        (n.number == SYS_mprotect || n.number == SYS_pkey_mprotect) && (n.args[2] & PROT_WRITE);
+    if (!replaces && !writes) return;
+    Range gone{{n.args[0]}, {n.args[0] + n.args[1]}};
+    std::erase_if(process.inherited, [&](const InheritedCopy& copy) {
+        return copy.range.overlaps(gone) && (replaces || copy.trapped);
+    });
+    if (!replaces) return;
+    std::erase_if(process.inherited_functions, [&](const InheritedFunctions& functions) {
+        return functions.range.overlaps(gone);
+    });
+}
+
+// What the kernel shows as one mapping of no file may have several copies in it.
+std::vector<Mapping> FileCopies::parts_with_files(HomeProcess& process, const Mapping& whole) {
+    std::vector<Mapping> parts;
+    Mapping rest = whole;
+    auto cut = [&](Address end) {
+        if (rest.range.begin >= end) return;
+        Mapping part = rest;
+        part.range.end = end;
+        if (!parts.empty()) part.object = home_.layouts.new_object(directory_node);
+        parts.push_back(std::move(part));
+        rest.range.begin = end;
+    };
+    for (const InheritedCopy& copy : process.inherited) {
+        Range range{std::max(copy.range.begin, rest.range.begin),
+                    std::min(copy.range.end, rest.range.end)};
+        if (whole.file || range.begin >= range.end) continue;
+        cut(range.begin);
+        cut(range.end);
+        Mapping& m = parts.back();
+        m.file = true;
+        m.content = copy.content;
+        m.content_offset = copy.content_offset + (m.range.begin - copy.range.begin);
+        m.trapped = copy.trapped;
+        if (!copy.file.path.empty()) process.copied_files[m.object] = copy.file;
+    }
+    cut(rest.range.end);
+    return parts;
+}
+
+void FileCopies::note_copied(HomeProcess& process, const Mapping& m) {
+    std::string link = fmt::format("/proc/{}/map_files/{:x}-{:x}", process.pid, m.range.begin.value,
+                                   m.range.end.value);
+    struct stat st {};
+    std::error_code error;
+    auto path = std::filesystem::read_symlink(link, error);
+    if (error || stat(link.c_str(), &st) != 0) return;
+    process.copied_files[m.object] = {path.string(), st.st_dev, st.st_ino};
+}
+
+// Private file memory that the program may write cannot be watched; a copy of it can. If we have
+// the file, each page is copied when somebody touches it first. own: what is not the file's any
+// more.
+Task<Result<void>> FileCopies::make_anonymous(HomeProcess& process, Mapping& mapping,
+                                              std::vector<Range> own) {
+    Fragment& fragment = *process.fragment;
+    if (!mapping.content) own = {mapping.range};
+    std::vector<Fragment::Taken> kept;
+    for (Range range : own) kept.push_back(fragment.peek(range.begin, range.size() / page_size));
+    note_copied(process, mapping);
+    int64_t mapped = co_await fragment.executor().call(
+        SYS_mmap, mapping.range.begin.value, mapping.range.size(),
+        static_cast<uint64_t>(mapping.prot),
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
+    auto checked = from_kernel(mapped, "cannot copy the program's private file memory");
+    if (!checked) co_return tl::make_unexpected(checked.error());
+    for (size_t k = 0; k < own.size(); k++) {
+        for (size_t i = 0; i < kept[k].results.size(); i++) {
+            if (kept[k].results[i] != 1) continue;
+            fragment.memory().write(own[k].begin + i * page_size,
+                                    kept[k].bytes.data() + i * page_size, page_size);
+        }
+    }
+    auto registered = fragment.register_range(mapping.range);
+    if (!registered) co_return registered;
+    mapping.backing = Backing::anonymous;
+    mapping.registered = true;
+    // Of what was lent, copies are elsewhere: it is here, as it is there.
+    for (Address at = mapping.range.begin; at < mapping.range.end; at = at + page_size) {
+        if (home_.pager.presence(mapping.key(at)) != Presence::shared) continue;
+        if (mapping.content) home_.pager.materialise(fragment, mapping, at);
+        fragment.write_protect({at, at + page_size});
+    }
+    co_return Result<void>{};
+}
+
+// What had breakpoints has its content already, without them.
+Task<Result<void>> FileCopies::make_writable(HomeProcess& process, Mapping& mapping) {
+    std::vector<Range> own;
+    if (!mapping.content) {
+        mapping.content = files_.of_mapping(process.pid, mapping.range.begin);
+        own = process.fragment->private_copies(mapping.range);
+    }
+    co_return co_await make_anonymous(process, mapping, std::move(own));
+}
+
+}  // namespace gpr::home

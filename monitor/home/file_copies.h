@@ -1,0 +1,42 @@
+// Private file memory. Where the program may write, a copy of the file stands for it
+// (make_anonymous): of what is there after MADV_DONTNEED, too, and in children.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/address.h"
+#include "base/result.h"
+#include "monitor/home/part.h"
+#include "monitor/node/private_files.h"
+
+namespace gpr {
+struct Mapping;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class FileCopies {
+public:
+    explicit FileCopies(Home& home) : home_(home) {}
+
+    Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping,
+                                      std::vector<Range> own = {});
+    Task<Result<void>> make_writable(HomeProcess& process, Mapping& mapping);
+    void note_copied(HomeProcess& process, const Mapping& mapping);
+    void announce_discard(HomeProcess& process, Range range, const std::vector<Mapping>& pieces);
+    Task<int64_t> discard_here(HomeProcess& process, StubThread& stub, Notification n);
+    Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
+    static void note_native_call(HomeProcess& process, const Notification& n);
+    std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);
+    PrivateFiles& files() { return files_; }
+
+private:
+    Task<int64_t> discard_content(HomeProcess& process, StubThread& stub, Range range);
+
+    Home& home_;
+    PrivateFiles files_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,39 @@
+// The program installs a seccomp filter, or has been killed by one. Its thread here is put under
+// the filter by the kernel, whose children inherit it; the acceptor hears of it before the thread,
+// or another one that it is for, makes a call there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+
+#include "monitor/home/part.h"
+#include "monitor/node/program_filter.h"
+
+namespace gpr::home {
+
+class Filters {
+public:
+    explicit Filters(Home& home) : home_(home) {}
+
+    Task<void> install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
+                           std::array<uint64_t, 6> args);
+    Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
+    static void note_common_filters(const HomeThread& thread);
+    static int64_t seccomp_mode(const HomeThread& thread);
+    static void inherit_filters(const HomeThread& parent, HomeThread& child);
+    void take_state_of_caller(HomeProcess& process, HomeThread& thread);
+    static bool is_ended_by_filter(const HomeThread& thread, int signal);
+    Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
+
+private:
+    Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
+                          FilterCall call);
+    Task<void> await_ends(pid_t pid);
+    void tell_common_filters(const HomeThread& thread);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

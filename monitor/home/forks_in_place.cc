@@ -1,0 +1,278 @@
+#include "monitor/home/forks_in_place.h"
+
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "monitor/home/home.h"
+#include "monitor/paging/layout_parts.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+
+// With fewer pages at the acceptor it costs less to bring them home, and the child, which most
+// often execs at once, need not be split.
+constexpr uint64_t least_own_pages = 4096;
+
+}  // namespace
+
+// Under a filter of the program's own, what makes a child split could not be done in it.
+bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::Reader call) const {
+    uint64_t flags = call.getArgs()[0];
+    // What devices there have pinned would not come home to be copied.
+    bool pinned = !home_.acceptor_files.remote_calls().empty() && call.getOwnPages() > 0;
+    // With CLONE_VFORK the call here would not return before the child has done with it.
+    constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK | CLONE_INTO_CGROUP;
+    auto visits = [](const auto& t) { return t.second->visiting; };
+    return !(flags & not_here) && !home_.policy.mixed() && home_.acceptor.link_open &&
+           call.getSetTid().size() == 0 && !home_.namespaces.child_stays_home(thread.tid, flags) &&
+           std::ranges::none_of(thread.process->threads, visits) &&
+           thread.process->state == HomeProcess::State::split && thread.filters.empty() &&
+           (call.getOwnPages() >= least_own_pages || pinned);
+}
+
+// Everything that either node has said about the process's pages has been heard by the other, and
+// nothing moves. The metadata lock is held from then on.
+Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragment) {
+    co_await home_.pager.begin_copy(fragment);
+    for (;;) {
+        home_.acceptor.barriers[fragment->pid()] = 0;
+        for (Priority priority : {Priority::bulk, Priority::urgent}) {
+            FrameBuilder frame;
+            frame.session().initForkBarrier().setPid(fragment->pid());
+            home_.acceptor.link.send(frame, priority);
+        }
+        while (home_.acceptor.link_open && home_.acceptor.barriers[fragment->pid()] < 2) {
+            co_await home_.remote_changed.wait();
+        }
+        co_await home_.pager.quiet(fragment);
+        auto guard = co_await home_.metadata.lock();
+        if (home_.pager.is_quiet(*fragment) || !home_.acceptor.link_open) {
+            home_.acceptor.barriers.erase(fragment->pid());
+            co_return guard;
+        }
+    }
+}
+
+Task<void> ForksInPlace::on_barrier(Frame frame) {
+    { auto guard = co_await home_.metadata.lock(); }
+    auto it = home_.acceptor.barriers.find(frame->session().getForkBarrier().getPid());
+    if (it == home_.acceptor.barriers.end()) co_return;
+    it->second++;
+    home_.remote_changed.notify_all();
+}
+
+// The shadow makes the copy of what is here. Nothing is written into the program's memory by the
+// kernel, which would not find it all.
+Task<ForkResult> ForksInPlace::fork_here(HomeThread& thread, uint64_t flags, Birth birth) {
+    pid_t tid = thread.tid;
+    StubThread& stub = *thread.stub;
+    clone_args clone{};
+    clone.flags = flags & ~uint64_t{CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+                                    CLONE_CHILD_CLEARTID | CLONE_UNTRACED};
+    clone.tls = birth.context.regs.fs_base;
+    clone.exit_signal = birth.exit_signal;
+    home_.births.expect(tid, std::move(birth));
+    clone.pidfd = stub.scratch_address().value + sizeof clone;
+    auto lock = co_await stub.lock();
+    stub.scratch().put(0, clone);
+    std::vector<Call> calls{Call{SYS_clone3, {stub.scratch_address().value, sizeof clone}, 0}};
+    co_await stub.run_locked(calls);
+    home_.births.expect_no_more(tid);
+    ForkResult result{calls[0].result, -1};
+    result.pidfd = stub.scratch().get<int>(sizeof clone).to_pass_on();
+    co_return result;
+}
+
+// Gives the child objects of its own, which are the parent's as they are now, and tells the
+// acceptor. memory: the parent's mappings become the child's.
+void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMemory& memory) {
+    FrameBuilder frame;
+    auto fork = frame.session().initProcessFork();
+    fork.setParent(parent);
+    fork.setChild(child);
+    if (HomeThread* first = home_.find_thread(child, child)) {
+        fork.setAffinity({first->affinity.data(), first->affinity.size()});
+        first->affinity_told = true;
+    }
+    fork.setNoHandlers(flags & CLONE_CLEAR_SIGHAND);
+    fork.setClearTid(memory.clear_tid_at.value);
+    std::map<ObjectId, ObjectId> copies;
+    std::vector<Mapping> emptied;
+    std::vector<Range> absent;
+    AddressSpace space;
+    for (const auto& [begin, original] : memory.space.all()) {
+        Mapping m = original;
+        m.locked = false;
+        if (m.not_forked) {
+            absent.push_back(m.range);
+            continue;
+        }
+        if (m.wiped_on_fork && !m.shared) {
+            m.object = home_.layouts.new_object(directory_node);
+            m.object_page = 0;
+            m.born_at_acceptor = m.file = m.registered = false;
+            m.content.reset();
+            emptied.push_back(m);
+        } else if (!home_.pager.is_shared(m.object)) {
+            auto [it, is_new] = copies.try_emplace(m.object, 0);
+            if (is_new) home_.pager.copy_object(m.object, it->second = home_.layouts.next_object());
+            m.object = it->second;
+        }
+        space.map(std::move(m));
+    }
+    memory.space = std::move(space);
+    auto objects = fork.initObjects(static_cast<unsigned>(copies.size() * 2));
+    unsigned i = 0;
+    for (const auto& [from, to] : copies) {
+        objects.set(i++, from);
+        objects.set(i++, to);
+        auto copied = memory.copied_files.extract(from);
+        if (copied.empty()) continue;
+        copied.key() = to;
+        memory.copied_files.insert(std::move(copied));
+    }
+    LayoutSender layout(home_.acceptor.link, child);
+    for (const Mapping& m : emptied) layout.add(m, 0);
+    for (Range range : absent) layout.add_absent(range);
+    layout.finish();
+    home_.acceptor.link.send(frame, Priority::urgent);
+}
+
+void ForksInPlace::fork_nothing(pid_t parent) {
+    FrameBuilder frame;
+    frame.session().initProcessFork().setParent(parent);
+    home_.acceptor.link.send(frame, Priority::urgent);
+}
+
+Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame,
+                                       Birth birth) {
+    pid_t pid = process.pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto args = frame->session().getCall().getArgs();  // flags, stack, parent_tid, child_tid, tls
+    uint64_t flags = args[0];
+    auto memory = birth.memory = std::make_shared<ForkedMemory>();
+    if (flags & CLONE_CHILD_SETTID) memory->tid_at = {args[3]};
+    if (flags & CLONE_CHILD_CLEARTID) memory->clear_tid_at = {args[3]};
+    auto still = co_await hold_still(fragment);
+    if (home_.find_thread(pid, tid) != &thread) {
+        fork_nothing(pid);
+        home_.pager.end_copy(*fragment);
+        co_return;
+    }
+    memory->space = fragment->space;
+    memory->copied_files = process.copied_files;
+    memory->executable = process.executable;
+    memory->break_begin = process.break_begin;
+    memory->break_end = process.break_end;
+    ForkResult result = co_await fork_here(thread, flags, std::move(birth));
+    auto child_pid = static_cast<pid_t>(std::max<int64_t>(result.pid, 0));
+    HomeProcess* child = home_.find_process(child_pid);
+    if (child) {
+        home_.acceptor.forking[child_pid] = std::make_unique<PendingStart>(home_.loop);
+        home_.acceptor.starting[child_pid] = std::make_unique<PendingStart>(home_.loop);
+        child->started_remotely = true;
+        fork_there(pid, child_pid, flags, *memory);
+        child->inherits = memory;
+    } else {
+        memory->space = {};
+        fork_nothing(pid);
+    }
+    memory->ready = true;
+    home_.remote_changed.notify_all();
+    still.release();
+    if (child) {
+        OneShot<std::string>& copied = home_.acceptor.forking[child_pid]->done;
+        co_await copied;
+        home_.acceptor.forking.erase(child_pid);
+    }
+    home_.pager.end_copy(*fragment);
+    if (result.pid == thread_gone) co_return;
+    for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, child_pid},
+                              std::pair{CLONE_PIDFD, static_cast<pid_t>(result.pidfd)}}) {
+        if (!(flags & static_cast<uint64_t>(flag)) || result.pid < 0) continue;
+        co_await home_.pager.write(*fragment, {args[2]}, std::as_bytes(std::span(&word, 1)));
+    }
+    if (home_.find_thread(pid, tid) == &thread) home_.calls.reply(thread, result.pid);
+}
+
+// The child of such a fork, in its first stop or about to be.
+Task<void> ForksInPlace::start_copy(HomeThread& thread, ThreadContext context,
+                                    std::shared_ptr<ForkedMemory> memory) {
+    WaitStatus status = co_await home_.stops.next_stop(thread);
+    HomeProcess& process = *thread.process;
+    pid_t pid = process.pid;
+    Result<void> prepared = fail(ESRCH, "the child ended at once");
+    if (!status.ended()) prepared = co_await prepare_copy(process, thread, context, *memory);
+    if (prepared) {
+        co_await home_.images.begin(process, thread, context);
+        co_return;
+    }
+    while (!memory->ready && home_.acceptor.link_open) co_await home_.remote_changed.wait();
+    home_.pager.forget(memory->space);
+    process.inherits.reset();
+    home_.acceptor.starting.erase(pid);
+    if (home_.find_process(pid) == &process) home_.failures.could_not_split(pid, prepared.error());
+}
+
+Task<Result<void>> ForksInPlace::prepare_copy(HomeProcess& process, HomeThread& thread,
+                                              const ThreadContext& context, ForkedMemory& memory) {
+    auto entered = co_await home_.stub_entry.prepare_stub(process, thread);
+    if (!entered) co_return entered;
+    while (!memory.ready && home_.acceptor.link_open) co_await home_.remote_changed.wait();
+    auto waiting = home_.acceptor.starting.find(process.pid);
+    if (!memory.ready || waiting == home_.acceptor.starting.end()) {
+        co_return fail(ESRCH, "it was not copied");
+    }
+    Fragment& fragment = *process.fragment;
+    fragment.space = std::exchange(memory.space, {});
+    process.inherits.reset();
+    process.inherited.clear();
+    process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
+    process.copied_files = std::move(memory.copied_files);
+    process.executable = std::move(memory.executable);
+    process.break_begin = memory.break_begin;
+    process.break_end = memory.break_end;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (!m.registered) continue;
+        auto registered = fragment.register_range(m.range);
+        if (!registered) co_return registered;
+    }
+    home_.pager.protect_copies(fragment);
+    home_.pager.add_fragment(fragment);
+    OneShot<std::string>& started = waiting->second->done;
+    std::string error = co_await started;
+    home_.acceptor.starting.erase(process.pid);
+    if (!error.empty()) co_return fail("the acceptor could not copy the process: " + error);
+    if (memory.tid_at.value != 0) {
+        co_await home_.pager.write(fragment, memory.tid_at,
+                                   std::as_bytes(std::span(&process.pid, 1)));
+    }
+    co_await StubEntry::take_mask(thread, context.signal_mask);
+    process.state = HomeProcess::State::split;
+    home_.cpu_timing.watch_cpu_limit(process);
+    co_return Result<void>{};
+}
+
+// What the kernel here does to the program's memory when it copies it is done at the acceptor, too.
+Task<void> ForksInPlace::note_fork_advice(HomeProcess& process, SyscallArguments args) {
+    auto guard = co_await home_.metadata.lock();
+    if (!process.fragment) co_return;
+    Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
+    process.fragment->space.for_each(range, [&](Mapping& m) {
+        switch (args[2]) {
+            case MADV_DONTFORK: m.not_forked = true; return;
+            case MADV_DOFORK: m.not_forked = false; return;
+            case MADV_WIPEONFORK: m.wiped_on_fork = true; return;
+            case MADV_KEEPONFORK: m.wiped_on_fork = false; return;
+            default: return;
+        }
+    });
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,45 @@
+// Functions of a library that run at the acceptor, while the rest of the library runs anywhere. At
+// home they are filled with breakpoints: wherever a thread comes into one, by a call, a return, a
+// jump or an unwinding, it stops there and crosses.
+// docs/decisions/0022-functions-are-breakpoints.md
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/address.h"
+#include "base/result.h"
+#include "monitor/home/breakpoint.h"
+#include "monitor/home/part.h"
+#include "monitor/rules/function_symbols.h"
+
+namespace gpr {
+struct Mapping;
+struct ThreadContext;
+}  // namespace gpr
+
+namespace gpr::home {
+
+struct Breakpoint;
+
+class Functions {
+public:
+    explicit Functions(Home& home) : home_(home) {}
+
+    Result<void> place_functions(HomeProcess& process, Mapping& mapping, const std::string& path,
+                                 uint64_t file_offset);
+    static void inherit_functions(const HomeProcess& parent, HomeProcess& child);
+    bool meets_breakpoint(HomeThread& thread);
+    Task<void> run_function_here(HomeThread& thread, ThreadContext context, Breakpoint met);
+    void set_breakpoints_again(Fragment& fragment, Range pages);
+
+private:
+    const FoundFunctions& functions_in(int fd, const std::string& path);
+    Task<void> leave_for(HomeThread& thread, ThreadContext context, Breakpoint met);
+
+    Home& home_;
+    std::map<FileIdentity, FoundFunctions> found_functions_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,33 @@
+// Futexes of a session as home sees them: what is waked here and waited for elsewhere, and back.
+#pragma once
+
+#include <memory>
+
+#include "monitor/home/part.h"
+
+namespace gpr {
+class CallWatch;
+struct FutexWakeCall;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Futexes {
+public:
+    explicit Futexes(Home& home) : home_(home) {}
+
+    // Before start(): private wakes are not stopped, the watch tells them.
+    void watch_futexes(std::unique_ptr<CallWatch> watch);
+    void futex_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
+    Task<void> on_futex_wake(Frame frame);
+
+private:
+    void tell_futex_wake(HomeProcess& process, const Notification& n);
+    void tell_wake(HomeProcess& process, const FutexWakeCall& wake);
+    Task<void> futex_call_in_memory(HomeProcess& process, HomeThread& thread, Notification n);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

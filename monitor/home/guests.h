@@ -1,0 +1,42 @@
+// Children that share their parent's memory until they exec or end: those of vfork, and of clone
+// with CLONE_VM. They run here, what they change of the address space is changed on every node.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/address.h"
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct CallInItsStead;
+struct HeldUp;
+struct WaitStatus;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Guests {
+public:
+    explicit Guests(Home& home) : home_(home) {}
+
+    [[nodiscard]] HomeProcess* owner_of_memory(const HomeProcess& guest) const;
+    static bool changes_memory(const Notification& n);
+    void begin_sharing(HomeProcess& process);
+    Task<std::shared_ptr<HeldUp>> hold_up(HomeProcess& process, bool is_vfork);
+    static bool is_interrupted_in(const CallInItsStead& call, pid_t tid);
+    Task<void> after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status);
+    Task<void> memory_call_of_guest(HomeThread& thread, Notification n);
+    void end_of_guest(HomeThread& thread);
+
+private:
+    Task<std::optional<int64_t>> call_of_guest(HomeProcess& owner, pid_t guest, Notification n);
+    Task<void> clear_tid_of_guest(pid_t owner, Address at, pid_t tid);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,276 @@
+#include "monitor/home/images.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/home/memory_limit.h"
+#include "monitor/node/exit_hold.h"
+#include "monitor/paging/layout_parts.h"
+#include "monitor/tracee/kernel_actions.h"
+#include "monitor/tracee/process_stat.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/sealed_memory.h"
+#include "monitor/tracee/tile_permission.h"
+
+namespace gpr::home {
+
+namespace {
+
+bool is_kernel_page(const MapsEntry& e) {
+    return e.name == "[vdso]" || e.name.starts_with("[vvar") || e.name == "[vsyscall]" ||
+           e.name == "[uprobes]";
+}
+
+bool is_ours(const MapsEntry& e) {
+    return e.range.begin.value >= GPR_RESERVED_BEGIN && e.range.end.value <= GPR_RESERVED_END;
+}
+
+std::string executable_of(pid_t pid) {
+    std::error_code ignored;
+    return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string();
+}
+
+}  // namespace
+
+Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
+    // What was there before the exec is gone with the old image: its helpers, its fragment.
+    std::vector<pid_t> helpers;
+    if (process.fragment) {
+        helpers = {process.fragment->puncher_tid(), process.fragment->executor_tid()};
+        if (pid_t waker = process.fragment->waker_tid()) helpers.push_back(waker);
+        home_.ends.end_helpers(process);
+        home_.pager.remove_fragment(*process.fragment);
+        home_.shared_memory.forget_memory(process);
+        process.fragment->on_exec();
+        std::shared_ptr<StubThread> old = std::move(thread.stub);
+        home_.loop.after(std::chrono::seconds(1),
+                         [old, fragment = std::exchange(process.fragment, nullptr)] {});
+    }
+    home_.filters.take_state_of_caller(process, thread);
+    home_.ends.forget_other_threads(process);
+    thread.stub.reset();
+    thread.remote = thread.in_call = thread.ending = thread.leaving = false;
+    thread.passed.reset();
+    thread.cpu_modes.note_exec();
+    if (process.shares_memory_with) home_.guests.end_of_guest(thread);
+    process.shares_memory_with = nullptr;
+    process.has_guests = false;
+    process.stays_home = process.stays_home || home_.namespaces.stays_home(process.pid);
+    process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
+    process.caught_signals = process.to_reset = 0;
+    process.one_shot_actions.clear();
+    process.executing = false;
+    process.new_image = true;
+    home_.stats.images++;
+    process.marked.clear();
+    process.inherited.clear();
+    process.inherited_functions.clear();
+    process.inherited_growing.clear();
+    process.cpu_timers.remove_created();
+    TrapState::begin_trap_state(process);
+    if (process.started_remotely) co_await home_.ends.end_remotely(process, true, true);
+    if (process.stays_home) {
+        trace::resume(thread.tid);
+        co_return;
+    }
+    // The first step only leaves execve, which writes its result into the registers.
+    for (int signal = 0;;) {
+        trace::single_step(thread.tid, signal);
+        WaitStatus status = co_await home_.stops.next_stop(thread);
+        while (status.kind == WaitStatus::Kind::group_stop) {
+            trace::stay_stopped(thread.tid);
+            status = co_await home_.stops.next_stop(thread);
+        }
+        if (status.ended()) co_return;
+        bool stepped = status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP;
+        if (stepped) break;
+        signal = status.kind == WaitStatus::Kind::signal_stop ? status.value : 0;
+    }
+    auto context = capture_context(thread.tid);
+    if (!context) co_return;
+    context->regs.orig_rax = ~0UL;
+    context->regs.eflags &= ~0x100UL;  // the step
+    auto prepared = co_await prepare(process, thread);
+    if (!prepared) {
+        home_.failures.could_not_split(process.pid, prepared.error());
+        co_return;
+    }
+    for (pid_t helper : helpers) {
+        co_await thread.stub->call(SYS_wait4, static_cast<uint64_t>(helper), 0,
+                                   0x40000000 /* __WALL */, 0);
+    }
+    co_await home_.cpu_timing.send_pending_timers(process);
+    spdlog::info("process {} begins at {}: {}", process.pid,
+                 home_.policy.begins_remotely() ? home_.acceptor.link.peer_name() : "home",
+                 process.executable);
+    if (process.is_root) home_.outputs.user().doing("");
+    co_await begin(process, thread, *context);
+}
+
+Task<Result<void>> Images::prepare(HomeProcess& process, HomeThread& thread) {
+    auto context = capture_context(thread.tid);
+    if (!context) co_return tl::make_unexpected(context.error());
+    auto entered = co_await home_.stub_entry.prepare_stub(process, thread);
+    if (!entered) co_return entered;
+    auto layout = co_await read_layout(process, thread);
+    if (!layout) co_return layout;
+    // Who has been forgotten meanwhile would never be removed again.
+    if (home_.find_process(process.pid) != &process) {
+        co_return fail(ESRCH, "the program ended while it was being prepared");
+    }
+    home_.pager.add_fragment(*process.fragment);
+    auto started = co_await start_remotely(process);
+    if (!started) co_return started;
+    home_.guard_pages.tell_all(process);
+    co_await home_.fd_names.watch_all(process, *thread.stub);
+    co_await StubEntry::take_mask(thread, context->signal_mask);
+    process.state = HomeProcess::State::split;
+    home_.cpu_timing.watch_cpu_limit(process);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread) {
+    Fragment& fragment = *process.fragment;
+    auto maps = read_maps(process.pid);
+    if (!maps) co_return tl::make_unexpected(maps.error());
+    Range stack;
+    process.executable = executable_of(process.pid);
+    for (const MapsEntry& e : *maps) {
+        if (is_kernel_page(e) || is_ours(e)) continue;
+        if (e.name == "[stack]") stack = e.range;
+        Mapping m;
+        m.range = e.range;
+        m.prot = e.prot;
+        m.shared = e.shared;
+        m.file = e.inode != 0;
+        if (e.shared) {
+            home_.shared_memory.join_shared(process, m, e, "");
+            fragment.space.map(std::move(m));
+            continue;
+        }
+        m.object = home_.layouts.new_object(directory_node);
+        if (e.inode != 0) {
+            m.backing = Backing::native_file;
+            m.content_offset = e.offset;
+            if (e.prot & PROT_WRITE) {
+                auto made = co_await home_.file_copies.make_anonymous(process, m);
+                if (!made) co_return made;
+            } else {
+                auto placed =
+                    co_await home_.code_placement.place_code(process, m, e.name, e.offset);
+                if (!placed) co_return placed;
+            }
+        }
+        for (Mapping& part : home_.file_copies.parts_with_files(process, m)) {
+            if (part.trapped) {
+                auto taken = co_await CodePlacement::take_code_away(fragment, part);
+                if (!taken) co_return taken;
+            }
+            if (part.backing == Backing::anonymous && !part.registered) {
+                part.registered = static_cast<bool>(fragment.register_range(part.range));
+                if (!part.registered) part.backing = Backing::native_file;
+            }
+            fragment.space.map(std::move(part));
+        }
+    }
+    for (const auto& [begin, m] : process.marked.all()) {
+        if (m.sealed) mark_sealed(fragment.space, m.range);
+        if (!m.wiped_on_fork) continue;
+        fragment.space.for_each(m.range, [](Mapping& part) { part.wiped_on_fork = true; });
+    }
+    process.marked.clear();
+    process.inherited.clear();
+    process.inherited_functions.clear();
+    co_await home_.main_stack.read(process, stack);
+    int64_t end = co_await thread.stub->call(SYS_brk, 0);
+    process.break_begin = process.break_end = static_cast<uint64_t>(end);
+    if (Mapping* heap = fragment.space.find({process.break_end - 1})) {
+        process.break_begin = heap->range.begin.value;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Images::start_remotely(HomeProcess& process) {
+    if (!home_.acceptor.link_open) co_return fail("the acceptor is gone");
+    Fragment& fragment = *process.fragment;
+    FrameBuilder frame;
+    auto start = frame.session().initProcessStart();
+    start.setPid(process.pid);
+    start.setName(command_name(process.pid));
+    start.setMixed(home_.policy.mixed());
+    start.setChaosSeed(home_.policy.chaos_seed());
+    start.setFdBase(home_.acceptor.fd_base);
+    start.setBpf(home_.options.bpf);
+    start.setNewImage(process.new_image);
+    start.setGravity(home_.has_gravity);
+    start.setLimitsMemory(std::ranges::any_of(memory_resources, [&](int resource) {
+        const auto limit = limit_of(process.pid, resource);
+        return !limit || limit->rlim_cur != RLIM_INFINITY;
+    }));
+    HomeThread* first = home_.find_thread(process.pid, process.pid);
+    if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
+    start.setAffinity({first->affinity.data(), first->affinity.size()});
+    first->affinity_told = true;
+    const FilterList& filters = first->filters;
+    filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
+    auto maps = read_maps(process.pid);
+    if (!maps) co_return tl::make_unexpected(maps.error());
+    for (const MapsEntry& e : *maps) {
+        if (e.name.starts_with("[vvar") && start.getVdsoBegin() == 0) {
+            start.setVdsoBegin(e.range.begin.value);
+        }
+        if (e.name == "[vdso]") start.setVdsoEnd(e.range.end.value);
+    }
+    StubThread* stub = fragment.stub_thread(0);
+    if (stub) start.setClearTid(co_await take_clear_tid(*stub));
+    if (stub) start.setMayUseTiles(co_await may_use_tiles(*stub));
+    // Handlers of a child, and what is ignored, which also outlives an exec. Nobody has noted what
+    // a child did before it was split.
+    std::vector<SignalAction> actions;
+    if (stub) actions = co_await kernel_actions(*stub, fragment.mailbox());
+    process.one_shot_actions.clear();
+    process.restarting_signals = process.blocking_trap = 0;
+    auto out = start.initActions(static_cast<unsigned>(actions.size()));
+    for (unsigned k = 0; k < actions.size(); k++) {
+        SignalActions::before_action(process, actions[k]);
+        out[k].setSignal(static_cast<uint32_t>(actions[k].signal));
+        out[k].setAction({reinterpret_cast<const uint8_t*>(actions[k].kernel.data()), 32});
+    }
+    auto pending = std::make_unique<PendingStart>(home_.loop);
+    PendingStart& wait = *pending;
+    home_.acceptor.starting[process.pid] = std::move(pending);
+    process.started_remotely = true;
+    auto joined = home_.acceptor.futex_news.join(process.pid, process.pid, Openers::stop);
+    if (!joined) co_return joined;
+    LayoutSender layout(home_.acceptor.link, process.pid);
+    for (const auto& [begin, m] : fragment.space.all()) {
+        layout.add(m, home_.pager.shared_pages(m.object));
+    }
+    layout.finish();
+    home_.acceptor.link.send(frame, Priority::urgent);
+    std::string error = co_await wait.done;
+    home_.acceptor.starting.erase(process.pid);
+    first = home_.find_thread(process.pid, process.pid);
+    if (first) Filters::note_common_filters(*first);
+    if (!error.empty()) co_return fail("the acceptor could not make the process: " + error);
+    co_return Result<void>{};
+}
+
+Task<void> Images::begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context) {
+    thread.alt_stack_changed = true;
+    thread.cpu_modes_there = {};
+    thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
+    if (home_.chaos ? home_.chaos->begins_remotely() : home_.policy.begins_remotely()) {
+        co_await home_.crossings.cross(process, thread, context);
+    } else {
+        co_await thread.stub->resume(context);
+    }
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,28 @@
+// From a fresh image (or a native child) to a process with a fragment on both sides.
+#pragma once
+
+#include "base/result.h"
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct ThreadContext;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Images {
+public:
+    explicit Images(Home& home) : home_(home) {}
+
+    Task<void> begin_image(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> prepare(HomeProcess& process, HomeThread& thread);
+    Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
+
+private:
+    Task<Result<void>> read_layout(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> start_remotely(HomeProcess& process);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,111 @@
+#include "monitor/home/last_words.h"
+
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "monitor/home/home.h"
+#include "monitor/node/exit_hold.h"
+#include "monitor/node/robust_list.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+// A page may never come when the acceptor's part of the process is going down as well.
+constexpr std::chrono::milliseconds page_patience{500};
+}  // namespace
+
+// The parent is still inside its clone, which was looked at when it began: its arguments may have
+// left for the acceptor by now.
+void LastWords::note_clear_tid(HomeThread& parent, HomeThread& child) {
+    if (parent.remote) return;  // born as a shadow: the acceptor's kernel does it
+    child.clear_tid = std::exchange(parent.clears_childs_tid, 0);
+    if (parent.process->fragment) return;
+    auto regs = trace::registers(parent.tid);  // in a native child, whose memory is all here
+    if (!regs) return;
+    uint64_t flags = regs->rdi, address = regs->r10;
+    if (regs->orig_rax == SYS_clone3) {
+        clone_args args{};
+        auto memory = RemoteMemory::open(parent.process->pid);
+        if (!memory || !memory->read_exact({regs->rdi}, &args, CLONE_ARGS_SIZE_VER0)) return;
+        flags = args.flags;
+        address = args.child_tid;
+    }
+    if (flags & CLONE_CHILD_CLEARTID) child.clear_tid = address;
+}
+
+// The kernel clears the tid and walks the robust list when the thread is past faulting: what is
+// missing then is skipped in silence (KERNEL-FACTS "Broken, with no uffd message").
+Task<void> LastWords::before_exit(HomeThread& thread, bool filtered) {
+    HomeProcess& process = *thread.process;
+    auto regs = trace::registers(thread.tid);
+    // Not one of many that end together.
+    bool alone = filtered || (regs && regs->orig_rax == SYS_exit);
+    bool split = process.state == HomeProcess::State::split && process.started_remotely;
+    // Locks that it shares with others are at home, and who waits for them.
+    if (!split || !(alone || home_.shared_memory.anyone_writes_shared())) co_return;
+    process.ends_begun++;
+    co_await hold_last_words(thread, alone);
+    if (--process.ends_begun == 0) home_.remote_changed.notify_all();
+}
+
+// alone: and others go on, who see its tid cleared.
+Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
+    HomeProcess& process = *thread.process;
+    bool clears = alone && thread.clear_tid != 0;
+    uint64_t list = robust_list_of(thread.tid);
+    if (!clears && list == 0) {
+        if (alone && thread.tid == process.pid) tell_exit(thread);
+        co_return;
+    }
+    std::vector<Range> words;
+    if (clears) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
+    struct Last {
+        explicit Last(Scheduler& scheduler) : done(scheduler) {}
+        OneShot<bool> done;
+        uint64_t hold = 0;
+        bool too_late = false;
+    };
+    auto last = std::make_shared<Last>(home_.loop);
+    spawn([](Pager& pager, std::shared_ptr<Fragment> fragment, std::shared_ptr<Last> shared,
+             std::vector<Range> ranges, uint64_t robust_at) -> Task<void> {
+        auto robust = co_await robust_words(pager, fragment, robust_at);
+        ranges.insert(ranges.end(), robust.begin(), robust.end());
+        shared->hold = co_await pager.hold(*fragment, std::move(ranges), Access::write);
+        if (shared->too_late) pager.release(shared->hold);
+        shared->done.set(true);
+    }(home_.pager, process.fragment, last, std::move(words), list));
+    auto timer = home_.loop.after(page_patience, [last] { last->done.set(false); });
+    OneShot<bool>& done = last->done;
+    last->too_late = !co_await done;
+    home_.loop.cancel(timer);
+    if (last->too_late) co_return;
+    thread.exit_hold = last->hold;
+    // Whoever waits for the word looks at it again, and waits for the page until it is let go.
+    if (alone && thread.tid == process.pid) tell_exit(thread);
+    release_after_end(home_.loop, home_.pager, process.pid, thread.tid, last->hold);
+}
+
+void LastWords::tell_exit(HomeThread& thread) {
+    if (std::exchange(thread.exit_told, true)) return;
+    HomeProcess& process = *thread.process;
+    if (process.state != HomeProcess::State::split || !process.started_remotely ||
+        !home_.acceptor.link_open) {
+        return;
+    }
+    FrameBuilder frame;
+    auto end = frame.session().initShadowEnd();
+    end.setPid(process.pid);
+    end.setTid(thread.tid);
+    home_.acceptor.link.send(frame, Priority::urgent);
+    // pthread_join waits for this word without FUTEX_PRIVATE_FLAG, because the kernel wakes so.
+    if (thread.clear_tid != 0) {
+        home_.futexes.send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
+    }
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,43 @@
+// What home knows of address spaces follows their changes, wherever they were made. Has the numbers
+// of memory objects that begin here.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/address.h"
+#include "mm/page_protocol.h"
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct Mapping;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Layouts {
+public:
+    explicit Layouts(Home& home) : home_(home) {}
+
+    ObjectId new_object(NodeId birth);
+    void announce(HomeProcess& process, const Mapping& mapping);
+    Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
+    void note_unmapped(HomeProcess& process, Range range);
+    Task<void> note_protect(HomeProcess& process, Notification n);
+    Task<void> apply_mapping(Frame frame);
+    ObjectId next_object() { return next_object_++; }
+
+private:
+    Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, pid_t caller);
+    void note_move(HomeProcess& process, const Notification& n, uint64_t to);
+    void note_break(HomeProcess& process, uint64_t end);
+    std::vector<Mapping> move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
+                                    NodeId mover);
+
+    Home& home_;
+    ObjectId next_object_ = 1;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,47 @@
+#include "monitor/home/loans.h"
+
+#include "monitor/home/home.h"
+
+namespace gpr::home {
+
+namespace {
+
+constexpr std::chrono::microseconds lent_for{500};
+
+}  // namespace
+
+// In a mixed session shared memory is used at home, where the kernel's own mapping shows it. The
+// acceptor has a page of it only while a system call there needs it.
+void Loans::note_loan(ObjectId object) {
+    auto [it, first] = home_.acceptor.lent.try_emplace(object);
+    if (!first) {
+        it->second.again |= it->second.ending;
+        return;
+    }
+    home_.loop.after(lent_for, [this, object] { spawn(end_loan(object)); });
+}
+
+Task<void> Loans::end_loan(ObjectId object) {
+    home_.acceptor.lent[object].ending = true;
+    if (home_.acceptor.link_open && home_.pager.is_shared(object)) {
+        std::vector<ObjectId> objects = {object};  // a list in its place is more than GCC 12 can do
+        co_await home_.pager.collect_shared(std::move(objects), Access::write);
+    }
+    // Until now it was on its way, which a thread may overtake.
+    bool again = home_.acceptor.lent[object].again;
+    home_.acceptor.lent.erase(object);
+    if (again) note_loan(object);
+}
+
+// Before a thread changes nodes or is served by the other one: each sees what the other wrote.
+Task<void> Loans::end_loans() {
+    std::vector<ObjectId> objects;
+    for (const auto& [object, loan] : home_.acceptor.lent) {
+        if (home_.pager.is_shared(object)) objects.push_back(object);
+    }
+    if (!objects.empty() && home_.acceptor.link_open) {
+        co_await home_.pager.collect_shared(std::move(objects), Access::write);
+    }
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,333 @@
+#include "monitor/home/memory_calls.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/home/mapping_call.h"
+#include "monitor/node/guard_advice.h"
+#include "monitor/node/huge_pages.h"
+#include "monitor/node/mapping_move.h"
+#include "monitor/node/mapping_news.h"
+#include "monitor/node/memory_lock.h"
+#include "monitor/node/placement.h"
+#include "monitor/paging/growth.h"
+#include "monitor/tracee/reserved_range.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+namespace gpr::home {
+
+namespace {
+
+bool failed(int64_t result) { return result < 0 && result >= -4095; }
+
+}  // namespace
+
+int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
+                                 std::span<const uint64_t, 6> args) {
+    AddressSpace& space = process.fragment->space;
+    MemoryLock lock = memory_lock_of(number, args, space, lock_limit_of(tid));
+    if (lock.error != 0) return -lock.error;
+    mark_locked(space, lock);
+    tell_locked(home_.acceptor.link, process.pid, lock);
+    return 0;
+}
+
+// Where the call takes shared memory out of sight here, or lets nobody write it any more.
+std::vector<Range> MemoryCalls::hidden_by(HomeProcess& process, const Notification& n) {
+    const Range named = pages_of(n.args[0], n.args[1]);
+    switch (n.number) {
+        case SYS_mmap: return n.args[3] & MAP_FIXED ? std::vector{named} : std::vector<Range>{};
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_remap_file_pages: return {named};
+        case SYS_mremap:
+            if (!(n.args[3] & MREMAP_FIXED)) return {named};
+            return {named, pages_of(n.args[4], n.args[2])};
+        case SYS_shmdt: {
+            Mapping* m = process.fragment->space.find({n.args[0]});
+            bool begins = m && m->shared && m->range.begin.value == n.args[0];
+            return begins ? std::vector{m->range} : std::vector<Range>{};
+        }
+        default: return {};
+    }
+}
+
+// What was written there is in the objects before the call.
+Task<void> MemoryCalls::save_hidden(HomeProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    for (Range range : hidden_by(process, n)) {
+        co_await home_.shared_memory.save_shared(fragment->space, range);
+    }
+}
+
+// The thread makes the call in its stub, where no other thread's change comes between the call
+// and what we note of it.
+Task<void> MemoryCalls::memory_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    auto guard = co_await home_.metadata.lock();
+    if (!home_.notifier->still_valid(n.id)) co_return;  // a signal came: it will call again
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    co_await save_hidden(process, n);
+    auto taken = co_await home_.taken_calls.take_call(thread);
+    if (!taken) co_return;
+    StubThread& stub = *taken->stub;
+    int64_t result = co_await change_memory(process, stub, n, n, process.pid);
+    if (stub.dead()) co_return;
+    guard.release();
+    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+}
+
+Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, Notification n,
+                                       Notification made, pid_t caller) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (is_guard_advice(n.number, n.args)) {
+        co_return co_await home_.guard_pages.change(process, stub, n);
+    }
+    if (n.number == SYS_madvise) {
+        co_return co_await home_.file_copies.discard_here(process, stub, n);
+    }
+    if (n.number == SYS_mmap && (n.args[3] & MAP_LOCKED)) {
+        co_return co_await map_locked(process, stub, n, caller);
+    }
+    if (n.number == SYS_mremap) {
+        int error = locked_growth_error(fragment->space, n.args, lock_limit_of(caller));
+        if (error != 0) co_return -error;
+    }
+    bool several = n.number == SYS_mremap && split_move(fragment->space, n.args);
+    if (several) co_return co_await move_parts(process, stub, n, caller);
+    if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);
+    if (n.number == SYS_mmap && grows_down(n)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
+    Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
+    if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
+    const uint64_t* a = made.args;
+    auto changing = home_.pager.change_views(fragment->space, hidden_by(process, n));
+    int64_t result = n.number == SYS_mremap
+                         ? co_await remap_memory(*fragment, stub, a)
+                         : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    result = co_await place_elsewhere(*fragment, stub, made.number, a, result);
+    if (stub.dead()) co_return result;
+    bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
+    if (protects && result == -ENOMEM) {  // the kernel stops at the first gap, if there is one
+        Address begin{n.args[0]};
+        Address until = fragment->space.mapped_until(begin);
+        bool gap = until > begin && until < begin + n.args[1];
+        n.args[1] = until - begin;
+        if (gap) co_await home_.layouts.note_protect(process, n);
+    }
+    if (!failed(result)) co_await home_.layouts.note_call(process, n, result, caller);
+    if (moving.empty()) co_return result;
+    bool done = !failed(result);
+    Range moved = pages_of(static_cast<uint64_t>(result), n.args[2]);
+    if (done) co_await fragment->keep_apart(stub, moved, false);
+    bool kept = n.args[3] & MREMAP_DONTUNMAP;
+    if (!done || kept) co_await fragment->keep_apart(stub, moving, false);
+    co_return result;
+}
+
+// mmap of a file, or of memory shared with others: the kernel here has it. Of private memory it
+// says whether there may be more.
+Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto given = frame->session().getCall().getArgs();
+    std::array<uint64_t, 6> args{given[0], given[1], given[2], given[3], given[4], given[5]};
+    args[0] = hint_beside_reserved(args.data());
+    const bool locks = args[3] & MAP_LOCKED;
+    args[3] &= ~uint64_t{MAP_LOCKED};
+    uint64_t flags = args[3];
+    const bool private_anonymous =
+        (flags & (MAP_TYPE | MAP_ANONYMOUS)) == (MAP_PRIVATE | MAP_ANONYMOUS);
+    if (private_anonymous) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // growth.h
+    int unlockable =
+        locks ? locked_mapping_error(fragment->space, args[1], lock_limit_of(thread.tid)) : 0;
+    if (unlockable != 0) {
+        home_.calls.reply(thread, -unlockable);
+        co_return;
+    }
+    auto lock = [&](Range range) {
+        mark_locked(fragment->space, {range, locks});
+        if (locks) tell_locked(home_.acceptor.link, process.pid, {range, true});
+    };
+    int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);
+    SyscallArguments use_args{args[0], args[1], args[2], args[3], args[4], args[5]};
+    SharedUse use;
+    if (fd >= 0) use = home_.shared_memory.shared_use(process, SYS_mmap, use_args);
+    co_await home_.shared_memory.before_use(use);
+    AsyncMutex::Guard guard(nullptr);
+    bool near_stack = concerns_stack(fragment->space, SYS_mmap, args.data());
+    const Range replaced = flags & MAP_FIXED ? Range{{args[0]}, {args[0] + args[1]}} : Range{};
+    if (near_stack || !replaced.empty()) guard = co_await home_.metadata.lock();
+    co_await home_.shared_memory.save_shared(fragment->space, replaced);
+    if (near_stack) {
+        co_await home_.main_stack.make_room(process, fixed_place(SYS_mmap, args.data()));
+    }
+    auto changing = home_.pager.change_views(fragment->space, std::span(&replaced, 1));
+    int64_t result =
+        co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
+    if (result < 0 && result >= -4095) {
+        if (near_stack) co_await home_.main_stack.fit(process);
+        home_.calls.reply(thread, result);
+        co_return;
+    }
+    if (!near_stack && replaced.empty()) guard = co_await home_.metadata.lock();
+    result = co_await place_elsewhere(*fragment, *thread.stub, SYS_mmap, args.data(), result);
+    if (result < 0) {
+        guard.release();
+        home_.calls.reply(thread, result);
+        co_return;
+    }
+    const std::string link = fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", process.pid, fd);
+    const uint64_t size = mapped_size(args.data(), link);
+    if ((flags & MAP_TYPE) != MAP_PRIVATE) {
+        Address at{static_cast<uint64_t>(result)};
+        home_.shared_memory.map_shared(process, at, size, static_cast<int>(args[2]), link);
+        lock({at, at + size});
+        if (near_stack) co_await home_.main_stack.fit(process);
+        guard.release();
+        co_await home_.contended_memory.meet_outsiders(false);
+        home_.calls.reply(thread, result);
+        co_return;
+    }
+    if (fd < 0 && (flags & MAP_HUGETLB)) co_await make_small(*thread.stub, args.data(), result);
+    Mapping m;
+    m.range = {{static_cast<uint64_t>(result)}, {static_cast<uint64_t>(result) + size}};
+    m.prot = static_cast<int>(args[2]);
+    m.file = fd >= 0;
+    m.object = home_.layouts.new_object(directory_node);
+    m.backing = Backing::native_file;
+    m.grows_down = private_anonymous && (flags & MAP_GROWSDOWN);
+    m.content_offset = args[5];
+    if (fd < 0) {
+        m.object = home_.layouts.new_object(1);
+        m.born_at_acceptor = true;
+        m.backing = Backing::anonymous;
+        m.registered = static_cast<bool>(fragment->register_range(m.range));
+    } else if (m.prot & PROT_WRITE) {
+        if (fd >= 0) m.content = home_.file_copies.files().of_descriptor(process.pid, fd);
+        auto made = co_await home_.file_copies.make_anonymous(process, m);
+        if (!made) {
+            guard.release();
+            home_.calls.reply(thread, -ENOMEM);
+            co_return;
+        }
+    } else if (fd >= 0) {
+        std::error_code ignored;
+        std::string path = std::filesystem::read_symlink(link, ignored).string();
+        auto placed = co_await home_.code_placement.place_code(process, m, path, args[5]);
+        if (!placed) home_.failures.abandon(placed.error().message());
+    }
+    auto gone = fragment->space.map(m);
+    home_.pager.discard_unmapped(fragment->space, gone);
+    home_.layouts.announce(process, m);
+    lock(m.range);
+    home_.shared_memory.forget_unseen(gone);
+    co_await home_.pager.forget_trapped(gone);
+    if (near_stack) co_await home_.main_stack.fit(process);
+    guard.release();
+    home_.calls.reply(thread, result);
+}
+
+// A change that the kernel here has to allow.
+Task<void> MemoryCalls::change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto call = frame->session().getCall();
+    Notification n{};
+    n.number = call.getNumber();
+    for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) n.args[i] = call.getArgs()[i];
+    std::shared_ptr<StubThread> stub = thread.stub;
+    auto guard = co_await home_.metadata.lock();
+    co_await save_hidden(process, n);
+    int64_t result = co_await change_memory(process, *stub, n, n, process.pid);
+    if (stub->dead()) co_return;
+    guard.release();
+    home_.calls.reply(thread, result);
+}
+
+// stub makes the call, as `made`; caller: whose call it is.
+Task<int64_t> MemoryCalls::change_memory(HomeProcess& process, StubThread& stub, Notification n,
+                                         Notification made, pid_t caller) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (protects_growing(n.number, n.args)) {
+        auto range = growing_range(fragment->space, n.args);
+        if (!range) co_return -range.error();
+        made.args[0] = n.args[0] = range->begin.value;
+        made.args[1] = n.args[1] = range->size();
+        made.args[2] = n.args[2] &= ~uint64_t{PROT_GROWSDOWN | PROT_GROWSUP};
+    }
+    bool near_stack = concerns_stack(fragment->space, n.number, n.args);
+    if (near_stack) {
+        co_await home_.main_stack.make_room(process, fixed_place(n.number, n.args));
+    }
+    int64_t result = co_await make_change(process, stub, n, made, caller);
+    if (near_stack && !stub.dead()) co_await home_.main_stack.fit(process);
+    co_return result;
+}
+
+Task<int64_t> MemoryCalls::map_locked(HomeProcess& process, StubThread& stub, Notification n,
+                                      pid_t caller) {
+    AddressSpace& space = process.fragment->space;
+    int error = locked_mapping_error(space, n.args[1], lock_limit_of(caller));
+    if (error != 0) co_return -error;
+    n.args[3] &= ~uint64_t{MAP_LOCKED};
+    int64_t result = co_await change_memory(process, stub, n, n, caller);
+    if (stub.dead() || (result < 0 && result >= -4095)) co_return result;
+    Address begin{static_cast<uint64_t>(result)};
+    Range range{begin, (begin + n.args[1]).page_end()};
+    mark_locked(space, {range, true});
+    tell_locked(home_.acceptor.link, process.pid, {range, true});
+    co_return result;
+}
+
+Task<int64_t> MemoryCalls::move_parts(HomeProcess& process, StubThread& stub, Notification n,
+                                      pid_t caller) {
+    auto split = split_move(process.fragment->space, n.args);
+    Notification part = n;
+    if (!split->cut.empty()) {
+        part.number = SYS_munmap;
+        part.args[0] = split->cut.begin.value;
+        part.args[1] = split->cut.size();
+        int64_t result = co_await change_memory(process, stub, part, part, caller);
+        if (result < 0) co_return result;
+        part.number = n.number;
+    }
+    for (const auto& args : split->moves) {
+        std::copy(args.begin(), args.end(), part.args);
+        int64_t result = co_await change_memory(process, stub, part, part, caller);
+        if (result < 0 && result >= -4095) co_return result;
+    }
+    co_return static_cast<int64_t>(n.args[4]);
+}
+
+Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t wanted = frame->session().getCall().getArgs()[0];
+    int64_t result = co_await thread.stub->call(SYS_brk, wanted);
+    auto guard = co_await home_.metadata.lock();
+    uint64_t end = static_cast<uint64_t>(result);
+    Address old_end = Address{process.break_end}.page_end();
+    Address new_end = Address{end}.page_end();
+    if (result > 0 && new_end > old_end) {
+        Mapping m;
+        m.range = {old_end, new_end};
+        m.prot = PROT_READ | PROT_WRITE;
+        m.object = home_.layouts.new_object(1);  // whoever grows the heap is about to fill it
+        m.born_at_acceptor = true;
+        m.registered = static_cast<bool>(fragment->register_range(m.range));
+        home_.pager.discard_unmapped(fragment->space, fragment->space.map(m));
+        home_.layouts.announce(process, m);
+    } else if (result > 0 && new_end < old_end) {
+        home_.layouts.note_unmapped(process, {new_end, old_end});
+    }
+    if (result > 0) process.break_end = end;
+    guard.release();
+    home_.calls.reply(thread, result);
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,40 @@
+// System calls that change a process's address space, of threads on either node: checked, and made
+// by the kernel here.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/address.h"
+#include "monitor/home/part.h"
+
+namespace gpr::home {
+
+class MemoryCalls {
+public:
+    explicit MemoryCalls(Home& home) : home_(home) {}
+
+    int64_t lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
+                        std::span<const uint64_t, 6> args);
+    static std::vector<Range> hidden_by(HomeProcess& process, const Notification& n);
+    Task<void> save_hidden(HomeProcess& process, Notification n);
+    Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
+    Task<void> map_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<void> change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    Task<int64_t> change_memory(HomeProcess& process, StubThread& stub, Notification n,
+                                Notification made, pid_t caller);
+    Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
+
+private:
+    Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
+                              Notification made, pid_t caller);
+    Task<int64_t> map_locked(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
+    Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

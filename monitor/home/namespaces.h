@@ -1,0 +1,35 @@
+// Processes in a namespace of ids or of time of their own: they stay at home, where the kernel's
+// numbers and clocks are theirs. At the acceptor getpid and the vdso's clocks are answered without
+// anybody being asked.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "monitor/home/part.h"
+#include "monitor/node/own_namespaces.h"
+
+namespace gpr {
+struct ThreadContext;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class Namespaces {
+public:
+    explicit Namespaces(Home& home) : home_(home) {}
+
+    // root: the first process of the session.
+    void begin(pid_t root);
+    [[nodiscard]] bool stays_home(pid_t pid) const;
+    [[nodiscard]] bool child_stays_home(pid_t tid, uint64_t clone_flags) const;
+    Task<void> begin_at_home(HomeThread& thread, std::optional<ThreadContext> context);
+
+private:
+    Home& home_;
+    OwnNamespaces namespaces_;
+};
+
+}  // namespace gpr::home

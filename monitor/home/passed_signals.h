@@ -1,0 +1,39 @@
+// The signals of a thread at the acceptor wait in the kernel here, one is on its way to it.
+// docs/decisions/0024-signals-wait-at-home.md
+#pragma once
+
+#include <signal.h>
+
+#include <cstdint>
+
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct PassedSignal;
+struct SentSignal;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class PassedSignals {
+public:
+    explicit PassedSignals(Home& home) : home_(home) {}
+
+    static void leave_in_kernel(HomeThread& thread, int signal);
+    static void keep_order(HomeThread& thread, int signal);
+    void pass_on(HomeThread& thread, const siginfo_t& info);
+    void handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask);
+    void came_back(HomeThread& thread, uint32_t serial);
+    Task<void> take_back(HomeThread& thread, bool to_shadow);
+    Task<void> give_to_others(HomeThread& thread);
+    static void wake_others(const HomeThread& thread, uint64_t mask);
+    Task<void> pass_on_sent(SentSignal signal);
+
+private:
+    Task<void> let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask);
+    Task<void> take_own_mask(HomeThread& thread, uint64_t mask);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,128 @@
+#include "monitor/home/remote_usage.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "monitor/home/forwarded_call.h"
+#include "monitor/home/home.h"
+#include "monitor/node/usage_wire.h"
+#include "monitor/tracee/process_stat.h"
+
+namespace gpr::home {
+
+namespace {
+constexpr size_t most_ended_children = 4096;
+
+// keep: the child is not gone for the parent, or is already in its sum.
+void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep) {
+    auto ended = parent.ended_children.find(child);
+    if (ended == parent.ended_children.end()) return;
+    if (!usage.empty()) {
+        auto told = usage.bytes(0, usage.size());
+        add_to_rusage(told, ended->second);
+        usage.write(0, told);
+    }
+    if (keep) return;
+    parent.used_by_children.join(ended->second);
+    parent.ended_children.erase(ended);
+}
+
+}  // namespace
+
+// The image, or the process, has ended there.
+void RemoteUsage::note_remote_usage(pid_t pid, const Usage& used) {
+    home_.stats.remote_cpu += used;
+    if (HomeProcess* process = home_.find_process(pid)) process->used_by_images.join(used);
+}
+
+// Its parent may wait for it from now on.
+void RemoteUsage::credit_parent(const HomeProcess& process) {
+    HomeProcess* parent = home_.find_process(parent_of(process.pid));
+    Usage used = process.used_by_images;
+    used.join(process.used_by_children);
+    if (!parent || used.total_ns == 0) return;
+    // Where threads run at home, only those waits are seen that ask for the usage.
+    if (home_.policy.mixed()) {
+        parent->used_by_children.join(used);
+        if (parent->ended_children.size() >= most_ended_children) parent->ended_children.clear();
+    }
+    parent->ended_children[process.pid] = used;
+}
+
+// Between a forwarded call and its answer: whose results lie where the arguments point. What runs
+// at the acceptor now is added there.
+void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& call) {
+    if (call.made.result < 0) return;
+    const uint64_t* args = call.made.args;
+    bool by_info = call.number == SYS_waitid;
+    if (call.number == SYS_wait4 || by_info) {
+        auto pid = static_cast<pid_t>(call.made.result);
+        auto info = call.bytes(args[2], sizeof(siginfo_t));
+        if (by_info && !info.empty()) {
+            pid = info.get<pid_t>(offsetof(siginfo_t, si_pid)).to_pass_on();
+        }
+        add_waited(process, pid, call.bytes(args[by_info ? 4 : 3], sizeof(rusage)),
+                   home_.policy.mixed() || (by_info && args[3] & WNOWAIT));
+        return;
+    }
+    auto tells = usage_call(call.number, args);
+    if (!tells || tells->of == UsageCall::Of::thread || tells->id != 0) return;
+    auto result = call.bytes(args[tells->argument], tells->size);
+    if (result.empty()) return;
+    auto told = result.bytes(0, result.size());
+    add_usage(call.number, *tells, told, process.used_by_images, process.used_by_children);
+    result.write(0, told);
+}
+
+// A thread that runs here asks; what it has used at the acceptor is known there.
+Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
+    HomeProcess& process = *thread.process;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto tells = usage_call(n.number, n.args);
+    auto taken = co_await home_.taken_calls.take_call(thread);
+    if (!taken) co_return;
+    int64_t result = co_await TakenCalls::make_call(*taken, n);
+    if (taken->stub->dead()) co_return;
+    if (tells && result >= 0) {
+        Usage used = (co_await ask_usage(process.pid, thread.tid, *tells)).used;
+        if (taken->stub->dead()) co_return;
+        bool own = tells->of != UsageCall::Of::thread && tells->id == 0;
+        if (own) used.join(process.used_by_images);
+        std::vector<std::byte> told(tells->size);
+        Address at{n.args[tells->argument]};
+        bool read = co_await home_.pager.read(*fragment, at, told);
+        add_usage(n.number, *tells, told, used, process.used_by_children);
+        if (read) co_await home_.pager.write(*fragment, at, told);
+    }
+    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+}
+
+Task<ToldUsage> RemoteUsage::ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state) {
+    if (call.of == UsageCall::Of::children || !home_.acceptor.link_open) co_return ToldUsage{};
+    uint32_t cookie = next_usage_question_++;
+    FrameBuilder frame;
+    auto question = frame.session().initUsageQuestion();
+    question.setCookie(cookie);
+    question.setPid(pid);
+    question.setTid(tid);
+    question.setOfThread(call.of == UsageCall::Of::thread);
+    question.setId(call.id);
+    question.setMemory(call.memory);
+    question.setState(state);
+    auto& answer = usage_answers_[cookie] = std::make_unique<OneShot<ToldUsage>>(home_.loop);
+    OneShot<ToldUsage>& done = *answer;
+    home_.acceptor.link.send(frame, Priority::urgent);
+    ToldUsage told = co_await done;
+    usage_answers_.erase(cookie);
+    co_return told;
+}
+
+void RemoteUsage::on_usage_answer(wire::UsageAnswer::Reader answer) {
+    auto it = usage_answers_.find(answer.getCookie());
+    if (it != usage_answers_.end()) it->second->set(told_usage(answer));
+}
+
+}  // namespace gpr::home

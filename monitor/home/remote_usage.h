@@ -1,0 +1,40 @@
+// CPU time and memory are used on every node and told as one sum: here is what the acceptor's part
+// adds.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "monitor/home/part.h"
+#include "monitor/node/usage_wire.h"
+#include "transport/wire.h"
+
+namespace gpr {
+struct ForwardedCall;
+struct Usage;
+struct UsageCall;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class RemoteUsage {
+public:
+    explicit RemoteUsage(Home& home) : home_(home) {}
+
+    void note_remote_usage(pid_t pid, const Usage& used);
+    void credit_parent(const HomeProcess& process);
+    void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
+    Task<void> usage_call_here(HomeThread& thread, Notification n);
+    Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false);
+    void on_usage_answer(wire::UsageAnswer::Reader answer);
+
+private:
+    Home& home_;
+    uint32_t next_usage_question_ = 1;
+    std::map<uint32_t, std::unique_ptr<OneShot<ToldUsage>>> usage_answers_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,338 @@
+#include "monitor/home/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/node/huge_pages.h"
+#include "monitor/node/mapping_news.h"
+#include "monitor/node/placement.h"
+#include "syscall/table.h"
+
+namespace gpr::home {
+
+namespace {
+
+constexpr Range everything{{0}, {~0ULL & page_mask}};
+
+// Calls after which the content or the size of a file may be another, or which order accesses
+// with processes outside the session. The rest only looks.
+bool may_modify(uint32_t number) {
+    switch (number) {
+        case SYS_write:
+        case SYS_pwrite64:
+        case SYS_writev:
+        case SYS_pwritev:
+        case SYS_pwritev2:
+        case SYS_ftruncate:
+        case SYS_truncate:
+        case SYS_fallocate:
+        case SYS_sendfile:
+        case SYS_splice:
+        case SYS_copy_file_range:
+        case SYS_ioctl:
+        case SYS_io_uring_enter:
+        case SYS_io_submit:
+        case SYS_flock:
+        case SYS_fcntl:
+        case SYS_madvise: return true;
+        default: return false;
+    }
+}
+
+bool opens_truncating(uint32_t number, const SyscallArguments& args) {
+    return number == SYS_creat || (number == SYS_open && (args[1] & O_TRUNC)) ||
+           (number == SYS_openat && (args[2] & O_TRUNC)) || number == SYS_openat2;
+}
+
+std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
+
+Fd open_by_mapping(pid_t pid, const MapsEntry& e) {
+    std::string by_range =
+        fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, e.range.begin.value, e.range.end.value);
+    Fd fd(open(by_range.c_str(), O_PATH | O_CLOEXEC));
+    if (fd || !e.name.starts_with("/")) return fd;
+    std::string by_name = fmt::format("/proc/{}/root{}", pid, e.name);
+    fd = Fd(open(by_name.c_str(), O_PATH | O_CLOEXEC));
+    struct stat st {};
+    if (fd && (fstat(fd.get(), &st) != 0 || st.st_ino != e.inode)) fd.reset();
+    return fd;
+}
+
+// The kernel writes there while the program does something else, or nothing.
+bool is_written_by_kernel(const MapsEntry& e, bool from_device) {
+    return (from_device && !e.name.starts_with("/dev/zero")) || e.name.starts_with("/[aio]");
+}
+
+// Against writing, by fcntl(F_ADD_SEALS): what is mapped for reading cannot be made writable.
+bool is_sealed(const std::string& link) {
+    struct stat st {};
+    if (stat(link.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    Fd fd(open(link.c_str(), O_RDONLY | O_CLOEXEC));
+    int seals = fd ? fcntl(fd.get(), F_GET_SEALS) : -1;
+    return seals > 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
+}
+
+// The same of a mapping whose descriptor is not known, which may have been for reading only.
+bool may_become_writable(pid_t pid, const MapsEntry& e) {
+    std::ifstream in(fmt::format("/proc/{}/smaps", pid));
+    std::string begin = fmt::format("{:08x}-{:08x} ", e.range.begin.value, e.range.end.value);
+    bool found = false;
+    for (std::string line; std::getline(in, line);) {
+        found = found || line.starts_with(begin);
+        if (found && line.starts_with("VmFlags:")) return line.find(" mw") != line.npos;
+    }
+    return true;
+}
+
+// Else it is memory, of which there is enough or none for anybody.
+bool is_on_file_system(const std::string& mapped_as) {
+    return !mapped_as.starts_with("/memfd:") && !mapped_as.starts_with("/dev/zero") &&
+           !mapped_as.starts_with("/SYSV");
+}
+
+uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; }
+
+}  // namespace
+
+// Gives the mapping its object. e: the line of /proc/PID/maps that shows it; link: to what it was
+// made from, empty if that is not known.
+void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e,
+                               const std::string& link) {
+    std::optional<Outsiders::Opening> opening;  // is_sealed() does
+    if (home_.contended_memory.outsiders()) opening.emplace(*home_.contended_memory.outsiders());
+    struct stat st {};
+    bool has_fd = !link.empty() && stat(link.c_str(), &st) == 0;
+    bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
+    Fd path = has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC)) : open_by_mapping(process.pid, e);
+    bool inherited = process.state == HomeProcess::State::preparing && !process.new_image;
+    ino_t ipc = inherited ? process.ipc_at_birth : ipc_namespace_of(process.pid);
+    SharedIdentity identity = identity_of(e, path, ipc);
+    auto at = std::ranges::find_if(
+        files_, [&](const auto& entry) { return !distinct && entry.second.identity.is(identity); });
+    m.shared = true;
+    m.file = true;  // also memory without a name starts with what it has at home
+    m.backing = Backing::native_file;
+    m.object_page = (e.offset + (m.range.begin - e.range.begin)) / page_size;
+    uint64_t end = m.object_page + m.range.size() / page_size;
+    SharedFile* file = at == files_.end() ? nullptr : &at->second;
+    if (!file) {
+        ObjectId object = home_.layouts.next_object();
+        file = &files_[object];
+        file->object = object;
+        file->kernel_uses = is_written_by_kernel(e, distinct);
+        file->names.mapped_device = e.device;
+        file->names.mapped_inode = e.inode;
+        file->identity = std::move(identity);
+        file->path = std::move(path);
+        uint64_t pages = end;
+        bool huge = file->path ? has_huge_pages(fmt::format("/proc/self/fd/{}", file->path.get()))
+                               : e.name.starts_with("/anon_hugepage");
+        file->kernel_uses = file->kernel_uses || huge;  // it moves no page of them
+        if (file->path && fstat(file->path.get(), &st) == 0) {
+            file->names.device = st.st_dev;
+            file->names.inode = st.st_ino;
+            if (S_ISREG(st.st_mode)) {
+                pages = pages_of(static_cast<uint64_t>(st.st_size));
+            } else {
+                file->path.reset();
+            }
+        }
+        home_.pager.add_shared(file->object, Fd(), pages);
+        if (file->path && is_on_file_system(e.name)) home_.pager.expect_no_room(file->object);
+        home_.contended_memory.begin_watching(*file, e.name);
+    } else if (!file->path && end > home_.pager.shared_pages(file->object)) {
+        resize(*file, end);
+    } else {
+        note_size(*file);
+    }
+    struct stat opened {};
+    if (has_fd && lstat(link.c_str(), &opened) == 0) {
+        m.may_write = (opened.st_mode & S_IWUSR) && !is_sealed(link);
+    } else if (!(m.prot & PROT_WRITE)) {
+        m.may_write = may_become_writable(process.pid, e);
+    }
+    if (m.prot & PROT_WRITE) note_writer(*file);
+    m.object = file->object;
+}
+
+// The kernel here has just made the mapping at `at`.
+void SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t size, int prot,
+                              const std::string& link) {
+    Mapping m;
+    m.range = {at, (at + size).page_end()};
+    m.prot = prot;
+    auto maps = read_maps(process.pid);
+    if (!maps) return;
+    for (const MapsEntry& e : *maps) {
+        if (!e.range.contains(at)) continue;
+        join_shared(process, m, e, link);
+        auto replaced = process.fragment->space.map(m);
+        home_.contended_memory.choose_node(files_.at(m.object));
+        home_.pager.discard_unmapped(process.fragment->space, replaced);
+        home_.layouts.announce(process, m);
+        forget_unseen(replaced);
+        return;
+    }
+}
+
+void SharedMemory::resize(SharedFile& file, uint64_t pages) {
+    if (pages == home_.pager.shared_pages(file.object)) return;
+    home_.pager.resize_shared(file.object, pages);
+    tell_resized(home_.acceptor.link, file.object, pages);
+}
+
+void SharedMemory::note_size(SharedFile& file) {
+    struct stat st {};
+    if (!file.path || fstat(file.path.get(), &st) != 0) return;
+    resize(file, pages_of(static_cast<uint64_t>(st.st_size)));
+}
+
+SharedUse SharedMemory::shared_use(HomeProcess& process, uint32_t number,
+                                   const SyscallArguments& args) {
+    SharedUse use;
+    const Row* row = files_.empty() ? nullptr : find_row(number);
+    if (!row) return use;
+    use.modifies = may_modify(number);
+    bool all = number == SYS_execve || number == SYS_execveat || number == SYS_truncate;
+    if (opens_truncating(number, args)) all = use.modifies = true;
+    if (all) {
+        for (const auto& [object, f] : files_) use.files.push_back(object);
+        return use;
+    }
+    if (number == SYS_msync || number == SYS_madvise) {
+        Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
+        process.fragment->space.overlapping(range, [&](const Mapping& m) {
+            if (m.shared) use.files.push_back(m.object);
+        });
+        return use;
+    }
+    for (size_t i = 0; i < args.size(); i++) {
+        int fd = static_cast<int>(args[i]);
+        struct stat st {};
+        if (row->arguments[i].kind != Kind::fd || fd < 0) continue;
+        if (stat(link_of(process.pid, fd).c_str(), &st) != 0) continue;
+        for (const auto& [object, f] : files_) {
+            bool same = f.names.device == st.st_dev && f.names.inode == st.st_ino;
+            if (same && (use.modifies || f.written)) use.files.push_back(object);
+        }
+    }
+    return use;
+}
+
+SharedUse SharedMemory::use_of_everything() const {
+    SharedUse use;
+    use.modifies = true;
+    for (const auto& [object, f] : files_) use.files.push_back(object);
+    return use;
+}
+
+Task<void> SharedMemory::before_use(const SharedUse& use) {
+    if (use.files.empty() || !home_.acceptor.link_open) co_return;
+    std::vector<ObjectId> objects = use.files;
+    co_await home_.pager.collect_shared(std::move(objects),
+                                        use.modifies ? Access::write : Access::read);
+}
+
+Task<void> SharedMemory::after_use(const SharedUse& use) {
+    if (use.files.empty() || !use.modifies || !home_.acceptor.link_open) co_return;
+    std::vector<ObjectId> objects = use.files;
+    co_await home_.pager.collect_shared(std::move(objects), Access::write);
+    for (auto& [object, f] : files_) {
+        if (std::ranges::find(use.files, object) != use.files.end()) note_size(f);
+    }
+}
+
+// What the program wrote in this range is in the file before the mapping goes.
+Task<void> SharedMemory::save_shared(const AddressSpace& space, Range range) {
+    SharedUse use;
+    space.overlapping(range, [&](const Mapping& m) {
+        if (m.shared && (m.prot & PROT_WRITE)) use.files.push_back(m.object);
+    });
+    co_await before_use(use);
+}
+
+Task<void> SharedMemory::save_shared(HomeProcess& process) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    if (fragment) co_await save_shared(fragment->space, everything);
+}
+
+bool SharedMemory::anyone_writes_shared() const {
+    return std::ranges::any_of(files_, [](const auto& f) { return f.second.written; });
+}
+
+// From now on what is at home may be old: no child may use it without being split.
+void SharedMemory::note_writer(SharedFile& file) {
+    if (std::exchange(file.written, true)) return;
+    home_.children.split_children_now();
+    home_.contended_memory.choose_node(file);
+}
+
+void SharedMemory::note_protection(const Mapping& m) {
+    auto it = m.shared && (m.prot & PROT_WRITE) ? files_.find(m.object) : files_.end();
+    if (it != files_.end()) note_writer(it->second);
+}
+
+// Of the mappings that are gone: what shared memory nobody shows any more. The acceptor knows
+// already that they are.
+void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
+    for (const Mapping& m : gone) {
+        auto shows = [&](const auto& entry) {
+            const HomeProcess& process = *entry.second;
+            return (process.fragment && process.fragment->space.shows(m.object)) ||
+                   (process.inherits && process.inherits->space.shows(m.object));
+        };
+        if (!m.shared || std::ranges::any_of(home_.processes, shows)) continue;
+        auto file = files_.find(m.object);
+        if (file == files_.end()) continue;
+        if (home_.contended_memory.outsiders()) {
+            home_.contended_memory.outsiders()->forget(file->second.watched);
+        }
+        files_.erase(file);
+        home_.pager.erase_shared(m.object);
+        tell_forgotten(home_.acceptor.link, m.object);
+    }
+}
+
+// The process has ended, or begins another image.
+void SharedMemory::forget_memory(HomeProcess& process) {
+    forget_unseen(home_.pager.forget(process.fragment->space));
+    process.copied_files.clear();
+}
+
+// shmat: like a mapping of a file, but with an address chosen by the kernel here.
+Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Frame frame) {
+    auto args = frame->session().getCall().getArgs();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    int64_t result = co_await thread.stub->call(SYS_shmat, args[0], args[1], args[2]);
+    if (result >= 0 || result < -4095) {
+        auto guard = co_await home_.metadata.lock();
+        uint64_t given[]{args[0], args[1], args[2]};
+        result = co_await place_elsewhere(*fragment, *thread.stub, SYS_shmat, given, result);
+        if (result >= 0) note_attached(process, {static_cast<uint64_t>(result)});
+        guard.release();
+        co_await home_.contended_memory.meet_outsiders(false);
+    }
+    home_.calls.reply(thread, result);
+}
+
+// The kernel here makes a mapping of each part that is seen at another place of the file.
+void SharedMemory::note_remapped(HomeProcess& process, Range range) {
+    Mapping* old = process.fragment->space.find(range.begin);
+    if (old) map_shared(process, range.begin, range.size(), old->prot);
+}
+
+void SharedMemory::note_attached(HomeProcess& process, Address at) {
+    auto maps = read_maps(process.pid);
+    for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+        if (e.range.begin == at) map_shared(process, at, e.range.size(), e.prot);
+    }
+}
+
+}  // namespace gpr::home

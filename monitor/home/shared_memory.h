@@ -1,0 +1,54 @@
+// Shared memory as node 0 sees it: which mappings show the same object, and when what was written
+// at the acceptor has to be in the file. docs/decisions/0005-shared-memory.md has the rules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "mm/page_protocol.h"
+#include "monitor/home/part.h"
+#include "monitor/home/shared_file.h"
+#include "syscall/marshal.h"
+
+namespace gpr {
+class AddressSpace;
+struct Mapping;
+struct MapsEntry;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class SharedMemory {
+public:
+    explicit SharedMemory(Home& home) : home_(home) {}
+
+    void join_shared(HomeProcess&, Mapping& mapping, const MapsEntry&, const std::string& link);
+    void map_shared(HomeProcess&, Address, uint64_t size, int prot, const std::string& link = "");
+    void note_size(SharedFile& file);
+    SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
+    [[nodiscard]] SharedUse use_of_everything() const;
+    Task<void> before_use(const SharedUse& use);
+    Task<void> after_use(const SharedUse& use);
+    Task<void> save_shared(const AddressSpace& space, Range range);
+    Task<void> save_shared(HomeProcess& process);
+    [[nodiscard]] bool anyone_writes_shared() const;
+    void note_protection(const Mapping& mapping);
+    void forget_unseen(const std::vector<Mapping>& gone);
+    void forget_memory(HomeProcess& process);
+    Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
+    void note_remapped(HomeProcess& process, Range range);
+    void note_attached(HomeProcess& process, Address at);
+    std::map<ObjectId, SharedFile>& files() { return files_; }
+
+private:
+    void resize(SharedFile& file, uint64_t pages);
+    void note_writer(SharedFile& file);
+
+    Home& home_;
+    std::map<ObjectId, SharedFile> files_;
+};
+
+}  // namespace gpr::home

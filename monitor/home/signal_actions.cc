@@ -1,0 +1,128 @@
+#include "monitor/home/signal_actions.h"
+
+#include <sys/syscall.h>
+
+#include <cstring>
+
+#include "monitor/home/home.h"
+#include "monitor/node/signal_wire.h"
+#include "monitor/tracee/signal_action.h"
+
+namespace gpr::home {
+
+namespace {
+constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
+
+}  // namespace
+
+std::optional<SignalAction> SignalActions::action_of(const MarshalledCall& call) {
+    SignalAction action;
+    action.signal = static_cast<int>(call.args[0]);
+    bool sets = call.args[1] != 0 && call.in_bytes.size() >= sizeof action.kernel;
+    if (!sets || action.signal < 1 || action.signal > 64) return std::nullopt;
+    std::memcpy(action.kernel.data(), call.in_bytes.data(), sizeof action.kernel);
+    return action;
+}
+
+// A handler counts before the kernel has it, its absence only afterwards: the kernel here must
+// never begin one in the stub.
+void SignalActions::before_action(HomeProcess& process, const SignalAction& action) {
+    uint64_t bit = bit_of(action.signal);
+    process.to_reset &= ~bit;
+    TrapState::note_trap_action(process, action);
+    process.one_shot_actions.erase(action.signal);
+    if (!action.catches()) return;
+    process.caught_signals |= bit;
+    bool restarts = action.kernel[1] & SA_RESTART;
+    process.restarting_signals &= ~bit;
+    if (restarts) process.restarting_signals |= bit;
+    if (!(action.kernel[1] & SA_RESETHAND)) return;
+    auto& left = process.one_shot_actions[action.signal] = action.kernel;
+    left[0] = reinterpret_cast<uint64_t>(SIG_DFL);
+}
+
+void SignalActions::after_action(HomeProcess& process, const SignalAction& action) {
+    if (!action.catches()) process.caught_signals &= ~bit_of(action.signal);
+}
+
+// The acceptor must know the handler before a signal can be passed on to it.
+Task<void> SignalActions::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
+    SignalAction action{static_cast<int>(n.args[0]), {}};
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64 && n.args[0] != SIGKILL &&
+                n.args[0] != SIGSTOP && n.args[3] == sizeof(uint64_t);
+    Address at{n.args[1]};
+    auto bytes = std::as_writable_bytes(std::span(action.kernel));
+    bool readable = sets && co_await home_.pager.read(*fragment, at, bytes);
+    if (!home_.notifier->still_valid(n.id)) co_return;
+    if (readable) {
+        before_action(process, action);
+        announce_action(process, action);
+    }
+    // A handler that was removed counts until the kernel does not have it any more.
+    bool removed =
+        readable && !action.catches() && (process.caught_signals >> (action.signal - 1) & 1) != 0;
+    if (!removed) {
+        home_.notifier->let_it_run(n.id);
+        co_return;
+    }
+    auto taken = co_await home_.taken_calls.take_call(thread);
+    if (!taken) co_return;
+    StubThread& stub = *taken->stub;
+    int64_t result = co_await stub.call(n.number, n.args[0], n.args[1], n.args[2], n.args[3]);
+    if (stub.dead()) co_return;
+    if (result == 0) after_action(process, action);
+    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+}
+
+AsyncMutex& SignalActions::actions_of(HomeProcess& process) {
+    if (!process.actions) process.actions = std::make_unique<AsyncMutex>(home_.loop);
+    return *process.actions;
+}
+
+void SignalActions::announce_action(HomeProcess& process, const SignalAction& action) {
+    FrameBuilder frame;
+    auto change = frame.session().initAction();
+    change.setPid(process.pid);
+    auto out = change.initAction();
+    out.setSignal(static_cast<uint32_t>(action.signal));
+    out.setAction({reinterpret_cast<const uint8_t*>(action.kernel.data()), sizeof action.kernel});
+    home_.acceptor.link.send(frame, Priority::urgent);
+}
+
+// A handler that is for once has begun: the kernel that began it has forgotten it, the other one
+// is told.
+void SignalActions::note_handled(HomeThread& thread, int signal) {
+    HomeProcess& process = *thread.process;
+    uint64_t bit = bit_of(signal);
+    auto one_shot = process.one_shot_actions.find(signal);
+    if (one_shot == process.one_shot_actions.end()) return;
+    SignalAction left{signal, one_shot->second};
+    process.one_shot_actions.erase(one_shot);
+    if (thread.remote) {
+        process.to_reset |= bit;
+        spawn(reset_action(thread, left));
+    } else {
+        process.caught_signals &= ~bit;
+        announce_action(process, left);
+    }
+}
+
+Task<void> SignalActions::reset_action(HomeThread& thread, SignalAction left) {
+    HomeProcess& process = *thread.process;
+    StubThread& stub = *thread.stub;
+    uint64_t bit = bit_of(left.signal);
+    auto guard = co_await stub.lock();
+    auto changing = co_await actions_of(process).lock();
+    if (!(process.to_reset & bit)) co_return;  // the program has set another one since
+    process.to_reset &= ~bit;
+    stub.scratch().put(0, left.kernel);
+    std::vector<Call> calls{Call{
+        SYS_rt_sigaction,
+        {static_cast<uint64_t>(left.signal), stub.scratch_address().value, 0, sizeof(uint64_t)},
+        0}};
+    co_await stub.run_locked(calls);
+    if (calls[0].result == 0) after_action(process, left);
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,48 @@
+#include "monitor/home/statistics.h"
+
+#include "base/log.h"
+#include "monitor/home/home.h"
+#include "monitor/home/stats_report.h"
+#include "monitor/node/usage.h"
+
+namespace gpr::home {
+
+void Statistics::begin() {
+    started_at_ns_ = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+}
+
+void Statistics::write_stats(int exit_status) {
+    if (!home_.options.stats.enabled) return;
+    uint64_t now = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+    PagerStats pages = home_.pager.stats();
+    StatsReport report;
+    report.exit_status = exit_status;
+    report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
+    report.crossings = home_.stats.crossings;
+    report.images = home_.stats.images;
+    report.drawn_home = home_.stats.drawn_home;
+    report.drawn_away = home_.stats.drawn_away;
+    report.calls_native = home_.stats.calls_native;
+    report.calls_fd_owner = home_.stats.calls_fd_owner;
+    report.calls_by_rule = home_.stats.calls_by_rule;
+    report.calls_home = home_.stats.calls_home;
+    report.calls_watched = home_.acceptor.futex_news.watched();
+    report.futex_wakes = home_.stats.futex_wakes;
+    report.home_cpu = home_.stats.home_cpu;
+    report.remote_cpu = home_.stats.remote_cpu;
+    report.home = pages;
+    report.remote = home_.stats.remote_pages;
+    report.bytes_in = home_.acceptor.link.stats().bytes_in;
+    report.bytes_out = home_.acceptor.link.stats().bytes_out;
+    report.functions = home_.stats.functions;
+    home_.outputs.report(report.words(), report.json());
+}
+
+// A rule that never matched is a slip, or for another program.
+void Statistics::tell_idle_rules() const {
+    const std::vector<std::string> idle = home_.rule_use.idle();
+    if (idle.empty() || !home_.failures.reason().empty()) return;
+    home_.outputs.tell(fmt::format("matched nothing: {}", fmt::join(idle, ", ")));
+}
+
+}  // namespace gpr::home

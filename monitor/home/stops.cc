@@ -1,0 +1,67 @@
+#include "monitor/home/stops.h"
+
+#include "monitor/home/home.h"
+#include "monitor/tracee/pending_fault_raw.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+// Stops a thread that runs the program here. Nothing: it got a signal first, and goes on; what it
+// did faults or is called again.
+Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
+    if (thread.awaited || thread.remote || thread.ending) co_return std::nullopt;
+    trace::interrupt(thread.tid);
+    WaitStatus status = co_await next_stop(thread, true);
+    if (status.ended()) co_return std::nullopt;
+    if (status.kind != WaitStatus::Kind::trap_stop) {
+        home_.on_wait(thread.tid, status);
+        co_return std::nullopt;
+    }
+    auto context = capture_context(thread.tid);
+    if (!context) co_return std::nullopt;
+    bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;  // still on its way back
+    if (in_stub || has_fault_pending(thread.tid)) {
+        trace::resume(thread.tid);
+        co_return std::nullopt;
+    }
+    thread.masked = false;  // it has left its stub since, with its own mask
+    co_return std::move(*context);
+}
+
+// The stopped thread, whose context this is, goes on in its stub. False: there is no room for it.
+bool Stops::divert(HomeThread& thread, const ThreadContext& context) {
+    HomeProcess& process = *thread.process;
+    if (!thread.stub) {
+        auto slot = process.fragment->mailbox().allocate();
+        if (!slot) {
+            home_.failures.abandon(slot.error().message());
+            return false;
+        }
+        thread.stub = std::make_unique<StubThread>(home_.loop, process.fragment->mailbox(), *slot);
+        process.fragment->add_stub_thread(*thread.stub);
+    }
+    thread.stub->capture(thread.tid, context.regs);
+    return true;
+}
+
+// Takes a thread that runs the program here into its stub. Nothing: as for stop().
+Task<std::optional<ThreadContext>> Stops::capture(HomeThread& thread) {
+    auto context = co_await stop(thread);
+    if (context && !divert(thread, *context)) co_return std::nullopt;
+    co_return context;
+}
+
+void Stops::watch(HomeThread& thread) {
+    pid_t tid = thread.tid;
+    home_.waits.set_handler(tid, [this, tid](WaitStatus status) { home_.on_wait(tid, status); });
+}
+
+Task<WaitStatus> Stops::next_stop(HomeThread& thread, bool soon) {
+    OneShot<WaitStatus> stop(home_.loop);
+    thread.awaited = &stop;
+    if (soon) home_.waits.look_for_stop(thread.tid);
+    WaitStatus status = co_await stop;
+    co_return status;
+}
+
+}  // namespace gpr::home

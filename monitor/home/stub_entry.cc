@@ -1,0 +1,206 @@
+#include "monitor/home/stub_entry.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/uapi/userfaultfd.h"
+#include "base/userfaultfd.h"
+#include "monitor/home/home.h"
+#include "monitor/tracee/ptrace.h"
+#include "syscall/park.h"
+
+namespace gpr::home {
+
+namespace {
+
+constexpr uint64_t all_signals = ~0ULL;
+
+int free_descriptor(pid_t pid) {
+    for (int number = 0;; number++) {
+        std::string link = fmt::format("/proc/{}/fd/{}", pid, number);
+        struct stat st {};
+        if (lstat(link.c_str(), &st) != 0) return number;
+    }
+}
+
+// Preparation needs descriptors of the program for a moment, and it may have used all it has.
+class RoomForDescriptors {
+public:
+    explicit RoomForDescriptors(pid_t pid) : pid_(pid) {
+        if (prlimit(pid, RLIMIT_NOFILE, nullptr, &before_) != 0) return;
+        rlimit more = before_;
+        more.rlim_cur = before_.rlim_cur + needed;
+        more.rlim_max = std::max(before_.rlim_max, more.rlim_cur);
+        changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
+        if (changed_ || before_.rlim_cur == before_.rlim_max) return;
+        more.rlim_cur = more.rlim_max = before_.rlim_max;  // without the right to raise that one
+        changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
+    }
+    ~RoomForDescriptors() {
+        if (changed_) prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr);
+    }
+    RoomForDescriptors(const RoomForDescriptors&) = delete;
+    RoomForDescriptors& operator=(const RoomForDescriptors&) = delete;
+
+private:
+    static constexpr rlim_t needed = 8;
+    pid_t pid_;
+    rlimit before_{};
+    bool changed_ = false;
+};
+
+}  // namespace
+
+void StubEntry::answer(const HomeProcess& process, const Notification& n) const {
+    bool ours = process.state == HomeProcess::State::preparing && process.fragment;
+    if (ours && n.args[0] == 1) {
+        home_.notifier->reply_with_fd(n.id, stub_code_.get());
+    } else if (ours && n.args[0] == 2) {
+        home_.notifier->reply_with_fd(n.id, process.fragment->mailbox().memfd());
+    } else {
+        home_.notifier->reply_error(n.id, ENOSYS);
+    }
+}
+
+Task<Result<int64_t>> StubEntry::inject(HomeThread& thread, uint64_t number, uint64_t a, uint64_t b,
+                                        uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    pid_t tid = thread.tid;
+    if (thread.process->doomed) co_return fail("the program is being ended");
+    auto regs = trace::registers(tid);
+    if (!regs) co_return tl::make_unexpected(regs.error());
+    regs->rax = number, regs->orig_rax = ~0UL;
+    regs->rdi = a, regs->rsi = b, regs->rdx = c, regs->r10 = d, regs->r8 = e, regs->r9 = f;
+    regs->rip = thread.process->syscall_instruction.value;
+    auto set = trace::set_registers(tid, *regs);
+    if (!set) co_return tl::make_unexpected(set.error());
+    trace::single_step(tid);
+    Result<user_regs_struct> after;
+    for (;;) {
+        WaitStatus status = co_await home_.stops.next_stop(thread);
+        if (status.ended()) co_return fail(ESRCH, "the program ended while it was being prepared");
+        bool signal = status.kind == WaitStatus::Kind::signal_stop;
+        thread.stop_met |= signal && status.value == SIGSTOP;  // all that can be blocked is
+        after = trace::registers(tid);
+        if (!after) co_return tl::make_unexpected(after.error());
+        bool again = trace::is_restart(static_cast<long>(after->rax));
+        if (signal && status.value == SIGTRAP && !again) break;
+        trace::single_step(tid);
+    }
+    co_return from_kernel(static_cast<long>(after->rax), "a system call made for the program");
+}
+
+// The shadow takes the program's mask: the kernel chooses by it who gets a signal.
+Task<void> StubEntry::take_mask(HomeThread& thread, uint64_t mask) {
+    StubThread& stub = *thread.stub;
+    auto guard = co_await stub.lock();
+    stub.scratch().put(0, mask);
+    uint64_t at = stub.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof mask}, 0}};
+    co_await stub.run_locked(calls);
+}
+
+// The thread is in the stub then, and the process has its fragment, of which nothing is known yet.
+Task<Result<void>> StubEntry::prepare_stub(HomeProcess& process, HomeThread& thread) {
+    trace::set_signal_mask(thread.tid, all_signals);
+
+    auto memory = RemoteMemory::open(process.pid);
+    if (!memory) co_return tl::make_unexpected(memory.error());
+    auto maps = read_maps(process.pid);
+    if (!maps) co_return tl::make_unexpected(maps.error());
+    auto instruction = find_syscall_instruction(*maps, *memory);
+    if (!instruction) co_return tl::make_unexpected(instruction.error());
+    process.syscall_instruction = *instruction;
+    auto mailbox = Mailbox::create();
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    process.fragment = std::make_shared<Fragment>(home_.loop, process.pid, process.pid,
+                                                  std::move(*memory), std::move(*mailbox));
+    {
+        RoomForDescriptors room(process.pid);
+        auto entered = co_await enter_stub(process, thread);
+        if (!entered) co_return entered;
+        auto opened = co_await open_uffd(process, thread);
+        if (!opened) co_return opened;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> StubEntry::enter_stub(HomeProcess& process, HomeThread& thread) {
+    Fragment& fragment = *process.fragment;
+    struct Part {
+        uint64_t which, address, size;
+        int prot;
+    };
+    std::vector<uint64_t> fds;
+    for (Part part : {Part{1, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
+                      Part{2, GPR_MAILBOX, fragment.mailbox().size(), PROT_READ | PROT_WRITE}}) {
+        auto fd = co_await inject(thread, gpr_park_number, part.which);
+        if (!fd) co_return tl::make_unexpected(fd.error());
+        auto mapped = co_await inject(
+            thread, SYS_mmap, part.address, part.size, static_cast<uint64_t>(part.prot),
+            MAP_SHARED | MAP_FIXED | MAP_NORESERVE, static_cast<uint64_t>(*fd), 0);
+        if (!mapped) co_return tl::make_unexpected(mapped.error());
+        fds.push_back(static_cast<uint64_t>(*fd));
+    }
+    auto slot = fragment.mailbox().allocate();
+    if (!slot) co_return tl::make_unexpected(slot.error());
+    thread.stub = std::make_unique<StubThread>(home_.loop, fragment.mailbox(), *slot);
+    fragment.add_stub_thread(*thread.stub);
+    auto regs = trace::registers(thread.tid);
+    if (!regs) co_return tl::make_unexpected(regs.error());
+    regs->rip = GPR_STUB_CODE;
+    regs->rdi = Mailbox::slot_address(*slot).value;
+    regs->orig_rax = ~0UL;
+    auto set = trace::set_registers(thread.tid, *regs);
+    if (!set) co_return set;
+    if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
+    trace::resume(thread.tid);
+    // From here on only the stub makes calls for us: the program's filters know it.
+    for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
+    // A core dump would write gigabytes of holes, and fill them.
+    co_await thread.stub->call(SYS_madvise, GPR_MAILBOX, fragment.mailbox().size(), MADV_DONTDUMP);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> StubEntry::open_uffd(HomeProcess& process, HomeThread& thread) {
+    StubThread& stub = *thread.stub;
+    int64_t number = co_await stub.call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    if (number == -EPERM) {
+        // A normal user may use the device if the administrator allows it ('gpr setup'). It is
+        // ours: the program may have become a user who may not.
+        Fd device(open(userfaultfd_device, O_RDWR | O_CLOEXEC));
+        int place = free_descriptor(process.pid);
+        bool passed = device && co_await stub.take_fd(device.get(), place);
+        if (passed) {
+            number = co_await stub.call(SYS_ioctl, static_cast<uint64_t>(place),
+                                        USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+            co_await stub.call(SYS_close, static_cast<uint64_t>(place));
+        }
+    }
+    auto checked = from_kernel(number, "userfaultfd is refused; 'gpr setup' as root grants it");
+    if (!checked) co_return tl::make_unexpected(checked.error());
+    Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+    Fd uffd(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), number, 0)));
+    if (!uffd) co_return fail(errno, "cannot take over the program's userfaultfd");
+    auto adopted = process.fragment->adopt_uffd(std::move(uffd));
+    if (!adopted) co_return adopted;
+    Fragment::NextId any_id = [] { return 0; };
+    auto helped =
+        co_await process.fragment->start_helpers(stub, static_cast<int>(number), any_id, false);
+    if (!helped) co_return helped;
+    // Should the monitor be killed, no call of the program may fail with ENOSYS before it ends.
+    bool held = co_await process.fragment->puncher().take_fd(home_.notifier->fd(),
+                                                             static_cast<int>(number) + 1);
+    if (!held) co_return fail("cannot give the puncher the seccomp listener");
+    if (!home_.policy.mixed()) co_return helped;
+    co_return co_await process.fragment->start_waker(stub, any_id, false);
+}
+
+}  // namespace gpr::home

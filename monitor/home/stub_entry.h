@@ -1,0 +1,35 @@
+// The way of a process's first thread into gpr's stub: calls are made for it by ptrace until the
+// stub and its mailbox are mapped, and by the stub from then on. So the process gets its
+// userfaultfd and its helpers.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "monitor/home/part.h"
+
+namespace gpr::home {
+
+class StubEntry {
+public:
+    StubEntry(Home& home, Fd stub_code) : home_(home), stub_code_(std::move(stub_code)) {}
+
+    static Task<void> take_mask(HomeThread& thread, uint64_t mask);
+    Task<Result<void>> prepare_stub(HomeProcess& process, HomeThread& thread);
+    // The park call, but not from the stub: a thread that is being prepared asks for a descriptor.
+    void answer(const HomeProcess& process, const Notification& n) const;
+
+private:
+    Task<Result<int64_t>> inject(HomeThread& thread, uint64_t number, uint64_t a = 0,
+                                 uint64_t b = 0, uint64_t c = 0, uint64_t d = 0, uint64_t e = 0,
+                                 uint64_t f = 0);
+    Task<Result<void>> enter_stub(HomeProcess& process, HomeThread& thread);
+    Task<Result<void>> open_uffd(HomeProcess& process, HomeThread& thread);
+
+    Home& home_;
+    Fd stub_code_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,32 @@
+// Calls of threads at home that are made in their stubs, where nothing comes between the call and
+// what follows from it, and no signal makes it twice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "monitor/home/part.h"
+#include "monitor/tracee/context_raw.h"
+
+namespace gpr::home {
+
+// Of a thread that stands in its stub instead.
+struct TakenCall {
+    ThreadContext context;
+    std::shared_ptr<StubThread> stub;  // of the image that called: dead after an exec
+};
+
+class TakenCalls {
+public:
+    explicit TakenCalls(Home& home) : home_(home) {}
+
+    Task<std::optional<TakenCall>> take_call(HomeThread& thread);
+    static Task<int64_t> make_call(const TakenCall& taken, const Notification& n);
+    static Task<void> return_from(HomeThread& thread, TakenCall taken, int64_t result);
+
+private:
+    Home& home_;
+};
+
+}  // namespace gpr::home
