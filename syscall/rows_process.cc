@@ -23,7 +23,7 @@ constexpr Row table[] = {
      {num, out(4, Returned::positive), num, out(rusage_size, Returned::positive)}, "",
      {there::as_placed, here::children}},
     {97, "getrlimit", home, full, plain, {num, out(rlimit_size)}, "",
-     {there::as_placed, here::limit}},
+     {there::as_placed, here::limit_query}},
     {98, "getrusage", home, partial, plain, {num, out(rusage_size)}, sums,
      {there::as_placed, here::usage}},
     {100, "times", home, full, plain, {out(tms_size)}, "", {there::as_placed, here::usage}},

@@ -99,6 +99,7 @@ enum class AtHome : uint8_t {
     handler_return,
     ioctl,
     limit,
+    limit_query,
     lock,
     mask,
     memory,

@@ -34,84 +34,61 @@ Task<void> Calls::handle_call(RemoteProcess& process, RemoteThread& thread, Noti
 
 Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     Worker& w = worker_;
-    switch (n.number) {
-        case SYS_clone:
-        case SYS_clone3:
-        case SYS_fork:
-        case SYS_vfork: co_await w.clones.clone_call(process, thread, n); co_return;
-        case SYS_sched_setaffinity:
-            co_await w.affinity.affinity_call(process, thread, n);
-            co_return;
-        case SYS_sched_getaffinity:
+    const Row* row = find_row(n.number);
+    switch (row ? row->handlers.there : AtAcceptor::as_placed) {
+        using enum AtAcceptor;
+        case clone: co_await w.clones.clone_call(process, thread, n); co_return;
+        case affinity: co_await w.affinity.affinity_call(process, thread, n); co_return;
+        case affinity_query:
             if (w.affinity.answer_here(process, thread, n)) co_return;
             break;
-        case SYS_set_tid_address:
-            co_await w.mirrors.tid_address_call(process, thread, n);
-            co_return;
-        case SYS_exit: co_await w.ends.exit_call(process, thread, n); co_return;
-        case SYS_exit_group: co_await w.forwarding.ask_home(process, thread, n, false); co_return;
-        case SYS_futex:
-        case number_futex_wake:
-        case number_futex_requeue: co_await w.futexes.futex_call(process, thread, n); co_return;
-        case SYS_mmap: co_await w.memory.map_call(process, thread, n); co_return;
-        case SYS_munmap: co_await w.memory.unmap_call(process, thread, n); co_return;
-        case SYS_pkey_alloc: process.notifier->reply_error(n.id, ENOSPC); co_return;
-        case SYS_mprotect:
-        case SYS_pkey_mprotect: co_await w.memory.protect_call(process, thread, n); co_return;
-        case SYS_madvise: co_await w.advice.advise_call(process, thread, n); co_return;
-        case SYS_mincore: co_await w.advice.residence_call(process, thread, n); co_return;
-        case SYS_msync:
+        case tid_address: co_await w.mirrors.tid_address_call(process, thread, n); co_return;
+        case exit: co_await w.ends.exit_call(process, thread, n); co_return;
+        case exit_group: co_await w.forwarding.ask_home(process, thread, n, false); co_return;
+        case futex: co_await w.futexes.futex_call(process, thread, n); co_return;
+        case map: co_await w.memory.map_call(process, thread, n); co_return;
+        case unmap: co_await w.memory.unmap_call(process, thread, n); co_return;
+        case no_key: process.notifier->reply_error(n.id, ENOSPC); co_return;
+        case protect: co_await w.memory.protect_call(process, thread, n); co_return;
+        case advise: co_await w.advice.advise_call(process, thread, n); co_return;
+        case residence: co_await w.advice.residence_call(process, thread, n); co_return;
+        case sync:
             if (int error = sync_error(process.fragment->space, n.args)) {
                 process.notifier->reply_error(n.id, error);
                 co_return;
             }
             break;
-        case SYS_munlock:
-        case SYS_munlockall: w.advice.unlock_call(process, n); co_return;
-        case SYS_mremap: co_await w.remaps.move_call(process, thread, n); co_return;
-        case SYS_membarrier:
-        case SYS_rt_sigaction: co_await w.mirrors.mirror(process, thread, n); co_return;
-        case SYS_sigaltstack: w.mirrors.alt_stack_call(process, thread, n); co_return;
-        case SYS_prctl: {
+        case unlock: w.advice.unlock_call(process, n); co_return;
+        case move: co_await w.remaps.move_call(process, thread, n); co_return;
+        case mirror: co_await w.mirrors.mirror(process, thread, n); co_return;
+        case alt_stack: w.mirrors.alt_stack_call(process, thread, n); co_return;
+        case process_state: {
             bool made = co_await w.mirrors.prctl_call(process, thread, n);
             if (made) co_return;
             break;
         }
-        case SYS_arch_prctl: co_await w.mirrors.arch_prctl_call(process, thread, n); co_return;
-        case SYS_rt_sigsuspend: co_await w.masks.suspend_call(process, thread, n); co_return;
-        case SYS_ioctl: co_await ioctl_call(process, thread, n); co_return;
-        case SYS_close_range: co_await w.files.close_range_call(process, thread, n); co_return;
-        case SYS_poll:
-        case SYS_ppoll:
-        case SYS_epoll_wait:
-        case SYS_epoll_pwait:
-        case SYS_epoll_pwait2: co_await w.polls.wait_call(process, thread, n); co_return;
-        case SYS_select:
-        case SYS_pselect6: co_await w.selects.select_call(process, thread, n); co_return;
-        case SYS_sendmsg:
-        case SYS_sendmmsg: co_await w.call_rules.send_message_call(process, thread, n); co_return;
-        case SYS_setsockopt:
-        case SYS_io_uring_register: co_await w.call_rules.pin_call(process, thread, n); co_return;
-        case SYS_epoll_ctl: co_await w.epolls.epoll_control(process, thread, n); co_return;
-        case SYS_close: co_await reuse_call(process, thread, n, n.args[0]); co_return;
-        case SYS_dup2:
-        case SYS_dup3: co_await reuse_call(process, thread, n, n.args[1]); co_return;
-        case SYS_setrlimit:
-        case SYS_prlimit64:
+        case cpu_state: co_await w.mirrors.arch_prctl_call(process, thread, n); co_return;
+        case suspend: co_await w.masks.suspend_call(process, thread, n); co_return;
+        case ioctl: co_await ioctl_call(process, thread, n); co_return;
+        case close_range: co_await w.files.close_range_call(process, thread, n); co_return;
+        case wait: co_await w.polls.wait_call(process, thread, n); co_return;
+        case select: co_await w.selects.select_call(process, thread, n); co_return;
+        case send_message: co_await w.call_rules.send_message_call(process, thread, n); co_return;
+        case pin: co_await w.call_rules.pin_call(process, thread, n); co_return;
+        case epoll_control: co_await w.epolls.epoll_control(process, thread, n); co_return;
+        case close: co_await reuse_call(process, thread, n, n.args[0]); co_return;
+        case duplicate: co_await reuse_call(process, thread, n, n.args[1]); co_return;
+        case limit:
             w.memory.note_limit(process, n);
             co_await w.forwarding.forward(process, thread, n);
             co_return;
-        case SYS_rt_sigreturn: co_await w.masks.handler_return(process, thread, n); co_return;
-        case SYS_rt_sigprocmask: co_await w.masks.mask_call(process, thread, n); co_return;
-        case SYS_setitimer:
-        case SYS_getitimer: co_await w.timers.interval_timer_call(process, thread, n); co_return;
-        case SYS_timer_create:
-        case SYS_timer_settime:
-        case SYS_timer_gettime:
-        case SYS_timer_getoverrun:
-        case SYS_timer_delete: co_await w.timers.timer_call(process, thread, n); co_return;
-        case SYS_restart_syscall: co_await restart_call(process, thread, n); co_return;
-        default: break;
+        case handler_return: co_await w.masks.handler_return(process, thread, n); co_return;
+        case mask: co_await w.masks.mask_call(process, thread, n); co_return;
+        case interval_timer: co_await w.timers.interval_timer_call(process, thread, n); co_return;
+        case timer: co_await w.timers.timer_call(process, thread, n); co_return;
+        case restart: co_await restart_call(process, thread, n); co_return;
+        case forward:
+        case as_placed: break;
     }
     co_await make_other_call(process, thread, n);
 }

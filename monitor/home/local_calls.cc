@@ -14,6 +14,7 @@
 #include "monitor/paging/program_faultfd.h"
 #include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/reserved_range.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -35,131 +36,110 @@ void LocalCalls::local_call(HomeProcess& process, HomeThread& thread, const Noti
         home_.notifier->reply_raw(n.id, *answer);
         return;
     }
-    switch (n.number) {
-        case SYS_mmap:
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_mremap:
-        case SYS_remap_file_pages:
-        case SYS_shmat:
-        case SYS_shmdt:
-        case SYS_brk: spawn(home_.memory_calls.memory_call(process, thread, n)); return;
-        case SYS_pkey_alloc: home_.notifier->reply_error(n.id, ENOSPC); return;
-        case SYS_io_setup:
-        case SYS_io_destroy: spawn(home_.aio.aio_call_here(thread, n)); return;
-        case SYS_io_uring_register:
-            if (!registers_buffers(n.args[1])) break;
-            home_.notifier->reply_error(n.id, EOPNOTSUPP);
-            return;
-        case SYS_mlock:
-        case SYS_mlock2:
-        case SYS_munlock:
-        case SYS_mlockall:
-        case SYS_munlockall:
-            home_.notifier->reply_raw(
-                n.id, home_.memory_calls.lock_memory(process, thread.tid, n.number, n.args));
-            return;
-        case SYS_madvise:
-            if (int error = advice_error(process.fragment->space, n.args)) {
-                home_.notifier->reply_error(n.id, error);
-                return;
-            }
-            if (!drops_content(n.args[2]) && !is_guard_advice(n.number, n.args)) break;
-            spawn(home_.memory_calls.memory_call(process, thread, n));
-            return;
-        case SYS_userfaultfd: spawn(home_.faultfds.make_faultfd_here(process, thread, n)); return;
-        case SYS_membarrier: tell_membarrier(process, n); break;
-        case SYS_rt_sigaction: spawn(home_.signal_actions.action_call(process, thread, n)); return;
-        case SYS_rt_sigprocmask: spawn(home_.trap_state.mask_call(process, thread, n)); return;
-        case SYS_rt_sigreturn: spawn(home_.trap_state.handler_return(process, thread, n)); return;
-        case SYS_sched_setaffinity: home_.affinity.affinity_call(process, thread, n); return;
-        case SYS_set_tid_address:
-            if (home_.stats.crossings > 0) {  // the acceptor's kernel may know of another place
-                spawn(home_.crossings.leave_at_call(process, thread, true));
-                return;
-            }
+    if (!is_answered(process, thread, n)) home_.notifier->let_it_run(n.id);
+}
+
+bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    Home& h = home_;
+    const Row* row = find_row(n.number);
+    switch (row ? row->handlers.here : AtHome::as_placed) {
+        using enum AtHome;
+        case memory: spawn(h.memory_calls.memory_call(process, thread, n)); return true;
+        case no_key: h.notifier->reply_error(n.id, ENOSPC); return true;
+        case aio: spawn(h.aio.aio_call_here(thread, n)); return true;
+        case ring:
+            if (!registers_buffers(n.args[1])) return false;
+            h.notifier->reply_error(n.id, EOPNOTSUPP);
+            return true;
+        case lock:
+            h.notifier->reply_raw(
+                n.id, h.memory_calls.lock_memory(process, thread.tid, n.number, n.args));
+            return true;
+        case advise: return advise_call(process, thread, n);
+        case faultfd: spawn(h.faultfds.make_faultfd_here(process, thread, n)); return true;
+        case barrier: tell_membarrier(process, n); return false;
+        case action: spawn(h.signal_actions.action_call(process, thread, n)); return true;
+        case mask: spawn(h.trap_state.mask_call(process, thread, n)); return true;
+        case handler_return: spawn(h.trap_state.handler_return(process, thread, n)); return true;
+        case affinity: h.affinity.affinity_call(process, thread, n); return true;
+        case tid_address:
+            // Once it has crossed the acceptor's kernel may know of another place.
+            if (h.stats.crossings > 0) return leave(process, thread);
             thread.clear_tid = n.args[0];
-            break;
-        case SYS_mincore:
+            return false;
+        case residence:
             // Without a crossing all is resident here, or nowhere, unless we say so (mlock).
-            if (home_.stats.crossings == 0 && locked_bytes(process.fragment->space) == 0) break;
-            spawn(home_.crossings.leave_at_call(process, thread, true));
-            return;
-        case SYS_prctl:
-            if (static_cast<int>(n.args[0]) != PR_GET_TID_ADDRESS || thread.clear_tid != 0) break;
-            if (home_.stats.crossings == 0) break;
-            spawn(home_.crossings.leave_at_call(process, thread, true));
-            return;
-        case SYS_sigaltstack: thread.alt_stack_changed = true; break;
-        case SYS_arch_prctl:
-            if (!asks_for_state(n.number, n.args)) break;
-            spawn(home_.crossings.leave_at_call(process, thread, true));
-            return;
-        case SYS_clone:
-        case SYS_fork:
-        case SYS_clone3: spawn(home_.forks_at_home.fork_call(process, thread, n)); return;
-        case SYS_getrusage:
-        case SYS_times:
-        case SYS_clock_gettime: spawn(home_.remote_usage.usage_call_here(thread, n)); return;
-        case SYS_truncate:
-        case SYS_ftruncate: spawn(home_.truncation.truncate_here(thread, n)); return;
-        case SYS_setitimer:
-        case SYS_getitimer:
-        case SYS_timer_create:
-        case SYS_timer_settime:
-        case SYS_timer_gettime:
-        case SYS_timer_getoverrun:
-        case SYS_timer_delete:
-        case SYS_getrlimit:
-        case SYS_setrlimit:
-        case SYS_prlimit64:
-            if (must_widen(process, n.number, n.args)) {
-                spawn(home_.crossings.leave_at_call(process, thread, true));
-                return;
-            }
-            if (n.number == SYS_getrlimit) break;
-            spawn(home_.cpu_timing.timer_call_here(thread, n));
-            return;
-        case SYS_unshare:
-        case SYS_wait4:
-        case SYS_waitid: {
-            bool waits = waits_for_children(n.number);
-            bool asks_for_usage = waits && n.args[n.number == SYS_wait4 ? 3 : 4] != 0;
-            // Without a crossing no child has used anything there.
-            bool leaves = (asks_for_usage && home_.stats.crossings > 0) ||
-                          (waits && home_.orphaned_helpers.expected()) ||
-                          sees_helpers(n.number, n.args);
-            if (!leaves) break;
-            spawn(home_.crossings.leave_at_call(process, thread, true));
-            return;
-        }
-        case SYS_futex:
-        case number_futex_wake:
-        case number_futex_requeue: home_.futexes.futex_call(process, thread, n); return;
-        case SYS_msync:
+            if (h.stats.crossings == 0 && locked_bytes(process.fragment->space) == 0) return false;
+            return leave(process, thread);
+        case process_state:
+            if (static_cast<int>(n.args[0]) != PR_GET_TID_ADDRESS) return false;
+            if (thread.clear_tid != 0 || h.stats.crossings == 0) return false;
+            return leave(process, thread);
+        case alt_stack: thread.alt_stack_changed = true; return false;
+        case cpu_state: return asks_for_state(n.number, n.args) && leave(process, thread);
+        case fork: spawn(h.forks_at_home.fork_call(process, thread, n)); return true;
+        case usage: spawn(h.remote_usage.usage_call_here(thread, n)); return true;
+        case truncate: spawn(h.truncation.truncate_here(thread, n)); return true;
+        case limit_query: return must_widen(process, n.number, n.args) && leave(process, thread);
+        case limit:
+        case timer:
+            if (must_widen(process, n.number, n.args)) return leave(process, thread);
+            spawn(h.cpu_timing.timer_call_here(thread, n));
+            return true;
+        case children: return asks_of_children(n) && leave(process, thread);
+        case futex: h.futexes.futex_call(process, thread, n); return true;
+        case ioctl: return ioctl_call(process, thread, n) || uses_shared(process, thread, n);
+        case sync:
             if (int error = sync_error(process.fragment->space, n.args)) {
-                home_.notifier->reply_error(n.id, error);
-                return;
+                h.notifier->reply_error(n.id, error);
+                return true;
             }
-            [[fallthrough]];
-        default: {
-            bool may_be_faultfd = n.number == SYS_ioctl && is_faultfd_ioctl(n.args[1]);
-            int fd = static_cast<int>(n.args[0]);
-            auto faultfd = may_be_faultfd ? home_.faultfds.faultfd_of(process.pid, fd) : nullptr;
-            if (faultfd) {
-                spawn(home_.faultfds.ioctl_here(process, thread, n, std::move(faultfd)));
-                return;
-            }
-            SyscallArguments args;
-            std::copy(n.args, n.args + 6, args.begin());
-            SharedUse use = home_.shared_memory.shared_use(process, n.number, args);
-            if (use.files.empty() && !home_.memory_files.in_use()) break;
-            spawn(use_call(thread, n, std::move(use)));
-            return;
-        }
+            return uses_shared(process, thread, n);
+        case let_run:
+        case as_placed: return uses_shared(process, thread, n);
     }
-    home_.notifier->let_it_run(n.id);
+    return false;
+}
+
+bool LocalCalls::leave(HomeProcess& process, HomeThread& thread) {
+    spawn(home_.crossings.leave_at_call(process, thread, true));
+    return true;
+}
+
+bool LocalCalls::advise_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    if (int error = advice_error(process.fragment->space, n.args)) {
+        home_.notifier->reply_error(n.id, error);
+        return true;
+    }
+    if (!drops_content(n.args[2]) && !is_guard_advice(n.number, n.args)) return false;
+    spawn(home_.memory_calls.memory_call(process, thread, n));
+    return true;
+}
+
+// What only the acceptor knows of them, or what must not tell of our helpers.
+bool LocalCalls::asks_of_children(const Notification& n) const {
+    bool waits = waits_for_children(n.number);
+    bool asks_for_usage = waits && n.args[n.number == SYS_wait4 ? 3 : 4] != 0;
+    // Without a crossing no child has used anything there.
+    return (asks_for_usage && home_.stats.crossings > 0) ||
+           (waits && home_.orphaned_helpers.expected()) || sees_helpers(n.number, n.args);
+}
+
+bool LocalCalls::ioctl_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    if (!is_faultfd_ioctl(n.args[1])) return false;
+    auto faultfd = home_.faultfds.faultfd_of(process.pid, static_cast<int>(n.args[0]));
+    if (!faultfd) return false;
+    spawn(home_.faultfds.ioctl_here(process, thread, n, std::move(faultfd)));
+    return true;
+}
+
+bool LocalCalls::uses_shared(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    SyscallArguments args;
+    std::copy(n.args, n.args + 6, args.begin());
+    SharedUse use = home_.shared_memory.shared_use(process, n.number, args);
+    if (use.files.empty() && !home_.memory_files.in_use()) return false;
+    spawn(use_call(thread, n, std::move(use)));
+    return true;
 }
 
 // A call on a file that is mapped, or shows memory: what was written at the acceptor is in the file

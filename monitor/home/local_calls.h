@@ -19,6 +19,14 @@ public:
     void note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told);
 
 private:
+    // Whether somebody else answers it; else the thread makes it, natively.
+    bool is_answered(HomeProcess& process, HomeThread& thread, const Notification& n);
+    // The thread makes the call at the acceptor. True.
+    bool leave(HomeProcess& process, HomeThread& thread);
+    bool advise_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    [[nodiscard]] bool asks_of_children(const Notification& n) const;
+    bool ioctl_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    bool uses_shared(HomeProcess& process, HomeThread& thread, const Notification& n);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     void tell_membarrier(HomeProcess& process, const Notification& n);
 
