@@ -46,10 +46,10 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
         case exit: co_await w.ends.exit_call(process, thread, n); co_return;
         case exit_group: co_await w.forwarding.ask_home(process, thread, n, false); co_return;
         case futex: co_await w.futexes.futex_call(process, thread, n); co_return;
-        case map: co_await w.memory.map_call(process, thread, n); co_return;
-        case unmap: co_await w.memory.unmap_call(process, thread, n); co_return;
+        case map: co_await w.memory_calls.map_call(process, thread, n); co_return;
+        case unmap: co_await w.memory_calls.unmap_call(process, thread, n); co_return;
         case no_key: process.notifier->reply_error(n.id, ENOSPC); co_return;
-        case protect: co_await w.memory.protect_call(process, thread, n); co_return;
+        case protect: co_await w.memory_calls.protect_call(process, thread, n); co_return;
         case advise: co_await w.advice.advise_call(process, thread, n); co_return;
         case residence: co_await w.advice.residence_call(process, thread, n); co_return;
         case sync:
@@ -79,7 +79,7 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
         case close: co_await reuse_call(process, thread, n, n.args[0]); co_return;
         case duplicate: co_await reuse_call(process, thread, n, n.args[1]); co_return;
         case limit:
-            w.memory.note_limit(process, n);
+            w.memory_calls.note_limit(process, n);
             co_await w.forwarding.forward(process, thread, n);
             co_return;
         case handler_return: co_await w.masks.handler_return(process, thread, n); co_return;

@@ -20,7 +20,7 @@
 namespace gpr::worker {
 
 namespace {
-// See monitor/home/code.cc.
+// See monitor/home/code_faults.cc.
 constexpr std::chrono::milliseconds stops_in{10};
 constexpr std::chrono::milliseconds stops_surely_in{1000};
 
@@ -60,7 +60,7 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     };
     RemoteThread* thread = find_movable();
     FaultOrigin origin;
-    if (thread && thread->left_at == at) {  // see monitor/home/code.cc
+    if (thread && thread->left_at == at) {  // see monitor/home/code_faults.cc
         origin = {FaultOrigin::Kind::program, at.value};
     } else if (thread) {
         origin = co_await settled_origin(worker_.loop, thread->host_tid);
@@ -99,7 +99,7 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
                              bool write, bool by_gravity) {
     pid_t tid = thread.tid;
     auto patience = thread.process->mixed ? stops_in : stops_surely_in;
-    if (thread.awaited) {  // see monitor/home/code.cc
+    if (thread.awaited) {  // see monitor/home/code_faults.cc
         worker_.loop.after(patience, [this, fragment, at, write, tid] {
             RemoteThread* now = worker_.find_thread(fragment->pid(), tid);
             if (now && now->awaited)

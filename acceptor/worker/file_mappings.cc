@@ -84,7 +84,7 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     worker_.counts.fd_owner++;
     auto guard = co_await worker_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;
-    auto at = worker_.memory.place_for(fragment->space, n);
+    auto at = worker_.memory_calls.place_for(fragment->space, n);
     if (!at) {
         process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
         co_return;
@@ -121,7 +121,7 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
         auto copied = co_await copy_of_file(*fragment, m);
         if (!copied) {
             spdlog::warn("process {}: {}", process.pid, copied.error().message());
-            co_await worker_.memory.unmap(process, m.range);
+            co_await worker_.memory_calls.unmap(process, m.range);
             process.notifier->reply_error(n.id, EIO);
             co_return;
         }

@@ -169,7 +169,7 @@ Task<void> Remaps::move_call(RemoteProcess& process, RemoteThread& thread, Notif
             co_return;
         }
     } else if (!split->cut.empty()) {
-        result = co_await worker_.memory.unmap(process, split->cut);
+        result = co_await worker_.memory_calls.unmap(process, split->cut);
     }
     for (size_t i = 0; split && i < split->moves.size() && result >= 0; i++) {
         Notification part = n;

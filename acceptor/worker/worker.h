@@ -27,7 +27,7 @@
 #include "acceptor/worker/kernel_pages.h"
 #include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/masks.h"
-#include "acceptor/worker/memory.h"
+#include "acceptor/worker/memory_calls.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/names.h"
 #include "acceptor/worker/polls.h"
@@ -112,7 +112,7 @@ struct Worker {
     Epolls epolls{*this};
     Selects selects{*this};
     // Memory.
-    Memory memory{*this};
+    MemoryCalls memory_calls{*this};
     MappingChanges mapping_changes{*this};
     FileMappings file_mappings{*this};
     SharedMemory shared_memory{*this};

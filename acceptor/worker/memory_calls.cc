@@ -1,4 +1,4 @@
-#include "acceptor/worker/memory.h"
+#include "acceptor/worker/memory_calls.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -18,7 +18,8 @@ constexpr uint64_t low_begin = 0x40000000, low_end = 0x80000000;  // of MAP_32BI
 
 }  // namespace
 
-tl::expected<Address, int> Memory::place_for(AddressSpace& space, const Notification& n) const {
+tl::expected<Address, int> MemoryCalls::place_for(AddressSpace& space,
+                                                  const Notification& n) const {
     uint64_t flags = n.args[3];
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     uint64_t at = n.args[0];
@@ -48,7 +49,7 @@ tl::expected<Address, int> Memory::place_for(AddressSpace& space, const Notifica
 }
 
 // Whether the kernel here, whose memory it would be, lets there be so much. Under the lock.
-Task<int64_t> Memory::try_size(RemoteProcess& process, Notification n) {
+Task<int64_t> MemoryCalls::try_size(RemoteProcess& process, Notification n) {
     StubThread& executor = process.fragment->executor();
     uint64_t flags = n.args[3] & ~uint64_t{MAP_POPULATE | MAP_32BIT};
     int64_t at = co_await executor.call(SYS_mmap, 0, n.args[1], n.args[2], flags, ~0UL, 0);
@@ -57,7 +58,7 @@ Task<int64_t> Memory::try_size(RemoteProcess& process, Notification n) {
 }
 
 // It may be refused: then memory is only asked for at home without need.
-void Memory::note_limit(RemoteProcess& caller, const Notification& n) {
+void MemoryCalls::note_limit(RemoteProcess& caller, const Notification& n) {
     uint64_t resource = n.args[n.number == SYS_setrlimit ? 0 : 1];
     bool sets = (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
                 (n.number == SYS_setrlimit || n.args[2] != 0);
@@ -66,7 +67,7 @@ void Memory::note_limit(RemoteProcess& caller, const Notification& n) {
     if (sets && process) process->limits_memory = true;
 }
 
-Task<void> Memory::map_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t flags = n.args[3];
     bool private_anonymous = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE &&
                              !(flags & (MAP_HUGETLB | MAP_GROWSDOWN));
@@ -121,7 +122,7 @@ Task<void> Memory::map_call(RemoteProcess& process, RemoteThread& thread, Notifi
     process.notifier->reply_raw(n.id, result);
 }
 
-Task<void> Memory::unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> MemoryCalls::unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (concerns_stack(process.fragment->space, SYS_munmap, n.args)) {
         co_await worker_.forwarding.forward(process, thread, n);
         co_return;
@@ -139,7 +140,7 @@ Task<void> Memory::unmap_call(RemoteProcess& process, RemoteThread& thread, Noti
 }
 
 // Under the lock.
-Task<int64_t> Memory::unmap(RemoteProcess& process, Range range) {
+Task<int64_t> MemoryCalls::unmap(RemoteProcess& process, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result =
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
@@ -152,7 +153,7 @@ Task<int64_t> Memory::unmap(RemoteProcess& process, Range range) {
     co_return 0;
 }
 
-Task<void> Memory::protect_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (concerns_stack(process.fragment->space, SYS_mprotect, n.args)) {
         co_await worker_.forwarding.forward(process, thread, n);
         co_return;

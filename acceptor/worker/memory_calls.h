@@ -12,9 +12,9 @@ class AddressSpace;
 
 namespace gpr::worker {
 
-class Memory {
+class MemoryCalls {
 public:
-    explicit Memory(Worker& worker) : worker_(worker) {}
+    explicit MemoryCalls(Worker& worker) : worker_(worker) {}
 
     Task<void> map_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> unmap_call(RemoteProcess& process, RemoteThread& thread, Notification n);
