@@ -62,7 +62,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     if (sound && (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)) {
         // Not by the executor under our lock: pages could not come meanwhile.
         Access access = advice == MADV_POPULATE_READ ? Access::read : Access::write;
-        bool ok = co_await worker_.pager.make_resident(*process.fragment, range, access);
+        bool ok = co_await worker_.pager.supply.make_resident(*process.fragment, range, access);
         process.notifier->reply_raw(n.id, ok ? 0 : -ENOMEM);
         co_return;
     }
@@ -103,7 +103,7 @@ Task<void> Advice::discard_call(RemoteProcess& process, Notification n, Range ra
     for (const Mapping& m : pieces) {
         co_await fragment->executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
                                            MADV_DONTNEED);
-        worker_.pager.discard({m});
+        worker_.pager.objects.discard({m});
         fragment->wake(m.range);
         if (m.content && m.backing == Backing::anonymous)
             worker_.file_mappings.fill_from_file(*fragment, m);
@@ -162,7 +162,7 @@ Task<void> Advice::add_resident(RemoteProcess& process, Notification n) {
     for (Address at = range.begin; at < range.end;) {
         uint64_t pages = std::min<uint64_t>((range.end - at) / page_size, sizeof gpr_slot::scratch);
         std::vector<std::byte> resident(pages);
-        bool read = co_await worker_.pager.read(*fragment, told, resident);
+        bool read = co_await worker_.pager.memory.read(*fragment, told, resident);
         if (!read) co_return;
         {
             auto guard = co_await executor.lock();
@@ -178,7 +178,7 @@ Task<void> Advice::add_resident(RemoteProcess& process, Notification n) {
             uint64_t i = (std::max(m.range.begin, at) - at) / page_size;
             for (; i < pages && at + i * page_size < m.range.end; i++) resident[i] = std::byte{1};
         });
-        bool written = co_await worker_.pager.write(*fragment, told, resident);
+        bool written = co_await worker_.pager.memory.write(*fragment, told, resident);
         if (!written) co_return;
         at = at + pages * page_size;
         told = told + pages;

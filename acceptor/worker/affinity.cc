@@ -37,7 +37,8 @@ Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread,
     CpuMask mask(std::min<uint64_t>(static_cast<uint32_t>(n.args[1]), largest_cpu_mask));
     Address at{n.args[2]};
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool read = co_await worker_.pager.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
+    bool read =
+        co_await worker_.pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
     if (worker_.find_thread(pid, tid) != &thread) co_return;
     RemoteThread* target = thread_named(thread, n.args[0]);
     bool here = target && target->here;

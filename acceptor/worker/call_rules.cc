@@ -61,7 +61,7 @@ Task<int> CallRules::sends_foreign_fds(RemoteProcess& process, Notification n) {
     std::vector<mmsghdr> messages(several ? std::min<uint64_t>(n.args[2], most_messages) : 1);
     auto headers = bytes_of(messages);
     if (!several) headers = headers.first(sizeof(msghdr));
-    if (headers.empty() || !co_await worker_.pager.read(*fragment, {n.args[1]}, headers))
+    if (headers.empty() || !co_await worker_.pager.memory.read(*fragment, {n.args[1]}, headers))
         co_return 0;
     for (const mmsghdr& message : messages) {
         const msghdr& header = message.msg_hdr;
@@ -70,7 +70,7 @@ Task<int> CallRules::sends_foreign_fds(RemoteProcess& process, Notification n) {
         std::vector<std::byte> control(
             std::min<uint64_t>(header.msg_controllen, most_control_bytes));
         Address at{reinterpret_cast<uint64_t>(header.msg_control)};
-        if (!co_await worker_.pager.read(*fragment, at, control)) continue;
+        if (!co_await worker_.pager.memory.read(*fragment, at, control)) continue;
         for (int fd : passed_fds(control)) {
             if (!has_fd_here(process, static_cast<uint32_t>(fd))) co_return EBADF;
         }
@@ -95,12 +95,12 @@ Task<void> CallRules::pin_call(RemoteProcess& process, RemoteThread& thread, Not
     for (Range range : ranges) {
         spdlog::debug("tid {}: {:#x}+{:#x} is to be pinned", thread.tid, range.begin.value,
                       range.size());
-        co_await worker_.pager.make_resident(*fragment, range, Access::write);
+        co_await worker_.pager.supply.make_resident(*fragment, range, Access::write);
     }
-    uint64_t held = co_await worker_.pager.hold(*fragment, std::move(ranges), Access::write);
+    uint64_t held = co_await worker_.pager.supply.hold(*fragment, std::move(ranges), Access::write);
     worker_.counts.fd_owner++;
     process.notifier->let_it_run(n.id);
-    worker_.loop.after(pinned_in, [this, held] { worker_.pager.release(held); });
+    worker_.loop.after(pinned_in, [this, held] { worker_.pager.supply.release(held); });
 }
 
 Task<std::vector<Range>> CallRules::ranges_to_pin(RemoteProcess& process, Notification n) {
@@ -111,25 +111,25 @@ Task<std::vector<Range>> CallRules::ranges_to_pin(RemoteProcess& process, Notifi
         std::vector<xdp_umem_reg> area(1);
         auto first_fields = bytes_of(area).first(2 * sizeof(uint64_t));
         bool registers = n.args[1] == SOL_XDP && n.args[2] == XDP_UMEM_REG;
-        if (registers && co_await worker_.pager.read(*fragment, {n.args[3]}, first_fields)) {
+        if (registers && co_await worker_.pager.memory.read(*fragment, {n.args[3]}, first_fields)) {
             buffers.push_back({reinterpret_cast<void*>(area[0].addr), area[0].len});
         }
     } else if (n.args[1] == IORING_REGISTER_BUFFERS) {
         list = n.args[2], count = n.args[3];
     } else if (n.args[1] == IORING_REGISTER_BUFFERS2) {
         std::vector<io_uring_rsrc_register> wanted(1);
-        if (co_await worker_.pager.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
+        if (co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
             list = wanted[0].data, count = wanted[0].nr;
         }
     } else if (n.args[1] == IORING_REGISTER_BUFFERS_UPDATE) {
         std::vector<io_uring_rsrc_update2> wanted(1);
-        if (co_await worker_.pager.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
+        if (co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
             list = wanted[0].data, count = wanted[0].nr;
         }
     }
     if (list != 0 && count != 0 && count <= most_buffers) {
         std::vector<iovec> found(count);
-        if (co_await worker_.pager.read(*fragment, {list}, bytes_of(found)))
+        if (co_await worker_.pager.memory.read(*fragment, {list}, bytes_of(found)))
             buffers = std::move(found);
     }
     std::vector<Range> ranges;

@@ -27,7 +27,7 @@ Task<int> Clones::read_clone_args(RemoteProcess& process, Notification n, CloneR
     Address at{n.args[0]};
     auto given = std::span(bytes).first(size);
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool readable = co_await worker_.pager.read(*fragment, at, given);
+    bool readable = co_await worker_.pager.memory.read(*fragment, at, given);
     if (!readable) co_return EFAULT;
     std::memcpy(&args, bytes.data(), sizeof args);
     for (std::byte unknown : std::span(bytes).subspan(sizeof args)) {
@@ -41,7 +41,7 @@ Task<int> Clones::read_clone_args(RemoteProcess& process, Notification n, CloneR
     set_tid.resize(args.set_tid_size);
     Address ids_at{args.set_tid};
     auto ids = std::as_writable_bytes(std::span(set_tid));
-    readable = co_await worker_.pager.read(*fragment, ids_at, ids);
+    readable = co_await worker_.pager.memory.read(*fragment, ids_at, ids);
     co_return readable ? 0 : EFAULT;
 }
 
@@ -60,7 +60,8 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
          {std::pair<uint64_t, uint64_t>{CLONE_PARENT_SETTID, request.parent_tid},
           {CLONE_CHILD_SETTID, request.child_tid}}) {
         if (!request.has(flag)) continue;
-        co_await worker_.pager.write(*process.fragment, {word}, std::as_bytes(std::span(&tid, 1)));
+        co_await worker_.pager.memory.write(*process.fragment, {word},
+                                            std::as_bytes(std::span(&tid, 1)));
     }
     context.regs.rax = 0;
     context.regs.orig_rax = ~0UL;
@@ -136,7 +137,7 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (result > 0 && !is_thread && request.has(CLONE_PIDFD) && request.has(CLONE_PARENT_SETTID)) {
         std::shared_ptr<Fragment> fragment = process.fragment;
         Address at{request.parent_tid};
-        co_await worker_.pager.write(*fragment, at, std::as_bytes(std::span(&tid, 1)));
+        co_await worker_.pager.memory.write(*fragment, at, std::as_bytes(std::span(&tid, 1)));
     }
     if (result > 0 && is_thread) {
         auto begun = co_await begin_thread(thread, tid, request, task.context);

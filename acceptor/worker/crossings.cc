@@ -33,9 +33,10 @@ void Crossings::watch_faults(const RemoteProcess& process, uint64_t chaos_seed) 
         chaos_ = std::make_unique<Chaos>(chaos_seed, worker_.self);
     }
     if (chaos_ || process.gravity) {
-        worker_.pager.on_any_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
-            return may_leave_at_fault(fragment, at, write, static_cast<pid_t>(tid));
-        });
+        worker_.pager.faults.on_any_fault(
+            [this](Fragment& fragment, Address at, bool write, Tid tid) {
+                return may_leave_at_fault(fragment, at, write, static_cast<pid_t>(tid));
+            });
     }
 }
 
@@ -44,7 +45,7 @@ bool Crossings::may_leave_at_fault(Fragment& fragment, Address at, bool write, p
     if (chaos_) return chaos_->leaves_at_fault();
     RemoteThread* thread = worker_.find_thread(fragment.pid(), tid);
     const Mapping* m = fragment.space.find(at);
-    if (!thread || !thread->process->gravity || !m || !worker_.pager.misses(*m, at, write))
+    if (!thread || !thread->process->gravity || !m || !worker_.pager.hot.misses(*m, at, write))
         return false;
     thread->gravity.faulted();
     return thread->gravity.pulls();
@@ -53,7 +54,8 @@ bool Crossings::may_leave_at_fault(Fragment& fragment, Address at, bool write, p
 Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                                  pid_t tid) {
     const Mapping* wanted = fragment->space.find(at);
-    bool only_home = wanted && wanted->shared && worker_.pager.is_used_at_home(wanted->object);
+    bool only_home =
+        wanted && wanted->shared && worker_.pager.shared.is_used_at_home(wanted->object);
     auto find_movable = [&]() -> RemoteThread* {
         RemoteThread* t = worker_.find_thread(fragment->pid(), tid);
         return t && t->here && (t->process->mixed || only_home) ? t : nullptr;
@@ -76,7 +78,7 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     }
     bool visiting = thread && Clock::now() < thread->visits_until;
     if (!thread || visiting || origin.kind != FaultOrigin::Kind::program) {
-        worker_.pager.serve(*fragment, at, write, tid);
+        worker_.pager.faults.serve(*fragment, at, write, tid);
         co_return;
     }
     Mapping* code = fragment->space.find({origin.instruction});
@@ -91,7 +93,7 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     if (fetch || chance || drawn) {
         co_await depart(fragment, *thread, at, write, drawn);
     } else {
-        worker_.pager.serve(*fragment, at, write, tid);
+        worker_.pager.faults.serve(*fragment, at, write, tid);
     }
 }
 
@@ -103,14 +105,14 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
         worker_.loop.after(patience, [this, fragment, at, write, tid] {
             RemoteThread* now = worker_.find_thread(fragment->pid(), tid);
             if (now && now->awaited)
-                worker_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+                worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         });
         co_return;
     }
     trace::interrupt(thread.host_tid);
     // If it is not as we thought, it needs the page to come to where it can stop.
     auto stuck = worker_.loop.after(patience, [this, fragment, at, write, tid] {
-        worker_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
     });
     WaitStatus status = co_await worker_.threads.next_stop(thread, true);
     worker_.loop.cancel(stuck);
@@ -127,7 +129,7 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
         code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
     if (!at_fetch || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
-        worker_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         worker_.on_wait(thread.host_tid, status);
         co_return;
     }
@@ -171,7 +173,7 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     crossing.setByGravity(by_gravity);
     if (thread.process->mixed) crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
-    put_missed(crossing, worker_.pager.take_missed(thread.tid));
+    put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
     // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it
     // still: without a record it is void. No other signal of the process here is this thread's.
     thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
@@ -195,8 +197,8 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
         bool alone = std::none_of(others.begin(), others.end(), [&](const auto& other) {
             return other.second->here && other.second.get() != &thread;
         });
-        leaving = worker_.pager.send_along(*thread.process->fragment, thread.tid, context.regs,
-                                           directory_node, alone);
+        leaving = worker_.pager.hot.send_along(*thread.process->fragment, thread.tid, context.regs,
+                                               directory_node, alone);
         if (leaving.empty()) worker_.link.send(frame, gpr::Priority::urgent);
     }
     thread.here = false;
@@ -204,7 +206,7 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     worker_.pager.on_thread_gone(thread.tid);
     worker_.stopped.notify_all();
     if (leaving.empty()) co_return;
-    co_await worker_.pager.sent(std::move(leaving));
+    co_await worker_.pager.hot.sent(std::move(leaving));
     worker_.link.send(frame, gpr::Priority::urgent);
 }
 
@@ -243,14 +245,14 @@ Task<void> Crossings::arrive(Frame frame) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
     // Nothing may come between the last look at these and saying that the thread is here.
-    while (process->frozen || worker_.pager.is_removing()) {
+    while (process->frozen || worker_.pager.removals.is_removing()) {
         if (process->frozen) co_await worker_.stopped.wait();
-        co_await worker_.pager.removed();
+        co_await worker_.pager.removals.removed();
         process = worker_.find_process(crossing.getPid());
         if (!process || worker_.find_thread(crossing.getPid(), crossing.getTid()) != thread)
             co_return;
     }
-    worker_.pager.on_missed(thread->tid, missed_of(crossing));
+    worker_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
     thread->mask = context.signal_mask;
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());

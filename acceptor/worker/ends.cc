@@ -40,10 +40,10 @@ Task<void> Ends::exit_call(RemoteProcess& process, RemoteThread& thread, Notific
 Task<void> Ends::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
     pid_t pid = thread.process->pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = thread.process->fragment;
-    uint64_t hold = co_await worker_.pager.hold(*fragment, std::move(words), Access::write);
+    uint64_t hold = co_await worker_.pager.supply.hold(*fragment, std::move(words), Access::write);
     RemoteThread* still = worker_.find_thread(pid, tid);
     if (!still) {
-        worker_.pager.release(hold);
+        worker_.pager.supply.release(hold);
         co_return;
     }
     still->exit_hold = hold;
@@ -94,7 +94,7 @@ Task<void> Ends::clear_tid_of_main(RemoteThread& thread) {
     RemoteProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
     const int nobody = 0;
-    co_await worker_.pager.write(*fragment, {word}, std::as_bytes(std::span(&nobody, 1)));
+    co_await worker_.pager.memory.write(*fragment, {word}, std::as_bytes(std::span(&nobody, 1)));
     FutexWakeCall wake{word, INT_MAX, 0xffffffff, true};
     co_await wake_futex(*fragment, wake);
     if (worker_.find_process(fragment->pid())) worker_.futexes.send_futex_wake(process, wake);
@@ -155,7 +155,7 @@ Task<void> Ends::bring_robust_lists(RemoteProcess& process) {
         for (pid_t host_tid : tids) {
             auto words = co_await robust_words(self.pager, fragment, robust_list_of(host_tid));
             for (Range word : words) {
-                co_await self.pager.make_resident(*fragment, word, Access::write);
+                co_await self.pager.supply.make_resident(*fragment, word, Access::write);
             }
         }
         end->set(true);
@@ -182,7 +182,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
         if (process.mixed && thread.clear_tid != 0 && !process.ending) {
             worker_.futexes.send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
         }
-        worker_.pager.release(thread.exit_hold);
+        worker_.pager.supply.release(thread.exit_hold);
         worker_.pager.on_thread_end(thread.tid);
         if (thread.answer) thread.answer->set(thread_gone);
         worker_.stopped.notify_all();
@@ -241,7 +241,7 @@ void Ends::bury(RemoteProcess& process) {
     gone.setCallsByRule(worker_.call_rules.made());
     if (process.fragment) {
         worker_.pager.remove_fragment(*process.fragment);
-        worker_.pager.forget(process.fragment->space);
+        worker_.pager.objects.forget(process.fragment->space);
     }
     auto node = worker_.processes.extract(process.pid);
     std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());

@@ -27,7 +27,7 @@ Task<void> Epolls::epoll_control(RemoteProcess& process, RemoteThread& thread, N
     epoll_event event{};
     if (n.args[1] != EPOLL_CTL_DEL) {
         auto bytes = std::as_writable_bytes(std::span(&event, 1));
-        bool readable = co_await worker_.pager.read(*process.fragment, {n.args[3]}, bytes);
+        bool readable = co_await worker_.pager.memory.read(*process.fragment, {n.args[3]}, bytes);
         if (!readable) {
             process.notifier->reply_error(n.id, EFAULT);
             co_return;

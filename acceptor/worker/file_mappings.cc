@@ -126,14 +126,14 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
             co_return;
         }
     }
-    worker_.pager.add_object(m.object, worker_.self);
+    worker_.pager.objects.add(m.object, worker_.self);
     std::error_code ignored;
     tell_mapped(worker_.link, process.pid, m, 0,
                 std::filesystem::read_symlink(link, ignored).string());
     auto replaced = fragment->space.map(std::move(m));
-    worker_.pager.discard_unmapped(fragment->space, replaced);
+    worker_.pager.objects.discard_unmapped(fragment->space, replaced);
     for (const Mapping& old : replaced) fragment->wake(old.range);
-    co_await worker_.pager.forget_trapped(replaced);
+    co_await worker_.pager.trapped.forget_trapped(replaced);
     process.notifier->reply_raw(n.id, result);
 }
 
@@ -161,10 +161,10 @@ Task<void> FileMappings::copy_files(RemoteProcess& process, Range range) {
         copy.object_page = 0;
         auto copied = co_await copy_of_file(fragment, copy);
         if (!copied) worker_.link.close(copied.error().message());
-        worker_.pager.add_object(copy.object, worker_.self);
+        worker_.pager.objects.add(copy.object, worker_.self);
         tell_mapped(worker_.link, process.pid, copy, 0);
         auto replaced = fragment.space.map(std::move(copy));
-        worker_.pager.discard_unmapped(fragment.space, replaced);
+        worker_.pager.objects.discard_unmapped(fragment.space, replaced);
     }
 }
 

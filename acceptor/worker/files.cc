@@ -17,7 +17,7 @@ namespace gpr::worker {
 // has, whatever another thread made of them meanwhile.
 Task<void> Files::path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
                             uint64_t path_at) {
-    auto path = co_await worker_.pager.read_text(*process.fragment, {path_at}, PATH_MAX);
+    auto path = co_await worker_.pager.memory.read_text(*process.fragment, {path_at}, PATH_MAX);
     PathVerdict verdict = path ? rules_.owner_of(*path) : PathVerdict{};
     const Row* row = find_row(n.number);
     bool opens = row && row->opens_by_name();
@@ -51,7 +51,7 @@ bool Files::use_profile(const PathVerdict& verdict, const std::string& path, boo
     const std::string name = rules_.all()[verdict.rule].standby;
     if (name.empty()) return true;  // since we looked
     rules_.use(verdict.rule);
-    worker_.pager.probe_for_pins();
+    worker_.pager.pinned.probe_for_pins();
     FrameBuilder frame;
     auto use = frame.session().initProfile();
     use.setName(name);

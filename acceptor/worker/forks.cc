@@ -60,9 +60,9 @@ Task<void> Forks::on_barrier(Frame frame) {
     if (!process || ++process->fork_barriers % 2 != 0) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     if (process->fork_barriers == 2) {
-        co_await worker_.pager.begin_copy(fragment);
+        co_await worker_.pager.forks.begin_copy(fragment);
     } else {
-        co_await worker_.pager.quiet(fragment);
+        co_await worker_.pager.forks.quiet(fragment);
     }
     for (Priority priority : {Priority::bulk, Priority::urgent}) {
         FrameBuilder answer;
@@ -84,7 +84,7 @@ Task<void> Forks::fork_process(Frame frame) {
     if (made && parent) {
         std::map<ObjectId, ObjectId> copies;
         for (unsigned i = 0; i + 1 < objects.size(); i += 2) {
-            worker_.pager.copy_object(objects[i], objects[i + 1]);
+            worker_.pager.objects.copy(objects[i], objects[i + 1]);
             copies[objects[i]] = objects[i + 1];
         }
         for (const auto& [begin, original] : parent->fragment->space.all()) {
@@ -97,7 +97,7 @@ Task<void> Forks::fork_process(Frame frame) {
     }
     if (parent) {
         parent->fork_barriers = 0;
-        worker_.pager.end_copy(*parent->fragment);
+        worker_.pager.forks.end_copy(*parent->fragment);
     }
     guard.release();
     if (pid == 0) co_return;
@@ -252,7 +252,7 @@ Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork:
                          {m.range.begin.value, m.range.size(), view.getProt(),
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
                          0});
-        worker_.pager.add_object(m.object, directory_node);
+        worker_.pager.objects.add(m.object, directory_node);
         fragment.space.map(std::move(m));
     };
     for (const Frame& part : layout) {
@@ -266,7 +266,7 @@ Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork:
     }
     std::vector<Mapping> shared;
     for (const auto& [begin, m] : fragment.space.all()) {
-        if (worker_.pager.is_shared(m.object)) {
+        if (worker_.pager.shared.contains(m.object)) {
             shared.push_back(m);
         } else if (m.registered) {
             auto registered = fragment.register_range(m.range);
@@ -277,7 +277,7 @@ Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork:
         int64_t shown = co_await worker_.shared_memory.show_shared(fragment, m);
         if (shown < 0) co_return fail(static_cast<int>(-shown), "cannot map shared memory");
     }
-    worker_.pager.protect_copies(fragment);
+    worker_.pager.forks.protect_copies(fragment);
     if (worker_.find_process(pid) != &process) co_return fail(ESRCH, "it has ended");
     worker_.pager.add_fragment(fragment);
     co_return Result<void>{};

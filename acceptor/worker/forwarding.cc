@@ -54,7 +54,7 @@ public:
 
 private:
     void note(const Mapping* m) {
-        met_shared_ = met_shared_ || (m && m->shared && pager_.is_used_at_home(m->object));
+        met_shared_ = met_shared_ || (m && m->shared && pager_.shared.is_used_at_home(m->object));
     }
 
     Fragment& fragment_;
@@ -169,8 +169,8 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
             bool ok = again < tries_for_pages;
             for (const PageNeed& p : pages) {
                 if (!ok) break;
-                ok = co_await worker_.pager.make_resident(*fragment, p.range,
-                                                          p.write ? Access::write : Access::read);
+                ok = co_await worker_.pager.supply.make_resident(
+                    *fragment, p.range, p.write ? Access::write : Access::read);
             }
             if (!ok) marshalled = RawCall{};
             if (ok && !try_again()) co_return 0;
@@ -226,7 +226,7 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
             co_return thread_gone;
         }
         for (const MemoryWrite& w : scattered->writes) {
-            bool written = co_await worker_.pager.write(*fragment, w.to, w.bytes);
+            bool written = co_await worker_.pager.memory.write(*fragment, w.to, w.bytes);
             if (!written && result >= 0) result = -EFAULT;  // beyond the end of a file
         }
     }

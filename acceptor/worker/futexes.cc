@@ -36,7 +36,7 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
     // priority inheritance: one kernel must know who holds a lock.
     bool requeues = n.number == number_futex_requeue;
     const Mapping* m = requeues ? nullptr : fragment->space.find({n.args[0]});
-    bool only_home = m && m->shared && worker_.pager.is_used_at_home(m->object);
+    bool only_home = m && m->shared && worker_.pager.shared.is_used_at_home(m->object);
     if (only_home || (!requeues && process.mixed && is_pi_call(n.number, n.args))) {
         co_await worker_.crossings.leave_at_call(thread, n);
         co_return;
@@ -53,7 +53,7 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
         RequeuedWords words;
         Address at{n.args[0]};
         auto bytes = std::as_writable_bytes(std::span(&words, 1));
-        bool read = co_await worker_.pager.read(*fragment, at, bytes);
+        bool read = co_await worker_.pager.memory.read(*fragment, at, bytes);
         if (read) {
             news_.moves_to(words.to.address);
             wakes = {words.wake()};
@@ -62,10 +62,11 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
         wakes = futex_wakes_of(n.number, n.args);
         auto changed = words_changed_by(n.number, n.args);
         if (can_be_changed(*fragment, changed)) {
-            hold = co_await worker_.pager.hold(*fragment, std::move(changed), Access::write);
+            hold = co_await worker_.pager.supply.hold(*fragment, std::move(changed), Access::write);
         }
     }
-    if (hold != 0) worker_.loop.after(call_made_in, [this, hold] { worker_.pager.release(hold); });
+    if (hold != 0)
+        worker_.loop.after(call_made_in, [this, hold] { worker_.pager.supply.release(hold); });
     if (worker_.find_thread(pid, tid) != &thread) co_return;
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
     worker_.counts.native++;
@@ -74,13 +75,13 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
 
 bool Futexes::waits_for_home(const RemoteThread& thread) const {
     const Mapping* m = thread.process->fragment->space.find(thread.waits_at);
-    return m && m->shared && worker_.pager.is_used_at_home(m->object);
+    return m && m->shared && worker_.pager.shared.is_used_at_home(m->object);
 }
 
 // Others may use it now, who are at home: so is everybody who waits there, or will be. It calls
 // again, and leaves.
 void Futexes::use_at_home(ObjectId object) {
-    worker_.pager.keep_shared_home(object);
+    worker_.pager.shared.keep_home(object);
     for (const auto& [host_tid, thread] : worker_.by_host_tid) {
         bool waits = thread->here && !thread->awaited && waits_for_home(*thread);
         if (waits) trace::interrupt(host_tid);

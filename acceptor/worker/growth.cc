@@ -14,7 +14,7 @@ namespace gpr::worker {
 
 bool Growth::mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info) {
     if (!process.fragment) return false;
-    if (worker_.pager.absent_page(*process.fragment, info)) {
+    if (worker_.pager.absent.absent_page(*process.fragment, info)) {
         spawn(bus_error(process.pid, thread.tid, info));
         return true;
     }
@@ -38,7 +38,7 @@ Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
             trace::resume(host_tid, SIGSEGV);
             co_return;
         }
-        worker_.pager.add_object(m->object, worker_.self);
+        worker_.pager.objects.add(m->object, worker_.self);
         tell_mapped(worker_.link, process.pid, *m, 0);
         fragment->space.map(std::move(*m));
     }
@@ -50,8 +50,9 @@ Task<void> Growth::bus_error(pid_t pid, pid_t tid, siginfo_t info) {
     RemoteProcess* process = worker_.find_process(pid);
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    auto at = worker_.pager.absent_page(*fragment, info);
-    bool beyond = at && co_await worker_.pager.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+    auto at = worker_.pager.absent.absent_page(*fragment, info);
+    bool beyond =
+        at && co_await worker_.pager.absent.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
     process = worker_.find_process(pid);
     RemoteThread* thread = worker_.find_thread(pid, tid);
     if (!process || !thread) co_return;

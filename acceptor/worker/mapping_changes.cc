@@ -35,7 +35,7 @@ Task<void> MappingChanges::apply_mapping(Frame frame) {
         co_return;
     }
     if (change.isForget()) {
-        worker_.pager.erase_shared(change.getForget());
+        worker_.pager.shared.erase(change.getForget());
         co_return;
     }
     if (change.isUsedAtHome()) {
@@ -69,9 +69,9 @@ Task<void> MappingChanges::apply_mapping(Frame frame) {
         auto fills = change.getFills();
         Range range{{fills.getBegin()}, {fills.getEnd()}};
         if (fills.isWake()) {
-            worker_.pager.wake_unfilled(*fragment, range);
+            worker_.pager.unfilled.wake_unfilled(*fragment, range);
         } else {
-            worker_.pager.let_program_fill(*fragment, range, fills.getOn());
+            worker_.pager.unfilled.let_program_fill(*fragment, range, fills.getOn());
         }
     } else if (change.isMove()) {
         co_await worker_.remaps.apply_move(*fragment, change.getMove());
@@ -86,18 +86,18 @@ Task<void> MappingChanges::map(Fragment& fragment, wire::MappingView::Reader mad
         co_return;
     }
     if (!m.shared)
-        worker_.pager.add_object(m.object, m.born_at_acceptor ? worker_.self : directory_node);
+        worker_.pager.objects.add(m.object, m.born_at_acceptor ? worker_.self : directory_node);
     Range range = m.range;
     bool here = m.born_at_acceptor;
     auto prot = static_cast<uint64_t>(m.prot);
     Mapping view = m;
     auto replaced = fragment.space.map(std::move(m));
-    worker_.pager.discard_unmapped(fragment.space, replaced);
+    worker_.pager.objects.discard_unmapped(fragment.space, replaced);
     if (view.shared) {
         worker_.shared_memory.know_shared(made);
         co_await worker_.shared_memory.show_shared(fragment, view);
         for (const Mapping& old : replaced) fragment.wake(old.range);
-        co_await worker_.pager.forget_trapped(replaced);
+        co_await worker_.pager.trapped.forget_trapped(replaced);
         co_return;
     }
     co_await fragment.executor().call(SYS_mmap, range.begin.value, range.size(), prot, fixed_flags,
@@ -107,16 +107,16 @@ Task<void> MappingChanges::map(Fragment& fragment, wire::MappingView::Reader mad
         fragment.space.for_each(range, [&](Mapping& p) { p.registered = registered; });
     }
     for (const Mapping& old : replaced) fragment.wake(old.range);
-    co_await worker_.pager.forget_trapped(replaced);
+    co_await worker_.pager.trapped.forget_trapped(replaced);
 }
 
 Task<void> MappingChanges::unmap(Fragment& fragment, wire::AddressRange::Reader unmapped) {
     Range range{{unmapped.getBegin()}, {unmapped.getEnd()}};
     auto gone = fragment.space.unmap(range);
-    worker_.pager.discard_unmapped(fragment.space, gone);
+    worker_.pager.objects.discard_unmapped(fragment.space, gone);
     co_await fragment.executor().call(SYS_munmap, range.begin.value, range.size());
     for (const Mapping& old : gone) fragment.wake(old.range);
-    co_await worker_.pager.forget_trapped(gone);
+    co_await worker_.pager.trapped.forget_trapped(gone);
 }
 
 Task<void> MappingChanges::protect(RemoteProcess& process, wire::Protect::Reader change) {
@@ -124,7 +124,7 @@ Task<void> MappingChanges::protect(RemoteProcess& process, wire::Protect::Reader
     Range range{{change.getBegin()}, {change.getEnd()}};
     int prot = static_cast<int>(change.getProt());
     if (prot & PROT_WRITE) {
-        co_await worker_.pager.stop_trapping(fragment, range);
+        co_await worker_.pager.trapped.stop_trapping(fragment, range);
         co_await worker_.file_mappings.copy_files(process, range);
     }
     fragment->space.for_each(range, [&](Mapping& m) { m.prot = prot; });
@@ -136,7 +136,7 @@ Task<void> MappingChanges::discard(Fragment& fragment, wire::AddressRange::Reade
     Range range{{discarded.getBegin()}, {discarded.getEnd()}};
     std::vector<Mapping> pieces;
     fragment.space.for_each(range, [&](Mapping& m) { pieces.push_back(m); });
-    worker_.pager.discard(pieces);
+    worker_.pager.objects.discard(pieces);
     co_await fragment.executor().call(SYS_madvise, range.begin.value, range.size(), MADV_DONTNEED);
     fragment.wake(range);
 }

@@ -46,7 +46,7 @@ Task<void> Masks::handler_return(RemoteProcess& process, RemoteThread& thread, N
     if (worker_.find_thread(pid, tid) != &thread) co_return;
     SignalFrame frame{};
     auto bytes = std::as_writable_bytes(std::span(&frame, 1));
-    bool readable = co_await worker_.pager.read(*process.fragment, {origin.stack}, bytes);
+    bool readable = co_await worker_.pager.memory.read(*process.fragment, {origin.stack}, bytes);
     if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;
     if (readable && thread.mask != frame.mask) {
         Notification change = n;
@@ -81,7 +81,7 @@ Task<uint64_t> Masks::mask_of_call(RemoteProcess& process, Notification n) {
             uint64_t pair[2] = {0, 0};  // address and size
             Address at{n.args[5]};
             if (n.args[5] == 0) co_return 0;
-            bool read = co_await worker_.pager.read(
+            bool read = co_await worker_.pager.memory.read(
                 *process.fragment, at, {reinterpret_cast<std::byte*>(pair), sizeof pair});
             co_return read ? pair[0] : 0;
         }

@@ -112,12 +112,12 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
         co_return;
     }
     if (result == static_cast<int64_t>(at->value)) {
-        worker_.pager.add_object(m.object, worker_.self);
+        worker_.pager.objects.add(m.object, worker_.self);
         tell_mapped(worker_.link, process.pid, m, 0);
         auto replaced = space.map(std::move(m));
-        worker_.pager.discard_unmapped(space, replaced);
+        worker_.pager.objects.discard_unmapped(space, replaced);
         for (const Mapping& old : replaced) process.fragment->wake(old.range);
-        co_await worker_.pager.forget_trapped(replaced);
+        co_await worker_.pager.trapped.forget_trapped(replaced);
     }
     process.notifier->reply_raw(n.id, result);
 }
@@ -146,10 +146,10 @@ Task<int64_t> MemoryCalls::unmap(RemoteProcess& process, Range range) {
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
     if (result != 0) co_return result;
     auto gone = fragment->space.unmap(range);
-    worker_.pager.discard_unmapped(fragment->space, gone);
+    worker_.pager.objects.discard_unmapped(fragment->space, gone);
     for (const Mapping& old : gone) fragment->wake(old.range);
     tell_unmapped(worker_.link, process.pid, range);
-    co_await worker_.pager.forget_trapped(gone);
+    co_await worker_.pager.trapped.forget_trapped(gone);
     co_return 0;
 }
 
@@ -191,7 +191,7 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
         co_return;
     }
     if ((n.args[2] & PROT_WRITE) && size != 0) {
-        co_await worker_.pager.stop_trapping(process.fragment, range);
+        co_await worker_.pager.trapped.stop_trapping(process.fragment, range);
         co_await worker_.file_mappings.copy_files(process, range);
     }
     int64_t result =

@@ -171,8 +171,8 @@ Task<void> Names::copy_name_call(RemoteProcess& process, RemoteThread& thread, N
 Task<bool> Names::is_beside_its_fd(RemoteProcess& process, Notification n, int path_argument) {
     char first = 0;
     auto byte = std::as_writable_bytes(std::span(&first, 1));
-    bool readable = co_await worker_.pager.read(*process.fragment,
-                                                {n.args[static_cast<size_t>(path_argument)]}, byte);
+    bool readable = co_await worker_.pager.memory.read(
+        *process.fragment, {n.args[static_cast<size_t>(path_argument)]}, byte);
     co_return readable&& first == '/';
 }
 

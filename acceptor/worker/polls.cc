@@ -54,7 +54,7 @@ public:
         for (size_t i = 0; i < set_.size(); i++) {
             uint64_t at = call_.args[0] + indices_[i] * sizeof(pollfd) + offsetof(pollfd, revents);
             auto revents = std::as_bytes(std::span(&set_[i].revents, 1));
-            if (!co_await pager_.write(*fragment_, {at}, revents)) co_return false;
+            if (!co_await pager_.memory.write(*fragment_, {at}, revents)) co_return false;
         }
         co_return true;
     }
@@ -86,7 +86,8 @@ public:
         if (got <= 0) co_return 0;
         events.resize(static_cast<size_t>(got));
         Address to{call_.args[1] + static_cast<uint64_t>(before) * sizeof(epoll_event)};
-        bool written = co_await pager_.write(*fragment_, to, std::as_bytes(std::span(events)));
+        bool written =
+            co_await pager_.memory.write(*fragment_, to, std::as_bytes(std::span(events)));
         co_return written ? got : -EFAULT;
     }
     Notification without_wait(int64_t ours) const override {
@@ -119,8 +120,8 @@ Task<std::unique_ptr<WaitHere>> Polls::wait_here(RemoteProcess& process, Notific
     uint64_t count = n.args[1];
     if (count == 0 || count > most_polled) co_return nullptr;
     std::vector<pollfd> set(count);
-    bool readable = co_await worker_.pager.read(*process.fragment, {n.args[0]},
-                                                std::as_writable_bytes(std::span(set)));
+    bool readable = co_await worker_.pager.memory.read(*process.fragment, {n.args[0]},
+                                                       std::as_writable_bytes(std::span(set)));
     if (!readable) co_return nullptr;
     auto is_ours = [&](const pollfd& entry) {
         return has_fd_here(process, static_cast<uint32_t>(entry.fd));

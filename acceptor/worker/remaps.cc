@@ -83,12 +83,12 @@ Task<int64_t> Remaps::move_mapping(Fragment& fragment, const Remap& move) {
         co_return result;
     }
     auto gone = space.move(move.from, move.to);
-    worker_.pager.discard_unmapped(space, gone);
+    worker_.pager.objects.discard_unmapped(space, gone);
     space.for_each(move.to, [&](Mapping& moved) {
         if (!moved.registered) return;
         moved.registered = static_cast<bool>(fragment.register_range(moved.range));
         if (moved.shared) {
-            worker_.pager.protect_present(fragment, moved);
+            worker_.pager.views.protect_present(fragment, moved);
         } else {
             fragment.write_protect(moved.range);
         }
@@ -103,13 +103,13 @@ Task<int64_t> Remaps::move_mapping(Fragment& fragment, const Remap& move) {
             kept.object = move.kept;
             kept.object_page = 0;
             kept.content_offset += move.from.begin - old.range.begin;
-            worker_.pager.add_object(kept.object,
-                                     kept.born_at_acceptor ? worker_.self : directory_node);
+            worker_.pager.objects.add(kept.object,
+                                      kept.born_at_acceptor ? worker_.self : directory_node);
         } else {
             kept.object_page += (move.from.begin - old.range.begin) / page_size;
         }
         kept.registered = static_cast<bool>(fragment.register_range(kept.range));
-        if (old.shared) worker_.pager.protect_present(fragment, kept);
+        if (old.shared) worker_.pager.views.protect_present(fragment, kept);
         space.map(std::move(kept));
         views.push_back(move.from);
     }
@@ -200,7 +200,7 @@ Task<void> Remaps::apply_move(Fragment& fragment, wire::Move::Reader view) {
         if (m.registered) return;
         m.registered = static_cast<bool>(fragment.register_range(m.range));
         if (m.shared) {
-            worker_.pager.protect_present(fragment, m);
+            worker_.pager.views.protect_present(fragment, m);
         } else {
             fragment.write_protect(m.range);
         }

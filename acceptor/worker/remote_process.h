@@ -59,7 +59,7 @@ struct RemoteThread {
     Clock::time_point visits_until{};  // till then it may run home's code here
     bool leaving_stub = false;         // it is about to run the program
     bool held = false;                 // stopped by the call it made, until that is done
-    uint64_t exit_hold = 0;            // Pager::hold of what the kernel writes at its end
+    uint64_t exit_hold = 0;            // paging::Supply::hold of what the kernel writes at its end
     bool ending = false;               // nothing but its last call is left of it
     bool alt_stack_changed = false;    // since home was told
     uint32_t unanswered = 0;           // calls that home makes without an answer, since the last

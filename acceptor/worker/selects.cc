@@ -151,7 +151,7 @@ Task<std::unique_ptr<Selects::Select>> Selects::read_select(RemoteProcess& proce
         asked.bits[i].resize(words);
         if (n.args[i + 1] == 0) continue;
         auto bytes = std::as_writable_bytes(std::span(asked.bits[i]));
-        bool read = co_await worker_.pager.read(*fragment, {n.args[i + 1]}, bytes);
+        bool read = co_await worker_.pager.memory.read(*fragment, {n.args[i + 1]}, bytes);
         if (!read) co_return nullptr;
     }
     for (int fd = 0; fd < asked.count; fd++) {
@@ -170,7 +170,7 @@ Task<std::unique_ptr<Selects::Select>> Selects::read_select(RemoteProcess& proce
     std::array<int64_t, 2> time{};
     if (n.args[4] != 0) {
         auto bytes = std::as_writable_bytes(std::span(time));
-        bool read = co_await worker_.pager.read(*fragment, {n.args[4]}, bytes);
+        bool read = co_await worker_.pager.memory.read(*fragment, {n.args[4]}, bytes);
         if (!read) co_return nullptr;
         int64_t parts = n.number == SYS_select ? 1'000'000 : 1'000'000'000;
         if (time[0] < 0 || time[1] < 0 || time[1] >= parts) co_return nullptr;
@@ -180,8 +180,8 @@ Task<std::unique_ptr<Selects::Select>> Selects::read_select(RemoteProcess& proce
     if (n.number == SYS_pselect6) mask_at = co_await worker_.masks.mask_of_call(process, n);
     if (mask_at != 0) {
         uint64_t mask = 0;
-        bool read = co_await worker_.pager.read(*fragment, {mask_at},
-                                                std::as_writable_bytes(std::span(&mask, 1)));
+        bool read = co_await worker_.pager.memory.read(*fragment, {mask_at},
+                                                       std::as_writable_bytes(std::span(&mask, 1)));
         if (!read) co_return nullptr;
         select->mask = mask;
     }
@@ -255,13 +255,13 @@ Task<int64_t> Selects::make_select(RemoteProcess& process, RemoteThread& thread,
     for (size_t i = 0; i < ready.bits.size(); i++) {
         if (n.args[i + 1] == 0) continue;
         auto bytes = std::as_bytes(std::span(ready.bits[i]));
-        bool written = co_await worker_.pager.write(*fragment, {n.args[i + 1]}, bytes);
+        bool written = co_await worker_.pager.memory.write(*fragment, {n.args[i + 1]}, bytes);
         if (!written) co_return -EFAULT;
     }
     if (select.time) {
         std::array<int64_t, 2> left{select.time->tv_sec, select.time->tv_nsec};
         if (n.number == SYS_select) left[1] /= 1000;
-        co_await worker_.pager.write(*fragment, {n.args[4]}, std::as_bytes(std::span(left)));
+        co_await worker_.pager.memory.write(*fragment, {n.args[4]}, std::as_bytes(std::span(left)));
     }
     co_return found;
 }

@@ -24,11 +24,11 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     worker_.on_notification = [this](const Notification& n) { on_notification(n); };
     worker_.link.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     worker_.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
-    worker_.pager.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+    worker_.pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(worker_.crossings.code_fault(fragment.shared_from_this(), at, write,
                                            static_cast<pid_t>(tid)));
     });
-    worker_.pager.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
+    worker_.pager.unfilled.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
         FrameBuilder frame;
         auto page = frame.session().initUnfilled();
         page.setPid(fragment.pid());
@@ -41,11 +41,11 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     bool has_files = std::any_of(peer.paths.begin(), peer.paths.end(), [](const RemotePath& rule) {
         return !rule.glob.empty() && rule.standby.empty();
     });
-    if (has_files || !worker_.call_rules.all().empty()) worker_.pager.probe_for_pins();
+    if (has_files || !worker_.call_rules.all().empty()) worker_.pager.pinned.probe_for_pins();
 }
 
 bool WorkerSession::nothing_runs() const {
-    size_t waiting = worker_.pager.faulting();
+    size_t waiting = worker_.pager.faults.faulting();
     std::set<const Notifier*> counted;
     for (const auto& [pid, process] : worker_.processes) {
         const Notifier* notifier = process->notifier.get();

@@ -10,18 +10,18 @@
 namespace gpr::worker {
 
 void SharedMemory::know_shared(wire::MappingView::Reader view) {
-    if (worker_.pager.is_shared(view.getObject())) return;
+    if (worker_.pager.shared.contains(view.getObject())) return;
     Fd memfd(memfd_create("shared", MFD_CLOEXEC));
     if (!memfd || view.getObjectPages() > max_object_pages) {
         worker_.link.close("no memory to share between the program's processes");
         return;
     }
-    worker_.pager.add_shared(view.getObject(), std::move(memfd), view.getObjectPages());
+    worker_.pager.shared.add(view.getObject(), std::move(memfd), view.getObjectPages());
 }
 
 // The executor asks for the object's memfd: a call of ours, made in the process.
 void SharedMemory::give_shared(RemoteProcess& process, const Notification& n) {
-    int memfd = worker_.pager.shared_memfd(static_cast<ObjectId>(n.args[1]));
+    int memfd = worker_.pager.shared.memfd(static_cast<ObjectId>(n.args[1]));
     if (memfd < 0) {
         process.notifier->reply_error(n.id, ENOENT);
     } else {
@@ -42,7 +42,7 @@ Task<int64_t> SharedMemory::show_shared(Fragment& fragment, const Mapping& m) {
     co_await executor.call(SYS_close, static_cast<uint64_t>(fd));
     if (mapped < 0 && mapped >= -4095) co_return mapped;
     if (!fragment.register_range(range)) co_return -ENOMEM;
-    worker_.pager.protect_present(fragment, m);
+    worker_.pager.views.protect_present(fragment, m);
     fragment.space.for_each(range, [](Mapping& piece) { piece.registered = true; });
     co_return co_await executor.call(SYS_mprotect, range.begin.value, range.size(), prot);
 }
@@ -52,7 +52,7 @@ void SharedMemory::resize_shared(wire::Resize::Reader resize) {
         worker_.link.close("home sent a size that cannot be");
         return;
     }
-    worker_.pager.resize_shared(resize.getObject(), resize.getPages());
+    worker_.pager.shared.resize(resize.getObject(), resize.getPages());
 }
 
 }  // namespace gpr::worker

@@ -101,7 +101,7 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
     process.mixed = start.getMixed();
     process.gravity = start.getGravity();
     process.limits_memory = start.getLimitsMemory();
-    if (process.mixed) worker_.pager.keep_shared_home();
+    if (process.mixed) worker_.pager.shared.keep_home();
     worker_.crossings.watch_faults(process, start.getChaosSeed());
     if (process.mixed && start.getBpf()) worker_.futexes.watch_futexes();
     FilterOptions filter;
@@ -185,7 +185,7 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
                          {m.range.begin.value, m.range.size(), view.getProt(),
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
                          0});
-        worker_.pager.add_object(m.object, directory_node);
+        worker_.pager.objects.add(m.object, directory_node);
         fragment.space.map(std::move(m));
     };
     for (const Frame& part : layout) {

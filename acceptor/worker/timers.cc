@@ -66,7 +66,8 @@ Task<int64_t> Timers::create_timer(RemoteProcess& process, RemoteThread& thread,
     bool given = n.args[1] != 0;
     if (given) {
         Address at{n.args[1]};
-        bool readable = co_await worker_.pager.read(*fragment, at, bytes_at(&event, sizeof event));
+        bool readable =
+            co_await worker_.pager.memory.read(*fragment, at, bytes_at(&event, sizeof event));
         if (!readable) co_return -EFAULT;
     }
     StubThread& executor = fragment->executor();
@@ -88,7 +89,7 @@ Task<int64_t> Timers::create_timer(RemoteProcess& process, RemoteThread& thread,
     process.timers_named_by_id.erase(static_cast<int>(id));
     if (!given) process.timers_named_by_id.insert(static_cast<int>(id));
     Address to{n.args[2]};
-    bool written = co_await worker_.pager.write(*fragment, to, bytes_at(&seen, sizeof id));
+    bool written = co_await worker_.pager.memory.write(*fragment, to, bytes_at(&seen, sizeof id));
     if (written) co_return 0;
     co_await fragment->executor().call(SYS_timer_delete, id);
     co_return -EFAULT;
@@ -106,8 +107,8 @@ Task<int64_t> Timers::use_timer(RemoteProcess& process, Notification n) {
     itimerspec spec{};
     Address from{n.args[2]};
     if (sets) {
-        bool readable = n.args[2] != 0 &&
-                        co_await worker_.pager.read(*fragment, from, bytes_at(&spec, spec_size));
+        bool readable = n.args[2] != 0 && co_await worker_.pager.memory.read(
+                                              *fragment, from, bytes_at(&spec, spec_size));
         if (!readable) co_return n.args[2] != 0 ? -EFAULT : -EINVAL;
     }
     auto guard = co_await executor.lock();
@@ -122,7 +123,7 @@ Task<int64_t> Timers::use_timer(RemoteProcess& process, Notification n) {
     guard.release();
     Address to{n.args[sets ? 3 : 1]};
     if (sets && to.value == 0) co_return 0;
-    bool written = co_await worker_.pager.write(*fragment, to, bytes_at(&spec, spec_size));
+    bool written = co_await worker_.pager.memory.write(*fragment, to, bytes_at(&spec, spec_size));
     co_return written ? 0 : -EFAULT;
 }
 

@@ -62,10 +62,10 @@ Task<void> UsageReports::add_used_here(RemoteProcess& process, pid_t tid, Notifi
     Usage used = co_await used_here(process, tid, *call);
     std::vector<std::byte> result(call->size);
     Address at{n.args[call->argument]};
-    bool read = co_await worker_.pager.read(*fragment, at, result);
+    bool read = co_await worker_.pager.memory.read(*fragment, at, result);
     if (!read) co_return;
     add_usage(n.number, *call, result, used);
-    co_await worker_.pager.write(*fragment, at, result);
+    co_await worker_.pager.memory.write(*fragment, at, result);
 }
 
 Task<void> UsageReports::answer_usage(Frame frame) {

@@ -59,8 +59,8 @@ void AcceptorFiles::use_profile(wire::ProfileUse::Reader use) {
 // A set with descriptors of the acceptor is waited for there.
 Task<void> AcceptorFiles::poll_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::vector<pollfd> set(std::min<uint64_t>(n.args[1], home_.acceptor.fd_base));
-    bool readable = co_await home_.pager.read(*process.fragment, {n.args[0]},
-                                              std::as_writable_bytes(std::span(set)));
+    bool readable = co_await home_.pager.memory.read(*process.fragment, {n.args[0]},
+                                                     std::as_writable_bytes(std::span(set)));
     auto is_ours = [&](const pollfd& entry) {
         return entry.fd >= static_cast<int>(home_.acceptor.fd_base) ||
                home_.fd_names.is_name(process, entry.fd);
@@ -88,7 +88,7 @@ bool AcceptorFiles::is_acceptors(const HomeProcess& process, std::string_view pa
 
 Task<void> AcceptorFiles::path_call(HomeProcess& process, HomeThread& thread, Notification n,
                                     uint64_t path_at) {
-    auto path = co_await home_.pager.read_text(*process.fragment, {path_at}, PATH_MAX);
+    auto path = co_await home_.pager.memory.read_text(*process.fragment, {path_at}, PATH_MAX);
     if (path && is_acceptors(process, *path)) {
         spdlog::debug("tid {}: {} is the acceptor's", thread.tid, *path);
         co_await home_.crossings.leave_at_call(process, thread, true);

@@ -32,7 +32,7 @@ void Affinity::affinity_call(HomeProcess& process, HomeThread& thread, const Not
         CpuMask mask(std::min<uint64_t>(static_cast<uint32_t>(call.args[1]), largest_cpu_mask));
         Address at{call.args[2]};
         bool read =
-            co_await self.pager.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
+            co_await self.pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
         int error = read ? set_cpu_mask(chosen, mask) : EFAULT;
         auto found = self.threads.find(chosen);
         if (error == 0 && found != self.threads.end()) {

@@ -42,7 +42,7 @@ Task<void> Aio::aio_call_here(HomeThread& thread, Notification n) {
     bool known = result == 0;
     if (known && n.number == SYS_io_setup) {
         auto bytes = std::as_writable_bytes(std::span(&context, 1));
-        known = co_await home_.pager.read(*fragment, {n.args[1]}, bytes);
+        known = co_await home_.pager.memory.read(*fragment, {n.args[1]}, bytes);
     }
     if (known) co_await note_aio_call(process, n.number, {context});
     co_await TakenCalls::return_from(thread, std::move(*taken), result);

@@ -98,7 +98,7 @@ void Births::on_birth(HomeThread& parent, int event) {
             births_.erase(birth);
             if (child.stays_home && !memory) {
                 spawn(home_.namespaces.begin_at_home(first, std::move(context)));
-                if (!shares) spawn(home_.pager.end_fork(parents.fragment));
+                if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
             } else if (memory) {
                 child.state = HomeProcess::State::preparing;
                 child.names_told = parents.names_told;
@@ -107,7 +107,7 @@ void Births::on_birth(HomeThread& parent, int event) {
                 at_once = true;
             } else {
                 spawn(home_.children.start_newborn(first, std::move(context), at_once));
-                if (!shares) spawn(home_.pager.end_fork(parents.fragment));
+                if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
             }
         } else if (at_once) {
             spawn(home_.children.start_newborn(first, std::nullopt, true));
@@ -189,7 +189,7 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
         co_return;
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
-    if (!birth.shares_memory) co_await home_.pager.begin_fork(fragment);
+    if (!birth.shares_memory) co_await home_.pager.forks.begin_fork(fragment);
     std::shared_ptr<HeldUp> held;
     if (birth.shares_memory) held = co_await home_.guests.hold_up(process, flags & CLONE_VFORK);
     births_[thread.tid] = std::move(birth);
@@ -208,9 +208,9 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
     }
     int64_t result = co_await clone_in_stub(stub, clone, wanted_ids(call));
     if (births_.erase(thread.tid) > 0 && !(flags & CLONE_VM)) {
-        co_await home_.pager.end_fork(fragment);
+        co_await home_.pager.forks.end_fork(fragment);
     }
-    if (held) home_.pager.release_shared(std::exchange(held->objects, {}));
+    if (held) home_.pager.shared.release(std::exchange(held->objects, {}));
     for (auto& [object, file] : home_.shared_memory.files()) {
         home_.shared_memory.note_size(file);  // the child may have changed it
     }

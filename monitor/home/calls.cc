@@ -253,8 +253,8 @@ Task<void> Calls::prepare_call(HomeProcess& process, ForwardedCall& call) {
             left -= need.range.size();
             total += need.range.size();
             if (total > prefetch_limit) break;
-            co_await home_.pager.acquire(*call.fragment, need.range,
-                                         need.write ? Access::write : Access::read);
+            co_await home_.pager.supply.acquire(*call.fragment, need.range,
+                                                need.write ? Access::write : Access::read);
         }
     }
     call.use = home_.shared_memory.shared_use(process, call.number, call.given);

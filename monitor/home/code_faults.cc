@@ -21,7 +21,7 @@ bool CodeFaults::may_leave_at_fault(Fragment& fragment, Address at, bool write, 
     if (home_.chaos) return home_.chaos->leaves_at_fault();
     auto it = home_.threads.find(tid);
     const Mapping* m = fragment.space.find(at);
-    if (it == home_.threads.end() || !m || !home_.pager.misses(*m, at, write)) return false;
+    if (it == home_.threads.end() || !m || !home_.pager.hot.misses(*m, at, write)) return false;
     Gravity& gravity = it->second->gravity;
     gravity.faulted();
     return gravity.pulls();
@@ -69,7 +69,7 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
         if (!drawn) thread->gravity.kept();
     }
     if ((!fetch && !chance && !drawn) || (fetch && visiting)) {
-        home_.pager.serve(*fragment, at, write, tid);
+        home_.pager.faults.serve(*fragment, at, write, tid);
         co_return;
     }
     if (thread->awaited) {
@@ -78,7 +78,7 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
         home_.loop.after(stops_in, [this, fragment, at, write, tid] {
             auto now = home_.threads.find(tid);
             bool stuck = now != home_.threads.end() && now->second->awaited;
-            if (stuck) home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+            if (stuck) home_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         });
         co_return;
     }
@@ -102,7 +102,7 @@ Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thr
     pid_t tid = thread.tid;
     // If it is not as we thought, it needs the page to come to where it can stop.
     auto stuck = home_.loop.after(stops_in, [this, fragment, at, write, tid] {
-        home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        home_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
     });
     auto context = co_await home_.stops.stop(thread);
     home_.loop.cancel(stuck);
@@ -111,13 +111,13 @@ Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thr
     bool code = missing && missing->trapped;
     if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
         thread.left_at = {};
-        home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        home_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         trace::resume(tid);
         co_return;
     }
     if (code && goes_on_with_call(*missing, context->regs)) {
         thread.visits_until = Clock::now() + visit_time;
-        home_.pager.serve(*fragment, at, write, static_cast<Tid>(tid));
+        home_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         trace::resume(tid);
         co_return;
     }

@@ -76,12 +76,12 @@ Task<void> ContendedMemory::look_for_outsiders() {
 // home for it sees all that his process shares as it is here, so that the rest follows.
 void ContendedMemory::choose_node(SharedFile& file) {
     if (!outsiders_) return;
-    if (file.written && file.watched.id()) home_.pager.expect_writers(file.object);
-    if (home_.pager.is_used_at_home(file.object)) return;
+    if (file.written && file.watched.id()) home_.pager.shared.expect_writers(file.object);
+    if (home_.pager.shared.is_used_at_home(file.object)) return;
     auto brings_home = [&](const AddressSpace& space, bool has_guests) {
         return space.shows(file.object) &&
                (has_guests || std::ranges::any_of(home_.shared_memory.files(), [&](const auto& f) {
-                    return home_.pager.is_used_at_home(f.first) && space.shows(f.first);
+                    return home_.pager.shared.is_used_at_home(f.first) && space.shows(f.first);
                 }));
     };
     bool follows = std::ranges::any_of(home_.processes, [&](const auto& entry) {
@@ -92,7 +92,7 @@ void ContendedMemory::choose_node(SharedFile& file) {
     if (!file.is_contended() && !follows) return;
     spdlog::debug("shared memory {:#x} is used at home{}", file.object,
                   follows ? ", as other memory of its processes" : "");
-    home_.pager.keep_shared_home(file.object);
+    home_.pager.shared.keep_home(file.object);
     tell_used_at_home(home_.acceptor.link, file.object);
     file.touched = true;
     home_.loans.note_loan(file.object);
@@ -101,7 +101,7 @@ void ContendedMemory::choose_node(SharedFile& file) {
 
 // The acceptor wants pages of it.
 void ContendedMemory::note_request(ObjectId object) {
-    if (home_.pager.is_used_at_home(object)) home_.loans.note_loan(object);
+    if (home_.pager.shared.is_used_at_home(object)) home_.loans.note_loan(object);
     auto file = home_.shared_memory.files().find(object);
     if (file != home_.shared_memory.files().end()) file->second.touched = true;
 }
@@ -128,16 +128,16 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
     std::vector<ObjectId> contended, told;
     for (auto& [object, file] : home_.shared_memory.files()) {
         if (!file.touched) continue;
-        bool at_home = home_.pager.is_used_at_home(object);
+        bool at_home = home_.pager.shared.is_used_at_home(object);
         if (!at_home && !(tells && file.written && file.watched.has_name(file.path))) continue;
         file.touched = false;
         (at_home ? contended : told).push_back(object);
     }
     if (!contended.empty() && home_.acceptor.link_open) {
-        co_await home_.pager.collect_shared(std::move(contended), Access::write);
+        co_await home_.pager.shared.collect(std::move(contended), Access::write);
     }
     if (!told.empty() && home_.acceptor.link_open) {
-        co_await home_.pager.collect_shared(std::move(told), Access::read);
+        co_await home_.pager.shared.collect(std::move(told), Access::read);
     }
 }
 

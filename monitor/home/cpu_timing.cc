@@ -205,14 +205,14 @@ Task<void> CpuTiming::timer_call_here(HomeThread& thread, Notification n) {
         Address from{timer->from}, to{timer->to};
         bool readable = true;
         if (timer->from != 0) {
-            readable = co_await home_.pager.read(*fragment, from,
-                                                 std::as_writable_bytes(std::span(words)));
+            readable = co_await home_.pager.memory.read(*fragment, from,
+                                                        std::as_writable_bytes(std::span(words)));
         }
         if (readable) result = co_await use_cpu_timer(process.pid, *timer, words);
         if (taken->stub->dead()) co_return;
         if (result == 0 && timer->tells()) {
             bool written =
-                co_await home_.pager.write(*fragment, to, std::as_bytes(std::span(words)));
+                co_await home_.pager.memory.write(*fragment, to, std::as_bytes(std::span(words)));
             if (!written) result = -EFAULT;
         }
     } else {
@@ -224,11 +224,11 @@ Task<void> CpuTiming::timer_call_here(HomeThread& thread, Notification n) {
         Address event{n.args[1]}, id_at{n.args[2]};
         if (created && n.args[1] != 0) {
             auto bytes = std::as_writable_bytes(std::span(&made.event.emplace(), 1));
-            co_await home_.pager.read(*fragment, event, bytes);
+            co_await home_.pager.memory.read(*fragment, event, bytes);
         }
         if (created) {
-            co_await home_.pager.read(*fragment, id_at,
-                                      std::as_writable_bytes(std::span(&made.id, 1)));
+            co_await home_.pager.memory.read(*fragment, id_at,
+                                             std::as_writable_bytes(std::span(&made.id, 1)));
         }
         note_timer_call(thread, n.number, n.args, result, made);
     }

@@ -41,7 +41,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
         filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));
         thread.filters_there = thread.filters.size();
     }
-    put_missed(crossing, home_.pager.take_missed(thread.tid));
+    put_missed(crossing, home_.pager.hot.take_missed(thread.tid));
     std::shared_ptr<StubThread> kept = thread.stub;  // another thread may call exec
     StubThread& stub = *kept;
     if (std::exchange(thread.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
@@ -66,12 +66,12 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     std::vector<PageKey> leaving;
     {
         LinkBatch together(home_.acceptor.link);
-        leaving = home_.pager.send_along(*process.fragment, thread.tid, context.regs, 1, false);
+        leaving = home_.pager.hot.send_along(*process.fragment, thread.tid, context.regs, 1, false);
         if (leaving.empty()) home_.acceptor.link.send(frame, Priority::urgent);
     }
     if (!leaving.empty()) {
         thread.leaving = true;
-        co_await home_.pager.sent(std::move(leaving));
+        co_await home_.pager.hot.sent(std::move(leaving));
         if (stub.dead()) co_return;
         thread.leaving = false;
         home_.acceptor.link.send(frame, Priority::urgent);
@@ -127,7 +127,7 @@ Task<void> Crossings::arrive(Frame frame) {
         co_return;
     }
     home_.stats.drawn_home += crossing.getByGravity();
-    home_.pager.on_missed(thread->tid, missed_of(crossing));
+    home_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     thread->remote = thread->masked = false;
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;

@@ -121,7 +121,7 @@ void Ends::on_end(HomeThread& thread) {
 // are free.
 void Ends::bury(std::unique_ptr<HomeThread> thread, HomeProcess& process) {
     std::shared_ptr<HomeThread> dead = std::move(thread);
-    home_.pager.release(dead->exit_hold);
+    home_.pager.supply.release(dead->exit_hold);
     home_.loop.after(std::chrono::seconds(1), [dead, fragment = process.fragment] {
         if (dead->stub && fragment) fragment->retire(*dead->stub);
     });

@@ -88,7 +88,7 @@ void Failures::doom(HomeProcess& process) {
     if (process.doomed) return;
     process.doomed = true;
     process.group_exit = true;
-    if (process.fragment) home_.pager.give_up(*process.fragment);
+    if (process.fragment) home_.pager.faults.give_up(*process.fragment);
     for (auto& [tid, thread] : process.threads) {
         // Whoever drives the thread is told that it is gone: from here on it is.
         if (thread->awaited) {
@@ -184,7 +184,7 @@ void Failures::on_helper_end(HomeProcess& process, pid_t tid) {
     if (!needed || !ours || process.executing) return;
     if (is_being_killed(process.pid)) {
         // With it, as by SIGKILL for its cgroup. That is how it ends, and no news.
-        home_.pager.give_up(*process.fragment);
+        home_.pager.faults.give_up(*process.fragment);
         return;
     }
     give_up(process, fmt::format("process {} ({}) cannot go on: a helper of gpr in it was killed",

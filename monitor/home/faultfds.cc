@@ -101,7 +101,7 @@ Task<int64_t> Faultfds::ioctl_faultfd(HomeProcess& process, std::shared_ptr<Prog
     size_t size = _IOC_SIZE(command);
     if (size > sizeof argument) co_return -EINVAL;
     auto bytes = std::as_writable_bytes(std::span(&argument, 1)).first(size);
-    if (!co_await home_.pager.read(*fragment, at, bytes)) co_return -EFAULT;
+    if (!co_await home_.pager.memory.read(*fragment, at, bytes)) co_return -EFAULT;
     if (!faultfd.agreed && command != UFFDIO_API) co_return -EINVAL;
     int64_t result = -EINVAL;
     switch (command) {
@@ -120,7 +120,8 @@ Task<int64_t> Faultfds::ioctl_faultfd(HomeProcess& process, std::shared_ptr<Prog
             spdlog::info("ioctl {:#x} of userfaultfd is not supported", command);
             co_return -EINVAL;
     }
-    if (result == 0 || command != UFFDIO_REGISTER) co_await home_.pager.write(*fragment, at, bytes);
+    if (result == 0 || command != UFFDIO_REGISTER)
+        co_await home_.pager.memory.write(*fragment, at, bytes);
     co_return result;
 }
 
@@ -151,7 +152,7 @@ Task<int64_t> Faultfds::let_fill(ProgramFaultfd& faultfd, Range range, uint64_t 
         covered += std::min(m.range.end, range.end) - std::max(m.range.begin, range.begin);
     });
     if (error != 0 || covered == 0) co_return error != 0 ? error : -EINVAL;
-    home_.pager.let_program_fill(*process->fragment, range, true);
+    home_.pager.unfilled.let_program_fill(*process->fragment, range, true);
     tell_program_fills(home_.acceptor.link, process->pid, range, true);
     faultfd.ranges.push_back(range);
     co_return 0;
@@ -173,7 +174,7 @@ Task<int64_t> Faultfds::stop_filling(ProgramFaultfd& faultfd, Range range) {
     auto guard = co_await home_.metadata.lock();
     HomeProcess* process = home_.find_process(pid);
     if (!process || !process->fragment) co_return 0;
-    home_.pager.let_program_fill(*process->fragment, range, false);
+    home_.pager.unfilled.let_program_fill(*process->fragment, range, false);
     tell_program_fills(home_.acceptor.link, pid, range, false);
     co_return 0;
 }
@@ -196,8 +197,9 @@ Task<int64_t> Faultfds::copy_pages(HomeProcess& process, ProgramFaultfd& faultfd
             error = ENOENT;
             break;
         }
-        bool readable = co_await home_.pager.read(*source, {copy.src + done}, page);
-        error = readable ? co_await home_.pager.fill(target, to.begin + done, page) : EFAULT;
+        bool readable = co_await home_.pager.memory.read(*source, {copy.src + done}, page);
+        error =
+            readable ? co_await home_.pager.unfilled.fill(target, to.begin + done, page) : EFAULT;
         if (error == 0) done += page_size;
     }
     if (wakes && done > 0) wake_filled(faultfd, {to.begin, to.begin + done});
@@ -218,7 +220,7 @@ Task<int64_t> Faultfds::zero_pages(ProgramFaultfd& faultfd, uffdio_zeropage& zer
     uint64_t done = 0;
     int error = 0;
     while (done < to.size() && error == 0) {
-        error = co_await home_.pager.fill(target, to.begin + done, page);
+        error = co_await home_.pager.unfilled.fill(target, to.begin + done, page);
         if (error == 0) done += page_size;
     }
     if (wakes && done > 0) wake_filled(faultfd, {to.begin, to.begin + done});
@@ -229,7 +231,7 @@ Task<int64_t> Faultfds::zero_pages(ProgramFaultfd& faultfd, uffdio_zeropage& zer
 void Faultfds::wake_filled(const ProgramFaultfd& faultfd, Range range) {
     HomeProcess* process = home_.find_process(faultfd.pid);
     if (!process || !process->fragment || !is_sound(range)) return;
-    home_.pager.wake_unfilled(*process->fragment, range);
+    home_.pager.unfilled.wake_unfilled(*process->fragment, range);
     tell_filled(home_.acceptor.link, process->pid, range);
 }
 

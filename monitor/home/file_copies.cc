@@ -16,7 +16,7 @@ namespace gpr::home {
 
 void FileCopies::announce_discard(HomeProcess& process, Range range,
                                   const std::vector<Mapping>& pieces) {
-    home_.pager.discard(pieces);
+    home_.pager.objects.discard(pieces);
     tell_discarded(home_.acceptor.link, process.pid, range);
 }
 
@@ -183,7 +183,7 @@ Task<Result<void>> FileCopies::make_anonymous(HomeProcess& process, Mapping& map
     // Of what was lent, copies are elsewhere: it is here, as it is there.
     for (Address at = mapping.range.begin; at < mapping.range.end; at = at + page_size) {
         if (home_.pager.presence(mapping.key(at)) != Presence::shared) continue;
-        if (mapping.content) home_.pager.materialise(fragment, mapping, at);
+        if (mapping.content) home_.pager.installs.materialise(fragment, mapping, at);
         fragment.write_protect({at, at + page_size});
     }
     co_return Result<void>{};

@@ -33,7 +33,7 @@ Task<bool> ForksAtHome::begin_fork(std::shared_ptr<Fragment> fragment, pid_t tid
         co_await freeze(*thread->process, tid);
         if (!still()) continue;
         thread->fork.begun = true;
-        co_await home_.pager.begin_fork(fragment);
+        co_await home_.pager.forks.begin_fork(fragment);
         if (!still()) continue;
         thread->fork.ready = true;
         home_.remote_changed.notify_all();
@@ -64,7 +64,7 @@ bool ForksAtHome::end_fork(HomeThread& thread) {
     if (fork.number == 0) return false;
     home_.remote_changed.notify_all();
     HomeProcess& process = *thread.process;
-    if (fork.begun) spawn(home_.pager.end_fork(process.fragment));
+    if (fork.begun) spawn(home_.pager.forks.end_fork(process.fragment));
     if (--process.forks > 0) return true;
     process.frozen = false;
     if (!process.started_remotely || !home_.acceptor.link_open) return true;
@@ -98,7 +98,7 @@ Task<void> ForksAtHome::fork_call(HomeProcess& process, HomeThread& thread, Noti
         clone_args args{};
         Address at{n.args[0]};
         auto bytes = std::as_writable_bytes(std::span(&args, 1)).first(CLONE_ARGS_SIZE_VER0);
-        bool readable = co_await home_.pager.read(*fragment, at, bytes);
+        bool readable = co_await home_.pager.memory.read(*fragment, at, bytes);
         flags = readable ? args.flags : CLONE_VM;  // the kernel will refuse it
         thread.clears_childs_tid = args.child_tid;
     }

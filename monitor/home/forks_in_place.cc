@@ -39,7 +39,7 @@ bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::
 // Everything that either node has said about the process's pages has been heard by the other, and
 // nothing moves. The metadata lock is held from then on.
 Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragment) {
-    co_await home_.pager.begin_copy(fragment);
+    co_await home_.pager.forks.begin_copy(fragment);
     for (;;) {
         home_.acceptor.barriers[fragment->pid()] = 0;
         for (Priority priority : {Priority::bulk, Priority::urgent}) {
@@ -50,9 +50,9 @@ Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragm
         while (home_.acceptor.link_open && home_.acceptor.barriers[fragment->pid()] < 2) {
             co_await home_.remote_changed.wait();
         }
-        co_await home_.pager.quiet(fragment);
+        co_await home_.pager.forks.quiet(fragment);
         auto guard = co_await home_.metadata.lock();
-        if (home_.pager.is_quiet(*fragment) || !home_.acceptor.link_open) {
+        if (home_.pager.forks.is_quiet(*fragment) || !home_.acceptor.link_open) {
             home_.acceptor.barriers.erase(fragment->pid());
             co_return guard;
         }
@@ -119,9 +119,10 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
             m.born_at_acceptor = m.file = m.registered = false;
             m.content.reset();
             emptied.push_back(m);
-        } else if (!home_.pager.is_shared(m.object)) {
+        } else if (!home_.pager.shared.contains(m.object)) {
             auto [it, is_new] = copies.try_emplace(m.object, 0);
-            if (is_new) home_.pager.copy_object(m.object, it->second = home_.layouts.next_object());
+            if (is_new)
+                home_.pager.objects.copy(m.object, it->second = home_.layouts.next_object());
             m.object = it->second;
         }
         space.map(std::move(m));
@@ -162,7 +163,7 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
     auto still = co_await hold_still(fragment);
     if (home_.find_thread(pid, tid) != &thread) {
         fork_nothing(pid);
-        home_.pager.end_copy(*fragment);
+        home_.pager.forks.end_copy(*fragment);
         co_return;
     }
     memory->space = fragment->space;
@@ -191,12 +192,12 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
         co_await copied;
         home_.acceptor.forking.erase(child_pid);
     }
-    home_.pager.end_copy(*fragment);
+    home_.pager.forks.end_copy(*fragment);
     if (result.pid == thread_gone) co_return;
     for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, child_pid},
                               std::pair{CLONE_PIDFD, static_cast<pid_t>(result.pidfd)}}) {
         if (!(flags & static_cast<uint64_t>(flag)) || result.pid < 0) continue;
-        co_await home_.pager.write(*fragment, {args[2]}, std::as_bytes(std::span(&word, 1)));
+        co_await home_.pager.memory.write(*fragment, {args[2]}, std::as_bytes(std::span(&word, 1)));
     }
     if (home_.find_thread(pid, tid) == &thread) home_.calls.reply(thread, result.pid);
 }
@@ -214,7 +215,7 @@ Task<void> ForksInPlace::start_copy(HomeThread& thread, ThreadContext context,
         co_return;
     }
     while (!memory->ready && home_.acceptor.link_open) co_await home_.remote_changed.wait();
-    home_.pager.forget(memory->space);
+    home_.pager.objects.forget(memory->space);
     process.inherits.reset();
     home_.acceptor.starting.erase(pid);
     if (home_.find_process(pid) == &process) home_.failures.could_not_split(pid, prepared.error());
@@ -243,15 +244,15 @@ Task<Result<void>> ForksInPlace::prepare_copy(HomeProcess& process, HomeThread& 
         auto registered = fragment.register_range(m.range);
         if (!registered) co_return registered;
     }
-    home_.pager.protect_copies(fragment);
+    home_.pager.forks.protect_copies(fragment);
     home_.pager.add_fragment(fragment);
     OneShot<std::string>& started = waiting->second->done;
     std::string error = co_await started;
     home_.acceptor.starting.erase(process.pid);
     if (!error.empty()) co_return fail("the acceptor could not copy the process: " + error);
     if (memory.tid_at.value != 0) {
-        co_await home_.pager.write(fragment, memory.tid_at,
-                                   std::as_bytes(std::span(&process.pid, 1)));
+        co_await home_.pager.memory.write(fragment, memory.tid_at,
+                                          std::as_bytes(std::span(&process.pid, 1)));
     }
     co_await StubEntry::take_mask(thread, context.signal_mask);
     process.state = HomeProcess::State::split;

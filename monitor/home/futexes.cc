@@ -52,10 +52,10 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
     if (n.number == number_futex_requeue) {
         Address at{n.args[0]};
         auto bytes = std::as_writable_bytes(std::span(&words, 1));
-        bool read = co_await home_.pager.read(*fragment, at, bytes);
+        bool read = co_await home_.pager.memory.read(*fragment, at, bytes);
         if (!read) words = {};
     } else if (can_be_changed(*fragment, changed)) {
-        hold = co_await home_.pager.hold(*fragment, std::move(changed), Access::write);
+        hold = co_await home_.pager.supply.hold(*fragment, std::move(changed), Access::write);
     }
     HomeThread* still = home_.find_thread(pid, tid);
     if (still && still->process->fragment != fragment) still = nullptr;  // it executes a program
@@ -66,7 +66,8 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
         tell_futex_wake(*still->process, n);
     }
     if (still) home_.notifier->let_it_run(n.id);
-    if (hold != 0) home_.loop.after(call_made_in, [this, hold] { home_.pager.release(hold); });
+    if (hold != 0)
+        home_.loop.after(call_made_in, [this, hold] { home_.pager.supply.release(hold); });
 }
 
 void Futexes::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {

@@ -45,15 +45,16 @@ bool Growth::meets_end_of_file(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     if (thread.remote || process.state != HomeProcess::State::split) return false;
     auto info = trace::signal_info(thread.tid);
-    if (!info || !home_.pager.absent_page(*process.fragment, *info)) return false;
+    if (!info || !home_.pager.absent.absent_page(*process.fragment, *info)) return false;
     spawn(bus_error(process.fragment, thread.tid, *info));
     return true;
 }
 
 // The thread is stopped by the signal.
 Task<void> Growth::bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info) {
-    auto at = home_.pager.absent_page(*fragment, info);
-    bool beyond = at && co_await home_.pager.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+    auto at = home_.pager.absent.absent_page(*fragment, info);
+    bool beyond =
+        at && co_await home_.pager.absent.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
     auto it = home_.threads.find(tid);
     if (it == home_.threads.end()) co_return;
     if (!beyond) {

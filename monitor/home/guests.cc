@@ -30,11 +30,11 @@ Task<void> Guests::clear_tid_of_guest(pid_t owner, Address at, pid_t tid) {
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     pid_t word = 0;
-    bool read =
-        co_await home_.pager.read(*fragment, at, std::as_writable_bytes(std::span(&word, 1)));
+    bool read = co_await home_.pager.memory.read(*fragment, at,
+                                                 std::as_writable_bytes(std::span(&word, 1)));
     if (read && word == tid) {
         word = 0;
-        co_await home_.pager.write(*fragment, at, std::as_bytes(std::span(&word, 1)));
+        co_await home_.pager.memory.write(*fragment, at, std::as_bytes(std::span(&word, 1)));
     }
     FutexWakeCall wake{at.value, INT_MAX, 0xffffffff, true};
     process = home_.find_process(owner);
@@ -89,16 +89,16 @@ Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfor
         if (fragment->space.shows(object)) held->objects.push_back(object);
     }
     if (!is_vfork) begin_sharing(process);
-    home_.pager.hold_shared(held->objects);
+    home_.pager.shared.hold(held->objects);
     std::vector<ObjectId> objects = held->objects;
     if (home_.acceptor.link_open) {
-        co_await home_.pager.collect_shared(std::move(objects), Access::write);
+        co_await home_.pager.shared.collect(std::move(objects), Access::write);
     }
     if (!is_vfork) co_return held;
     home_.loop.after(held_up_for, [this, held, pid = process.pid] {
         HomeProcess* owner = held->objects.empty() ? nullptr : home_.find_process(pid);
-        if (owner && home_.pager.holds_back(held->objects)) begin_sharing(*owner);
-        home_.pager.release_shared(std::exchange(held->objects, {}));
+        if (owner && home_.pager.shared.holds_back(held->objects)) begin_sharing(*owner);
+        home_.pager.shared.release(std::exchange(held->objects, {}));
     });
     co_return held;
 }

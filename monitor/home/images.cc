@@ -250,7 +250,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     if (!joined) co_return joined;
     LayoutSender layout(home_.acceptor.link, process.pid);
     for (const auto& [begin, m] : fragment.space.all()) {
-        layout.add(m, home_.pager.shared_pages(m.object));
+        layout.add(m, home_.pager.shared.pages(m.object));
     }
     layout.finish();
     home_.acceptor.link.send(frame, Priority::urgent);

@@ -75,8 +75,8 @@ Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
              std::vector<Range> ranges, uint64_t robust_at) -> Task<void> {
         auto robust = co_await robust_words(pager, fragment, robust_at);
         ranges.insert(ranges.end(), robust.begin(), robust.end());
-        shared->hold = co_await pager.hold(*fragment, std::move(ranges), Access::write);
-        if (shared->too_late) pager.release(shared->hold);
+        shared->hold = co_await pager.supply.hold(*fragment, std::move(ranges), Access::write);
+        if (shared->too_late) pager.supply.release(shared->hold);
         shared->done.set(true);
     }(home_.pager, process.fragment, last, std::move(words), list));
     auto timer = home_.loop.after(page_patience, [last] { last->done.set(false); });

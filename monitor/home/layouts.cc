@@ -88,16 +88,16 @@ Task<void> Layouts::note_mmap(HomeProcess& process, Notification n, uint64_t beg
         co_return;
     }
     auto replaced = process.fragment->space.map(m);
-    home_.pager.discard_unmapped(process.fragment->space, replaced);
+    home_.pager.objects.discard_unmapped(process.fragment->space, replaced);
     for (const Mapping& old : replaced) process.fragment->wake(old.range);
     announce(process, m);
     home_.shared_memory.forget_unseen(replaced);
-    co_await home_.pager.forget_trapped(replaced);
+    co_await home_.pager.trapped.forget_trapped(replaced);
 }
 
 void Layouts::note_unmapped(HomeProcess& process, Range range) {
     auto gone = process.fragment->space.unmap(range);
-    home_.pager.discard_unmapped(process.fragment->space, gone);
+    home_.pager.objects.discard_unmapped(process.fragment->space, gone);
     for (const Mapping& old : gone) process.fragment->wake(old.range);
     tell_unmapped(home_.acceptor.link, process.pid, range);
     home_.shared_memory.forget_unseen(gone);
@@ -108,7 +108,7 @@ Task<void> Layouts::note_protect(HomeProcess& process, Notification n) {
     int prot = static_cast<int>(n.args[2]);
     std::vector<Address> to_copy;
     // It may change: it runs anywhere.
-    if (prot & PROT_WRITE) co_await home_.pager.stop_trapping(process.fragment, range);
+    if (prot & PROT_WRITE) co_await home_.pager.trapped.stop_trapping(process.fragment, range);
     process.fragment->space.for_each(range, [&](Mapping& m) {
         m.prot = prot;
         home_.shared_memory.note_protection(m);
@@ -149,7 +149,8 @@ void Layouts::note_break(HomeProcess& process, uint64_t end) {
         m.range = {old_end, new_end};
         m.prot = PROT_READ | PROT_WRITE;
         m.object = new_object(directory_node);
-        home_.pager.discard_unmapped(process.fragment->space, process.fragment->space.map(m));
+        home_.pager.objects.discard_unmapped(process.fragment->space,
+                                             process.fragment->space.map(m));
         announce(process, m);
     } else if (new_end < old_end) {
         note_unmapped(process, {new_end, old_end});
@@ -158,12 +159,12 @@ void Layouts::note_break(HomeProcess& process, uint64_t end) {
 
 ObjectId Layouts::new_object(NodeId birth) {
     ObjectId id = next_object_++;
-    home_.pager.add_object(id, birth);
+    home_.pager.objects.add(id, birth);
     return id;
 }
 
 void Layouts::announce(HomeProcess& process, const Mapping& m) {
-    tell_mapped(home_.acceptor.link, process.pid, m, home_.pager.shared_pages(m.object));
+    tell_mapped(home_.acceptor.link, process.pid, m, home_.pager.shared.pages(m.object));
 }
 
 // The kernel here has moved the mapping. kept: the object that is seen at the old place then, 0 if
@@ -176,7 +177,7 @@ std::vector<Mapping> Layouts::move_views(HomeProcess& process, Range from, Range
     if (!at_old) return {};
     Mapping old = *at_old;
     auto gone = space.move(from, to);
-    home_.pager.discard_unmapped(space, gone);
+    home_.pager.objects.discard_unmapped(space, gone);
     auto watch = [&](Mapping& m) {
         bool watched = m.registered || mover != directory_node;
         if (m.backing != Backing::anonymous || !watched) return;
@@ -196,7 +197,7 @@ std::vector<Mapping> Layouts::move_views(HomeProcess& process, Range from, Range
         old.object = kept;
         old.object_page = 0;
         old.content_offset += from.begin - old.range.begin;
-        home_.pager.add_object(kept, old.born_at_acceptor ? 1 : directory_node);
+        home_.pager.objects.add(kept, old.born_at_acceptor ? 1 : directory_node);
     }
     old.range = from;
     if (!old.shared) watch(old);
@@ -236,28 +237,28 @@ Task<void> Layouts::apply_mapping(Frame frame) {
                 home_.acceptor.link.close("the acceptor sent a mapping that cannot be");
                 co_return;
             }
-            home_.pager.add_object(m.object, 1);
+            home_.pager.objects.add(m.object, 1);
             co_await home_.shared_memory.save_shared(space, m.range);
             auto replaced = space.map(m);
-            home_.pager.discard_unmapped(space, replaced);
+            home_.pager.objects.discard_unmapped(space, replaced);
             co_await executor.call(SYS_mmap, m.range.begin.value, m.range.size(),
                                    static_cast<uint64_t>(m.prot), fixed, ~0UL, 0);
             bool registered = static_cast<bool>(fragment->register_range(m.range));
             space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
             for (const Mapping& old : replaced) fragment->wake(old.range);
             home_.shared_memory.forget_unseen(replaced);
-            co_await home_.pager.forget_trapped(replaced);
+            co_await home_.pager.trapped.forget_trapped(replaced);
             co_return;
         }
         case wire::MappingChange::UNMAP: {
             Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
             co_await home_.shared_memory.save_shared(space, range);
             auto gone = space.unmap(range);
-            home_.pager.discard_unmapped(space, gone);
+            home_.pager.objects.discard_unmapped(space, gone);
             co_await executor.call(SYS_munmap, range.begin.value, range.size());
             for (const Mapping& old : gone) fragment->wake(old.range);
             home_.shared_memory.forget_unseen(gone);
-            co_await home_.pager.forget_trapped(gone);
+            co_await home_.pager.trapped.forget_trapped(gone);
             co_return;
         }
         case wire::MappingChange::PROTECT: {
@@ -265,7 +266,7 @@ Task<void> Layouts::apply_mapping(Frame frame) {
             Range range{{p.getBegin()}, {p.getEnd()}};
             int prot = static_cast<int>(p.getProt());
             if (prot & PROT_WRITE) {
-                co_await home_.pager.stop_trapping(fragment, range);
+                co_await home_.pager.trapped.stop_trapping(fragment, range);
             } else {
                 co_await home_.shared_memory.save_shared(space, range);
             }
@@ -289,7 +290,7 @@ Task<void> Layouts::apply_mapping(Frame frame) {
             space.for_each(range, [&](Mapping& m) {
                 if (!m.shared) pieces.push_back(m);  // huge pages, too: the acceptor dropped all
             });
-            home_.pager.discard(pieces);
+            home_.pager.objects.discard(pieces);
             for (const Mapping& m : pieces) {
                 co_await executor.call(SYS_madvise, m.range.begin.value, m.range.size(),
                                        MADV_DONTNEED);
@@ -312,7 +313,7 @@ Task<void> Layouts::apply_mapping(Frame frame) {
             uint64_t flags = from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
             if (move.getKept() != 0) flags |= MREMAP_DONTUNMAP;
             co_await fragment->keep_apart(executor, from, true);
-            auto changing = home_.pager.change_views(space, std::array{from, to});
+            auto changing = home_.pager.views.change(space, std::array{from, to});
             int64_t result = co_await move_memory(*fragment, executor, from, to, flags);
             if (result != static_cast<int64_t>(to.begin.value)) {
                 home_.failures.abandon(

@@ -23,9 +23,9 @@ void Loans::note_loan(ObjectId object) {
 
 Task<void> Loans::end_loan(ObjectId object) {
     home_.acceptor.lent[object].ending = true;
-    if (home_.acceptor.link_open && home_.pager.is_shared(object)) {
+    if (home_.acceptor.link_open && home_.pager.shared.contains(object)) {
         std::vector<ObjectId> objects = {object};  // a list in its place is more than GCC 12 can do
-        co_await home_.pager.collect_shared(std::move(objects), Access::write);
+        co_await home_.pager.shared.collect(std::move(objects), Access::write);
     }
     // Until now it was on its way, which a thread may overtake.
     bool again = home_.acceptor.lent[object].again;
@@ -37,10 +37,10 @@ Task<void> Loans::end_loan(ObjectId object) {
 Task<void> Loans::end_loans() {
     std::vector<ObjectId> objects;
     for (const auto& [object, loan] : home_.acceptor.lent) {
-        if (home_.pager.is_shared(object)) objects.push_back(object);
+        if (home_.pager.shared.contains(object)) objects.push_back(object);
     }
     if (!objects.empty() && home_.acceptor.link_open) {
-        co_await home_.pager.collect_shared(std::move(objects), Access::write);
+        co_await home_.pager.shared.collect(std::move(objects), Access::write);
     }
 }
 

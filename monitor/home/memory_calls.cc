@@ -109,7 +109,7 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
     const uint64_t* a = made.args;
-    auto changing = home_.pager.change_views(fragment->space, hidden_by(process, n));
+    auto changing = home_.pager.views.change(fragment->space, hidden_by(process, n));
     int64_t result = n.number == SYS_mremap
                          ? co_await remap_memory(*fragment, stub, a)
                          : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -169,7 +169,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     if (near_stack) {
         co_await home_.main_stack.make_room(process, fixed_place(SYS_mmap, args.data()));
     }
-    auto changing = home_.pager.change_views(fragment->space, std::span(&replaced, 1));
+    auto changing = home_.pager.views.change(fragment->space, std::span(&replaced, 1));
     int64_t result =
         co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
     if (result < 0 && result >= -4095) {
@@ -225,11 +225,11 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
         if (!placed) home_.failures.abandon(placed.error().message());
     }
     auto gone = fragment->space.map(m);
-    home_.pager.discard_unmapped(fragment->space, gone);
+    home_.pager.objects.discard_unmapped(fragment->space, gone);
     home_.layouts.announce(process, m);
     lock(m.range);
     home_.shared_memory.forget_unseen(gone);
-    co_await home_.pager.forget_trapped(gone);
+    co_await home_.pager.trapped.forget_trapped(gone);
     if (near_stack) co_await home_.main_stack.fit(process);
     guard.release();
     home_.calls.reply(thread, result);
@@ -320,7 +320,7 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
         m.object = home_.layouts.new_object(1);  // whoever grows the heap is about to fill it
         m.born_at_acceptor = true;
         m.registered = static_cast<bool>(fragment->register_range(m.range));
-        home_.pager.discard_unmapped(fragment->space, fragment->space.map(m));
+        home_.pager.objects.discard_unmapped(fragment->space, fragment->space.map(m));
         home_.layouts.announce(process, m);
     } else if (result > 0 && new_end < old_end) {
         home_.layouts.note_unmapped(process, {new_end, old_end});

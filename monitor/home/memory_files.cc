@@ -72,7 +72,7 @@ Task<void> MemoryFiles::bring_for_memory_file(HomeProcess& process, uint32_t num
         std::vector<iovec> parts(std::min<uint64_t>(args[2], IOV_MAX));
         Address at{args[1]};
         bool readable =
-            co_await home_.pager.read(*own, at, std::as_writable_bytes(std::span(parts)));
+            co_await home_.pager.memory.read(*own, at, std::as_writable_bytes(std::span(parts)));
         if (!readable) co_return;
         size = 0;
         for (const iovec& part : parts) size += std::min<uint64_t>(part.iov_len, INT_MAX);
@@ -91,7 +91,7 @@ Task<void> MemoryFiles::bring_for_memory_file(HomeProcess& process, uint32_t num
             if (!m) continue;
         }
         if (m->backing == Backing::native_file && !m->shared) continue;
-        co_await home_.pager.make_resident(*fragment, part, access);
+        co_await home_.pager.supply.make_resident(*fragment, part, access);
     }
 }
 

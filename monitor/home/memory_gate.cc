@@ -69,7 +69,7 @@ Task<void> MemoryGate::open_text(pid_t pid, Range range) {
     for (Address at : texts) {
         Range text = fragment->space.find(at)->range;
         int prot = fragment->space.find(at)->prot;
-        co_await home_.pager.stop_trapping(fragment, text);
+        co_await home_.pager.trapped.stop_trapping(fragment, text);
         Mapping* m = fragment->space.find(at);
         process = home_.find_process(pid);
         if (!m || !process || process->fragment != fragment) co_return;

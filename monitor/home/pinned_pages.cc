@@ -47,7 +47,7 @@ void PinnedPages::wait_for_pin(Fragment& fragment, Address at, HomeThread* threa
                                   at.value));
         return;
     }
-    home_.pager.serve_later(fragment, at, static_cast<Tid>(tid));
+    home_.pager.pinned.serve_later(fragment, at, static_cast<Tid>(tid));
 }
 
 }  // namespace gpr::home

@@ -106,7 +106,7 @@ std::optional<ThreadState> shown_state(const HomeThread* thread,
 Task<std::string> ProcFiles::shown_arguments(HomeProcess& process, const std::string& path) {
     Range range = arguments_of(process.pid);
     std::shared_ptr<Fragment> fragment = process.fragment;
-    if (!range.empty()) co_await home_.pager.make_resident(*fragment, range, Access::read);
+    if (!range.empty()) co_await home_.pager.supply.make_resident(*fragment, range, Access::read);
     co_return text_of(path);
 }
 

@@ -32,7 +32,7 @@ struct HomeProcess;
 // A thread at home that is in a fork. A signal may make it call again.
 struct ForkAtHome {
     uint64_t number = 0;  // 0: it is in none
-    bool begun = false;   // Pager::begin_fork() has been called,
+    bool begun = false;   // paging::Forks::begin_fork() has been called,
     bool ready = false;   // and is done
 };
 
@@ -87,12 +87,12 @@ struct HomeThread {
         Address page{};
         Clock::time_point until{}, last{};
     };
-    std::optional<PinWait> pin_wait;         // in a system call, for a page that a device has
-    uint64_t clears_childs_tid = 0;          // the same for the child of the clone it is in
-    uint64_t exit_hold = 0;                  // Pager::hold of what the kernel writes at its end
-    Address left_at{};                       // the page of code whose absence sent it away last
-    uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
-    bool blocks_trap = false;                // SIGTRAP, as far as it is known
+    std::optional<PinWait> pin_wait;  // in a system call, for a page that a device has
+    uint64_t clears_childs_tid = 0;   // the same for the child of the clone it is in
+    uint64_t exit_hold = 0;           // paging::Supply::hold of what the kernel writes at its end
+    Address left_at{};                // the page of code whose absence sent it away last
+    uint64_t clear_tid = 0;           // CLONE_CHILD_CLEARTID, where the kernel here does it
+    bool blocks_trap = false;         // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
     CpuMask affinity;            // if the program has set it

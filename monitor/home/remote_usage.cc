@@ -93,9 +93,9 @@ Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
         if (own) used.join(process.used_by_images);
         std::vector<std::byte> told(tells->size);
         Address at{n.args[tells->argument]};
-        bool read = co_await home_.pager.read(*fragment, at, told);
+        bool read = co_await home_.pager.memory.read(*fragment, at, told);
         add_usage(n.number, *tells, told, used, process.used_by_children);
-        if (read) co_await home_.pager.write(*fragment, at, told);
+        if (read) co_await home_.pager.memory.write(*fragment, at, told);
     }
     co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }

@@ -23,7 +23,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions
     take_faults();
     link.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     link.on_drained([this] { home_->pager.on_drained(); });
-    home_->pager.watch_queue([this] { return home_->acceptor.link.queued_bytes(); });
+    home_->pager.messages.watch_queue([this] { return home_->acceptor.link.queued_bytes(); });
     link.on_closed([this](const Error& reason) { on_link_closed(reason); });
 }
 
@@ -32,20 +32,20 @@ HomeSession::~HomeSession() = default;
 void HomeSession::take_faults() {
     Pager& pager = home_->pager;
     if (home_->chaos || home_->has_gravity) {
-        pager.on_any_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+        pager.faults.on_any_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
             return home_->code_faults.may_leave_at_fault(fragment, at, write,
                                                          static_cast<pid_t>(tid));
         });
     }
-    pager.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
+    pager.unfilled.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
         home_->faultfds.on_unfilled(fragment.pid(), at, write, static_cast<pid_t>(tid));
     });
-    pager.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
+    pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(home_->code_faults.code_fault(fragment.shared_from_this(), at, write,
                                             static_cast<pid_t>(tid)));
     });
-    if (home_->policy.mixed()) pager.keep_shared_home();
-    pager.on_pinned([this](Fragment& fragment, Address at, Tid tid) {
+    if (home_->policy.mixed()) pager.shared.keep_home();
+    pager.pinned.on_pinned([this](Fragment& fragment, Address at, Tid tid) {
         spawn(home_->pinned_pages.pinned_fault(fragment.shared_from_this(), at,
                                                static_cast<pid_t>(tid)));
     });
@@ -67,7 +67,7 @@ void HomeSession::watch_futexes(std::unique_ptr<CallWatch> watch) {
 
 const std::string& HomeSession::failure() const { return home_->failures.reason(); }
 
-bool HomeSession::waits_for_pages() const { return home_->pager.faulting() > 0; }
+bool HomeSession::waits_for_pages() const { return home_->pager.faults.faulting() > 0; }
 
 void HomeSession::start(pid_t root, Fd listener) {
     home_->statistics.begin();
@@ -81,7 +81,7 @@ void HomeSession::start(pid_t root, Fd listener) {
     home_->notifier = std::make_unique<Notifier>(
         home_->loop, std::move(listener), [this](const Notification& n) { on_notification(n); });
     home_->loop.spin_while([this] {
-        return home_->notifier->waiting() + home_->pager.faulting() >= home_->threads.size();
+        return home_->notifier->waiting() + home_->pager.faults.faulting() >= home_->threads.size();
     });
 }
 
@@ -307,7 +307,7 @@ void HomeSession::on_pages(const std::shared_ptr<ReceivedFrame>& frame) {
         home_->acceptor.link.close(message.error().message());
         return;
     }
-    if (auto object = object_of(*message); object && home_->pager.is_shared(*object)) {
+    if (auto object = object_of(*message); object && home_->pager.shared.contains(*object)) {
         home_->contended_memory.note_request(*object);
         // What changes shared objects is decided here, so nothing has to be waited for;
         // and whoever holds the lock may be waiting for these.

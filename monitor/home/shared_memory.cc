@@ -144,10 +144,11 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
                 file->path.reset();
             }
         }
-        home_.pager.add_shared(file->object, Fd(), pages);
-        if (file->path && is_on_file_system(e.name)) home_.pager.expect_no_room(file->object);
+        home_.pager.shared.add(file->object, Fd(), pages);
+        if (file->path && is_on_file_system(e.name))
+            home_.pager.shared.expect_no_room(file->object);
         home_.contended_memory.begin_watching(*file, e.name);
-    } else if (!file->path && end > home_.pager.shared_pages(file->object)) {
+    } else if (!file->path && end > home_.pager.shared.pages(file->object)) {
         resize(*file, end);
     } else {
         note_size(*file);
@@ -175,7 +176,7 @@ void SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t size, i
         join_shared(process, m, e, link);
         auto replaced = process.fragment->space.map(m);
         home_.contended_memory.choose_node(files_.at(m.object));
-        home_.pager.discard_unmapped(process.fragment->space, replaced);
+        home_.pager.objects.discard_unmapped(process.fragment->space, replaced);
         home_.layouts.announce(process, m);
         forget_unseen(replaced);
         return;
@@ -183,8 +184,8 @@ void SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t size, i
 }
 
 void SharedMemory::resize(SharedFile& file, uint64_t pages) {
-    if (pages == home_.pager.shared_pages(file.object)) return;
-    home_.pager.resize_shared(file.object, pages);
+    if (pages == home_.pager.shared.pages(file.object)) return;
+    home_.pager.shared.resize(file.object, pages);
     tell_resized(home_.acceptor.link, file.object, pages);
 }
 
@@ -236,14 +237,14 @@ SharedUse SharedMemory::use_of_everything() const {
 Task<void> SharedMemory::before_use(const SharedUse& use) {
     if (use.files.empty() || !home_.acceptor.link_open) co_return;
     std::vector<ObjectId> objects = use.files;
-    co_await home_.pager.collect_shared(std::move(objects),
+    co_await home_.pager.shared.collect(std::move(objects),
                                         use.modifies ? Access::write : Access::read);
 }
 
 Task<void> SharedMemory::after_use(const SharedUse& use) {
     if (use.files.empty() || !use.modifies || !home_.acceptor.link_open) co_return;
     std::vector<ObjectId> objects = use.files;
-    co_await home_.pager.collect_shared(std::move(objects), Access::write);
+    co_await home_.pager.shared.collect(std::move(objects), Access::write);
     for (auto& [object, f] : files_) {
         if (std::ranges::find(use.files, object) != use.files.end()) note_size(f);
     }
@@ -295,14 +296,14 @@ void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
             home_.contended_memory.outsiders()->forget(file->second.watched);
         }
         files_.erase(file);
-        home_.pager.erase_shared(m.object);
+        home_.pager.shared.erase(m.object);
         tell_forgotten(home_.acceptor.link, m.object);
     }
 }
 
 // The process has ended, or begins another image.
 void SharedMemory::forget_memory(HomeProcess& process) {
-    forget_unseen(home_.pager.forget(process.fragment->space));
+    forget_unseen(home_.pager.objects.forget(process.fragment->space));
     process.copied_files.clear();
 }
 

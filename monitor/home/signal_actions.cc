@@ -53,7 +53,7 @@ Task<void> SignalActions::action_call(HomeProcess& process, HomeThread& thread, 
                 n.args[0] != SIGSTOP && n.args[3] == sizeof(uint64_t);
     Address at{n.args[1]};
     auto bytes = std::as_writable_bytes(std::span(action.kernel));
-    bool readable = sets && co_await home_.pager.read(*fragment, at, bytes);
+    bool readable = sets && co_await home_.pager.memory.read(*fragment, at, bytes);
     if (!home_.notifier->still_valid(n.id)) co_return;
     if (readable) {
         before_action(process, action);

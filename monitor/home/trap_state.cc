@@ -53,7 +53,7 @@ Task<void> TrapState::mask_call(HomeProcess& process, HomeThread& thread, Notifi
     uint64_t set = 0;
     Address at{n.args[1]};
     auto bytes = std::as_writable_bytes(std::span(&set, 1));
-    bool readable = at.value != 0 && co_await home_.pager.read(*fragment, at, bytes);
+    bool readable = at.value != 0 && co_await home_.pager.memory.read(*fragment, at, bytes);
     if (home_.find_thread(fragment->pid(), n.tid) != &thread) co_return;
     bool named = set & trap_bit;
     switch (static_cast<int>(n.args[0])) {
@@ -72,7 +72,7 @@ Task<void> TrapState::handler_return(HomeProcess& process, HomeThread& thread, N
     FaultOrigin origin = co_await settled_origin(home_.loop, n.tid);
     SignalFrame frame{};
     auto bytes = std::as_writable_bytes(std::span(&frame, 1));
-    bool readable = co_await home_.pager.read(*fragment, {origin.stack}, bytes);
+    bool readable = co_await home_.pager.memory.read(*fragment, {origin.stack}, bytes);
     if (home_.find_thread(fragment->pid(), n.tid) != &thread) co_return;
     if (readable) thread.blocks_trap = frame.mask & trap_bit;
     if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;

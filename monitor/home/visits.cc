@@ -58,7 +58,7 @@ bool Visits::is_call_for_others(Fragment& fragment, const user_regs_struct& regs
     const Mapping* m = fragment.space.find({regs.rdi});
     bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & futex_private);
     return regs.orig_rax == SYS_restart_syscall ||
-           (waits && m && m->shared && home_.pager.is_used_at_home(m->object));
+           (waits && m && m->shared && home_.pager.shared.is_used_at_home(m->object));
 }
 
 // Others have changed the size of the file, which the acceptor will know before the thread is back.
@@ -69,7 +69,7 @@ bool Visits::is_beyond_end(Fragment& fragment, const siginfo_t& info) {
                                : home_.shared_memory.files().end();
     if (file == home_.shared_memory.files().end()) return false;
     home_.shared_memory.note_size(file->second);
-    return m->key(at).index >= home_.pager.shared_pages(m->object);
+    return m->key(at).index >= home_.pager.shared.pages(m->object);
 }
 
 // Its shadow is parked, and becomes the thread itself.

@@ -52,7 +52,7 @@ void after_end(Loop& loop, pid_t pid, pid_t tid, std::function<void()> then) {
 }
 
 void release_after_end(Loop& loop, Pager& pager, pid_t pid, pid_t tid, uint64_t hold) {
-    after_end(loop, pid, tid, [&pager, hold] { pager.release(hold); });
+    after_end(loop, pid, tid, [&pager, hold] { pager.supply.release(hold); });
 }
 
 }  // namespace gpr

@@ -18,7 +18,7 @@ Task<uint64_t> take_clear_tid(StubThread& main);
 // Once the thread has ended, or will not soon: a main thread's end is reported when all others have
 // ended, so it is looked for. Ids as this supervisor names them.
 void after_end(Loop& loop, pid_t pid, pid_t tid, std::function<void()> then);
-// Lets go of a hold of Pager::hold.
+// Lets go of a hold of paging::Supply::hold.
 void release_after_end(Loop& loop, Pager& pager, pid_t pid, pid_t tid, uint64_t hold);
 
 }  // namespace gpr

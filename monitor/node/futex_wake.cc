@@ -100,11 +100,11 @@ Task<void> wake_futex_held(Pager& pager, Fragment& fragment, FutexWakeCall wake)
     uint64_t hold = 0;
     if (!fragment.waker()) {
         std::vector<Range> word{{{wake.address}, {wake.address + word_size}}};
-        hold = co_await pager.hold(fragment, std::move(word), Access::write);
+        hold = co_await pager.supply.hold(fragment, std::move(word), Access::write);
         if (hold == 0) co_return;
     }
     co_await wake_futex(fragment, wake);
-    pager.release(hold);
+    pager.supply.release(hold);
 }
 
 }  // namespace gpr

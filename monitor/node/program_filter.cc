@@ -120,13 +120,14 @@ Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragme
         co_return call;
     }
     sock_fprog given{};
-    bool read =
-        co_await pager.read(*fragment, {args[2]}, std::as_writable_bytes(std::span(&given, 1)));
+    bool read = co_await pager.memory.read(*fragment, {args[2]},
+                                           std::as_writable_bytes(std::span(&given, 1)));
     if (!read || !is_sound(given.len)) co_return call;
     filter->flags = flags & filter_flags;
     filter->code.resize(given.len);
     Address at{reinterpret_cast<uint64_t>(given.filter)};
-    read = co_await pager.read(*fragment, at, std::as_writable_bytes(std::span(filter->code)));
+    read =
+        co_await pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(filter->code)));
     if (!read) co_return call;
     call.filter = std::move(filter);
     call.all_threads = flags & SECCOMP_FILTER_FLAG_TSYNC;

@@ -15,7 +15,7 @@ void encode_pages(FrameBuilder& frame, const Message& message);
 // The contents keep `frame` alive.
 Result<Message> decode_pages(std::shared_ptr<ReceivedFrame> frame);
 
-// Pages that a crossing thread missed, see Pager::take_missed().
+// Pages that a crossing thread missed, see HotPages::take_missed().
 void put_missed(wire::Crossing::Builder crossing, const std::vector<uint64_t>& missed);
 std::vector<uint64_t> missed_of(wire::Crossing::Reader crossing);
 

@@ -1,14 +1,15 @@
-// Pages leave this node's memory, or are looked at there.
+#include "monitor/paging/takes.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "monitor/paging/pager.h"
 
-namespace gpr {
+namespace gpr::paging {
 
 namespace {
 constexpr int not_there = -ENXIO;  // beside the results of Fragment::Taken
@@ -22,25 +23,25 @@ void show_functions(const Mapping& m, Address at, Fragment::Taken& got) {
 }
 }  // namespace
 
-void Pager::run(const Take& action) {
+void Takes::begin(const Take& action) {
     spdlog::trace("take: object {:#x} pages {}+{} had {} leave {}", action.run.object,
                   action.run.first, action.run.count, static_cast<int>(action.had),
                   static_cast<int>(action.leave));
-    if (is_shared(action.run.object) && !may_take_now(action)) {
-        spawn(take_when_settled(action));
-    } else if (is_shared(action.run.object)) {
-        agent_.on_taken(action.id, take_shared(action), now());
-    } else if (!alone_ || !take_early(action)) {
+    if (pager_.shared.contains(action.run.object) && !pager_.room.may_take_now(action)) {
+        spawn(pager_.room.take_when_settled(action));
+    } else if (pager_.shared.contains(action.run.object)) {
+        core_.agent.on_taken(action.id, pager_.shared.take(action), core_.now());
+    } else if (!pager_.hot.is_alone() || !take_early(action)) {
         spawn(take(action));
     }
 }
 
 // Every mapping that shows pages of the object is asked, until there are as many as can be told.
-void Pager::run(const FindTouched& action) {
+void Takes::find_touched(const FindTouched& action) {
     const PageRun& run = action.run;
     uint64_t end = run.first + run.count;
     std::vector<PageSpan> touched;
-    for (auto& [fragment, watch] : fragments_) {
+    for (auto& [fragment, watch] : core_.fragments) {
         fragment->space.views(run.object, run.first, end, [&](const Mapping& m) {
             uint64_t first = std::max(m.object_page, run.first);
             uint64_t last = std::min(m.object_page + m.range.size() / page_size, end);
@@ -58,31 +59,31 @@ void Pager::run(const FindTouched& action) {
             if (page_of(found.end) < last) end = page_of(found.end);
         });
     }
-    agent_.on_found(action.id, end - run.first, touched, now());
+    core_.agent.on_found(action.id, end - run.first, touched, core_.now());
 }
 
-Task<void> Pager::take(Take action) {
-    while (is_being_removed(action.run)) co_await moved_.wait();
+Task<void> Takes::take(Take action) {
+    while (pager_.removals.is_being_removed(action.run)) co_await core_.moved.wait();
     std::vector<TakeResult> results(action.run.count);
     for (auto& r : results) r.kind = Taken::zero;
     std::vector<std::shared_ptr<Fragment>> alive;
-    auto todo = pieces(action.run);
+    auto todo = core_.pieces(action.run);
     for (const Piece& p : todo) alive.push_back(p.fragment->shared_from_this());
     for (Piece& p : todo) {
         // The mapping may have changed while we waited for another piece.
         p.mapping = p.fragment->space.find(p.address);
         if (!p.mapping) continue;
         for (uint32_t i = 0; p.mapping->trapped && i < p.count; i++) {
-            results[p.first + i] =
-                take_trapped(*p.mapping, p.address + i * page_size, action.leave != Presence::none);
+            results[p.first + i] = pager_.trapped.take(*p.mapping, p.address + i * page_size,
+                                                       action.leave != Presence::none);
         }
         if (p.mapping->trapped) continue;
-        ensure_registered(*p.fragment, *p.mapping);
+        core_.ensure_registered(*p.fragment, *p.mapping);
         Range range{p.address, p.address + p.count * page_size};
         Fragment::Taken got;
         bool native = p.mapping->backing == Backing::native_file;
-        if (may_be_pinned(*p.mapping, action)) {
-            got = co_await share_by_moving(action.id, p);
+        if (pager_.pinned.may_be_pinned(*p.mapping, action)) {
+            got = co_await pager_.pinned.share_by_moving(action.id, p);
         } else if (native || action.leave == Presence::shared) {
             if (!native && action.had == Presence::exclusive) p.fragment->write_protect(range);
             got = p.fragment->peek(p.address, p.count);
@@ -94,7 +95,8 @@ Task<void> Pager::take(Take action) {
             for (uint32_t i = 0; !native && p.mapping->content && i < p.count; i++) {
                 if (got.results[i] != 0) continue;
                 Address at = p.address + i * page_size;
-                if (!materialise(*p.fragment, *p.mapping, at)) got.results[i] = not_there;
+                if (!pager_.installs.materialise(*p.fragment, *p.mapping, at))
+                    got.results[i] = not_there;
                 p.fragment->write_protect({at, at + page_size});
                 if (p.fragment->memory().read_exact(at, got.bytes.data() + i * page_size,
                                                     page_size)) {
@@ -126,9 +128,33 @@ Task<void> Pager::take(Take action) {
             }
         }
     }
-    agent_.on_taken(action.id, std::move(results), now());
-    settle();
-    moved_.notify_all();
+    core_.agent.on_taken(action.id, std::move(results), core_.now());
+    core_.settle();
+    core_.moved.notify_all();
 }
 
-}  // namespace gpr
+// Gives up copies that nobody can look at until they are gone: what they are is known before.
+bool Takes::take_early(const Take& action) {
+    if (action.had != Presence::shared || action.leave != Presence::none) return false;
+    auto found = core_.pieces(action.run);
+    if (found.size() != 1 || found[0].count != action.run.count) return false;
+    const Piece& p = found[0];
+    if (p.mapping->trapped || p.mapping->backing == Backing::native_file || p.mapping->content) {
+        return false;
+    }
+    Fragment::Taken got = p.fragment->peek(p.address, p.count);
+    auto block = std::make_shared<RawBytes>(std::move(got.bytes));
+    std::vector<TakeResult> results(p.count);
+    for (uint32_t i = 0; i < p.count; i++) {
+        results[i].kind = got.results[i] == 1 ? Taken::data : Taken::zero;
+        if (got.results[i] == 1) results[i].bytes = {block, block->data() + i * page_size};
+    }
+    pager_.removals.add(action.run);
+    core_.loop.post([this, weak = p.fragment->weak_from_this(), at = p.address, run = action.run] {
+        spawn(pager_.removals.remove(weak, at, run));
+    });
+    core_.agent.on_taken(action.id, std::move(results), core_.now());
+    return true;
+}
+
+}  // namespace gpr::paging

@@ -1,18 +1,17 @@
-// Pages of code that must not run on this node. They are missing, so that a fetch faults, and the
-// coherence core never maps them: what it brings is kept beside, and put in place for a moment
-// when the program reads it as data. Running it here would cost time, not correctness.
+#include "monitor/paging/trapped_text.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
 #include "monitor/paging/pager.h"
 
-namespace gpr {
+namespace gpr::paging {
 
 namespace {
 // Long enough for the instruction that reads (KERNEL-FACTS "Progress": 100 us).
@@ -33,17 +32,14 @@ std::shared_ptr<const std::byte> file_page(const Mapping& m, Address at) {
 }
 }  // namespace
 
-void Pager::serve(Fragment& fragment, Address at, bool write, Tid tid) {
-    Mapping* mapping = fragment.space.find(at);
-    if (!mapping) {
-        fragment.wake({at, at + page_size});
-    } else if (!mapping->trapped || !show_now(fragment, *mapping, at)) {
-        ask_for(fragment, *mapping, at, write && !mapping->trapped, tid);
-        settle();
-    }
+TrappedText::TrappedText(Core& core, Pager& pager)
+    : core_(core), pager_(pager), code_lock_(core.loop) {}
+
+void TrappedText::forget(ObjectId object) {
+    code_read_.erase(code_read_.lower_bound({object, 0}), code_read_.lower_bound({object + 1, 0}));
 }
 
-bool Pager::show_now(Fragment& fragment, Mapping& mapping, Address at) {
+bool TrappedText::show_now(Fragment& fragment, Mapping& mapping, Address at) {
     std::shared_ptr<const std::byte> page;
     if (mapping.content) {
         page = file_page(mapping, at);
@@ -54,12 +50,12 @@ bool Pager::show_now(Fragment& fragment, Mapping& mapping, Address at) {
     }
     spdlog::trace("show: code at {:#x}", at.value);
     fragment.install(at, {page.get(), page_size}, true);
-    if (shown_.empty()) loop_.after(shown_for, [this] { spawn(hide_shown()); });
+    if (shown_.empty()) core_.loop.after(shown_for, [this] { spawn(hide_shown()); });
     shown_.emplace_back(fragment.weak_from_this(), at);
     return true;
 }
 
-void Pager::install_trapped(const Piece& piece, const Install& action) {
+void TrappedText::install(const Piece& piece, const Install& action) {
     if (piece.mapping->content) return;  // node 0 knows it already
     for (uint32_t i = 0; i < piece.count; i++) {
         const PageContent& c = action.contents[piece.first + i];
@@ -73,7 +69,7 @@ void Pager::install_trapped(const Piece& piece, const Install& action) {
     }
 }
 
-TakeResult Pager::take_trapped(Mapping& mapping, Address at, bool keep) {
+TakeResult TrappedText::take(Mapping& mapping, Address at, bool keep) {
     TakeResult result;
     result.kind = Taken::zero;
     if (mapping.content) {
@@ -89,7 +85,7 @@ TakeResult Pager::take_trapped(Mapping& mapping, Address at, bool keep) {
     return result;
 }
 
-Task<void> Pager::stop_trapping(std::shared_ptr<Fragment> fragment, Range range) {
+Task<void> TrappedText::stop_trapping(std::shared_ptr<Fragment> fragment, Range range) {
     auto guard = co_await code_lock_.lock();
     // What is shown may be written to: it goes, and comes back as the directory wants it.
     auto shown_there = [&] {
@@ -108,7 +104,7 @@ Task<void> Pager::stop_trapping(std::shared_ptr<Fragment> fragment, Range range)
         if (!std::exchange(m.trapped, false)) return;
         for (Address at = m.range.begin; at < m.range.end; at = at + page_size) {
             const PageKey key = m.key(at);
-            Presence presence = agent_.presence(key);
+            Presence presence = core_.agent.presence(key);
             auto read = code_read_.extract(key);
             // What nobody has touched comes with the first fault, as in any mapping.
             bool untouched = presence == Presence::exclusive && read.empty();
@@ -121,21 +117,46 @@ Task<void> Pager::stop_trapping(std::shared_ptr<Fragment> fragment, Range range)
     });
 }
 
-Task<void> Pager::forget_trapped(const std::vector<Mapping>& gone) {
+Task<void> TrappedText::forget_trapped(const std::vector<Mapping>& gone) {
     if (std::ranges::none_of(gone, [](const Mapping& m) { return m.trapped; })) co_return;
     auto guard = co_await code_lock_.lock();
 }
 
-Task<void> Pager::hide_shown() {
+Task<void> TrappedText::hide_shown() {
     auto guard = co_await code_lock_.lock();
     auto shown = std::exchange(shown_, {});
     for (auto& [weak, at] : shown) {
         auto fragment = weak.lock();
         Mapping* m = fragment ? fragment->space.find(at) : nullptr;
         if (!m || !m->trapped || !fragment->has_helpers()) continue;
-        if (forking_.contains(fragment.get())) continue;
+        if (pager_.forks.is_forking(*fragment)) continue;
         co_await fragment->puncher().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
     }
 }
 
-}  // namespace gpr
+void TrappedText::show_all(Fragment& fragment) {
+    std::vector<std::byte> bytes;
+    constexpr uint64_t step = 64 * page_size;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (m.trapped && !m.content) show_code_of_others(fragment, m);
+        if (!m.trapped || !m.content) continue;
+        for (uint64_t done = 0; done < m.range.size(); done += step) {
+            bytes.assign(std::min(step, m.range.size() - done), std::byte{0});
+            auto offset = static_cast<off_t>(m.content_offset + done);
+            if (pread(m.content->get(), bytes.data(), bytes.size(), offset) < 0) {
+                spdlog::warn("cannot read the program's file at {:#x}", offset);
+            }
+            fragment.install(m.range.begin + done, bytes, true);
+        }
+    }
+}
+
+// Code of a file that another node has, as it was collected.
+void TrappedText::show_code_of_others(Fragment& fragment, const Mapping& m) {
+    for (Address at = m.range.begin; at < m.range.end; at = at + page_size) {
+        auto known = code_read_.find(m.key(at));
+        if (known != code_read_.end()) fragment.install(at, {known->second.get(), page_size}, true);
+    }
+}
+
+}  // namespace gpr::paging

@@ -1,49 +1,48 @@
-// Pages beyond the end of a file that a private mapping shows. Natively whoever touches one dies of
-// SIGBUS, or its system call fails with EFAULT, but once the file has grown the page is there. So
-// it is poisoned for a moment, and then missing again: who comes later is answered anew.
+#include "monitor/paging/absent_pages.h"
 
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <signal.h>
 #include <unistd.h>
+
+#include <chrono>
 
 #include "monitor/paging/pager.h"
 
-namespace gpr {
+namespace gpr::paging {
 
 namespace {
 // The thread that waits for it has to get onto its CPU.
 constexpr std::chrono::milliseconds poisoned_for{2};
 }  // namespace
 
-void Pager::refuse_page(Fragment& fragment, const Mapping& mapping, Address at) {
+void AbsentPages::refuse_page(Fragment& fragment, const Mapping& mapping, Address at) {
     const PageKey key = mapping.key(at);
     const PageRun run{key.object, key.index, 1};
-    bool again = is_being_removed(run);
+    bool again = pager_.removals.is_being_removed(run);
     fragment.poison(at);
     if (again) return;
-    removing_.push_back(run);
-    loop_.after(poisoned_for, [this, weak = fragment.weak_from_this(), at, run] {
-        if (is_being_removed(run)) spawn(remove(weak, at, run));
+    pager_.removals.add(run);
+    core_.loop.after(poisoned_for, [this, weak = fragment.weak_from_this(), at, run] {
+        if (pager_.removals.is_being_removed(run)) spawn(pager_.removals.remove(weak, at, run));
     });
 }
 
-void Pager::give_born(Fragment& fragment, const Mapping& mapping, Address at) {
-    if (!materialise(fragment, mapping, at)) refuse_page(fragment, mapping, at);
+void AbsentPages::give_born(Fragment& fragment, const Mapping& mapping, Address at) {
+    if (!pager_.installs.materialise(fragment, mapping, at)) refuse_page(fragment, mapping, at);
 }
 
 // A kernel without CONFIG_MEMORY_FAILURE says BUS_ADRERR of its own.
-std::optional<Address> Pager::absent_page(Fragment& fragment, const siginfo_t& info) const {
+std::optional<Address> AbsentPages::absent_page(Fragment& fragment, const siginfo_t& info) const {
     bool fault = info.si_code == BUS_MCEERR_AR || info.si_code == BUS_ADRERR;
     if (info.si_signo != SIGBUS || !fault || fragment.lost) return {};
     Address at = Address{reinterpret_cast<uint64_t>(info.si_addr)}.page();
     const Mapping* m = fragment.space.find(at);
     if (!m || !m->file) return {};
     const PageKey key = m->key(at);
-    bool poisoned = is_being_removed({key.object, key.index, 1});
+    bool poisoned = pager_.removals.is_being_removed({key.object, key.index, 1});
     return poisoned || info.si_code == BUS_MCEERR_AR ? std::optional(at) : std::nullopt;
 }
 
-Task<bool> Pager::is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid) {
+Task<bool> AbsentPages::is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid) {
     const Mapping* m = fragment->space.find(at);
     if (!m) co_return false;
     const PageKey key = m->key(at);
@@ -51,17 +50,17 @@ Task<bool> Pager::is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, 
     auto told = refused_.find(tid);
     bool refused = told != refused_.end() && told->second == key;
     if (refused) refused_.erase(told);
-    if (births_[key.object] == self_ && m->content) {
+    if (pager_.objects.is_born_here(key.object) && m->content) {
         std::byte probe;
         auto offset = static_cast<off_t>(m->content_offset + (at - m->range.begin));
         refused = pread(m->content->get(), &probe, 1, offset) <= 0;
     }
-    if (is_shared(key.object)) {
-        co_await remove_refusal(run);
-    } else if (is_being_removed(run)) {
-        co_await remove(fragment, at, run);
+    if (pager_.shared.contains(key.object)) {
+        co_await pager_.room.remove_refusal(run);
+    } else if (pager_.removals.is_being_removed(run)) {
+        co_await pager_.removals.remove(fragment, at, run);
     }
     co_return refused;
 }
 
-}  // namespace gpr
+}  // namespace gpr::paging

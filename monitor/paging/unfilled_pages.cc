@@ -1,29 +1,35 @@
-// Memory whose missing pages the program itself provides (userfaultfd). Pages are held and moved
-// like any others; one that nobody has touched, though, is not made when somebody wants it. The
-// program is told, and fills it.
+#include "monitor/paging/unfilled_pages.h"
 
-#include <algorithm>
+#include <cerrno>
+#include <iterator>
 
 #include "base/log.h"
 #include "monitor/paging/pager.h"
 
-namespace gpr {
+namespace gpr::paging {
+
+UnfilledPages::UnfilledPages(Core& core, Pager& pager)
+    : core_(core), pager_(pager), filled_(core.loop) {}
+
+void UnfilledPages::forget(Fragment& fragment) {
+    std::erase_if(unfilled_, [&](const auto& wish) { return wish.first.first == &fragment; });
+}
 
 // The page is held here, there is nothing in it, and the program is to fill it.
-bool Pager::is_unfilled(Fragment& fragment, const Mapping& m, Address at) const {
+bool UnfilledPages::is_unfilled(Fragment& fragment, const Mapping& m, Address at) const {
     std::byte probe;
     PageKey key = m.key(at);
-    return m.program_fills && agent_.presence(key) == Presence::exclusive &&
-           !agent_.in_motion(key) && fragment.memory().read(at, &probe, 1) != 1;
+    return m.program_fills && core_.agent.presence(key) == Presence::exclusive &&
+           !core_.agent.in_motion(key) && fragment.memory().read(at, &probe, 1) != 1;
 }
 
 // Somebody on this node waits for it.
-void Pager::note_unfilled(Fragment& fragment, Address at, bool write, Tid tid) {
+void UnfilledPages::note_unfilled(Fragment& fragment, Address at, bool write, Tid tid) {
     unfilled_[{&fragment, at}] = {tid, write};
 }
 
 // The page is held here now.
-void Pager::tell_unfilled(Fragment& fragment, Address at) {
+void UnfilledPages::tell_unfilled(Fragment& fragment, Address at) {
     auto wish = unfilled_.find({&fragment, at});
     if (wish == unfilled_.end()) return;
     auto [tid, write] = wish->second;
@@ -33,14 +39,15 @@ void Pager::tell_unfilled(Fragment& fragment, Address at) {
 }
 
 // For a supervisor that needs the page: false when it is not for the program to fill any more.
-Task<bool> Pager::wait_for_program(std::shared_ptr<Fragment> fragment, Address at, bool write) {
+Task<bool> UnfilledPages::wait_for_program(std::shared_ptr<Fragment> fragment, Address at,
+                                           bool write) {
     note_unfilled(*fragment, at, write, 0);
     tell_unfilled(*fragment, at);
     co_await filled_.wait();
     co_return fragment->space.find(at) != nullptr;
 }
 
-void Pager::wake_unfilled(Fragment& fragment, Range range) {
+void UnfilledPages::wake_unfilled(Fragment& fragment, Range range) {
     for (auto it = unfilled_.begin(); it != unfilled_.end();) {
         bool of_range = it->first.first == &fragment && range.contains(it->first.second);
         it = of_range ? unfilled_.erase(it) : std::next(it);
@@ -49,29 +56,30 @@ void Pager::wake_unfilled(Fragment& fragment, Range range) {
     filled_.notify_all();
 }
 
-void Pager::let_program_fill(Fragment& fragment, Range range, bool fills) {
+void UnfilledPages::let_program_fill(Fragment& fragment, Range range, bool fills) {
     fragment.space.for_each(range, [&](Mapping& m) {
         m.program_fills = fills;
-        if (fills && !ensure_registered(fragment, m)) m.program_fills = false;
+        if (fills && !core_.ensure_registered(fragment, m)) m.program_fills = false;
     });
     if (!fills) wake_unfilled(fragment, range);
 }
 
 // Node 0: 0 or an error.
-Task<int> Pager::fill(std::shared_ptr<Fragment> fragment, Address at,
-                      std::span<const std::byte> page) {
+Task<int> UnfilledPages::fill(std::shared_ptr<Fragment> fragment, Address at,
+                              std::span<const std::byte> page) {
     for (;;) {
         Mapping* m = fragment->space.find(at);
         if (!m || !m->program_fills) co_return ENOENT;
-        bool here = co_await acquire(*fragment, {at, at + page_size}, Access::write);
+        bool here = co_await pager_.supply.acquire(*fragment, {at, at + page_size}, Access::write);
         m = fragment->space.find(at);
         if (!here || !m || !m->program_fills) co_return ENOENT;
         PageKey key = m->key(at);
-        if (agent_.presence(key) != Presence::exclusive || agent_.in_motion(key)) continue;
+        if (core_.agent.presence(key) != Presence::exclusive || core_.agent.in_motion(key))
+            continue;
         if (!is_unfilled(*fragment, *m, at)) co_return EEXIST;
         fragment->install(at, page, true);
         co_return 0;
     }
 }
 
-}  // namespace gpr
+}  // namespace gpr::paging

@@ -1,0 +1,98 @@
+#include "monitor/paging/core.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "monitor/paging/pager.h"
+
+namespace gpr::paging {
+
+Core::Core(NodeId self_node, Loop& the_loop, PageDirectory* pages, Pager& pager)
+    : self(self_node),
+      loop(the_loop),
+      directory(pages),
+      agent(self_node),
+      moved(the_loop),
+      pager_(pager) {}
+
+uint64_t Core::now() const {
+    return static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+}
+
+void Core::settle() {
+    if (settling_) return;
+    settling_ = true;
+    for (;;) {
+        agent.drain(actions_);
+        if (actions_.empty() && directory) directory->drain(actions_);
+        if (actions_.empty()) break;
+        auto batch = std::move(actions_);
+        actions_ = {};
+        for (Action& action : batch) pager_.run(action);
+    }
+    settling_ = false;
+    if (pager_.forks.any()) moved.notify_all();
+    arm_timer();
+}
+
+void Core::arm_timer() {
+    uint64_t due = agent.next_deadline();
+    if (due == timer_due_) return;
+    if (timer_ != 0) loop.cancel(timer_);
+    timer_ = 0;
+    timer_due_ = due;
+    if (due == ~0ULL) return;
+    uint64_t t = now();
+    timer_ = loop.after(std::chrono::nanoseconds(due > t ? due - t : 0), [this] {
+        timer_ = 0;
+        timer_due_ = ~0ULL;
+        agent.on_timer(now());
+        settle();
+    });
+}
+
+std::vector<Place> Core::places(PageKey key) {
+    std::vector<Place> found;
+    for (auto& [fragment, watch] : fragments) {
+        if (auto at = fragment->space.address_of(key)) {
+            found.push_back({fragment, *at, fragment->space.find(*at)});
+        }
+    }
+    return found;
+}
+
+std::vector<Piece> Core::pieces(const PageRun& run) {
+    std::vector<Piece> found;
+    for (uint32_t i = 0; i < run.count;) {
+        uint32_t step = 1;
+        for (const Place& p : places(run[i])) {
+            uint64_t left = (p.mapping->range.end - p.address) / page_size;
+            auto count = static_cast<uint32_t>(std::min<uint64_t>(run.count - i, left));
+            found.push_back({p.fragment, p.mapping, p.address, i, count});
+            step = count;
+        }
+        i += step;
+    }
+    return found;
+}
+
+Result<void> Core::ensure_registered(Fragment& fragment, Mapping& mapping) {
+    if (mapping.registered || mapping.backing == Backing::native_file) return {};
+    GPR_CHECK(fragment.register_range(mapping.range));
+    mapping.registered = true;
+    return {};
+}
+
+void Core::answer(uint64_t cookie, bool result) {
+    auto it = waiting.find(cookie);
+    if (it != waiting.end()) it->second->set(result);
+}
+
+Task<bool> Core::wait_for(uint64_t cookie, OneShot<bool>& done) {
+    bool result = co_await done;
+    waiting.erase(cookie);
+    co_return result;
+}
+
+}  // namespace gpr::paging

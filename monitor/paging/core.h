@@ -1,0 +1,69 @@
+// What the parts of a pager share: this node's half of coherence, the directory on node 0, the
+// fragments, and the one place that runs what the first two ask for.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/task.h"
+#include "mm/page_agent.h"
+#include "mm/page_directory.h"
+#include "monitor/paging/fragment.h"
+#include "monitor/paging/part.h"
+#include "transport/loop.h"
+
+namespace gpr::paging {
+
+// Where a page is seen.
+struct Place {
+    Fragment* fragment;
+    Address address;
+    Mapping* mapping;
+};
+
+// The part of a run that is contiguous in one mapping of one fragment.
+struct Piece {
+    Fragment* fragment;
+    Mapping* mapping;
+    Address address;
+    uint32_t first;  // page of the run
+    uint32_t count;
+};
+
+struct Core {
+    Core(NodeId self, Loop& loop, PageDirectory* directory, Pager& pager);
+
+    // Runs what the page agent and the directory ask for, until they ask for nothing. After each
+    // event that one of them was told.
+    void settle();
+    [[nodiscard]] uint64_t now() const;
+    // Where the page is seen here; nothing if its mapping went away.
+    std::vector<Place> places(PageKey key);
+    std::vector<Piece> pieces(const PageRun& run);
+    static Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
+    // For what was begun with that cookie, and `done` entered in `waiting`.
+    Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
+    void answer(uint64_t cookie, bool result);
+
+    NodeId self;
+    Loop& loop;
+    PageDirectory* directory;  // on node 0 only
+    PageAgent agent;
+    std::unordered_map<Fragment*, Watch> fragments;
+    Signal moved;  // pages have come, gone, or been sent
+    uint64_t next_cookie = 1;
+    std::unordered_map<uint64_t, OneShot<bool>*> waiting;
+
+private:
+    void arm_timer();
+
+    Pager& pager_;
+    std::vector<Action> actions_;
+    bool settling_ = false;
+    Loop::TimerId timer_ = 0;
+    uint64_t timer_due_ = ~0ULL;
+};
+
+}  // namespace gpr::paging

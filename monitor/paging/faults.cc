@@ -1,0 +1,122 @@
+#include "monitor/paging/faults.h"
+
+#include <linux/userfaultfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "monitor/paging/pager.h"
+
+namespace gpr::paging {
+
+namespace {
+constexpr uint32_t file_ahead = 15;  // pages: text and data of files are read in order
+
+bool is_scratch(Address at) {
+    return at.value - GPR_SCRATCH_RW < GPR_SCRATCH_SIZE ||
+           at.value - GPR_SCRATCH_RWX < GPR_SCRATCH_SIZE;
+}
+}  // namespace
+
+void Faults::read(Fragment& fragment) {
+    uffd_msg messages[32];
+    for (;;) {
+        ssize_t got = ::read(fragment.uffd(), messages, sizeof messages);
+        if (got <= 0) return;
+        size_t count = static_cast<size_t>(got) / sizeof messages[0];
+        for (size_t i = 0; i < count; i++) {
+            const uffd_msg& m = messages[i];
+            if (m.event != UFFD_EVENT_PAGEFAULT) continue;
+            uint64_t flags = m.arg.pagefault.flags;
+            faults_++;
+            on_fault(fragment, {m.arg.pagefault.address & page_mask},
+                     (flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0,
+                     static_cast<Tid>(m.arg.pagefault.feat.ptid));
+        }
+        core_.settle();
+        if (count < std::size(messages)) return;
+    }
+}
+
+void Faults::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
+    if (fragment.lost) {
+        fragment.poison(at);
+        return;
+    }
+    Mapping* mapping = fragment.space.find(at);
+    if (!mapping && is_scratch(at)) {  // whoever touches that must not do so for ever
+        fragment.install_zero(at, 1, true);
+        return;
+    }
+    if (!mapping) {
+        fragment.wake({at, at + page_size});
+        return;
+    }
+    bool elsewhere = mapping->trapped || mapping->anchored ||
+                     (mapping->shared && pager_.shared.is_used_at_home(mapping->object));
+    if (code_fault_ && (elsewhere || (any_fault_ && any_fault_(fragment, at, write, tid)))) {
+        code_fault_(fragment, at, write, tid);
+        return;
+    }
+    ask_for(fragment, *mapping, at, write, tid);
+}
+
+void Faults::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid tid) {
+    Mapping* mapping = &m;
+    note_waiting(tid);
+    if (m.program_fills) pager_.unfilled.note_unfilled(fragment, at, write, tid);
+    pager_.hot.note_missed(m, at, write, tid);
+    Fault fault;
+    fault.key = mapping->key(at);
+    fault.access = write ? Access::write : Access::read;
+    fault.tid = tid;
+    uint64_t left = (mapping->range.end - at) / page_size - 1;
+    if (pager_.shared.contains(fault.key.object)) {
+        uint64_t pages = pager_.shared.pages(fault.key.object);
+        left = fault.key.index < pages ? std::min(left, pages - fault.key.index - 1) : 0;
+    }
+    fault.pages_after = left;
+    fault.pages_before = (at - mapping->range.begin) / page_size;
+    fault.ahead = mapping->file ? file_ahead : 0;
+    // Of shared objects others may look at the memory itself; code that is trapped never is there.
+    fault.may_wait = !pager_.shared.contains(fault.key.object) && !mapping->trapped;
+    if (m.program_fills) {  // page by page
+        fault.pages_before = fault.pages_after = 0;
+        fault.may_wait = false;
+    }
+    spdlog::trace("fault: tid {} {:#x} {} object {:#x} page {} presence {}", tid, at.value,
+                  write ? "write" : "read", fault.key.object, fault.key.index,
+                  static_cast<int>(core_.agent.presence(fault.key)));
+    core_.agent.on_fault(fault, core_.now());
+}
+
+void Faults::serve(Fragment& fragment, Address at, bool write, Tid tid) {
+    Mapping* mapping = fragment.space.find(at);
+    if (!mapping) {
+        fragment.wake({at, at + page_size});
+    } else if (!mapping->trapped || !pager_.trapped.show_now(fragment, *mapping, at)) {
+        ask_for(fragment, *mapping, at, write && !mapping->trapped, tid);
+        core_.settle();
+    }
+}
+
+void Faults::note_waiting(Tid tid) {
+    if (faulting_.empty()) faulting_since_ = core_.now();
+    faulting_.insert(tid);
+}
+
+void Faults::note_arrival() {
+    if (!faulting_.empty()) waited_ns_ += core_.now() - faulting_since_;
+    faulting_.clear();
+}
+
+void Faults::give_up(Fragment& fragment) {
+    fragment.lost = true;
+    // Who waits for a page asks again, and gets what on_fault has for it now.
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (m.registered) fragment.wake(m.range);
+    }
+}
+
+}  // namespace gpr::paging

@@ -1,0 +1,168 @@
+#include "monitor/paging/forks.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "monitor/paging/pager.h"
+
+namespace gpr::paging {
+
+namespace {
+
+struct Pages {
+    uint64_t first = 0, count = 0;
+};
+
+// What the process sees of its objects. Advice and protections make thousands of mappings of one
+// piece of memory, and to collect each of them would take the square of that.
+std::vector<std::pair<ObjectId, Pages>> pieces_of_objects(const AddressSpace& space) {
+    std::vector<std::pair<ObjectId, Pages>> pieces;
+    for (const auto& [begin, m] : space.all()) {
+        if (m.anchored) continue;
+        uint64_t count = m.range.size() / page_size;
+        bool goes_on = !pieces.empty() && pieces.back().first == m.object &&
+                       pieces.back().second.first + pieces.back().second.count == m.object_page;
+        if (goes_on) {
+            pieces.back().second.count += count;
+        } else {
+            pieces.emplace_back(m.object, Pages{m.object_page, count});
+        }
+    }
+    return pieces;
+}
+
+void fill_gap(Fragment& fragment, const Mapping& m, Range gap) {
+    std::vector<std::byte> bytes;
+    constexpr uint64_t step = 64 * page_size;
+    for (Address at = gap.begin; at < gap.end; at = at + bytes.size()) {
+        bytes.assign(std::min(step, gap.end - at), std::byte{0});
+        auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
+        ssize_t got = pread(m.content->get(), bytes.data(), bytes.size(), offset);
+        if (got < 0) spdlog::warn("cannot read the program's file at {:#x}", offset);
+        auto present = fragment.peek(at, bytes.size() / page_size);
+        for (size_t i = 0; i < present.results.size(); i++) {
+            if (present.results[i] == 1) continue;                   // a page of zeros
+            if (static_cast<ssize_t>(i * page_size) >= got) return;  // beyond the end
+            fragment.install(at + i * page_size, std::span(bytes).subspan(i * page_size, page_size),
+                             true);
+        }
+    }
+}
+
+// What nobody has touched of the copies of files.
+void show_files(Fragment& fragment) {
+    constexpr size_t most_at_once = 64;
+    for (const auto& [begin, m] : fragment.space.all()) {
+        if (m.trapped || !m.content || m.backing != Backing::anonymous || !m.registered) continue;
+        for (Address at = m.range.begin; at < m.range.end;) {
+            auto touched = fragment.touched({at, m.range.end}, most_at_once);
+            for (Range present : touched.ranges) {
+                fill_gap(fragment, m, {at, present.begin});
+                at = present.end;
+            }
+            fill_gap(fragment, m, {at, touched.end});
+            at = touched.end;
+        }
+    }
+}
+
+}  // namespace
+
+Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment) {
+    Forking& forking = forking_[fragment.get()];
+    forking.count++;
+    core_.agent.let_pages_wait(false, core_.now());
+    std::vector<PageKey> leaving;
+    std::set<ObjectId> objects;
+    for (const auto& [begin, m] : fragment->space.all()) {
+        if (!pager_.shared.contains(m.object) && !m.anchored) objects.insert(m.object);
+    }
+    for (ObjectId object : objects) {
+        core_.directory->hold(object);
+        forking.held.push_back(object);
+        auto of_object = core_.agent.leaving(object);
+        leaving.insert(leaving.end(), of_object.begin(), of_object.end());
+    }
+    // The directory believes that these are here, and will send them back.
+    co_await pager_.hot.sent(std::move(leaving));
+    co_await pager_.removals.removed();
+    co_await collect(*fragment);
+    co_await arrived(*fragment);
+    auto guard = co_await pager_.trapped.lock();
+    if (!forking_.contains(fragment.get())) co_return;  // its thread has died meanwhile
+    pager_.trapped.show_all(*fragment);
+    show_files(*fragment);
+}
+
+Task<void> Forks::collect(Fragment& fragment) {
+    std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
+    for (const auto& [object, pages] : pieces_of_objects(fragment.space)) {
+        uint64_t cookie = core_.next_cookie++;
+        pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(core_.loop));
+        core_.waiting[cookie] = pending.back().second.get();
+        core_.directory->collect(object, pages.first, pages.count, core_.self, Access::read, cookie,
+                                 core_.now());
+    }
+    core_.settle();
+    bool all_came = true;
+    for (auto& [cookie, done] : pending) {
+        OneShot<bool>& one = *done;
+        bool came = co_await core_.wait_for(cookie, one);
+        all_came = all_came && came;
+    }
+    if (!all_came) {
+        spdlog::warn("a child of process {} lacks memory that a device of the acceptor has pinned",
+                     fragment.pid());
+    }
+}
+
+// What had been granted to this node before may still be on its way into memory.
+Task<void> Forks::arrived(Fragment& fragment) {
+    std::vector<PageKey> keys;
+    std::set<ObjectId> objects;
+    for (const auto& [begin, m] : fragment.space.all()) objects.insert(m.object);
+    for (ObjectId object : objects) {
+        for (PageKey key : core_.agent.arriving(object)) {
+            if (core_.directory->holders(key).nodes & 1U << core_.self) keys.push_back(key);
+        }
+    }
+    while (std::any_of(keys.begin(), keys.end(),
+                       [this](PageKey key) { return core_.agent.is_arriving(key); })) {
+        co_await core_.moved.wait();
+    }
+}
+
+Task<void> Forks::end_fork(std::shared_ptr<Fragment> fragment) {
+    auto it = forking_.find(fragment.get());
+    if (it == forking_.end() || --it->second.count > 0) co_return;
+    forget(*fragment);
+    auto guard = co_await pager_.trapped.lock();
+    std::vector<Range> ranges;
+    for (const auto& [begin, m] : fragment->space.all()) {
+        if (m.trapped) ranges.push_back(m.range);
+    }
+    for (Range range : ranges) {
+        Mapping* m = fragment->space.find(range.begin);
+        if (!m || !m->trapped || m->range != range || forking_.contains(fragment.get())) continue;
+        co_await fragment->puncher().call(SYS_madvise, range.begin.value, range.size(),
+                                          MADV_DONTNEED);
+    }
+}
+
+void Forks::forget(Fragment& fragment) {
+    auto it = forking_.find(&fragment);
+    if (it == forking_.end()) return;
+    for (ObjectId object : it->second.held) core_.directory->release(object, core_.now());
+    forking_.erase(it);
+    if (forking_.empty()) core_.agent.let_pages_wait(true, core_.now());
+    core_.settle();
+}
+
+}  // namespace gpr::paging

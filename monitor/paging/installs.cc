@@ -1,0 +1,143 @@
+#include "monitor/paging/installs.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "monitor/paging/pager.h"
+
+namespace gpr::paging {
+
+bool Installs::materialise(Fragment& fragment, const Mapping& mapping, Address at) {
+    if (mapping.backing == Backing::native_file) return true;
+    if (pager_.unfilled.is_unfilled(fragment, mapping, at)) {
+        pager_.unfilled.tell_unfilled(fragment, at);
+        return true;
+    }
+    if (!mapping.content) {
+        fragment.install_zero(at, 1, true);
+        return true;
+    }
+    std::vector<std::byte> page(page_size);
+    auto offset = static_cast<off_t>(mapping.content_offset + (at - mapping.range.begin));
+    if (pread(mapping.content->get(), page.data(), page_size, offset) <= 0) return false;
+    fragment.install(at, page, true);
+    return true;
+}
+
+void Installs::install(const Install& action) {
+    if (pager_.removals.is_being_removed(action.run)) return spawn(install_later(action));
+    pager_.faults.note_arrival();
+    spdlog::trace("install: object {:#x} pages {}+{} presence {} first content {}",
+                  action.run.object, action.run.first, action.run.count,
+                  static_cast<int>(action.presence), static_cast<int>(action.contents.at(0).kind));
+    if (pager_.shared.contains(action.run.object)) {
+        bool at_home = pager_.shared.memfd(action.run.object) < 0;
+        if (at_home && pager_.views.is_changing())
+            return spawn(pager_.room.install_when_settled(action));
+        pager_.shared.install(action);
+        core_.agent.on_installed(action.id, core_.now());
+        return;
+    }
+    for (const Piece& p : core_.pieces(action.run)) {
+        bool writable = action.presence == Presence::exclusive;
+        if (p.mapping->trapped) {
+            pager_.trapped.install(p, action);
+            continue;
+        }
+        if (p.mapping->backing == Backing::native_file) {
+            for (uint32_t i = 0; i < p.count; i++) {
+                const PageContent& c = action.contents[p.first + i];
+                Address at = p.address + i * page_size;
+                // The file has not changed; and there may be breakpoints in it.
+                if (c.kind == ContentKind::data && !p.mapping->functions) {
+                    p.fragment->memory().write(at, c.bytes.get(), page_size);
+                }
+            }
+            continue;
+        }
+        core_.ensure_registered(*p.fragment, *p.mapping);
+        bool born_here = pager_.objects.is_born_here(action.run.object);
+        for (uint32_t i = 0; i < p.count; i++) {
+            const PageContent& c = action.contents[p.first + i];
+            Address at = p.address + i * page_size;
+            if (c.kind == ContentKind::data) {
+                uint32_t n = 1;
+                while (
+                    i + n < p.count && action.contents[p.first + i + n].kind == ContentKind::data &&
+                    action.contents[p.first + i + n].bytes.get() == c.bytes.get() + n * page_size) {
+                    n++;
+                }
+                p.fragment->install(at, {c.bytes.get(), n * page_size}, writable);
+                i += n - 1;
+            } else if (p.mapping->program_fills) {
+                pager_.unfilled.tell_unfilled(*p.fragment, at);
+            } else if (born_here && p.mapping->content) {
+                pager_.absent.give_born(*p.fragment, *p.mapping, at);
+                if (!writable) p.fragment->write_protect({at, at + page_size});
+            } else {
+                uint32_t n = 1;
+                while (i + n < p.count &&
+                       action.contents[p.first + i + n].kind != ContentKind::data) {
+                    n++;
+                }
+                p.fragment->install_zero(at, n, writable);
+                i += n - 1;
+            }
+        }
+    }
+    core_.agent.on_installed(action.id, core_.now());
+    core_.moved.notify_all();
+}
+
+Task<void> Installs::install_later(Install action) {
+    while (pager_.removals.is_being_removed(action.run)) co_await core_.moved.wait();
+    install(action);
+    core_.settle();
+}
+
+void Installs::unprotect(const Unprotect& action) {
+    pager_.faults.note_arrival();
+    spdlog::trace("unprotect: object {:#x} pages {}+{}", action.run.object, action.run.first,
+                  action.run.count);
+    if (pager_.shared.contains(action.run.object)) pager_.views.enable(action.run);
+    for (const Piece& p : core_.pieces(action.run)) {
+        if (p.mapping->backing == Backing::native_file) continue;
+        p.fragment->write_enable({p.address, p.address + p.count * page_size});
+    }
+    core_.agent.on_installed(action.id, core_.now());
+}
+
+void Installs::wake(const Wake& action) {
+    pager_.faults.note_arrival();
+    spdlog::trace("wake: object {:#x} page {} presence {}", action.key.object, action.key.index,
+                  static_cast<int>(core_.agent.presence(action.key)));
+    if (pager_.shared.contains(action.key.object)) {
+        PageRun page{action.key.object, action.key.index, 1};
+        if (core_.agent.presence(action.key) == Presence::exclusive) {
+            pager_.views.enable(page);
+        } else {
+            pager_.views.wake(page);
+        }
+        return;
+    }
+    for (const Place& p : core_.places(action.key)) {
+        Range page{p.address, p.address + page_size};
+        if (p.mapping->trapped) {
+            if (!pager_.trapped.show_now(*p.fragment, *p.mapping, p.address))
+                p.fragment->wake(page);
+            continue;
+        }
+        if (core_.agent.presence(action.key) == Presence::exclusive && p.mapping->registered) {
+            // Who waits for the program goes on waiting; to lift the write protection wakes, too.
+            if (pager_.unfilled.is_unfilled(*p.fragment, *p.mapping, p.address)) {
+                pager_.unfilled.tell_unfilled(*p.fragment, p.address);
+                continue;
+            }
+            p.fragment->write_enable(page);
+            pager_.absent.give_born(*p.fragment, *p.mapping, p.address);
+        }
+        p.fragment->wake(page);
+    }
+}
+
+}  // namespace gpr::paging

@@ -1,0 +1,29 @@
+// Pages come into memory, or become writable there, and who waits for them is woken.
+#pragma once
+
+#include "base/address.h"
+#include "base/task.h"
+#include "mm/page_actions.h"
+#include "monitor/paging/part.h"
+
+namespace gpr::paging {
+
+class Installs {
+public:
+    Installs(Core& core, Pager& pager) : core_(core), pager_(pager) {}
+
+    void install(const Install& action);
+    void unprotect(const Unprotect& action);
+    void wake(const Wake& action);
+    // A page that is ours but was never touched: gives it what it was born with. False: its file
+    // ends before it.
+    bool materialise(Fragment& fragment, const Mapping& mapping, Address at);
+
+private:
+    Task<void> install_later(Install action);
+
+    Core& core_;
+    Pager& pager_;
+};
+
+}  // namespace gpr::paging

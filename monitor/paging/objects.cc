@@ -1,0 +1,59 @@
+#include "monitor/paging/objects.h"
+
+#include "base/log.h"
+#include "monitor/paging/pager.h"
+
+namespace gpr::paging {
+
+void Objects::add(ObjectId object, NodeId birth) {
+    births_[object] = birth;
+    core_.agent.add_object(object, birth);
+    if (core_.directory) core_.directory->add_object(object, birth);
+}
+
+bool Objects::is_born_here(ObjectId object) { return births_[object] == core_.self; }
+
+void Objects::copy(ObjectId from, ObjectId to) {
+    births_[to] = births_[from];
+    core_.agent.copy_object(from, to);
+    if (core_.directory) core_.directory->copy_object(from, to);
+}
+
+void Objects::discard(const std::vector<Mapping>& pieces) {
+    for (const Mapping& m : pieces) {
+        spdlog::trace("discard: object {:#x} pages {}+{} at {:#x}", m.object, m.object_page,
+                      m.range.size() / page_size, m.range.begin.value);
+        if (pager_.shared.contains(m.object)) continue;  // other mappings may show it
+        uint64_t pages = m.range.size() / page_size;
+        core_.agent.drop(m.object, m.object_page, pages);
+        if (core_.directory) core_.directory->drop(m.object, m.object_page, pages);
+    }
+    // Not now: the other node must hear of it before it hears of the pages' new life.
+    core_.loop.post([this] { core_.settle(); });
+}
+
+void Objects::discard_unmapped(const AddressSpace& space, const std::vector<Mapping>& pieces) {
+    discard(pieces);
+    for (const Mapping& m : pieces) {
+        if (!pager_.shared.contains(m.object) && !space.shows(m.object)) erase(m.object);
+    }
+    pager_.unfilled.look_again();  // who waits for what is gone looks again
+}
+
+std::vector<Mapping> Objects::forget(AddressSpace& space) {
+    std::vector<Mapping> gone = space.unmap({{0}, {~0ULL & page_mask}});
+    for (const Mapping& m : gone) {
+        if (!pager_.shared.contains(m.object)) erase(m.object);
+    }
+    core_.settle();
+    return gone;
+}
+
+void Objects::erase(ObjectId object) {
+    births_.erase(object);
+    pager_.trapped.forget(object);
+    core_.agent.erase_object(object);
+    if (core_.directory) core_.directory->erase_object(object);
+}
+
+}  // namespace gpr::paging

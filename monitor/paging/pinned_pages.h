@@ -1,0 +1,41 @@
+// Memory that devices have pinned. They write to the page frame itself, whatever the page table
+// says, so a page that left for elsewhere, or was copied, would be another one than theirs: it
+// stays where it is. docs/decisions/0026-sockets-and-calls.md
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "base/address.h"
+#include "base/task.h"
+#include "mm/page_actions.h"
+#include "monitor/paging/fragment.h"
+#include "monitor/paging/part.h"
+
+namespace gpr::paging {
+
+class PinnedPages {
+public:
+    PinnedPages(Core& core, Pager& pager) : core_(core), pager_(pager) {}
+
+    // Devices here may have: a page that is to be shared is taken, and put back, which a pinned one
+    // refuses.
+    void probe_for_pins() { probes_pins_ = true; }
+    // asks: a thread here wants a page that is pinned elsewhere. Without it, it waits.
+    using AskPinned = std::function<void(Fragment&, Address at, Tid tid)>;
+    void on_pinned(AskPinned asks) { ask_pinned_ = std::move(asks); }
+    void serve_later(Fragment& fragment, Address at, Tid tid);
+
+    void on_anchored(const Anchored& action);
+    [[nodiscard]] bool may_be_pinned(const Mapping& mapping, const Take& action) const;
+    Task<Fragment::Taken> share_by_moving(uint64_t take, Piece piece);
+
+private:
+    Core& core_;
+    Pager& pager_;
+    AskPinned ask_pinned_;
+    bool probes_pins_ = false;
+};
+
+}  // namespace gpr::paging

@@ -1,0 +1,109 @@
+#include "monitor/paging/supply.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "monitor/paging/pager.h"
+
+namespace gpr::paging {
+
+// The pages of the range that coherence looks after. False: a part of it is not mapped.
+bool Supply::add_runs(Fragment& fragment, Range range, std::vector<PageRun>& runs) {
+    for (Address at = range.begin; at < range.end;) {
+        Mapping* m = fragment.space.find(at);
+        if (!m) return false;
+        Address end = std::min(m->range.end, range.end);
+        bool local = (m->backing == Backing::native_file && !pager_.shared.contains(m->object)) ||
+                     (m->trapped && m->content) || m->anchored;
+        for (Address a = at; a < end && !local;) {
+            uint64_t pages = std::min<uint64_t>((end - a) / page_size, max_run_pages);
+            PageKey key = m->key(a);
+            runs.push_back({key.object, key.index, static_cast<uint32_t>(pages)});
+            a = a + pages * page_size;
+        }
+        at = end;
+    }
+    return true;
+}
+
+Task<bool> Supply::acquire_runs(std::vector<PageRun> runs, Access access, uint64_t cookie,
+                                bool hold) {
+    OneShot<bool> done(core_.loop);
+    core_.waiting[cookie] = &done;
+    core_.agent.acquire(std::move(runs), access, cookie, hold, core_.now());
+    core_.settle();
+    bool ok = co_await core_.wait_for(cookie, done);
+    co_return ok;
+}
+
+Task<bool> Supply::acquire(Fragment& fragment, Range range, Access access) {
+    std::vector<PageRun> runs;
+    if (!add_runs(fragment, range.pages(), runs)) co_return false;
+    if (runs.empty()) co_return true;
+    bool ok = co_await acquire_runs(std::move(runs), access, core_.next_cookie++, false);
+    co_return ok;
+}
+
+Task<uint64_t> Supply::hold(Fragment& fragment, std::vector<Range> ranges, Access access) {
+    std::set<Address> pages;
+    for (Range range : ranges) {
+        range = range.pages();
+        for (Address at = range.begin; at < range.end; at = at + page_size) pages.insert(at);
+    }
+    std::vector<PageRun> runs;
+    for (Address at : pages) {
+        if (!add_runs(fragment, {at, at + page_size}, runs)) co_return 0;
+    }
+    if (runs.empty()) co_return 0;
+    uint64_t cookie = core_.next_cookie++;
+    bool ok = co_await acquire_runs(std::move(runs), access, cookie, true);
+    if (!ok) {
+        release(cookie);
+        co_return 0;
+    }
+    for (Address at : pages) make_present(fragment, at);
+    co_return cookie;
+}
+
+void Supply::release(uint64_t hold) {
+    if (hold == 0) return;
+    core_.agent.release(hold, core_.now());
+    core_.settle();
+}
+
+// A page that is ours. False: it is not any more.
+bool Supply::make_present(Fragment& fragment, Address at) {
+    Mapping* m = fragment.space.find(at);
+    std::byte probe;
+    if (!m || !m->registered || fragment.memory().read(at, &probe, 1) == 1) return true;
+    if (m->trapped && pager_.trapped.show_now(fragment, *m, at)) return true;
+    if (core_.agent.in_motion(m->key(at))) return false;
+    if (core_.agent.presence(m->key(at)) == Presence::exclusive)
+        pager_.installs.materialise(fragment, *m, at);
+    return true;
+}
+
+Task<bool> Supply::make_resident(Fragment& fragment, Range range, Access access) {
+    range = range.pages();
+    bool ok = co_await acquire(fragment, range, access);
+    if (!ok) co_return false;
+    for (Address at = range.begin; at < range.end;) {
+        bool present = make_present(fragment, at);
+        Mapping* m = fragment.space.find(at);
+        if (present && m && pager_.unfilled.is_unfilled(fragment, *m, at)) {
+            ok = co_await pager_.unfilled.wait_for_program(fragment.shared_from_this(), at, false);
+            if (!ok) co_return false;
+            continue;
+        }
+        if (present) {
+            at = at + page_size;
+            continue;
+        }
+        ok = co_await acquire(fragment, {at, at + page_size}, access);
+        if (!ok) co_return false;
+    }
+    co_return true;
+}
+
+}  // namespace gpr::paging
