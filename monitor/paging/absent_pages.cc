@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <utility>
 
 #include "monitor/paging/pager.h"
 
@@ -14,12 +15,17 @@ namespace {
 constexpr std::chrono::milliseconds poisoned_for{2};
 }  // namespace
 
+void AbsentPages::note_refused(Tid tid, PageKey key) {
+    Refusal& told = refused_[tid];
+    if (!(told.key == key)) told = {key};
+    told.unseen = true;
+}
+
 void AbsentPages::refuse_page(Fragment& fragment, const Mapping& mapping, Address at) {
     const PageKey key = mapping.key(at);
     const PageRun run{key.object, key.index, 1};
-    bool again = pager_.removals.is_being_removed(run);
     fragment.poison(at);
-    if (again) return;
+    // Each time: an earlier removal may be past the page already.
     pager_.removals.add(run);
     core_.loop.after(poisoned_for, [this, weak = fragment.weak_from_this(), at, run] {
         if (pager_.removals.is_being_removed(run)) spawn(pager_.removals.remove(weak, at, run));
@@ -48,12 +54,16 @@ Task<bool> AbsentPages::is_beyond_end(std::shared_ptr<Fragment> fragment, Addres
     const PageKey key = m->key(at);
     const PageRun run{key.object, key.index, 1};
     auto told = refused_.find(tid);
-    bool refused = told != refused_.end() && told->second == key;
-    if (refused) refused_.erase(told);
+    bool refused = told != refused_.end() && told->second.key == key && told->second.unseen;
     if (pager_.objects.is_born_here(key.object) && m->content) {
         std::byte probe;
         auto offset = static_cast<off_t>(m->content_offset + (at - m->range.begin));
         refused = pread(m->content->get(), &probe, 1, offset) <= 0;
+    } else if (refused) {
+        // What it was told may have been before the file grew: its next touch asks anew.
+        told->second.unseen = false;
+        refused = std::exchange(told->second.touched_again, true);
+        if (refused) refused_.erase(told);
     }
     if (pager_.shared.contains(key.object)) {
         co_await pager_.room.remove_refusal(run);

@@ -25,7 +25,7 @@ public:
     std::optional<Address> absent_page(Fragment& fragment, const siginfo_t& info) const;
     Task<bool> is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid);
 
-    void note_refused(Tid tid, PageKey key) { refused_[tid] = key; }
+    void note_refused(Tid tid, PageKey key);
     void refuse_page(Fragment& fragment, const Mapping& mapping, Address at);
     // What the page was born with, if its file has it.
     void give_born(Fragment& fragment, const Mapping& mapping, Address at);
@@ -34,7 +34,13 @@ public:
 private:
     Core& core_;
     Pager& pager_;
-    std::unordered_map<Tid, PageKey> refused_;  // what each was told last not to be there
+    // What a thread was told last not to be there.
+    struct Refusal {
+        PageKey key;
+        bool unseen = false;  // it has not got a signal for that yet
+        bool touched_again = false;
+    };
+    std::unordered_map<Tid, Refusal> refused_;
 };
 
 }  // namespace gpr::paging

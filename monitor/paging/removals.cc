@@ -15,6 +15,8 @@ Task<void> Removals::remove(std::weak_ptr<Fragment> weak, Address at, PageRun ru
     if (fragment && fragment->has_helpers()) {
         auto executor = co_await fragment->executor().lock();
         auto puncher = co_await fragment->puncher().lock();
+        // Somebody else has removed it meanwhile, and there may be a new one.
+        if (!is_being_removed(run)) co_return;
         auto seen = fragment->space.address_of(run[0]);
         if (seen && *seen == at) {
             std::vector<Call> calls{
