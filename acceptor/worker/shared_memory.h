@@ -1,4 +1,4 @@
-// Shared memory of the session's processes, as this node has it: monitor/paging/pager_shared.cc.
+// Shared memory of the session's processes, as this node has it: monitor/paging/shared_objects.h.
 #pragma once
 
 #include <cstdint>
