@@ -148,8 +148,8 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
             spawn(worker_.starts.start_process(frame));
             return;
         case wire::SessionMessage::LAYOUT:
-            if (!worker_.layouts.add(frame))
-                worker_.link.close("home sent a layout that cannot be");
+            if (auto added = worker_.layouts.add(frame); !added)
+                worker_.link.close(added.error().message());
             return;
         case wire::SessionMessage::PROCESS_END: spawn(worker_.ends.end_process(frame)); return;
         case wire::SessionMessage::CROSSING: spawn(worker_.crossings.arrive(frame)); return;

@@ -9,6 +9,9 @@ namespace {
 constexpr size_t most_in_a_part = 8000;
 // vm.max_map_count is 65,530 unless somebody has raised it, as a database's manual may ask for.
 constexpr size_t most_parts = 512;
+// Of processes whose beginning the acceptor has yet to get to: eight of the largest, or thousands of
+// ordinary ones, which have one part each.
+constexpr size_t most_of_all = 8 * most_parts;
 }  // namespace
 
 void LayoutSender::add(const Mapping& mapping, uint64_t object_pages) {
@@ -40,16 +43,23 @@ void LayoutSender::finish() {
     absent_.clear();
 }
 
-bool LayoutParts::add(Frame frame) {
-    auto& parts = parts_[frame->session().getLayout().getPid()];
-    if (parts.size() == most_parts) return false;
+Result<void> LayoutParts::add(Frame frame) {
+    pid_t pid = frame->session().getLayout().getPid();
+    if (all_ == most_of_all) return fail("home describes more processes than can begin at once");
+    auto& parts = parts_[pid];
+    if (parts.size() == most_parts) {
+        return fail(fmt::format("home describes more memory of process {} than it can have", pid));
+    }
     parts.push_back(std::move(frame));
-    return true;
+    all_++;
+    return {};
 }
 
 std::vector<LayoutParts::Frame> LayoutParts::take(pid_t pid) {
     auto node = parts_.extract(pid);
-    return node.empty() ? std::vector<Frame>{} : std::move(node.mapped());
+    if (node.empty()) return {};
+    all_ -= node.mapped().size();
+    return std::move(node.mapped());
 }
 
 }  // namespace gpr

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/result.h"
 #include "mm/address_space.h"
 #include "transport/link.h"
 
@@ -40,13 +41,14 @@ private:
 class LayoutParts {
 public:
     using Frame = std::shared_ptr<ReceivedFrame>;
-    // No: that is more than any process can have.
-    bool add(Frame frame);
+    // Fails where that is more than any process can have, or more begin than can be.
+    Result<void> add(Frame frame);
     // Of this process, all of it, which is forgotten here.
     std::vector<Frame> take(pid_t pid);
 
 private:
     std::map<pid_t, std::vector<Frame>> parts_;
+    size_t all_ = 0;  // of all processes
 };
 
 }  // namespace gpr
