@@ -43,6 +43,14 @@ void Affinity::affinity_call(HomeProcess& process, HomeThread& thread, const Not
     }(home_, process.fragment, thread.tid, target->tid, n));
 }
 
+// The first thread of a process that is about to be split. What it has chosen before, or somebody
+// else for it, only the kernel here has heard of.
+void Affinity::look_at_newcomer(HomeThread& first) {
+    CpuMask before = std::exchange(first.affinity_at_birth, {});
+    CpuMask now = before.empty() ? CpuMask{} : cpu_mask_now(first.tid);
+    if (!now.empty() && now != before) first.affinity = std::move(now);
+}
+
 // A thread at the acceptor has made it there, or makes it here for one that is not there.
 void Affinity::note_affinity(HomeThread& caller, const MarshalledCall& call) {
     HomeThread* target = thread_named(caller, call.args[0]);

@@ -18,6 +18,7 @@ public:
 
     void affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     void note_affinity(HomeThread& caller, const MarshalledCall& call);
+    static void look_at_newcomer(HomeThread& first);
 
 private:
     HomeThread* thread_named(HomeThread& caller, uint64_t tid);

@@ -88,6 +88,7 @@ void Births::on_birth(HomeThread& parent, int event) {
         first.blocks_trap = parent.blocks_trap;
         first.cpu_modes = parent.cpu_modes;
         first.affinity = parent.affinity;
+        first.affinity_at_birth = cpu_mask_now(tid);
         child.stays_home = home_.namespaces.stays_home(tid);
         // Memory shared with others is looked after at the acceptor: no instruction without that.
         bool at_once = !parents.doomed && !shares && !child.stays_home &&

@@ -215,6 +215,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     }));
     HomeThread* first = home_.find_thread(process.pid, process.pid);
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
+    Affinity::look_at_newcomer(*first);
     start.setAffinity({first->affinity.data(), first->affinity.size()});
     first->affinity_told = true;
     const FilterList& filters = first->filters;

@@ -95,7 +95,8 @@ struct HomeThread {
     bool blocks_trap = false;         // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
-    CpuMask affinity;            // if the program has set it
+    CpuMask affinity;           // if the program has set it
+    CpuMask affinity_at_birth;  // the kernel's here, of what begins as a process; until it is split
     bool affinity_told = false;  // so the acceptor knows
 };
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -21,6 +23,14 @@ inline constexpr size_t largest_cpu_mask = 1024;  // bytes; the kernel reads no 
 inline int set_cpu_mask(pid_t tid, const CpuMask& mask) {
     auto* set = reinterpret_cast<const cpu_set_t*>(mask.data());
     return sched_setaffinity(tid, mask.size(), set) == 0 ? 0 : errno;
+}
+
+// What the kernel here lets it use; empty: it has ended.
+inline CpuMask cpu_mask_now(pid_t tid) {
+    CpuMask mask(largest_cpu_mask);
+    long bytes = syscall(SYS_sched_getaffinity, tid, mask.size(), mask.data());
+    mask.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+    return mask;
 }
 
 template <class Bytes>
