@@ -139,6 +139,7 @@ void Filters::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
     if (!caller || caller == &thread) return;
     thread.filters = caller->filters;
     thread.affinity = caller->affinity;
+    thread.cpu_modes = caller->cpu_modes;
 }
 
 // By SECCOMP_RET_KILL_THREAD, here: it is at its end, and others are not told to go with it.

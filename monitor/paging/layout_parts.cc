@@ -9,8 +9,8 @@ namespace {
 constexpr size_t most_in_a_part = 8000;
 // vm.max_map_count is 65,530 unless somebody has raised it, as a database's manual may ask for.
 constexpr size_t most_parts = 512;
-// Of processes whose beginning the acceptor has yet to get to: eight of the largest, or thousands of
-// ordinary ones, which have one part each.
+// Of processes whose beginning the acceptor has yet to get to: eight of the largest, or thousands
+// of ordinary ones, which have one part each.
 constexpr size_t most_of_all = 8 * most_parts;
 }  // namespace
 
