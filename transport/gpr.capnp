@@ -194,6 +194,7 @@ struct ProcessStart {
   affinity @14 :Data;    # of its thread; empty: the program has not set it
   mayUseTiles @2 :Bool;  # of AMX: the process has asked for leave
   clearTid @15 :UInt64;  # what the end of its thread clears there: set_tid_address(2); 0: nothing
+  barriers @16 :UInt32;  # commands of membarrier(2) by which it has registered
 }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it

@@ -11,6 +11,7 @@
 #include "acceptor/worker/worker.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/paging/page_wire.h"
+#include "monitor/tracee/barriers.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/tile_permission.h"
 #include "syscall/call_choice.h"
@@ -163,6 +164,7 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
         process.waker_host_tid = process.births.back();
     }
     if (start.getMayUseTiles()) co_await ask_for_tiles(fragment.executor());
+    co_await register_barriers(fragment.executor(), start.getBarriers());
     if (process.fd_base != 0) {
         for (int number : {empty_process_uffd, empty_process_listener}) {
             co_await stub.call(SYS_dup3, process.fd_base - 1, static_cast<uint64_t>(number),

@@ -12,6 +12,7 @@
 #include "monitor/home/memory_limit.h"
 #include "monitor/node/exit_hold.h"
 #include "monitor/paging/layout_parts.h"
+#include "monitor/tracee/barriers.h"
 #include "monitor/tracee/kernel_actions.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
@@ -231,6 +232,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     StubThread* stub = fragment.stub_thread(0);
     if (stub) start.setClearTid(co_await take_clear_tid(*stub));
     if (stub) start.setMayUseTiles(co_await may_use_tiles(*stub));
+    if (stub) start.setBarriers(co_await registered_barriers(*stub));
     // Handlers of a child, and what is ignored, which also outlives an exec. Nobody has noted what
     // a child did before it was split.
     std::vector<SignalAction> actions;
