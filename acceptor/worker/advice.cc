@@ -59,11 +59,10 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     bool sound = n.args[0] % page_size == 0 && range.begin < range.end;
-    if (sound && (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)) {
-        // Not by the executor under our lock: pages could not come meanwhile.
-        Access access = advice == MADV_POPULATE_READ ? Access::read : Access::write;
-        bool ok = co_await worker_.pager.supply.make_resident(*process.fragment, range, access);
-        process.notifier->reply_raw(n.id, ok ? 0 : -ENOMEM);
+    if (sound && is_populating(n.args[2])) {
+        auto notifier = process.notifier;
+        int64_t result = co_await populate(process, n, range);
+        notifier->reply_raw(n.id, result);
         co_return;
     }
     auto guard = co_await worker_.metadata.lock();
@@ -87,6 +86,36 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     int64_t result =
         co_await process.fragment->executor().call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
     process.notifier->reply_raw(n.id, result);
+}
+
+// One mapping after the other, until one refuses. Not by the executor under our lock: pages could
+// not come meanwhile.
+Task<int64_t> Advice::populate(RemoteProcess& process, Notification n, Range range) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    bool writes = n.args[2] == MADV_POPULATE_WRITE;
+    for (Address at = range.begin; at < range.end;) {
+        const Mapping* m = fragment->space.find(at);
+        if (!m) co_return -ENOMEM;
+        if (!(m->prot & (writes ? PROT_WRITE : PROT_READ))) co_return -EINVAL;
+        Range part{at, std::min(m->range.end, range.end)};
+        at = part.end;
+        if (m->anchored || m->backing == Backing::native_file) {
+            int64_t result = co_await fragment->executor().call(SYS_madvise, part.begin.value,
+                                                                part.size(), n.args[2]);
+            if (result != 0) co_return result;
+            continue;
+        }
+        if (m->shared) {
+            const uint64_t first = m->key(part.begin).index;
+            const uint64_t pages = worker_.pager.shared.pages(m->object);
+            const uint64_t there = pages > first ? (pages - first) * page_size : 0;
+            part.end = part.begin + std::min(part.size(), there);
+        }
+        bool ok = part.empty() || co_await worker_.pager.supply.make_resident(
+                                      *fragment, part, writes ? Access::write : Access::read);
+        if (!ok || part.end < at) co_return -EFAULT;  // its file ends before
+    }
+    co_return 0;
 }
 
 // MADV_DONTNEED and its kin, under the lock.

@@ -16,6 +16,7 @@ public:
     Task<void> add_resident(RemoteProcess& process, Notification n);
 
 private:
+    Task<int64_t> populate(RemoteProcess& process, Notification n, Range range);
     Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
 
     Worker& worker_;

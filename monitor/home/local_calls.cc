@@ -111,9 +111,23 @@ bool LocalCalls::advise_call(HomeProcess& process, HomeThread& thread, const Not
         home_.notifier->reply_error(n.id, error);
         return true;
     }
+    if (is_populating(n.args[2])) {
+        spawn(populate_call(thread, n));
+        return true;
+    }
     if (!drops_content(n.args[2]) && !is_guard_advice(n.number, n.args)) return false;
     spawn(home_.memory_calls.memory_call(process, thread, n));
     return true;
+}
+
+// What lies beyond the end of a file is poisoned to the kernel here, and it says so.
+Task<void> LocalCalls::populate_call(HomeThread& thread, Notification n) {
+    auto taken = co_await home_.taken_calls.take_call(thread);
+    if (!taken) co_return;
+    int64_t result = co_await TakenCalls::make_call(*taken, n);
+    if (taken->stub->dead()) co_return;
+    if (result == -EHWPOISON) result = -EFAULT;
+    co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
 // What only the acceptor knows of them, or what must not tell of our helpers.

@@ -27,6 +27,7 @@ private:
     [[nodiscard]] bool asks_of_children(const Notification& n) const;
     bool ioctl_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     bool uses_shared(HomeProcess& process, HomeThread& thread, const Notification& n);
+    Task<void> populate_call(HomeThread& thread, Notification n);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
     void tell_membarrier(HomeProcess& process, const Notification& n);
 

@@ -19,8 +19,6 @@ int error_for(const Mapping& m, int advice) {
         case MADV_REMOVE:
             if (m.locked || anonymous) return EINVAL;
             return m.shared && m.may_write ? 0 : EACCES;
-        case MADV_POPULATE_READ: return m.prot & PROT_READ ? 0 : EINVAL;
-        case MADV_POPULATE_WRITE: return m.prot & PROT_WRITE ? 0 : EINVAL;
         default: return 0;
     }
 }
@@ -38,6 +36,10 @@ int advice_error(const AddressSpace& space, const uint64_t* args) {
     });
     bool gap = advice == MADV_FREE && space.mapped_until(range.begin) < range.end;
     return error == 0 && gap ? ENOMEM : error;
+}
+
+bool is_populating(uint64_t advice) {
+    return advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE;
 }
 
 int sync_error(const AddressSpace& space, const uint64_t* args) {
