@@ -32,7 +32,8 @@ inline constexpr Trait opens = Trait::changes_fds;
 inline constexpr Trait notify = Trait::home_notify;
 inline constexpr Trait by_rule = Trait::by_rule;
 inline constexpr Trait fd_first = Trait::fd_first;
-inline constexpr Trait maps = Trait::home_notify | Trait::maps_memory;
+inline constexpr Trait told = Trait::told_unasked;
+inline constexpr Trait maps = Trait::home_notify | Trait::maps_memory | told;
 
 // Struct sizes of the x86-64 ABI; tests/unit/syscall compares them with the headers.
 inline constexpr uint16_t stat_size = 144;

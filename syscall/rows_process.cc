@@ -100,7 +100,7 @@ constexpr Row table[] = {
     {315, "sched_getattr", home, full, plain, {num, raw, num, num}},
     {322, "execveat", special, full, Trait::never_returns, {fd, text, argv, argv, num}, "",
      {there::forward, here::let_run}},
-    {324, "membarrier", native, partial, plain, {num, num, num},
+    {324, "membarrier", native, partial, told, {num, num, num},
      "threads on other nodes are ordered by coherence alone", {there::mirror, here::barrier}},
     {334, "rseq", refused, none, plain, {raw, num, num, num},
      "the kernel would write its area whenever a parked thread runs"},

@@ -7,7 +7,7 @@ namespace {
 // Signals arrive at home: whoever waits for one, waits there.
 // clang-format off
 constexpr Row table[] = {
-    {13, "rt_sigaction", coherent, full, notify,
+    {13, "rt_sigaction", coherent, full, notify | told,
      {num, in(sigaction_size), out(sigaction_size), num}, "", {there::mirror, here::action}},
     {14, "rt_sigprocmask", coherent, full, plain, {num, in(sigset_size), out(sigset_size), num}, "",
      {there::mask, here::mask}},

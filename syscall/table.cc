@@ -202,6 +202,11 @@ const Row* find_row(uint32_t number) {
     return number < syscall_limit ? index().by_number[number] : nullptr;
 }
 
+bool is_told_unasked(uint64_t number) {
+    const Row* row = find_row(static_cast<uint32_t>(number));
+    return row && row->told_unasked();
+}
+
 std::span<const Row* const> all_rows() { return index().ordered; }
 
 std::span<const ArgumentRule> argument_rules() { return rules; }

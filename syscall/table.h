@@ -35,6 +35,7 @@ enum class Trait : uint16_t {
     polls = 1 << 5,          // waits for descriptors that are named in memory
     by_rule = 1 << 6,        // a split rule may give it to the acceptor
     fd_first = 1 << 7,       // looks at its descriptor, the first argument, before anything else
+    told_unasked = 1 << 8,   // the other node may be told, and nobody waits until it has done it
 };
 constexpr Trait operator|(Trait a, Trait b) {
     return static_cast<Trait>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
@@ -166,11 +167,15 @@ struct Row {
         return has(Trait::fd_first) && static_cast<int32_t>(args[0]) < 0;
     }
     [[nodiscard]] constexpr bool by_rule() const { return has(Trait::by_rule); }
+    [[nodiscard]] constexpr bool told_unasked() const { return has(Trait::told_unasked); }
     [[nodiscard]] constexpr bool home_notify() const { return has(Trait::home_notify); }
 };
 
 // One past the highest number that the table knows. It has gaps (337..423).
 inline constexpr uint32_t syscall_limit = 472;
+
+// Whether the row of this number says so.
+bool is_told_unasked(uint64_t number);
 
 // nullptr: unknown, to be refused with ENOSYS. A seccomp `nr` is an int, hence 32 bits.
 const Row* find_row(uint32_t number);

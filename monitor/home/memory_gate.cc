@@ -6,6 +6,7 @@
 #include "monitor/home/home.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/tracee/sealed_memory.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 

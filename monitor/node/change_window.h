@@ -16,9 +16,6 @@
 
 namespace gpr {
 
-// After these calls the other node may be told of something, and nobody waits until it has done it.
-bool is_told_unasked(uint64_t number);
-
 class ChangeWindow {
 public:
     static constexpr uint32_t calls_per_mark = 32;
