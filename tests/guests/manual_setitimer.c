@@ -105,7 +105,7 @@ static void inherited(void) {
 }
 
 static void kills(void) {
-    TRY(setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 50000}}, NULL));
+    TRY(setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 400000}}, NULL));
     pause();
     SAY("not reached");
 }
