@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/file_mappings.h"
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/starts.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/ptrace.h"
 

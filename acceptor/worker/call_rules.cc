@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/passed_fds.h"

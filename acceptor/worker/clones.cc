@@ -8,7 +8,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "acceptor/worker/affinity.h"
+#include "acceptor/worker/filters.h"
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/inheritance.h"
+#include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/new_task.h"
+#include "acceptor/worker/signals.h"
+#include "acceptor/worker/standstill.h"
+#include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/ptrace.h"

@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "acceptor/worker/affinity.h"
+#include "acceptor/worker/filters.h"
+#include "acceptor/worker/mirrors.h"
+#include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/robust_list.h"

@@ -6,6 +6,11 @@
 #include <climits>
 #include <csignal>
 
+#include "acceptor/worker/call_rules.h"
+#include "acceptor/worker/files.h"
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/futexes.h"
+#include "acceptor/worker/inheritance.h"
 #include "acceptor/worker/process_end.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"

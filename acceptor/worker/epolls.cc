@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/worker.h"
 
 namespace gpr::worker {

@@ -8,6 +8,7 @@
 #include <array>
 #include <filesystem>
 
+#include "acceptor/worker/memory_calls.h"
 #include "acceptor/worker/places.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"

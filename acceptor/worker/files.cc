@@ -7,6 +7,9 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/epolls.h"
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "syscall/table.h"

@@ -4,6 +4,9 @@
 #include <array>
 #include <csignal>
 
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/signals.h"
+#include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/tracee/ptrace.h"

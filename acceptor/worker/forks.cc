@@ -11,6 +11,11 @@
 #include <csignal>
 #include <fstream>
 
+#include "acceptor/worker/affinity.h"
+#include "acceptor/worker/ends.h"
+#include "acceptor/worker/shared_memory.h"
+#include "acceptor/worker/starts.h"
+#include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"

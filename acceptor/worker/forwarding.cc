@@ -8,7 +8,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "acceptor/worker/advice.h"
+#include "acceptor/worker/crossings.h"
+#include "acceptor/worker/forks.h"
+#include "acceptor/worker/masks.h"
+#include "acceptor/worker/names.h"
 #include "acceptor/worker/new_task.h"
+#include "acceptor/worker/polls.h"
+#include "acceptor/worker/signals.h"
+#include "acceptor/worker/usage_reports.h"
 #include "acceptor/worker/wait_here.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/signal_wire.h"

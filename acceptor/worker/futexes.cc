@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "acceptor/worker/crossings.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/ptrace.h"
 

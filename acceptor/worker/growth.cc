@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/paging/growth.h"

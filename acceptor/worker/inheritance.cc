@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "acceptor/worker/names.h"
+#include "acceptor/worker/timers.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 

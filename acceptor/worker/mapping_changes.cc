@@ -3,7 +3,11 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "acceptor/worker/file_mappings.h"
+#include "acceptor/worker/futexes.h"
 #include "acceptor/worker/places.h"
+#include "acceptor/worker/remaps.h"
+#include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/mapping_news.h"

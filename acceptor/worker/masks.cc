@@ -5,6 +5,9 @@
 #include <csignal>
 #include <cstring>
 
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/signals.h"
+#include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"

@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "acceptor/worker/file_mappings.h"
+#include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/places.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mapping_news.h"

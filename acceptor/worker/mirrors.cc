@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/extended_state.h"
 

@@ -9,6 +9,10 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/epolls.h"
+#include "acceptor/worker/files.h"
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/table.h"

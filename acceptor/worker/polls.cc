@@ -9,6 +9,8 @@
 #include <array>
 #include <cstring>
 
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/names.h"
 #include "acceptor/worker/wait_here.h"
 #include "acceptor/worker/worker.h"
 

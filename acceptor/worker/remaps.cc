@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/memory_calls.h"
 #include "acceptor/worker/places.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mapping_move.h"

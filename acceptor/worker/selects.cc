@@ -8,6 +8,10 @@
 #include <array>
 #include <cstring>
 
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/masks.h"
+#include "acceptor/worker/names.h"
+#include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/reserved_range.h"

@@ -6,7 +6,13 @@
 #include <csignal>
 #include <fstream>
 
+#include "acceptor/worker/filters.h"
+#include "acceptor/worker/growth.h"
+#include "acceptor/worker/masks.h"
 #include "acceptor/worker/process_end.h"
+#include "acceptor/worker/standstill.h"
+#include "acceptor/worker/threads.h"
+#include "acceptor/worker/timers.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/signal_wire.h"

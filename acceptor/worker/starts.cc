@@ -8,6 +8,16 @@
 #include <algorithm>
 #include <csignal>
 
+#include "acceptor/worker/affinity.h"
+#include "acceptor/worker/call_rules.h"
+#include "acceptor/worker/crossings.h"
+#include "acceptor/worker/ends.h"
+#include "acceptor/worker/filters.h"
+#include "acceptor/worker/futexes.h"
+#include "acceptor/worker/inheritance.h"
+#include "acceptor/worker/kernel_pages.h"
+#include "acceptor/worker/shared_memory.h"
+#include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/paging/page_wire.h"

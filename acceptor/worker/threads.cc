@@ -2,6 +2,7 @@
 
 #include <linux/sched.h>
 
+#include "acceptor/worker/forks.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/ptrace.h"
 

@@ -7,6 +7,8 @@
 #include <array>
 #include <csignal>
 
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/interval_timer.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/cpu_timers.h"
 #include "monitor/tracee/ptrace.h"

@@ -8,39 +8,7 @@
 #include <unordered_map>
 
 #include "acceptor/box/sandbox.h"
-#include "acceptor/worker/advice.h"
-#include "acceptor/worker/affinity.h"
-#include "acceptor/worker/call_rules.h"
-#include "acceptor/worker/calls.h"
-#include "acceptor/worker/clones.h"
-#include "acceptor/worker/crossings.h"
-#include "acceptor/worker/ends.h"
-#include "acceptor/worker/epolls.h"
-#include "acceptor/worker/file_mappings.h"
-#include "acceptor/worker/files.h"
-#include "acceptor/worker/filters.h"
-#include "acceptor/worker/forks.h"
-#include "acceptor/worker/forwarding.h"
-#include "acceptor/worker/futexes.h"
-#include "acceptor/worker/growth.h"
-#include "acceptor/worker/inheritance.h"
-#include "acceptor/worker/kernel_pages.h"
-#include "acceptor/worker/mapping_changes.h"
-#include "acceptor/worker/masks.h"
-#include "acceptor/worker/memory_calls.h"
-#include "acceptor/worker/mirrors.h"
-#include "acceptor/worker/names.h"
-#include "acceptor/worker/polls.h"
-#include "acceptor/worker/remaps.h"
 #include "acceptor/worker/remote_process.h"
-#include "acceptor/worker/selects.h"
-#include "acceptor/worker/shared_memory.h"
-#include "acceptor/worker/signals.h"
-#include "acceptor/worker/standstill.h"
-#include "acceptor/worker/starts.h"
-#include "acceptor/worker/threads.h"
-#include "acceptor/worker/timers.h"
-#include "acceptor/worker/usage_reports.h"
 #include "monitor/paging/layout_parts.h"
 #include "monitor/paging/pager.h"
 #include "monitor/tracee/waits.h"
@@ -60,9 +28,43 @@ struct CallCounts {
     uint64_t fd_owner = 0;  // that we saw
 };
 
+class Advice;
+class Affinity;
+class CallRules;
+class Calls;
+class Clones;
+class Crossings;
+class Ends;
+class Epolls;
+class FileMappings;
+class Files;
+class Filters;
+class Forks;
+class Forwarding;
+class Futexes;
+class Growth;
+class Inheritance;
+class KernelPages;
+class MappingChanges;
+class Masks;
+class MemoryCalls;
+class Mirrors;
+class Names;
+class Polls;
+class Remaps;
+class Selects;
+class SharedMemory;
+class Signals;
+class Standstill;
+class Starts;
+class Threads;
+class Timers;
+class UsageReports;
+
 struct Worker {
     Worker(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer, Fd stub_code,
            bool unlike_vdso);
+    ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
@@ -87,43 +89,48 @@ struct Worker {
     std::function<void(pid_t host_tid, WaitStatus status)> on_wait;
     std::function<void(const Notification& n)> on_notification;
 
+private:
+    struct Parts;
+    const std::unique_ptr<Parts> parts_;
+
+public:
     // Processes and threads.
-    Starts starts;
-    KernelPages kernel_pages;
-    Threads threads{*this};
-    Clones clones{*this};
-    Forks forks{*this};
-    Standstill standstill{*this};
-    Inheritance inheritance{*this};
-    Ends ends{*this};
-    Crossings crossings{*this};
-    Affinity affinity{*this};
+    Starts& starts;
+    KernelPages& kernel_pages;
+    Threads& threads;
+    Clones& clones;
+    Forks& forks;
+    Standstill& standstill;
+    Inheritance& inheritance;
+    Ends& ends;
+    Crossings& crossings;
+    Affinity& affinity;
     // Calls.
-    Calls calls{*this};
-    Forwarding forwarding{*this};
-    Mirrors mirrors{*this};
-    CallRules call_rules;
-    Filters filters{*this};
-    UsageReports usage_reports{*this};
+    Calls& calls;
+    Forwarding& forwarding;
+    Mirrors& mirrors;
+    CallRules& call_rules;
+    Filters& filters;
+    UsageReports& usage_reports;
     // Descriptors and files.
-    Files files;
-    Names names{*this};
-    Polls polls{*this};
-    Epolls epolls{*this};
-    Selects selects{*this};
+    Files& files;
+    Names& names;
+    Polls& polls;
+    Epolls& epolls;
+    Selects& selects;
     // Memory.
-    MemoryCalls memory_calls{*this};
-    MappingChanges mapping_changes{*this};
-    FileMappings file_mappings{*this};
-    SharedMemory shared_memory{*this};
-    Remaps remaps{*this};
-    Advice advice{*this};
-    Growth growth{*this};
-    Futexes futexes{*this};
+    MemoryCalls& memory_calls;
+    MappingChanges& mapping_changes;
+    FileMappings& file_mappings;
+    SharedMemory& shared_memory;
+    Remaps& remaps;
+    Advice& advice;
+    Growth& growth;
+    Futexes& futexes;
     // Signals.
-    Signals signals{*this};
-    Masks masks{*this};
-    Timers timers{*this};
+    Signals& signals;
+    Masks& masks;
+    Timers& timers;
 };
 
 }  // namespace worker

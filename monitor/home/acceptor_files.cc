@@ -10,7 +10,11 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/home/crossings.h"
+#include "monitor/home/fd_names.h"
 #include "monitor/home/home.h"
+#include "monitor/home/local_calls.h"
+#include "monitor/home/proc_files.h"
 #include "monitor/node/proc_file.h"
 #include "monitor/rules/call_rules.h"
 #include "syscall/table.h"

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "monitor/home/crossings.h"
 #include "monitor/home/home.h"
+#include "syscall/marshal.h"
 
 namespace gpr::home {
 

@@ -6,6 +6,9 @@
 
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
+#include "monitor/home/shared_memory.h"
+#include "monitor/home/taken_calls.h"
 
 namespace gpr::home {
 

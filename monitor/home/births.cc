@@ -6,7 +6,21 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/home/calls.h"
+#include "monitor/home/children.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/fd_names.h"
+#include "monitor/home/filters.h"
+#include "monitor/home/forks_at_home.h"
+#include "monitor/home/forks_in_place.h"
+#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
+#include "monitor/home/last_words.h"
+#include "monitor/home/memory_gate.h"
+#include "monitor/home/namespaces.h"
+#include "monitor/home/shared_memory.h"
+#include "monitor/home/stops.h"
+#include "monitor/home/stub_entry.h"
 #include "monitor/node/clone_call.h"
 #include "monitor/tracee/ptrace.h"
 

@@ -6,8 +6,13 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "monitor/home/acceptor_files.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/fd_names.h"
 #include "monitor/home/home.h"
+#include "monitor/home/images.h"
 #include "monitor/home/memory_limit.h"
+#include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/sealed_memory.h"

@@ -1,7 +1,10 @@
 #include "monitor/home/code_faults.h"
 
 #include "base/log.h"
+#include "monitor/home/crossings.h"
+#include "monitor/home/failures.h"
 #include "monitor/home/home.h"
+#include "monitor/home/stops.h"
 #include "monitor/paging/neutral_code.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/interrupted_call.h"

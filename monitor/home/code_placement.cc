@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/home/file_copies.h"
+#include "monitor/home/functions.h"
 #include "monitor/home/home.h"
 
 namespace gpr::home {

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/home/loans.h"
+#include "monitor/home/shared_memory.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/node/passed_fds.h"
 

@@ -10,6 +10,9 @@
 
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/home/main_stack.h"
+#include "monitor/home/remote_usage.h"
+#include "monitor/home/taken_calls.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {

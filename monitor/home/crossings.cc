@@ -6,6 +6,11 @@
 
 #include "base/log.h"
 #include "monitor/home/home.h"
+#include "monitor/home/loans.h"
+#include "monitor/home/passed_signals.h"
+#include "monitor/home/stops.h"
+#include "monitor/home/stub_entry.h"
+#include "monitor/home/visits.h"
 #include "monitor/node/robust_list.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/alt_stack.h"

@@ -7,7 +7,15 @@
 #include <functional>
 
 #include "base/log.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/filters.h"
+#include "monitor/home/forks_at_home.h"
+#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
+#include "monitor/home/last_words.h"
+#include "monitor/home/remote_usage.h"
+#include "monitor/home/shared_memory.h"
+#include "monitor/home/statistics.h"
 #include "monitor/node/usage.h"
 #include "monitor/tracee/ptrace.h"
 

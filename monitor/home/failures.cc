@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "base/log.h"
+#include "monitor/home/births.h"
+#include "monitor/home/ends.h"
 #include "monitor/home/home.h"
 #include "monitor/tracee/ptrace.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "monitor/home/home.h"
+#include "monitor/home/taken_calls.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/paging/program_faultfd.h"
 

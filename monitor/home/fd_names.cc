@@ -16,6 +16,9 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/home/calls.h"
+#include "monitor/home/children.h"
+#include "monitor/home/crossings.h"
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
 #include "monitor/tracee/fault_origin.h"

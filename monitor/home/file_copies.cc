@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/home/calls.h"
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/mapping_news.h"
 

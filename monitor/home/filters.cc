@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <csignal>
 
+#include "monitor/home/calls.h"
 #include "monitor/home/home.h"
+#include "monitor/home/last_words.h"
+#include "monitor/home/signals.h"
+#include "monitor/home/taken_calls.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {

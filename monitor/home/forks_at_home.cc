@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "monitor/home/crossings.h"
 #include "monitor/home/home.h"
 #include "monitor/tracee/fault_origin.h"
 

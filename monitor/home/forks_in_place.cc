@@ -7,7 +7,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "monitor/home/acceptor_files.h"
+#include "monitor/home/births.h"
+#include "monitor/home/calls.h"
+#include "monitor/home/cpu_timing.h"
+#include "monitor/home/failures.h"
 #include "monitor/home/home.h"
+#include "monitor/home/images.h"
+#include "monitor/home/layouts.h"
+#include "monitor/home/namespaces.h"
+#include "monitor/home/stops.h"
+#include "monitor/home/stub_entry.h"
 #include "monitor/paging/layout_parts.h"
 #include "monitor/tracee/ptrace.h"
 

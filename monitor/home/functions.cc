@@ -8,7 +8,12 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/home/children.h"
+#include "monitor/home/code_placement.h"
+#include "monitor/home/crossings.h"
 #include "monitor/home/home.h"
+#include "monitor/home/resolvers.h"
+#include "monitor/home/trap_state.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"
 

@@ -6,6 +6,8 @@
 #include <csignal>
 
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
+#include "monitor/home/signals.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/ptrace.h"
 

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "monitor/home/file_copies.h"
 #include "monitor/home/home.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"

@@ -6,7 +6,11 @@
 #include <climits>
 #include <utility>
 
+#include "monitor/home/contended_memory.h"
+#include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
+#include "monitor/home/memory_calls.h"
+#include "monitor/home/shared_memory.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {

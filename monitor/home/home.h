@@ -11,58 +11,9 @@
 
 #include "base/task.h"
 #include "mm/page_directory.h"
-#include "monitor/home/acceptor_files.h"
-#include "monitor/home/affinity.h"
-#include "monitor/home/aio.h"
-#include "monitor/home/births.h"
-#include "monitor/home/calls.h"
-#include "monitor/home/children.h"
-#include "monitor/home/code_faults.h"
-#include "monitor/home/code_placement.h"
-#include "monitor/home/contended_memory.h"
-#include "monitor/home/cpu_timing.h"
-#include "monitor/home/crossings.h"
-#include "monitor/home/ends.h"
-#include "monitor/home/failures.h"
-#include "monitor/home/faultfds.h"
-#include "monitor/home/fd_names.h"
-#include "monitor/home/file_copies.h"
-#include "monitor/home/filters.h"
-#include "monitor/home/forks_at_home.h"
-#include "monitor/home/forks_in_place.h"
-#include "monitor/home/functions.h"
-#include "monitor/home/futexes.h"
-#include "monitor/home/growth.h"
-#include "monitor/home/guard_pages.h"
-#include "monitor/home/guests.h"
-#include "monitor/home/images.h"
-#include "monitor/home/last_words.h"
-#include "monitor/home/layouts.h"
-#include "monitor/home/loans.h"
-#include "monitor/home/local_calls.h"
-#include "monitor/home/main_stack.h"
-#include "monitor/home/memory_calls.h"
-#include "monitor/home/memory_files.h"
-#include "monitor/home/memory_gate.h"
-#include "monitor/home/namespaces.h"
-#include "monitor/home/passed_signals.h"
-#include "monitor/home/pinned_pages.h"
-#include "monitor/home/proc_files.h"
 #include "monitor/home/process.h"
 #include "monitor/home/remote_node.h"
-#include "monitor/home/remote_usage.h"
-#include "monitor/home/resolvers.h"
 #include "monitor/home/session_outputs.h"
-#include "monitor/home/shared_memory.h"
-#include "monitor/home/signal_actions.h"
-#include "monitor/home/signals.h"
-#include "monitor/home/statistics.h"
-#include "monitor/home/stops.h"
-#include "monitor/home/stub_entry.h"
-#include "monitor/home/taken_calls.h"
-#include "monitor/home/trap_state.h"
-#include "monitor/home/truncation.h"
-#include "monitor/home/visits.h"
 #include "monitor/node/session_stats.h"
 #include "monitor/paging/pager.h"
 #include "monitor/rules/chaos.h"
@@ -77,9 +28,60 @@
 
 namespace gpr::home {
 
+class AcceptorFiles;
+class Affinity;
+class Aio;
+class Births;
+class Calls;
+class Children;
+class CodeFaults;
+class CodePlacement;
+class ContendedMemory;
+class CpuTiming;
+class Crossings;
+class Ends;
+class Failures;
+class Faultfds;
+class FdNames;
+class FileCopies;
+class Filters;
+class ForksAtHome;
+class ForksInPlace;
+class Functions;
+class Futexes;
+class Growth;
+class GuardPages;
+class Guests;
+class Images;
+class LastWords;
+class Layouts;
+class Loans;
+class LocalCalls;
+class MainStack;
+class MemoryCalls;
+class MemoryFiles;
+class MemoryGate;
+class Namespaces;
+class PassedSignals;
+class PinnedPages;
+class ProcFiles;
+class RemoteUsage;
+class Resolvers;
+class SharedMemory;
+class SignalActions;
+class Signals;
+class Statistics;
+class Stops;
+class StubEntry;
+class TakenCalls;
+class TrapState;
+class Truncation;
+class Visits;
+
 struct Home {
     Home(Loop& loop, Waits& waits, Link& link, const ExecOptions& options, SessionOutputs& outputs,
          unsigned fd_base, Fd stub_code);
+    ~Home();
     Home(const Home&) = delete;
     Home& operator=(const Home&) = delete;
 
@@ -108,63 +110,68 @@ struct Home {
     std::function<void(pid_t tid, WaitStatus status)> on_wait;
     std::function<void(const Notification& n)> on_notification;
 
+private:
+    struct Parts;
+    const std::unique_ptr<Parts> parts_;
+
+public:
     // Processes and threads.
-    Births births{*this};
-    Images images{*this};
-    StubEntry stub_entry;
-    Children children{*this};
-    ForksAtHome forks_at_home{*this};
-    ForksInPlace forks_in_place{*this};
-    Guests guests{*this};
-    Namespaces namespaces{*this};
-    Ends ends{*this};
-    LastWords last_words{*this};
-    Failures failures{*this};
-    Statistics statistics{*this};
+    Births& births;
+    Images& images;
+    StubEntry& stub_entry;
+    Children& children;
+    ForksAtHome& forks_at_home;
+    ForksInPlace& forks_in_place;
+    Guests& guests;
+    Namespaces& namespaces;
+    Ends& ends;
+    LastWords& last_words;
+    Failures& failures;
+    Statistics& statistics;
     // Where threads run.
-    Stops stops{*this};
-    Crossings crossings{*this};
-    Visits visits{*this};
-    Affinity affinity{*this};
+    Stops& stops;
+    Crossings& crossings;
+    Visits& visits;
+    Affinity& affinity;
     // Which code runs where.
-    CodePlacement code_placement{*this};
-    CodeFaults code_faults{*this};
-    PinnedPages pinned_pages{*this};
-    Functions functions{*this};
-    Resolvers resolvers{*this};
-    TrapState trap_state{*this};
+    CodePlacement& code_placement;
+    CodeFaults& code_faults;
+    PinnedPages& pinned_pages;
+    Functions& functions;
+    Resolvers& resolvers;
+    TrapState& trap_state;
     // System calls.
-    Calls calls{*this};
-    LocalCalls local_calls{*this};
-    TakenCalls taken_calls{*this};
-    Filters filters{*this};
-    RemoteUsage remote_usage{*this};
-    CpuTiming cpu_timing{*this};
-    Futexes futexes{*this};
-    Aio aio{*this};
+    Calls& calls;
+    LocalCalls& local_calls;
+    TakenCalls& taken_calls;
+    Filters& filters;
+    RemoteUsage& remote_usage;
+    CpuTiming& cpu_timing;
+    Futexes& futexes;
+    Aio& aio;
     // Files and descriptors.
-    AcceptorFiles acceptor_files{*this};
-    FdNames fd_names{*this};
-    ProcFiles proc_files{*this};
-    MemoryFiles memory_files{*this};
+    AcceptorFiles& acceptor_files;
+    FdNames& fd_names;
+    ProcFiles& proc_files;
+    MemoryFiles& memory_files;
     // Memory.
-    MemoryCalls memory_calls{*this};
-    MemoryGate memory_gate{*this};
-    Layouts layouts{*this};
-    FileCopies file_copies{*this};
-    Truncation truncation{*this};
-    MainStack main_stack{*this};
-    GuardPages guard_pages{*this};
-    Growth growth{*this};
-    Faultfds faultfds{*this};
+    MemoryCalls& memory_calls;
+    MemoryGate& memory_gate;
+    Layouts& layouts;
+    FileCopies& file_copies;
+    Truncation& truncation;
+    MainStack& main_stack;
+    GuardPages& guard_pages;
+    Growth& growth;
+    Faultfds& faultfds;
     // Shared memory.
-    SharedMemory shared_memory{*this};
-    ContendedMemory contended_memory{*this};
-    Loans loans{*this};
+    SharedMemory& shared_memory;
+    ContendedMemory& contended_memory;
+    Loans& loans;
     // Signals.
-    Signals signals{*this};
-    SignalActions signal_actions{*this};
-    PassedSignals passed_signals{*this};
+    Signals& signals;
+    SignalActions& signal_actions;
+    PassedSignals& passed_signals;
 };
 
 }  // namespace gpr::home

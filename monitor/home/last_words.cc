@@ -7,7 +7,9 @@
 
 #include <climits>
 
+#include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
+#include "monitor/home/shared_memory.h"
 #include "monitor/node/exit_hold.h"
 #include "monitor/node/robust_list.h"
 #include "monitor/tracee/ptrace.h"

@@ -8,8 +8,14 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/home/code_placement.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/file_copies.h"
 #include "monitor/home/home.h"
 #include "monitor/home/mapping_call.h"
+#include "monitor/home/memory_calls.h"
+#include "monitor/home/memory_gate.h"
+#include "monitor/home/shared_memory.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/mapping_move.h"
 #include "monitor/node/mapping_news.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/process_stat.h"
 

@@ -8,8 +8,18 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/home/calls.h"
+#include "monitor/home/code_placement.h"
+#include "monitor/home/contended_memory.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/file_copies.h"
+#include "monitor/home/guard_pages.h"
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
+#include "monitor/home/main_stack.h"
 #include "monitor/home/mapping_call.h"
+#include "monitor/home/shared_memory.h"
+#include "monitor/home/taken_calls.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/mapping_move.h"

@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "monitor/home/home.h"
+#include "monitor/home/memory_gate.h"
+#include "monitor/home/proc_files.h"
 #include "monitor/node/proc_file.h"
 #include "syscall/table.h"
 

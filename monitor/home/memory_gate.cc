@@ -3,7 +3,13 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "monitor/home/failures.h"
+#include "monitor/home/file_copies.h"
+#include "monitor/home/functions.h"
+#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
+#include "monitor/home/main_stack.h"
+#include "monitor/home/shared_identity.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/tracee/sealed_memory.h"
 #include "syscall/table.h"

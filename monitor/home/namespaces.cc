@@ -3,7 +3,9 @@
 #include <linux/sched.h>
 #include <sched.h>
 
+#include "monitor/home/contended_memory.h"
 #include "monitor/home/home.h"
+#include "monitor/home/stops.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {

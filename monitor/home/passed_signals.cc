@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "monitor/home/home.h"
 #include "monitor/home/sent_signal.h"
+#include "monitor/home/signal_actions.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/stub_signals.h"

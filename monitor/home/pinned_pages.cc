@@ -1,6 +1,8 @@
 #include "monitor/home/pinned_pages.h"
 
 #include "base/log.h"
+#include "monitor/home/code_faults.h"
+#include "monitor/home/failures.h"
 #include "monitor/home/home.h"
 #include "monitor/tracee/fault_origin.h"
 

@@ -10,9 +10,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "monitor/home/ends.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
+#include "monitor/home/main_stack.h"
+#include "monitor/home/memory_files.h"
+#include "monitor/home/remote_usage.h"
 #include "monitor/home/shown_maps.h"
+#include "monitor/home/stops.h"
 #include "monitor/node/memory_lock.h"
 #include "monitor/node/proc_file.h"
 #include "monitor/paging/growth.h"

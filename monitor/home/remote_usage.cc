@@ -8,6 +8,7 @@
 
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/home/taken_calls.h"
 #include "monitor/node/usage_wire.h"
 #include "monitor/tracee/process_stat.h"
 

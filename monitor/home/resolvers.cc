@@ -7,7 +7,12 @@
 #include <csignal>
 
 #include "base/log.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/functions.h"
 #include "monitor/home/home.h"
+#include "monitor/home/signals.h"
+#include "monitor/home/stops.h"
+#include "monitor/home/trap_state.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {

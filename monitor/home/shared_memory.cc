@@ -9,7 +9,11 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "monitor/home/calls.h"
+#include "monitor/home/children.h"
+#include "monitor/home/contended_memory.h"
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/node/placement.h"

@@ -5,8 +5,11 @@
 #include <cstring>
 
 #include "monitor/home/home.h"
+#include "monitor/home/taken_calls.h"
+#include "monitor/home/trap_state.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/tracee/signal_action.h"
+#include "syscall/marshal.h"
 
 namespace gpr::home {
 

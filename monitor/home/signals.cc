@@ -4,8 +4,17 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "monitor/home/cpu_timing.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/filters.h"
+#include "monitor/home/functions.h"
+#include "monitor/home/growth.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
+#include "monitor/home/passed_signals.h"
+#include "monitor/home/proc_files.h"
+#include "monitor/home/signal_actions.h"
+#include "monitor/home/trap_state.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"

@@ -1,6 +1,7 @@
 #include "monitor/home/statistics.h"
 
 #include "base/log.h"
+#include "monitor/home/failures.h"
 #include "monitor/home/home.h"
 #include "monitor/home/stats_report.h"
 #include "monitor/node/usage.h"

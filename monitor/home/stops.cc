@@ -1,5 +1,6 @@
 #include "monitor/home/stops.h"
 
+#include "monitor/home/failures.h"
 #include "monitor/home/home.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"

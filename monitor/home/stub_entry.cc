@@ -14,6 +14,8 @@
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"
 #include "monitor/home/home.h"
+#include "monitor/home/signals.h"
+#include "monitor/home/stops.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/park.h"
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "monitor/home/home.h"
+#include "monitor/home/stops.h"
 
 namespace gpr::home {
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "monitor/home/home.h"
+#include "monitor/home/signal_actions.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/signal_action.h"

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 
+#include "monitor/home/file_copies.h"
 #include "monitor/home/home.h"
+#include "monitor/home/shared_memory.h"
+#include "monitor/home/taken_calls.h"
 
 namespace gpr::home {
 

@@ -3,8 +3,15 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
+#include "monitor/home/contended_memory.h"
+#include "monitor/home/cpu_timing.h"
+#include "monitor/home/crossings.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
+#include "monitor/home/passed_signals.h"
+#include "monitor/home/shared_memory.h"
+#include "monitor/home/signals.h"
+#include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
