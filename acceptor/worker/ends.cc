@@ -27,19 +27,26 @@ namespace {
 constexpr std::chrono::milliseconds page_patience{500};
 constexpr std::chrono::seconds longest_end{3};  // home waits longer
 constexpr uint64_t interval_timer_signals = 1ULL << (SIGVTALRM - 1) | 1ULL << (SIGPROF - 1);
+
+// The kernel here wakes who waits here for its cleared tid, or for what it has locked.
+std::vector<FutexWakeCall> last_wakes(const RemoteThread& thread) {
+    std::vector<FutexWakeCall> wakes;
+    if (thread.clear_tid != 0) wakes.push_back({thread.clear_tid, INT_MAX, 0xffffffff, true});
+    for (uint64_t lock : thread.robust_locks) wakes.push_back(handing_on(lock));
+    return wakes;
+}
 }  // namespace
 
 Task<void> Ends::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     auto words =
         co_await robust_words(worker_.pager, process.fragment, robust_list_of(thread.host_tid));
-    if (thread.clear_tid != 0) words.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
-    co_await hold_to_end(thread, std::move(words));
+    if (thread.clear_tid != 0) words.all.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
+    thread.robust_locks = std::move(words.locks);
+    co_await hold_to_end(thread, std::move(words.all));
     co_await worker_.forwarding.ask_home(process, thread, n, false);
     thread.ending = true;
     process.notifier->let_it_run(n.id);
-    if (process.mixed && thread.tid == process.pid && thread.clear_tid != 0) {
-        wake_after_end_of_main(thread);
-    }
+    if (process.mixed && thread.tid == process.pid) wake_after_end_of_main(thread);
 }
 
 Task<void> Ends::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
@@ -61,14 +68,13 @@ Task<void> Ends::take_clear_tid(RemoteThread& leader, uint64_t at) {
     co_await leader.stub->call(SYS_set_tid_address, at);
 }
 
-// The kernel here wakes who waits here for its cleared tid.
 void Ends::wake_after_end_of_main(const RemoteThread& thread) {
-    const FutexWakeCall wake{thread.clear_tid, INT_MAX, 0xffffffff, true};
-    after_end(worker_.loop, thread.process->host_pid, thread.host_tid,
-              [this, pid = thread.tid, wake] {
-                  if (RemoteProcess* process = worker_.find_process(pid))
-                      worker_.futexes.send_futex_wake(*process, wake);
-              });
+    auto wake_all = [this, pid = thread.tid, wakes = last_wakes(thread)] {
+        RemoteProcess* process = worker_.find_process(pid);
+        if (!process) return;
+        for (const FutexWakeCall& wake : wakes) worker_.futexes.send_futex_wake(*process, wake);
+    };
+    after_end(worker_.loop, thread.process->host_pid, thread.host_tid, wake_all);
 }
 
 // The thread has ended at home. Its shadow ends as a thread does, which clears its tid.
@@ -145,7 +151,9 @@ Task<void> Ends::end_process(Frame frame) {
     process->used = usage_of_process(process->host_pid);
     add_memory_of(process->host_pid, process->used);
     // In a mixed session who waits for a lock of others does so at home: the kernel there does it.
-    bool wakes = !end.getMemoryGone() && process->fragment && !process->mixed;
+    // A new image has no memory of the old one at home, but what that one shares with others.
+    bool has_list = !end.getMemoryGone() || end.getNewImage();
+    bool wakes = has_list && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
     if (worker_.find_process(pid) != process) co_return;
     end_now(*process);
@@ -159,7 +167,7 @@ Task<void> Ends::bring_robust_lists(RemoteProcess& process) {
              std::shared_ptr<OneShot<bool>> end) -> Task<void> {
         for (pid_t host_tid : tids) {
             auto words = co_await robust_words(self.pager, fragment, robust_list_of(host_tid));
-            for (Range word : words) {
+            for (Range word : words.all) {
                 co_await self.pager.supply.make_resident(*fragment, word, Access::write);
             }
         }
@@ -184,8 +192,10 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
         RemoteThread& thread = *it->second;
         worker_.by_host_tid.erase(it);
         thread.stub->on_death();
-        if (process.mixed && thread.clear_tid != 0 && !process.ending) {
-            worker_.futexes.send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
+        if (process.mixed && !process.ending) {
+            for (const auto& wake : last_wakes(thread)) {
+                worker_.futexes.send_futex_wake(process, wake);
+            }
         }
         worker_.pager.supply.release(thread.exit_hold);
         worker_.pager.on_thread_end(thread.tid);

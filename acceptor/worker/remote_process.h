@@ -66,9 +66,10 @@ struct RemoteThread {
     CpuModes cpu_modes;                // that the kernel thread here has
     CpuMask affinity;                  // if the program has set it
     Gravity gravity;
-    Address left_at{};       // the page of code whose absence sent it home last
-    uint64_t clear_tid = 0;  // CLONE_CHILD_CLEARTID: what the kernel clears at its end
-    FilterList filters;      // of the program, that it is under and the executor is not
+    Address left_at{};                   // the page of code whose absence sent it home last
+    uint64_t clear_tid = 0;              // CLONE_CHILD_CLEARTID: what the kernel clears at its end
+    std::vector<uint64_t> robust_locks;  // that its end hands on to who waits for them
+    FilterList filters;                  // of the program, that it is under and the executor is not
 };
 
 // Processes and threads that one of the program's processes is here when it begins: its own, the

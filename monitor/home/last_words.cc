@@ -69,6 +69,7 @@ Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
     struct Last {
         explicit Last(Scheduler& scheduler) : done(scheduler) {}
         OneShot<bool> done;
+        std::vector<uint64_t> locks;
         uint64_t hold = 0;
         bool too_late = false;
     };
@@ -76,7 +77,8 @@ Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
     spawn([](Pager& pager, std::shared_ptr<Fragment> fragment, std::shared_ptr<Last> shared,
              std::vector<Range> ranges, uint64_t robust_at) -> Task<void> {
         auto robust = co_await robust_words(pager, fragment, robust_at);
-        ranges.insert(ranges.end(), robust.begin(), robust.end());
+        ranges.insert(ranges.end(), robust.all.begin(), robust.all.end());
+        shared->locks = std::move(robust.locks);
         shared->hold = co_await pager.supply.hold(*fragment, std::move(ranges), Access::write);
         if (shared->too_late) pager.supply.release(shared->hold);
         shared->done.set(true);
@@ -87,6 +89,7 @@ Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
     home_.loop.cancel(timer);
     if (last->too_late) co_return;
     thread.exit_hold = last->hold;
+    thread.robust_locks = std::move(last->locks);
     // Whoever waits for the word looks at it again, and waits for the page until it is let go.
     if (alone && thread.tid == process.pid) tell_exit(thread);
     release_after_end(home_.loop, home_.pager, process.pid, thread.tid, last->hold);
@@ -107,6 +110,9 @@ void LastWords::tell_exit(HomeThread& thread) {
     // pthread_join waits for this word without FUTEX_PRIVATE_FLAG, because the kernel wakes so.
     if (thread.clear_tid != 0) {
         home_.futexes.send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
+    }
+    for (uint64_t lock : thread.robust_locks) {
+        home_.futexes.send_futex_wake(process, handing_on(lock));
     }
 }
 

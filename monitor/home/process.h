@@ -90,9 +90,10 @@ struct HomeThread {
     std::optional<PinWait> pin_wait;  // in a system call, for a page that a device has
     uint64_t clears_childs_tid = 0;   // the same for the child of the clone it is in
     uint64_t exit_hold = 0;           // paging::Supply::hold of what the kernel writes at its end
-    Address left_at{};                // the page of code whose absence sent it away last
-    uint64_t clear_tid = 0;           // CLONE_CHILD_CLEARTID, where the kernel here does it
-    bool blocks_trap = false;         // SIGTRAP, as far as it is known
+    std::vector<uint64_t> robust_locks;      // that its end hands on to who waits for them
+    Address left_at{};                       // the page of code whose absence sent it away last
+    uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
+    bool blocks_trap = false;                // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
     CpuMask affinity;           // if the program has set it

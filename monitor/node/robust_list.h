@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "monitor/node/futex_wake.h"
 #include "monitor/paging/pager.h"
 
 namespace gpr {
@@ -25,10 +26,18 @@ inline uint64_t robust_list_of(pid_t tid) {
     return syscall(SYS_get_robust_list, tid, &head, &length) == 0 ? head : 0;
 }
 
-// What the kernel looks at and writes in that list when the thread is past faulting: what is
-// missing or write-protected then is skipped in silence, so all of it has to be here. head_at: 0
-// for none.
-Task<std::vector<Range>> robust_words(Pager& pager, std::shared_ptr<Fragment> fragment,
-                                      uint64_t head_at);
+struct RobustWords {
+    // What the kernel looks at and writes when the thread is past faulting: what is missing or
+    // write-protected then is skipped in silence, so all of it has to be here.
+    std::vector<Range> all;
+    // Futexes whose owner it was. The kernel wakes one who waits on this node; others must be told.
+    std::vector<uint64_t> locks;
+};
+
+// head_at: 0 for none.
+Task<RobustWords> robust_words(Pager& pager, std::shared_ptr<Fragment> fragment, uint64_t head_at);
+
+// The wake of such a lock, which the kernel makes without FUTEX_PRIVATE_FLAG.
+inline FutexWakeCall handing_on(uint64_t lock) { return {lock, 1, 0xffffffff, true}; }
 
 }  // namespace gpr
