@@ -4,7 +4,7 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-constexpr const char* wakes = "wakes and PI operations are reported once threads live on two nodes";
+constexpr const char* wakes = "wakes are reported once threads live on two nodes";
 constexpr const char* cpu_timers =
     "timers of CPU time count that of every node; where code runs on several, to some milliseconds";
 

@@ -22,19 +22,20 @@ constexpr ArgumentRule rules[] = {
      "FUTEX_WAKE_PRIVATE"},
     {202, 1, ~futex_clock, 10 | futex_private, allow, allow, Condition::watched_calls,
      "FUTEX_WAKE_BITSET_PRIVATE"},
-    // A wake may concern a waiter on another node. LOCK_PI, TRYLOCK_PI and WAKE_OP fail with
-    // EFAULT on a missing page instead of asking for it, so their page is fetched first.
+    // A wake may concern a waiter on another node.
     {202, 1, futex_command, 1, notify, notify, Condition::mixed_session, "FUTEX_WAKE"},
     {202, 1, futex_command, 3, notify, notify, Condition::mixed_session, "FUTEX_REQUEUE"},
     {202, 1, futex_command, 4, notify, notify, Condition::mixed_session, "FUTEX_CMP_REQUEUE"},
-    {202, 1, futex_command, 5, notify, notify, Condition::mixed_session, "FUTEX_WAKE_OP"},
-    {202, 1, futex_command, 6, notify, notify, Condition::mixed_session, "FUTEX_LOCK_PI"},
-    {202, 1, futex_command, 7, notify, notify, Condition::mixed_session, "FUTEX_UNLOCK_PI"},
-    {202, 1, futex_command, 8, notify, notify, Condition::mixed_session, "FUTEX_TRYLOCK_PI"},
     {202, 1, futex_command, 10, notify, notify, Condition::mixed_session, "FUTEX_WAKE_BITSET"},
-    {202, 1, futex_command, 11, notify, notify, Condition::mixed_session, "FUTEX_WAIT_REQUEUE_PI"},
-    {202, 1, futex_command, 12, notify, notify, Condition::mixed_session, "FUTEX_CMP_REQUEUE_PI"},
-    {202, 1, futex_command, 13, notify, notify, Condition::mixed_session, "FUTEX_LOCK_PI2"},
+    // These fail with EFAULT on a missing page instead of asking for it, so their page is fetched
+    // first.
+    {202, 1, futex_command, 5, notify, notify, Condition::always, "FUTEX_WAKE_OP"},
+    {202, 1, futex_command, 6, notify, notify, Condition::always, "FUTEX_LOCK_PI"},
+    {202, 1, futex_command, 7, notify, notify, Condition::always, "FUTEX_UNLOCK_PI"},
+    {202, 1, futex_command, 8, notify, notify, Condition::always, "FUTEX_TRYLOCK_PI"},
+    {202, 1, futex_command, 11, notify, notify, Condition::always, "FUTEX_WAIT_REQUEUE_PI"},
+    {202, 1, futex_command, 12, notify, notify, Condition::always, "FUTEX_CMP_REQUEUE_PI"},
+    {202, 1, futex_command, 13, notify, notify, Condition::always, "FUTEX_LOCK_PI2"},
     // It may wait for a word in shared memory that is used at home.
     {202, 1, futex_private, 0, notify, allow, Condition::always, "without FUTEX_PRIVATE_FLAG"},
     {454, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_wake"},

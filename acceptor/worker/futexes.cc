@@ -42,12 +42,6 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
         co_await worker_.crossings.leave_at_call(thread, n);
         co_return;
     }
-    if (!process.mixed) {
-        worker_.counts.native++;
-        thread.waits_at = {n.args[0]};
-        process.notifier->let_it_run(n.id);
-        co_return;
-    }
     std::vector<FutexWakeCall> wakes;
     uint64_t hold = 0;
     if (requeues) {
@@ -60,7 +54,7 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
             wakes = {words.wake()};
         }
     } else if (!news_.tells(n.number, n.args)) {
-        wakes = futex_wakes_of(n.number, n.args);
+        if (process.mixed) wakes = futex_wakes_of(n.number, n.args);
         auto changed = words_changed_by(n.number, n.args);
         if (can_be_changed(*fragment, changed)) {
             hold = co_await worker_.pager.supply.hold(*fragment, std::move(changed), Access::write);
@@ -70,6 +64,7 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
         worker_.loop.after(call_made_in, [this, hold] { worker_.pager.supply.release(hold); });
     if (worker_.find_thread(pid, tid) != &thread) co_return;
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
+    if (!process.mixed) thread.waits_at = {n.args[0]};
     worker_.counts.native++;
     process.notifier->let_it_run(n.id);
 }
