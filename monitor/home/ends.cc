@@ -223,7 +223,6 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
             process.state = HomeProcess::State::ending;
             // Its threads there do not write any more; then what they wrote is brought home.
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
-            home_.remote_usage.credit_parent(process);
             Task<void> saving = home_.shared_memory.save_shared(process);
             co_await while_it_comes(home_.loop, home_.acceptor.link, std::move(saving));
             // The SIGCHLD of the first that ends is the one that a reaper gets.
@@ -232,6 +231,7 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
                 if (!is_helper) co_await helpers_gone(home_.loop, home_.remote_changed, process);
             }
         }
+        home_.remote_usage.credit_parent(process);
         spdlog::info("process {} ends, {}", process.pid,
                      WIFSIGNALED(raw) ? fmt::format("killed by signal {}", WTERMSIG(raw))
                                       : fmt::format("exit status {}", WEXITSTATUS(raw)));

@@ -137,7 +137,7 @@ Task<std::string> ProcFiles::shown_numbers(HomeProcess& process, ProcFile file, 
     more.state = shown_state(thread, told.state);
     if (file.thread == 0) {
         more.used.join(process.used_by_images);
-        more.by_children = process.used_by_children;
+        more.by_children = RemoteUsage::used_by_children(process);
     }
     if (file.name == "wchan") co_return more.state ? more.state->waits_in : text_of(path);
     if (file.name == "stat") co_return stat_with(text_of(path), more);

@@ -1,5 +1,6 @@
 #include "monitor/home/remote_usage.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -11,13 +12,14 @@
 #include "monitor/home/taken_calls.h"
 #include "monitor/node/usage_wire.h"
 #include "monitor/tracee/process_stat.h"
+#include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
 
 namespace {
 constexpr size_t most_ended_children = 4096;
 
-// keep: the child is not gone for the parent, or is already in its sum.
+// keep: the child is not gone for the parent.
 void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep) {
     auto ended = parent.ended_children.find(child);
     if (ended == parent.ended_children.end()) return;
@@ -39,17 +41,27 @@ void RemoteUsage::note_remote_usage(pid_t pid, const Usage& used) {
     if (HomeProcess* process = home_.find_process(pid)) process->used_by_images.join(used);
 }
 
-// Its parent may wait for it from now on.
-void RemoteUsage::credit_parent(const HomeProcess& process) {
+// Only those waits are seen that ask for the usage, and those of the acceptor: a child that is not
+// there any more has been waited for.
+const Usage& RemoteUsage::used_by_children(HomeProcess& process) {
+    std::erase_if(process.ended_children, [&](const auto& child) {
+        if (parent_of(child.first) == process.pid) return false;
+        process.used_by_children.join(child.second);
+        return true;
+    });
+    return process.used_by_children;
+}
+
+// Its parent may wait for it from now on. What nobody is to wait for counts for nobody.
+void RemoteUsage::credit_parent(HomeProcess& process) {
+    constexpr uint64_t sigchld = 1ULL << (SIGCHLD - 1);
     HomeProcess* parent = home_.find_process(parent_of(process.pid));
     Usage used = process.used_by_images;
-    used.join(process.used_by_children);
+    used.join(used_by_children(process));
     if (!parent || used.total_ns == 0) return;
-    // Where threads run at home, only those waits are seen that ask for the usage.
-    if (home_.policy.mixed()) {
-        parent->used_by_children.join(used);
-        if (parent->ended_children.size() >= most_ended_children) parent->ended_children.clear();
-    }
+    if (trace::signal_set(parent->pid, "SigIgn:") & sigchld) return;
+    if (parent->ended_children.size() >= most_ended_children) used_by_children(*parent);
+    if (parent->ended_children.size() >= most_ended_children) parent->ended_children.clear();
     parent->ended_children[process.pid] = used;
 }
 
@@ -66,7 +78,7 @@ void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
             pid = info.get<pid_t>(offsetof(siginfo_t, si_pid)).to_pass_on();
         }
         add_waited(process, pid, call.bytes(args[by_info ? 4 : 3], sizeof(rusage)),
-                   home_.policy.mixed() || (by_info && args[3] & WNOWAIT));
+                   by_info && args[3] & WNOWAIT);
         return;
     }
     auto tells = usage_call(call.number, args);
@@ -74,7 +86,7 @@ void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
     auto result = call.bytes(args[tells->argument], tells->size);
     if (result.empty()) return;
     auto told = result.bytes(0, result.size());
-    add_usage(call.number, *tells, told, process.used_by_images, process.used_by_children);
+    add_usage(call.number, *tells, told, process.used_by_images, used_by_children(process));
     result.write(0, told);
 }
 
@@ -95,7 +107,7 @@ Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
         std::vector<std::byte> told(tells->size);
         Address at{n.args[tells->argument]};
         bool read = co_await home_.pager.memory.read(*fragment, at, told);
-        add_usage(n.number, *tells, told, used, process.used_by_children);
+        add_usage(n.number, *tells, told, used, used_by_children(process));
         if (read) co_await home_.pager.memory.write(*fragment, at, told);
     }
     co_await TakenCalls::return_from(thread, std::move(*taken), result);

@@ -25,7 +25,8 @@ public:
     explicit RemoteUsage(Home& home) : home_(home) {}
 
     void note_remote_usage(pid_t pid, const Usage& used);
-    void credit_parent(const HomeProcess& process);
+    static const Usage& used_by_children(HomeProcess& process);
+    void credit_parent(HomeProcess& process);
     void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
     Task<void> usage_call_here(HomeThread& thread, Notification n);
     Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false);
