@@ -8,7 +8,7 @@ namespace {
 // clang-format off
 constexpr Row table[] = {
     {13, "rt_sigaction", coherent, full, notify | told,
-     {num, in(sigaction_size), out(sigaction_size), num}, "", {there::mirror, here::action}},
+     {num, in(sigaction_size), out(sigaction_size), num}, "", {there::action, here::action}},
     {14, "rt_sigprocmask", coherent, full, plain, {num, in(sigset_size), out(sigset_size), num}, "",
      {there::mask, here::mask}},
     {15, "rt_sigreturn", native, full, final, {}, "",

@@ -46,6 +46,7 @@ constexpr Trait operator|(Trait a, Trait b) {
 enum class AtAcceptor : uint8_t {
     as_placed,  // names of files where a rule says so, else as forward
     forward,    // home makes it
+    action,
     advise,
     affinity,
     affinity_query,

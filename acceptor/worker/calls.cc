@@ -80,6 +80,7 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
         case unlock: w.advice.unlock_call(process, n); co_return;
         case move: co_await w.remaps.move_call(process, thread, n); co_return;
         case mirror: co_await w.mirrors.mirror(process, thread, n); co_return;
+        case action: co_await w.mirrors.action_call(process, thread, n); co_return;
         case alt_stack: w.mirrors.alt_stack_call(process, thread, n); co_return;
         case process_state: {
             bool made = co_await w.mirrors.prctl_call(process, thread, n);

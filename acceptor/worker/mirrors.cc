@@ -38,6 +38,20 @@ Task<void> Mirrors::mirror(RemoteProcess& process, RemoteThread& thread, Notific
                        [this, pid = process.pid] { worker_.signals.look_for_discarded(pid); });
 }
 
+// Where others may change one at the same time, home makes the change and has it made here, so that
+// both nodes see the same as the last; all of that before it answers.
+Task<void> Mirrors::action_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    bool alone = !process.mixed && process.threads.size() == 1;
+    if (alone) {
+        co_await mirror(process, thread, n);
+    } else if (n.args[1] != 0) {
+        co_await worker_.forwarding.forward(process, thread, n);
+    } else {
+        worker_.counts.native++;
+        process.notifier->let_it_run(n.id);
+    }
+}
+
 // One kernel clears the word when the thread ends: the one here, since it has been told here.
 Task<void> Mirrors::tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     worker_.counts.native++;

@@ -16,6 +16,7 @@ public:
     explicit Mirrors(Worker& worker) : worker_(worker) {}
 
     Task<void> mirror(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> action_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     void alt_stack_call(RemoteProcess& process, RemoteThread& thread, const Notification& n);
     // False: it is about nothing of this kind.

@@ -226,8 +226,8 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     auto guard = co_await call.shadow->lock();
     AsyncMutex::Guard changing(nullptr);
     if (call.action) {
-        SignalActions::before_action(process, *call.action);
         changing = co_await home_.signal_actions.actions_of(process).lock();
+        SignalActions::before_action(process, *call.action);
     }
     place_call(process, call);
     co_await home_.contended_memory.meet_outsiders(true);
@@ -237,6 +237,8 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
         reply(thread, -trace::restart_nointr);
         co_return;
     }
+    bool untold = call.action && call.wants_reply;
+    if (untold) home_.signal_actions.announce_action(process, *call.action);
     co_await make_forwarded(process, thread, call);
     if (call.action && call.made.result == 0) SignalActions::after_action(process, *call.action);
     if (call.shadow->dead() || !call.wants_reply) co_return;

@@ -2,7 +2,10 @@
 
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "monitor/home/home.h"
 #include "monitor/home/taken_calls.h"
@@ -16,13 +19,17 @@ namespace gpr::home {
 namespace {
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
+bool sets_action(std::span<const uint64_t, 6> args) {
+    return args[1] != 0 && args[0] >= 1 && args[0] <= 64 && args[0] != SIGKILL &&
+           args[0] != SIGSTOP && args[3] == sizeof(uint64_t);
+}
 }  // namespace
 
 std::optional<SignalAction> SignalActions::action_of(const MarshalledCall& call) {
     SignalAction action;
     action.signal = static_cast<int>(call.args[0]);
-    bool sets = call.args[1] != 0 && call.in_bytes.size() >= sizeof action.kernel;
-    if (!sets || action.signal < 1 || action.signal > 64) return std::nullopt;
+    bool sets = sets_action(call.args) && call.in_bytes.size() >= sizeof action.kernel;
+    if (!sets) return std::nullopt;
     std::memcpy(action.kernel.data(), call.in_bytes.data(), sizeof action.kernel);
     return action;
 }
@@ -48,34 +55,42 @@ void SignalActions::after_action(HomeProcess& process, const SignalAction& actio
     if (!action.catches()) process.caught_signals &= ~bit_of(action.signal);
 }
 
-// The acceptor must know the handler before a signal can be passed on to it.
+// The acceptor must know the handler before a signal can be passed on to it. Of several threads
+// that change one, each node must see the same as the last.
 Task<void> SignalActions::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
     SignalAction action{static_cast<int>(n.args[0]), {}};
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool sets = n.args[1] != 0 && n.args[0] >= 1 && n.args[0] <= 64 && n.args[0] != SIGKILL &&
-                n.args[0] != SIGSTOP && n.args[3] == sizeof(uint64_t);
     Address at{n.args[1]};
     auto bytes = std::as_writable_bytes(std::span(action.kernel));
-    bool readable = sets && co_await home_.pager.memory.read(*fragment, at, bytes);
+    bool readable = sets_action(n.args) && co_await home_.pager.memory.read(*fragment, at, bytes);
     if (!home_.notifier->still_valid(n.id)) co_return;
-    if (readable) {
-        before_action(process, action);
-        announce_action(process, action);
+    if (!readable) {
+        home_.notifier->let_it_run(n.id);
+        co_return;
     }
     // A handler that was removed counts until the kernel does not have it any more.
-    bool removed =
-        readable && !action.catches() && (process.caught_signals >> (action.signal - 1) & 1) != 0;
-    if (!removed) {
+    bool removed = !action.catches() && (process.caught_signals & bit_of(action.signal)) != 0;
+    auto is_other = [&](const auto& t) { return t.second != &thread && !t.second->helper; };
+    if (!removed && std::ranges::none_of(process.threads, is_other)) {
+        before_action(process, action);
+        announce_action(process, action);
         home_.notifier->let_it_run(n.id);
         co_return;
     }
     auto taken = co_await home_.taken_calls.take_call(thread);
     if (!taken) co_return;
     StubThread& stub = *taken->stub;
-    int64_t result = co_await stub.call(n.number, n.args[0], n.args[1], n.args[2], n.args[3]);
-    if (stub.dead()) co_return;
-    if (result == 0) after_action(process, action);
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    std::vector<Call> calls{Call{n.number, {n.args[0], n.args[1], n.args[2], n.args[3]}, 0}};
+    {
+        auto guard = co_await stub.lock();
+        auto changing = co_await actions_of(process).lock();
+        before_action(process, action);
+        announce_action(process, action);
+        co_await stub.run_locked(calls);
+        if (stub.dead()) co_return;
+        if (calls[0].result == 0) after_action(process, action);
+    }
+    co_await TakenCalls::return_from(thread, std::move(*taken), calls[0].result);
 }
 
 AsyncMutex& SignalActions::actions_of(HomeProcess& process) {
