@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
@@ -129,6 +130,12 @@ Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragme
     read =
         co_await pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(filter->code)));
     if (!read) co_return call;
+    for (sock_filter& step : filter->code) {
+        // Nobody traces it, and what gpr's filter answers would come before.
+        bool traces =
+            step.code == answer && (step.k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_TRACE;
+        if (traces) step.k = SECCOMP_RET_ERRNO | ENOSYS;
+    }
     call.filter = std::move(filter);
     call.all_threads = flags & SECCOMP_FILTER_FLAG_TSYNC;
     call.tells_no_thread = flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
