@@ -89,6 +89,10 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGTRAP && home_.functions.meets_breakpoint(thread)) return;
     if (signal == SIGBUS && home_.growth.meets_end_of_file(thread)) return;
     if (!thread.helper && is_fault_in_stub(thread.tid)) {
+        if (thread.process->executing) {  // the program turned out to be none: execve(2), SIGSEGV
+            trace::resume(thread.tid, signal);
+            return;
+        }
         home_.failures.give_up(*thread.process,
                                fmt::format("process {} ({}) cannot go on: it has broken the part "
                                            "of its memory that is gpr's",
