@@ -131,6 +131,9 @@ Task<std::unique_ptr<WaitHere>> Polls::wait_here(RemoteProcess& process, Notific
     if (std::none_of(set.begin(), set.end(), is_ours)) co_return nullptr;
     all_ours = std::all_of(set.begin(), set.end(),
                            [&](const pollfd& entry) { return entry.fd < 0 || is_ours(entry); });
+    // What the call's own mask lets through waits at home.
+    bool masked = n.number == SYS_ppoll && n.args[3] != 0;
+    all_ours = all_ours && !masked;
     if (all_ours) co_return nullptr;
     auto wait = std::make_unique<PollHere>(worker_.pager, process.fragment, n);
     for (size_t i = 0; i < set.size(); i++) {

@@ -262,11 +262,6 @@ Task<int64_t> Selects::make_select(RemoteProcess& process, RemoteThread& thread,
         bool written = co_await worker_.pager.memory.write(*fragment, {n.args[i + 1]}, bytes);
         if (!written) co_return -EFAULT;
     }
-    if (select.time) {
-        std::array<int64_t, 2> left{select.time->tv_sec, select.time->tv_nsec};
-        if (n.number == SYS_select) left[1] /= 1000;
-        co_await worker_.pager.memory.write(*fragment, {n.args[4]}, std::as_bytes(std::span(left)));
-    }
     co_return found;
 }
 
@@ -281,7 +276,7 @@ Task<void> Selects::select_call(RemoteProcess& process, RemoteThread& thread, No
         co_return;
     }
     worker_.counts.fd_owner++;
-    if (select->others.empty()) {
+    if (select->others.empty() && !select->mask) {  // what that lets through waits at home
         process.notifier->let_it_run(n.id);
         co_return;
     }
@@ -289,7 +284,13 @@ Task<void> Selects::select_call(RemoteProcess& process, RemoteThread& thread, No
         process.notifier->reply_raw(n.id, -trace::restart_nointr);
         co_return;
     }
+    std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result = co_await make_select(process, thread, n, *select);
+    if (select->time && result != thread_gone) {  // also when a signal has ended it
+        std::array<int64_t, 2> left{select->time->tv_sec, select->time->tv_nsec};
+        if (n.number == SYS_select) left[1] /= 1000;
+        co_await worker_.pager.memory.write(*fragment, {n.args[4]}, std::as_bytes(std::span(left)));
+    }
     co_await worker_.forwarding.end_forwarded(process, thread, n, result);
 }
 

@@ -81,6 +81,32 @@ static void polls(void) {
     show("closed", poll(odd, 2, -1), odd, 2);
 }
 
+// A signal that only the call's own mask lets through, also where nothing of home's is waited for.
+static void polls_under_mask(void) {
+    struct pollfd set[2] = {{fifo, POLLIN, 0}, {ends[0], POLLIN, 0}};
+    struct timespec long_time = {10, 0};
+    struct itimerval soon = {{0, 0}, {0, 30000}};
+    sigset_t alarm, none, before;
+    sigemptyset(&none);
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    CHECK_EQ(sigprocmask(SIG_BLOCK, &alarm, &before), 0);
+    for (int count = 1; count <= 2; count++) {
+        alarms = 0;
+        setitimer(ITIMER_REAL, &soon, NULL);
+        CHECK_ERRNO(ppoll(set, count, &long_time, &none), EINTR);
+        CHECK_EQ(alarms, 1);
+        raise(SIGALRM);
+        CHECK_EQ(alarms, 1);
+        CHECK_ERRNO(ppoll(set, count, &long_time, &none), EINTR);
+        CHECK_EQ(alarms, 2);
+        CHECK_EQ(write(fifo, "x", 1), 1);
+        show("under a mask", ppoll(set, count, &long_time, &none), set, count);
+        empty(fifo);
+    }
+    CHECK_EQ(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+}
+
 static void show_events(const char* what, int epoll, int timeout_ms) {
     struct epoll_event events[4];
     int count = epoll_wait(epoll, events, 4, timeout_ms);
@@ -148,6 +174,7 @@ int main(int argc, char** argv) {
     CHECK(fifo >= 0);
     CHECK_EQ(pipe(ends), 0);
     polls();
+    polls_under_mask();
     if (argc > 2) epolls();
     return guest_passed();
 }
