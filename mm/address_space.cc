@@ -175,6 +175,7 @@ void AddressSpace::clear() {
     by_object_.clear();
     shared_views_.clear();
     no_gaps_.clear();
+    lock_of_new_ = LockOfNew::none;
 }
 
 }  // namespace gpr

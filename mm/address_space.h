@@ -66,8 +66,14 @@ struct Mapping {
     }
 };
 
+// What mlockall has asked for of mappings to come.
+enum class LockOfNew : uint8_t { none, all, on_fault };
+
 class AddressSpace {
 public:
+    [[nodiscard]] LockOfNew lock_of_new() const { return lock_of_new_; }
+    void lock_new(LockOfNew lock) { lock_of_new_ = lock; }
+
     [[nodiscard]] Mapping* find(Address a);
     // The first mapping that ends above a.
     [[nodiscard]] Mapping* find_from(Address a);
@@ -136,6 +142,7 @@ private:
     void index(const Mapping& m);
     void unindex(const Mapping& m);
 
+    LockOfNew lock_of_new_ = LockOfNew::none;
     std::map<Address, Mapping> mappings_;
     std::map<std::pair<ObjectId, uint64_t>, Address> by_object_;  // first page -> begin
     std::set<std::pair<ObjectId, Address>> shared_views_;         // begin of each

@@ -300,6 +300,7 @@ struct Lock {
   end @1 :UInt64;
   locked @2 :Bool;
   onFault @3 :Bool;  # MLOCK_ONFAULT
+  future @4 :UInt8;  # mlockall, of mappings to come: 1 + LockOfNew; 0: nothing
 }
 
 struct Guard {

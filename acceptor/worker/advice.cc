@@ -151,13 +151,9 @@ void Advice::unlock_call(RemoteProcess& process, const Notification& n) {
     worker_.counts.native++;
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(n.number, n.args, space);
-    if (lock.error != 0) {
-        process.notifier->reply_error(n.id, lock.error);
-        return;
-    }
     mark_locked(space, lock);
     tell_locked(worker_.link, process.pid, lock);
-    process.notifier->reply(n.id, 0);
+    process.notifier->reply_raw(n.id, -lock.error);
 }
 
 // mincore: what is resident on either node is. Programs look for free addresses with it, too, which

@@ -13,6 +13,7 @@
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/mapping_news.h"
+#include "monitor/node/memory_lock.h"
 
 namespace gpr::worker {
 
@@ -131,8 +132,13 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     std::error_code ignored;
     tell_mapped(worker_.link, process.pid, m, 0,
                 std::filesystem::read_symlink(link, ignored).string());
+    auto lock = lock_of_new(fragment->space, m.range);
     auto replaced = fragment->space.map(std::move(m));
     worker_.pager.objects.discard_unmapped(fragment->space, replaced);
+    if (lock) {
+        mark_locked(fragment->space, *lock);
+        tell_locked(worker_.link, process.pid, *lock);
+    }
     for (const Mapping& old : replaced) fragment->wake(old.range);
     co_await worker_.pager.trapped.forget_trapped(replaced);
     process.notifier->reply_raw(n.id, result);

@@ -66,9 +66,7 @@ Task<void> MappingChanges::apply_mapping(Frame frame) {
         auto seal = change.getSeal();
         mark_sealed(fragment->space, {{seal.getBegin()}, {seal.getEnd()}});
     } else if (change.isLock()) {
-        auto lock = change.getLock();
-        Range range{{lock.getBegin()}, {lock.getEnd()}};
-        mark_locked(fragment->space, {range, lock.getLocked(), 0, lock.getOnFault()});
+        mark_locked(fragment->space, lock_from_wire(change.getLock()));
     } else if (change.isFills()) {
         auto fills = change.getFills();
         Range range{{fills.getBegin()}, {fills.getEnd()}};

@@ -77,7 +77,8 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
         co_await worker_.file_mappings.map_file(process, n);
         co_return;
     }
-    bool asks_home = !private_anonymous || process.limits_memory || (flags & MAP_LOCKED) ||
+    bool locks = (flags & MAP_LOCKED) || process.fragment->space.lock_of_new() != LockOfNew::none;
+    bool asks_home = !private_anonymous || process.limits_memory || locks ||
                      concerns_stack(process.fragment->space, SYS_mmap, n.args);
     if (asks_home) {
         co_await worker_.forwarding.forward(process, thread, n);

@@ -11,7 +11,10 @@
 #include "monitor/home/home.h"
 #include "monitor/home/memory_calls.h"
 #include "monitor/home/shared_memory.h"
+#include "monitor/node/advice.h"
+#include "monitor/node/guard_advice.h"
 #include "monitor/tracee/ptrace.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -68,8 +71,13 @@ bool Guests::changes_memory(const Notification& n) {
         case SYS_mprotect:
         case SYS_pkey_mprotect:
         case SYS_mremap:
-        case SYS_brk: return true;
-        case SYS_madvise: return n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE;
+        case SYS_brk:
+        case SYS_mlock:
+        case SYS_mlock2:
+        case SYS_munlock:
+        case SYS_mlockall:
+        case SYS_munlockall: return true;
+        case SYS_madvise: return drops_content(n.args[2]) || is_guard_advice(n.number, n.args);
         default: return false;
     }
 }
@@ -168,6 +176,15 @@ Task<void> Guests::memory_call_of_guest(HomeThread& thread, Notification n) {
 Task<std::optional<int64_t>> Guests::call_of_guest(HomeProcess& owner, pid_t guest,
                                                    Notification n) {
     std::shared_ptr<Fragment> fragment = owner.fragment;
+    const Row* row = find_row(n.number);
+    if (row && row->handlers.here == AtHome::lock) {
+        co_return home_.memory_calls.lock_memory(owner, guest, n.number, n.args);
+    }
+    if (n.number == SYS_madvise) {
+        int error = advice_error(fragment->space, n.args);
+        if (error != 0) co_return -error;
+        if (is_guard_advice(n.number, n.args) && !home_.acceptor.guards) co_return -EINVAL;
+    }
     Notification made = n;
     bool of_file = n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS);
     if (of_file) {

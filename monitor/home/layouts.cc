@@ -158,6 +158,7 @@ void Layouts::note_break(HomeProcess& process, uint64_t end) {
         home_.pager.objects.discard_unmapped(process.fragment->space,
                                              process.fragment->space.map(m));
         announce(process, m);
+        home_.memory_calls.lock_new(process, m.range, false);
     } else if (new_end < old_end) {
         note_unmapped(process, {new_end, old_end});
     }
@@ -305,9 +306,7 @@ Task<void> Layouts::apply_mapping(Frame frame) {
             co_return;
         }
         case wire::MappingChange::LOCK: {
-            auto lock = change.getLock();
-            Range range{{lock.getBegin()}, {lock.getEnd()}};
-            mark_locked(space, {range, lock.getLocked(), 0, lock.getOnFault()});
+            mark_locked(space, lock_from_wire(change.getLock()));
             co_return;
         }
         case wire::MappingChange::MOVE: {

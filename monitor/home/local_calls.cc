@@ -34,15 +34,6 @@
 
 namespace gpr::home {
 
-namespace {
-
-bool drops_content(uint64_t advice) {
-    return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
-           advice == 24 /* MADV_DONTNEED_LOCKED */;
-}
-
-}  // namespace
-
 void LocalCalls::local_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
     if (installs_filter(n.number, n.args)) {
         spawn(home_.filters.filter_call(process, thread, n));

@@ -45,10 +45,40 @@ int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
                                  std::span<const uint64_t, 6> args) {
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(number, args, space, lock_limit_of(tid));
-    if (lock.error != 0) return -lock.error;
     mark_locked(space, lock);
     tell_locked(home_.acceptor.link, process.pid, lock);
-    return 0;
+    return -lock.error;
+}
+
+// A mapping that has been made. locks: the call wants it locked, whatever mlockall does.
+void MemoryCalls::lock_new(HomeProcess& process, Range range, bool locks) {
+    AddressSpace& space = process.fragment->space;
+    auto lock = lock_of_new(space, range);
+    if (!lock && locks) lock = MemoryLock{range, true, 0, false, std::nullopt};
+    if (!lock) return;
+    mark_locked(space, *lock);
+    tell_locked(home_.acceptor.link, process.pid, *lock);
+}
+
+// Of mmap, mremap and brk, as far as they make memory that is to be locked. A positive errno or 0.
+int MemoryCalls::lock_error(HomeProcess& process, const Notification& n, pid_t caller) {
+    AddressSpace& space = process.fragment->space;
+    const bool locks_all = space.lock_of_new() != LockOfNew::none;
+    switch (n.number) {
+        case SYS_mmap:
+            if (n.args[3] & MAP_LOCKED) {
+                return locked_mapping_error(space, n.args[1], lock_limit_of(caller));
+            }
+            return locks_all ? new_mapping_error(space, n.args[1], lock_limit_of(caller)) : 0;
+        case SYS_mremap: return locked_growth_error(space, n.args, lock_limit_of(caller));
+        case SYS_brk: {
+            Address old_end = Address{process.break_end}.page_end();
+            Address new_end = Address{n.args[0]}.page_end();
+            if (!locks_all || new_end <= old_end) return 0;
+            return new_mapping_error(space, new_end - old_end, lock_limit_of(caller));
+        }
+        default: return 0;
+    }
 }
 
 // Where the call takes shared memory out of sight here, or lets nobody write it any more.
@@ -105,15 +135,16 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     if (n.number == SYS_madvise) {
         co_return co_await home_.file_copies.discard_here(process, stub, n);
     }
-    if (n.number == SYS_mmap && (n.args[3] & MAP_LOCKED)) {
-        co_return co_await map_locked(process, stub, n, caller);
-    }
-    if (n.number == SYS_mremap) {
-        int error = locked_growth_error(fragment->space, n.args, lock_limit_of(caller));
-        if (error != 0) co_return -error;
+    if (int error = lock_error(process, n, caller)) {
+        co_return n.number == SYS_brk ? static_cast<int64_t>(process.break_end) : -error;
     }
     bool several = n.number == SYS_mremap && split_move(fragment->space, n.args);
     if (several) co_return co_await move_parts(process, stub, n, caller);
+    if (n.number == SYS_mremap && partly_locked_error(fragment->space, n.args) != 0) {
+        co_return -EFAULT;
+    }
+    const bool locks = n.number == SYS_mmap && (n.args[3] & MAP_LOCKED);
+    if (locks) made.args[3] &= ~uint64_t{MAP_LOCKED};
     if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);
     if (n.number == SYS_mmap && grows_down(n)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
@@ -134,6 +165,9 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
         if (gap) co_await home_.layouts.note_protect(process, n);
     }
     if (!failed(result)) co_await home_.layouts.note_call(process, n, result, caller);
+    if (!failed(result) && n.number == SYS_mmap) {
+        lock_new(process, pages_of(static_cast<uint64_t>(result), n.args[1]), locks);
+    }
     if (moving.empty()) co_return result;
     bool done = !failed(result);
     Range moved = pages_of(static_cast<uint64_t>(result), n.args[2]);
@@ -156,16 +190,13 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     const bool private_anonymous =
         (flags & (MAP_TYPE | MAP_ANONYMOUS)) == (MAP_PRIVATE | MAP_ANONYMOUS);
     if (private_anonymous) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // growth.h
-    int unlockable =
-        locks ? locked_mapping_error(fragment->space, args[1], lock_limit_of(thread.tid)) : 0;
-    if (unlockable != 0) {
-        home_.calls.reply(thread, -unlockable);
+    Notification n{};
+    n.number = SYS_mmap;
+    for (unsigned i = 0; i < args.size(); i++) n.args[i] = given[i];
+    if (int error = lock_error(process, n, thread.tid)) {
+        home_.calls.reply(thread, -error);
         co_return;
     }
-    auto lock = [&](Range range) {
-        mark_locked(fragment->space, {range, locks});
-        if (locks) tell_locked(home_.acceptor.link, process.pid, {range, true});
-    };
     int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);
     SyscallArguments use_args{args[0], args[1], args[2], args[3], args[4], args[5]};
     SharedUse use;
@@ -199,7 +230,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     if ((flags & MAP_TYPE) != MAP_PRIVATE) {
         Address at{static_cast<uint64_t>(result)};
         home_.shared_memory.map_shared(process, at, size, static_cast<int>(args[2]), link);
-        lock({at, at + size});
+        lock_new(process, {at, at + size}, locks);
         if (near_stack) co_await home_.main_stack.fit(process);
         guard.release();
         co_await home_.contended_memory.meet_outsiders(false);
@@ -237,7 +268,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     auto gone = fragment->space.map(m);
     home_.pager.objects.discard_unmapped(fragment->space, gone);
     home_.layouts.announce(process, m);
-    lock(m.range);
+    lock_new(process, m.range, locks);
     home_.shared_memory.forget_unseen(gone);
     co_await home_.pager.trapped.forget_trapped(gone);
     if (near_stack) co_await home_.main_stack.fit(process);
@@ -280,21 +311,6 @@ Task<int64_t> MemoryCalls::change_memory(HomeProcess& process, StubThread& stub,
     co_return result;
 }
 
-Task<int64_t> MemoryCalls::map_locked(HomeProcess& process, StubThread& stub, Notification n,
-                                      pid_t caller) {
-    AddressSpace& space = process.fragment->space;
-    int error = locked_mapping_error(space, n.args[1], lock_limit_of(caller));
-    if (error != 0) co_return -error;
-    n.args[3] &= ~uint64_t{MAP_LOCKED};
-    int64_t result = co_await change_memory(process, stub, n, n, caller);
-    if (stub.dead() || (result < 0 && result >= -4095)) co_return result;
-    Address begin{static_cast<uint64_t>(result)};
-    Range range{begin, (begin + n.args[1]).page_end()};
-    mark_locked(space, {range, true});
-    tell_locked(home_.acceptor.link, process.pid, {range, true});
-    co_return result;
-}
-
 Task<int64_t> MemoryCalls::move_parts(HomeProcess& process, StubThread& stub, Notification n,
                                       pid_t caller) {
     auto split = split_move(process.fragment->space, n.args);
@@ -318,6 +334,10 @@ Task<int64_t> MemoryCalls::move_parts(HomeProcess& process, StubThread& stub, No
 Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t wanted = frame->session().getCall().getArgs()[0];
+    Notification n{};
+    n.number = SYS_brk;
+    n.args[0] = wanted;
+    if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // it stays where it is
     int64_t result = co_await thread.stub->call(SYS_brk, wanted);
     auto guard = co_await home_.metadata.lock();
     uint64_t end = static_cast<uint64_t>(result);
@@ -332,6 +352,7 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
         m.registered = static_cast<bool>(fragment->register_range(m.range));
         home_.pager.objects.discard_unmapped(fragment->space, fragment->space.map(m));
         home_.layouts.announce(process, m);
+        lock_new(process, m.range, false);
     } else if (result > 0 && new_end < old_end) {
         home_.layouts.note_unmapped(process, {new_end, old_end});
     }

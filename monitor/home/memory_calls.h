@@ -19,6 +19,7 @@ public:
 
     int64_t lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
                         std::span<const uint64_t, 6> args);
+    void lock_new(HomeProcess& process, Range range, bool locks);
     static std::vector<Range> hidden_by(HomeProcess& process, const Notification& n);
     Task<void> save_hidden(HomeProcess& process, Notification n);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
@@ -31,7 +32,7 @@ public:
 private:
     Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
                               Notification made, pid_t caller);
-    Task<int64_t> map_locked(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
+    static int lock_error(HomeProcess& process, const Notification& n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
 
     Home& home_;

@@ -14,6 +14,7 @@
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
+#include "monitor/home/memory_calls.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/node/placement.h"
@@ -336,7 +337,9 @@ void SharedMemory::note_remapped(HomeProcess& process, Range range) {
 void SharedMemory::note_attached(HomeProcess& process, Address at) {
     auto maps = read_maps(process.pid);
     for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
-        if (e.range.begin == at) map_shared(process, at, e.range.size(), e.prot);
+        if (e.range.begin != at) continue;
+        map_shared(process, at, e.range.size(), e.prot);
+        home_.memory_calls.lock_new(process, e.range, false);
     }
 }
 

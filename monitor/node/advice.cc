@@ -42,6 +42,12 @@ bool is_populating(uint64_t advice) {
     return advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE;
 }
 
+bool drops_content(uint64_t advice) {
+    constexpr uint64_t dontneed_locked = 24;  // Linux 5.18
+    return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+           advice == dontneed_locked;
+}
+
 int sync_error(const AddressSpace& space, const uint64_t* args) {
     constexpr uint64_t known = MS_ASYNC | MS_SYNC | MS_INVALIDATE;
     uint64_t size = (args[1] + page_size - 1) & page_mask, flags = args[2];

@@ -9,6 +9,7 @@ namespace gpr {
 // args: madvise's. 0: it may be tried; else the errno (mm/madvise.c).
 [[nodiscard]] int advice_error(const AddressSpace& space, const uint64_t* args);
 [[nodiscard]] bool is_populating(uint64_t advice);
+[[nodiscard]] bool drops_content(uint64_t advice);
 // The same of msync: of memory that is locked, which the kernel does not know of (mm/msync.c).
 [[nodiscard]] int sync_error(const AddressSpace& space, const uint64_t* args);
 // The part of the range that lies before the first mapping that is locked. Such advice is taken

@@ -72,7 +72,20 @@ void tell_locked(Link& link, pid_t pid, const MemoryLock& lock) {
         put_range(mark, lock.range);
         mark.setLocked(lock.locked);
         mark.setOnFault(lock.on_fault);
+        if (lock.future) mark.setFuture(static_cast<uint8_t>(1 + static_cast<int>(*lock.future)));
     });
+}
+
+MemoryLock lock_from_wire(wire::Lock::Reader lock) {
+    MemoryLock mark;
+    mark.range = {{lock.getBegin()}, {lock.getEnd()}};
+    mark.locked = lock.getLocked();
+    mark.on_fault = lock.getOnFault();
+    const int future = lock.getFuture() - 1;
+    if (future >= 0 && future <= static_cast<int>(LockOfNew::on_fault)) {
+        mark.future = static_cast<LockOfNew>(future);
+    }
+    return mark;
 }
 
 void tell_guarded(Link& link, pid_t pid, Range range, bool install) {

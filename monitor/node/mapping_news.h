@@ -22,6 +22,7 @@ void tell_discarded(Link& link, pid_t pid, Range range);
 void tell_program_fills(Link& link, pid_t pid, Range range, bool on);
 void tell_filled(Link& link, pid_t pid, Range range);
 void tell_locked(Link& link, pid_t pid, const MemoryLock& lock);
+[[nodiscard]] MemoryLock lock_from_wire(wire::Lock::Reader lock);
 void tell_guarded(Link& link, pid_t pid, Range range, bool install);
 void tell_sealed(Link& link, pid_t pid, Range range);
 // kept: the object that is seen at the old place then, 0 if nothing is.

@@ -75,7 +75,7 @@ TEST_CASE("other moves are of one mapping, or not allowed") {
 
 int lock(AddressSpace& space, uint32_t number, std::array<uint64_t, 6> args, LockLimit limit) {
     MemoryLock lock = memory_lock_of(number, args, space, limit);
-    if (lock.error == 0) mark_locked(space, lock);
+    mark_locked(space, lock);
     return lock.error;
 }
 
@@ -104,6 +104,52 @@ TEST_CASE("who may lock nothing is told so first") {
     CHECK(lock(space, SYS_mlockall, {MCL_CURRENT}, none) == EPERM);
     CHECK(lock(space, SYS_munlock, {base, page_size}, none) == 0);
     CHECK(locked_mapping_error(space, 1, none) == EPERM);
+}
+
+TEST_CASE("a lock over a gap holds up to it") {
+    AddressSpace space = space_of("pp-p");
+    CHECK(lock(space, SYS_mlock, {base, 4 * page_size}, {}) == ENOMEM);
+    CHECK(locked_bytes(space) == 2 * page_size);
+    CHECK(lock(space, SYS_mlock, {base + 2 * page_size, 2 * page_size}, {}) == ENOMEM);
+    CHECK(locked_bytes(space) == 2 * page_size);
+    CHECK(lock(space, SYS_munlock, {base + page_size, 3 * page_size}, {}) == ENOMEM);
+    CHECK(locked_bytes(space) == page_size);
+}
+
+TEST_CASE("mlockall is about what is there, what will be, or both") {
+    AddressSpace space = space_of("pp");
+    const Range next{{base}, {base + page_size}};
+    LockLimit two{2 * page_size, false};
+    CHECK(lock(space, SYS_mlockall, {MCL_FUTURE}, two) == 0);
+    CHECK(locked_bytes(space) == 0);
+    REQUIRE(lock_of_new(space, next));
+    CHECK_FALSE(lock_of_new(space, next)->on_fault);
+    CHECK(new_mapping_error(space, 2 * page_size, two) == 0);
+    CHECK(new_mapping_error(space, 2 * page_size + 1, two) == EAGAIN);
+    CHECK(lock(space, SYS_mlockall, {MCL_FUTURE | MCL_ONFAULT}, two) == 0);
+    CHECK(lock_of_new(space, next)->on_fault);
+    CHECK(lock(space, SYS_mlockall, {8}, two) == EINVAL);
+    CHECK(lock_of_new(space, next));
+    CHECK(lock(space, SYS_mlockall, {MCL_CURRENT}, two) == 0);
+    CHECK(locked_bytes(space) == 2 * page_size);
+    CHECK_FALSE(lock_of_new(space, next));
+    CHECK(lock(space, SYS_mlockall, {MCL_CURRENT | MCL_FUTURE}, two) == 0);
+    CHECK(lock(space, SYS_munlockall, {}, two) == 0);
+    CHECK(locked_bytes(space) == 0);
+    CHECK_FALSE(lock_of_new(space, next));
+}
+
+TEST_CASE("memory that is locked in part is not one mapping to mremap") {
+    AddressSpace space = space_of("pp");
+    CHECK(lock(space, SYS_mlock, {base, page_size}, {}) == 0);
+    auto error = [&](uint64_t old_pages, uint64_t new_pages, uint64_t flags) {
+        uint64_t args[] = {base, old_pages * page_size, new_pages * page_size, flags, place, 0};
+        return partly_locked_error(space, args);
+    };
+    CHECK(error(2, 3, MREMAP_MAYMOVE) == EFAULT);
+    CHECK(error(2, 2, moves) == EFAULT);
+    CHECK(error(2, 1, 0) == 0);
+    CHECK(error(1, 3, MREMAP_MAYMOVE) == 0);
 }
 
 std::optional<int64_t> answer(uint64_t number, std::array<uint64_t, 6> args) {
