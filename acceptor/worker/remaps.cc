@@ -53,6 +53,7 @@ tl::expected<Remaps::Remap, int> Remaps::plan_move(AddressSpace& space, const No
         to = gap->value;
     }
     move.to = {{to}, {to + new_size}};
+    move.apart = grown_apart(space, move.from, move.to);
     if (keeps) {
         move.kept = m->shared ? m->object : worker_.next_object++;
         move.kept_born = worker_.self;
@@ -84,9 +85,9 @@ Task<int64_t> Remaps::move_mapping(Fragment& fragment, const Remap& move) {
         }
         co_return result;
     }
-    auto gone = space.move(move.from, move.to);
+    auto gone = space.move(move.from, move.moved());
     worker_.pager.objects.discard_unmapped(space, gone);
-    space.for_each(move.to, [&](Mapping& moved) {
+    space.for_each(move.moved(), [&](Mapping& moved) {
         if (!moved.registered) return;
         moved.registered = static_cast<bool>(fragment.register_range(moved.range));
         if (moved.shared) {
@@ -123,6 +124,25 @@ Task<int64_t> Remaps::move_mapping(Fragment& fragment, const Remap& move) {
     co_return result;
 }
 
+// As its twin at home does it.
+void Remaps::map_grown(RemoteProcess& process, Range range) {
+    AddressSpace& space = process.fragment->space;
+    const Mapping* below = space.find(range.begin - page_size);
+    if (!below) return;
+    Mapping m = *below;
+    m.content_offset += range.begin - m.range.begin;
+    m.range = range;
+    m.object = worker_.next_object++;
+    m.object_page = 0;
+    m.born_at_acceptor = true;
+    m.registered = false;
+    worker_.pager.objects.add(m.object, worker_.self);
+    tell_mapped(worker_.link, process.pid, m, 0);
+    auto replaced = space.map(std::move(m));
+    worker_.pager.objects.discard_unmapped(space, replaced);
+    for (const Mapping& old : replaced) process.fragment->wake(old.range);
+}
+
 // Under the lock.
 Task<int64_t> Remaps::move_one(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -134,7 +154,8 @@ Task<int64_t> Remaps::move_one(RemoteProcess& process, Notification n) {
         if (plan) result = co_await move_mapping(*fragment, *plan);
     }
     if (plan && result == static_cast<int64_t>(plan->to.begin.value)) {
-        tell_moved(worker_.link, process.pid, plan->from, plan->to, plan->kept);
+        tell_moved(worker_.link, process.pid, plan->from, plan->moved(), plan->kept);
+        if (!plan->apart.empty()) map_grown(process, plan->apart);
     }
     co_return result;
 }
@@ -152,7 +173,9 @@ Task<void> Remaps::move_call(RemoteProcess& process, RemoteThread& thread, Notif
         is_shared = is_shared || m.shared;
         is_locked = is_locked || m.locked;
     });
-    of_files = of_files && !is_one_mapping(space, whole);
+    const Range longer{whole.begin, Address{n.args[0] + n.args[2]}.page_end()};
+    bool grows_apart = !whole.empty() && !grown_apart(space, whole, longer).empty();
+    of_files = of_files && (!is_one_mapping(space, whole) || grows_apart);
     bool home_decides = (is_shared || is_locked) && takes_more;
     bool asks_home = (process.limits_memory && takes_more) || n.args[1] == 0 || of_files ||
                      home_decides || concerns_stack(space, SYS_mremap, n.args);

@@ -24,13 +24,19 @@ public:
 private:
     struct Remap {
         Range from, to;
+        Range apart;        // what is new at its end, if that is of another object
         ObjectId kept = 0;  // MREMAP_DONTUNMAP: what is seen at the old place then
         NodeId kept_born = 0;
         uint64_t kernel_flags = 0;
+
+        [[nodiscard]] Range moved() const {
+            return {to.begin, apart.empty() ? to.end : apart.begin};
+        }
     };
     Task<int64_t> move_one(RemoteProcess& process, Notification n);
     // Where the mapping goes, or why it cannot.
     tl::expected<Remap, int> plan_move(AddressSpace& space, const Notification& n, bool in_place);
+    void map_grown(RemoteProcess& process, Range range);
     Task<int64_t> move_mapping(Fragment& fragment, const Remap& move);
 
     Worker& worker_;

@@ -140,10 +140,39 @@ void Layouts::note_move(HomeProcess& process, const Notification& n, uint64_t to
         Mapping* old = fragment.space.find(from.begin);
         kept = old && old->shared ? old->object : next_object_++;
     }
+    const Range apart = grown_apart(fragment.space, from, to);
+    if (!apart.empty()) to.end = apart.begin;
     auto gone = move_views(process, from, to, kept, directory_node);
     fragment.wake(from);
     tell_moved(home_.acceptor.link, process.pid, from, to, kept);
     home_.shared_memory.forget_unseen(gone);
+    if (!apart.empty()) map_grown(process, apart);
+}
+
+// It goes on where another mapping ends, which is of another object.
+void Layouts::map_grown(HomeProcess& process, Range range) {
+    AddressSpace& space = process.fragment->space;
+    const Mapping* below = space.find(range.begin - page_size);
+    if (!below) return;
+    Mapping m = *below;
+    auto file = process.copied_files.find(m.object);
+    m.content_offset += range.begin - m.range.begin;
+    m.range = range;
+    m.object = new_object(directory_node);
+    m.object_page = 0;
+    m.born_at_acceptor = false;
+    if (file != process.copied_files.end()) process.copied_files[m.object] = file->second;
+    if (m.backing == Backing::anonymous) {
+        m.registered = static_cast<bool>(process.fragment->register_range(range));
+    }
+    auto replaced = space.map(m);
+    home_.pager.objects.discard_unmapped(space, replaced);
+    announce(process, m);
+    if (m.locked) {
+        MemoryLock lock{range, true, 0, m.locked_on_fault, std::nullopt};
+        tell_locked(home_.acceptor.link, process.pid, lock);
+    }
+    home_.shared_memory.forget_unseen(replaced);
 }
 
 void Layouts::note_break(HomeProcess& process, uint64_t end) {

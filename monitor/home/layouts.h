@@ -32,6 +32,7 @@ public:
 private:
     Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, pid_t caller);
     void note_move(HomeProcess& process, const Notification& n, uint64_t to);
+    void map_grown(HomeProcess& process, Range range);
     void note_break(HomeProcess& process, uint64_t end);
     std::vector<Mapping> move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
                                     NodeId mover);

@@ -85,6 +85,18 @@ bool is_one_mapping(const AddressSpace& space, Range range) {
     return one;
 }
 
+Range grown_apart(const AddressSpace& space, Range from, Range to) {
+    bool seen = false;
+    Address last{from.end.value - page_size};
+    space.overlapping({last, from.end}, [&](const Mapping& m) {
+        if (m.shared || to.size() <= from.size()) return;
+        uint64_t next = m.key(last).index + 1;
+        uint64_t end = next + (to.size() - from.size()) / page_size;
+        space.views(m.object, next, end, [&](const Mapping&) { seen = true; });
+    });
+    return seen ? Range{to.begin + from.size(), to.end} : Range{};
+}
+
 std::optional<SplitMove> split_move(const AddressSpace& space, const uint64_t* args) {
     uint64_t flags = args[3];
     uint64_t old_size = (args[1] + page_size - 1) & page_mask;

@@ -14,6 +14,10 @@ namespace gpr {
 // Whether the kernel would see one mapping, were it not for us.
 [[nodiscard]] bool is_one_mapping(const AddressSpace& space, Range range);
 
+// Where mremap makes private memory longer, and the pages of its object that come next are seen
+// elsewhere already: what is new at `to`, and has to be of another object. Else nothing.
+[[nodiscard]] Range grown_apart(const AddressSpace& space, Range from, Range to);
+
 // A move over several mappings, which Linux does one by one, and leaves out what lies between them
 // (since 6.17; before, it refused). Nothing if it is not such a move.
 struct SplitMove {
