@@ -9,6 +9,7 @@
 #include "acceptor/worker/places.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mapping_news.h"
+#include "monitor/node/protection.h"
 #include "monitor/paging/growth.h"
 
 namespace gpr::worker {
@@ -183,15 +184,17 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
         process.notifier->reply_error(n.id, ENOMEM);
         co_return;
     }
-    bool refused = false;  // the file was opened for reading only; our memfd would not mind
-    process.fragment->space.overlapping(range, [&](const Mapping& m) {
-        refused = refused || (m.shared && !m.may_write && (n.args[2] & PROT_WRITE));
-    });
     auto key = static_cast<int>(n.args[3]);  // none has been given to anybody
     bool has_key = n.number == SYS_pkey_mprotect && key != -1 && key != 0;
-    if (refused || has_key) {
-        process.notifier->reply_error(n.id, refused ? EACCES : EINVAL);
+    if (has_key) {
+        process.notifier->reply_error(n.id, EINVAL);
         co_return;
+    }
+    Protection allowed = protection_of(process.fragment->space, range, n.args[2]);
+    const bool refused = allowed.error == EACCES;  // which our memfd would not mind
+    if (refused) {
+        range = allowed.range;
+        n.args[1] = size = range.size();
     }
     if ((n.args[2] & PROT_WRITE) && size != 0) {
         co_await worker_.pager.trapped.stop_trapping(process.fragment, range);
@@ -199,11 +202,13 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
     }
     int64_t result =
         co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
+    if (refused && result == 0) result = -EACCES;
     if (result == -ENOMEM) {  // the kernel stops at the first gap; without one it did nothing
         Address until = process.fragment->space.mapped_until(range.begin);
         range.end = until < range.end ? until : range.begin;
     }
-    if ((result == 0 || result == -ENOMEM) && !range.empty() && size != 0) {
+    bool changed = result == 0 || result == -ENOMEM || (refused && result == -EACCES);
+    if (changed && !range.empty() && size != 0) {
         process.fragment->space.for_each(range,
                                          [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
         tell_protected(worker_.link, process.pid, range, static_cast<int>(n.args[2]));

@@ -26,6 +26,7 @@
 #include "monitor/node/mapping_news.h"
 #include "monitor/node/memory_lock.h"
 #include "monitor/node/placement.h"
+#include "monitor/node/protection.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/reserved_range.h"
 
@@ -38,6 +39,20 @@ namespace gpr::home {
 namespace {
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
+
+// Where the segment that was attached there is seen: in parts, if some have been protected,
+// unmapped or replaced since.
+std::vector<Range> parts_of_segment(const AddressSpace& space, Address attached) {
+    std::vector<Range> parts;
+    ObjectId segment = 0;
+    space.overlapping({attached, {address_limit}}, [&](const Mapping& m) {
+        bool in_place = m.shared && m.range.begin - attached == m.object_page * page_size;
+        if (!in_place || (!parts.empty() && m.object != segment)) return;
+        segment = m.object;
+        parts.push_back(m.range);
+    });
+    return parts;
+}
 
 }  // namespace
 
@@ -93,11 +108,7 @@ std::vector<Range> MemoryCalls::hidden_by(HomeProcess& process, const Notificati
         case SYS_mremap:
             if (!(n.args[3] & MREMAP_FIXED)) return {named};
             return {named, pages_of(n.args[4], n.args[2])};
-        case SYS_shmdt: {
-            Mapping* m = process.fragment->space.find({n.args[0]});
-            bool begins = m && m->shared && m->range.begin.value == n.args[0];
-            return begins ? std::vector{m->range} : std::vector<Range>{};
-        }
+        case SYS_shmdt: return parts_of_segment(process.fragment->space, {n.args[0]});
         default: return {};
     }
 }
@@ -157,12 +168,11 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     result = co_await place_elsewhere(*fragment, stub, made.number, a, result);
     if (stub.dead()) co_return result;
     bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
-    if (protects && result == -ENOMEM) {  // the kernel stops at the first gap, if there is one
-        Address begin{n.args[0]};
-        Address until = fragment->space.mapped_until(begin);
-        bool gap = until > begin && until < begin + n.args[1];
-        n.args[1] = until - begin;
-        if (gap) co_await home_.layouts.note_protect(process, n);
+    if (protects && (result == -ENOMEM || result == -EACCES)) {
+        Protection done = protection_of(fragment->space, pages_of(n.args[0], n.args[1]), n.args[2]);
+        n.args[1] = done.range.size();
+        bool some = result == -done.error && !done.range.empty();
+        if (some) co_await home_.layouts.note_protect(process, n);
     }
     if (!failed(result)) co_await home_.layouts.note_call(process, n, result, caller);
     if (!failed(result) && n.number == SYS_mmap) {

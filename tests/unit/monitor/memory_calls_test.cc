@@ -8,6 +8,7 @@
 
 #include "monitor/node/mapping_move.h"
 #include "monitor/node/memory_lock.h"
+#include "monitor/node/protection.h"
 #include "monitor/tracee/reserved_range.h"
 #include "stub/layout.h"
 
@@ -137,6 +138,36 @@ TEST_CASE("mlockall is about what is there, what will be, or both") {
     CHECK(lock(space, SYS_munlockall, {}, two) == 0);
     CHECK(locked_bytes(space) == 0);
     CHECK_FALSE(lock_of_new(space, next));
+}
+
+TEST_CASE("what a move makes longer is apart where its object goes on elsewhere") {
+    AddressSpace space;
+    Mapping m;
+    m.range = {{base}, {base + 8 * page_size}};
+    m.object = 7;
+    space.map(m);
+    auto at = [](uint64_t from, uint64_t pages) {
+        return Range{{from}, {from + pages * page_size}};
+    };
+    CHECK(grown_apart(space, at(base, 8), at(place, 12)).empty());
+    CHECK(grown_apart(space, at(base, 4), at(place, 4)).empty());
+    CHECK(grown_apart(space, at(base, 4), at(place, 6)) == at(place + 4 * page_size, 2));
+    space.unmap(at(base + 4 * page_size, 4));
+    CHECK(grown_apart(space, at(base, 4), at(base, 6)).empty());
+}
+
+TEST_CASE("mprotect goes up to a gap, or to what may not be written") {
+    AddressSpace space = space_of("ps-p");
+    space.for_each({{base + page_size}, {base + 2 * page_size}},
+                   [](Mapping& m) { m.may_write = false; });
+    auto done = [&](uint64_t pages, uint64_t prot) {
+        Protection p = protection_of(space, {{base}, {base + pages * page_size}}, prot);
+        return std::pair{p.range.size() / page_size, p.error};
+    };
+    CHECK(done(1, PROT_WRITE) == std::pair{uint64_t{1}, 0});
+    CHECK(done(2, PROT_READ) == std::pair{uint64_t{2}, 0});
+    CHECK(done(2, PROT_WRITE) == std::pair{uint64_t{1}, EACCES});
+    CHECK(done(4, PROT_READ) == std::pair{uint64_t{2}, ENOMEM});
 }
 
 TEST_CASE("memory that is locked in part is not one mapping to mremap") {
