@@ -84,6 +84,17 @@ void hide_own_fds(const RemoteProcess& process, MarshalledCall& call) {
     }
 }
 
+void describe_task(wire::CallRequest::Builder call, const NewTask& task) {
+    const ThreadContext* context = &task.context;
+    call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
+    call.setExtendedState(
+        {reinterpret_cast<const uint8_t*>(context->xstate.data()), context->xstate.size()});
+    call.setSignalMask(context->signal_mask);
+    auto ids = call.initSetTid(static_cast<unsigned>(task.set_tid.size()));
+    for (unsigned i = 0; i < ids.size(); i++) ids.set(i, task.set_tid[i]);
+    call.setCgroup(task.cgroup);
+}
+
 }  // namespace
 
 Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Notification n,
@@ -151,39 +162,48 @@ void Forwarding::give_answer(RemoteThread& thread, uint64_t id, int64_t result) 
     thread.process->notifier->reply_raw(id, result);
 }
 
-Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
-                                   const Notification& n, bool wants_reply, const NewTask* task,
-                                   bool* met_shared, uint32_t wait, uint64_t file) {
+// With the memory that it needs, which comes here if it is elsewhere. None: *met_shared.
+Task<std::optional<Marshalled>> Forwarding::marshal_here(RemoteProcess& process,
+                                                         const Notification& n, bool wants_reply,
+                                                         bool* met_shared) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     FragmentReader reader(*fragment, worker_.pager);
     SyscallArguments args;
     std::memcpy(args.data(), n.args, sizeof n.args);
     Marshalled marshalled = RawCall{};
-    if (!task) {
-        auto try_again = [&] {
-            marshalled = marshal(n.number, args, reader);
-            if (!reader.met_shared()) return true;
-            if (!process.mixed && wants_reply) marshalled = RawCall{"others use that memory, too"};
-            if (!met_shared) return true;
-            *met_shared = true;
-            return false;
-        };
-        if (!try_again()) co_return 0;
-        std::vector<PageNeed> needed_last;
-        for (int again = 0; auto* need = std::get_if<NeedPages>(&marshalled);) {
-            std::vector<PageNeed> pages = need->pages;
-            again = pages == needed_last ? again + 1 : 0;
-            needed_last = pages;
-            bool ok = again < tries_for_pages;
-            for (const PageNeed& p : pages) {
-                if (!ok) break;
-                ok = co_await worker_.pager.supply.make_resident(
-                    *fragment, p.range, p.write ? Access::write : Access::read);
-            }
-            if (!ok) marshalled = RawCall{};
-            if (ok && !try_again()) co_return 0;
+    auto try_again = [&] {
+        marshalled = marshal(n.number, args, reader);
+        if (!reader.met_shared()) return true;
+        if (!process.mixed && wants_reply) marshalled = RawCall{"others use that memory, too"};
+        if (!met_shared) return true;
+        *met_shared = true;
+        return false;
+    };
+    if (!try_again()) co_return std::nullopt;
+    std::vector<PageNeed> needed_last;
+    for (int again = 0; auto* need = std::get_if<NeedPages>(&marshalled);) {
+        std::vector<PageNeed> pages = need->pages;
+        again = pages == needed_last ? again + 1 : 0;
+        needed_last = pages;
+        bool ok = again < tries_for_pages;
+        for (const PageNeed& p : pages) {
+            if (!ok) break;
+            ok = co_await worker_.pager.supply.make_resident(
+                *fragment, p.range, p.write ? Access::write : Access::read);
         }
+        if (!ok) marshalled = RawCall{};
+        if (ok && !try_again()) co_return std::nullopt;
     }
+    co_return std::move(marshalled);
+}
+
+Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
+                                   const Notification& n, bool wants_reply, const NewTask* task,
+                                   bool* met_shared, uint32_t wait, uint64_t file) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    std::optional<Marshalled> marshalled = RawCall{};
+    if (!task) marshalled = co_await marshal_here(process, n, wants_reply, met_shared);
+    if (!marshalled) co_return 0;
     worker_.counts.home++;
     FrameBuilder frame;
     auto call = frame.session().initCall();
@@ -197,19 +217,12 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
     call.setFile(file);
     call.setRepeatable(wants_reply && !task && !thread.held);
     if (task) {
-        const ThreadContext* context = &task->context;
-        call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
-        call.setExtendedState(
-            {reinterpret_cast<const uint8_t*>(context->xstate.data()), context->xstate.size()});
-        call.setSignalMask(context->signal_mask);
+        describe_task(call, *task);
         if (!(n.args[0] & CLONE_VM)) call.setOwnPages(worker_.forks.own_pages(process));
-        auto ids = call.initSetTid(static_cast<unsigned>(task->set_tid.size()));
-        for (unsigned i = 0; i < ids.size(); i++) ids.set(i, task->set_tid[i]);
-        call.setCgroup(task->cgroup);
     }
     std::vector<std::byte> bytes;
     std::unique_ptr<MarshalledCall> sent;
-    if (auto* m = std::get_if<MarshalledCall>(&marshalled)) {
+    if (auto* m = std::get_if<MarshalledCall>(&*marshalled)) {
         sent = std::make_unique<MarshalledCall>(std::move(*m));
         hide_own_fds(process, *sent);
         bytes = serialise_call(*sent);
@@ -228,15 +241,22 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
     thread.answer.reset();
     if (sent && !thread.answer_bytes.empty()) {
         std::vector<std::byte> out = std::move(thread.answer_bytes);
-        auto scattered = scatter(*sent, out);
-        if (!scattered) {
-            worker_.link.close(scattered.error().message());
-            co_return thread_gone;
-        }
-        for (const MemoryWrite& w : scattered->writes) {
-            bool written = co_await worker_.pager.memory.write(*fragment, w.to, w.bytes);
-            if (!written && result >= 0) result = -EFAULT;  // beyond the end of a file
-        }
+        result = co_await write_answer(*fragment, *sent, out, result);
+    }
+    co_return result;
+}
+
+// To where the call wanted it. Gives the call's result.
+Task<int64_t> Forwarding::write_answer(Fragment& fragment, const MarshalledCall& sent,
+                                       const std::vector<std::byte>& out, int64_t result) {
+    auto scattered = scatter(sent, out);
+    if (!scattered) {
+        worker_.link.close(scattered.error().message());
+        co_return thread_gone;
+    }
+    for (const MemoryWrite& w : scattered->writes) {
+        bool written = co_await worker_.pager.memory.write(fragment, w.to, w.bytes);
+        if (!written && result >= 0) result = -EFAULT;  // beyond the end of a file
     }
     co_return result;
 }

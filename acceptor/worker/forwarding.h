@@ -2,9 +2,13 @@
 // their answers come back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "acceptor/worker/part.h"
+#include "syscall/marshal.h"
 
 namespace gpr::worker {
 
@@ -33,6 +37,11 @@ public:
     void interrupt_at_home(const RemoteThread& thread, uint32_t wait);
 
 private:
+    Task<std::optional<Marshalled>> marshal_here(RemoteProcess& process, const Notification& n,
+                                                 bool wants_reply, bool* met_shared);
+    Task<int64_t> write_answer(Fragment& fragment, const MarshalledCall& sent,
+                               const std::vector<std::byte>& out, int64_t result);
+
     Worker& worker_;
     uint32_t last_wait_ = 0;
 };

@@ -47,6 +47,11 @@ bool moves_data(uint32_t number) {
            number == SYS_copy_file_range;
 }
 
+// A descriptor here that is no name.
+bool is_own(const RemoteProcess& process, uint64_t fd) {
+    return has_fd_here(process, fd) && static_cast<uint32_t>(fd) >= process.fd_base;
+}
+
 }  // namespace
 
 uint64_t Names::add_file(Fd file) {
@@ -180,26 +185,53 @@ Task<bool> Names::is_beside_its_fd(RemoteProcess& process, Notification n, int p
     co_return readable&& first == '/';
 }
 
+Task<void> Names::close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    thread.on_answer = [this, &process, n](int64_t result) {
+        bool closes = result == 0 && !(n.args[2] & CLOSE_RANGE_CLOEXEC);
+        if (closes) {
+            forget_names(process, static_cast<uint32_t>(n.args[0]),
+                         static_cast<uint32_t>(n.args[1]));
+        }
+    };
+    co_await worker_.files.close_range_call(process, thread, n);
+    co_await bring_names(process);
+}
+
+// A call that makes a name, or that one is no more. False: it is none.
+Task<bool> Names::changing_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    bool first_named = process.names.contains(static_cast<int>(n.args[0]));
+    if (n.number == SYS_close) {
+        auto note = [this, &process, n](int64_t result) {
+            auto number = static_cast<uint32_t>(n.args[0]);
+            if (result != -EBADF) forget_names(process, number, number);
+        };
+        co_await change_names(process, thread, n, std::move(note));
+        co_return true;
+    }
+    if (duplicates(n) || (renames(n.number) && first_named && !is_own(process, n.args[1]))) {
+        co_await copy_name_call(process, thread, n);
+        co_return true;
+    }
+    if (renames(n.number) && !first_named) {
+        auto note = [this, &process, n](int64_t result) {
+            auto number = static_cast<uint32_t>(n.args[1]);
+            if (result >= 0) forget_names(process, number, number);
+        };
+        co_await change_names(process, thread, n, std::move(note));
+        co_return true;
+    }
+    co_return false;
+}
+
 // A call that concerns a name. False: as any other.
 Task<bool> Names::named_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    auto is_own = [&](uint64_t fd) {
-        return has_fd_here(process, fd) && static_cast<uint32_t>(fd) >= process.fd_base;
-    };
-    if (renames(n.number) && is_own(n.args[0]) && !is_own(n.args[1])) {
+    if (renames(n.number) && is_own(process, n.args[0]) && !is_own(process, n.args[1])) {
         co_await name_call(process, thread, n);
         co_return true;
     }
     if (process.names.empty()) co_return false;
     if (n.number == SYS_close_range) {
-        thread.on_answer = [this, &process, n](int64_t result) {
-            bool closes = result == 0 && !(n.args[2] & CLOSE_RANGE_CLOEXEC);
-            if (closes) {
-                forget_names(process, static_cast<uint32_t>(n.args[0]),
-                             static_cast<uint32_t>(n.args[1]));
-            }
-        };
-        co_await worker_.files.close_range_call(process, thread, n);
-        co_await bring_names(process);
+        co_await close_range_call(process, thread, n);
         co_return true;
     }
     const Row* row = find_row(n.number);
@@ -213,27 +245,8 @@ Task<bool> Names::named_call(RemoteProcess& process, RemoteThread& thread, Notif
     }
     if (named == 0) co_return false;
     co_await bring_names(process);
-    bool first_named = process.names.contains(static_cast<int>(n.args[0]));
-    if (n.number == SYS_close) {
-        auto note = [this, &process, n](int64_t result) {
-            auto number = static_cast<uint32_t>(n.args[0]);
-            if (result != -EBADF) forget_names(process, number, number);
-        };
-        co_await change_names(process, thread, n, std::move(note));
-        co_return true;
-    }
-    if (duplicates(n) || (renames(n.number) && first_named && !is_own(n.args[1]))) {
-        co_await copy_name_call(process, thread, n);
-        co_return true;
-    }
-    if (renames(n.number) && !first_named) {
-        auto note = [this, &process, n](int64_t result) {
-            auto number = static_cast<uint32_t>(n.args[1]);
-            if (result >= 0) forget_names(process, number, number);
-        };
-        co_await change_names(process, thread, n, std::move(note));
-        co_return true;
-    }
+    bool changes = co_await changing_call(process, thread, n);
+    if (changes) co_return true;
     if (is_about_exec(n)) {
         co_await worker_.forwarding.forward(process, thread, n);
         co_return true;

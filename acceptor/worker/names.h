@@ -31,6 +31,8 @@ private:
                             std::function<void(int64_t)> note, uint64_t file = 0);
     Task<void> name_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> copy_name_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<bool> changing_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<bool> is_beside_its_fd(RemoteProcess& process, Notification n, int path_argument);
 
     Worker& worker_;

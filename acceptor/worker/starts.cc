@@ -95,17 +95,17 @@ pid_t Starts::next_helper_id(pid_t of_process) {
     return limit - 1 - next_helper_ % std::min(high_count, limit / 4);
 }
 
-Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Reader start,
-                                 std::vector<Frame> layout) {
-    auto mailbox = Mailbox::create();
-    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+// What the empty process has from the start: the stub, and the filter of its calls.
+Result<EmptyProcessOptions> Starts::options_for(RemoteProcess& process,
+                                                wire::ProcessStart::Reader start,
+                                                const Mailbox& mailbox) {
     EmptyProcessOptions options;
     options.code_memfd = stub_code_.get();
     options.code_address = GPR_STUB_CODE;
     options.code_size = page_size;
-    options.mailbox_memfd = (*mailbox)->memfd();
+    options.mailbox_memfd = mailbox.memfd();
     options.mailbox_address = GPR_MAILBOX;
-    options.mailbox_size = (*mailbox)->size();
+    options.mailbox_size = mailbox.size();
     options.entry = GPR_STUB_CODE;
     options.entry_argument = Mailbox::slot_address(0).value;
     options.stack_top = Mailbox::stack_top(0).value;
@@ -119,7 +119,7 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
     filter.conditions = {process.mixed, worker_.futexes.news().watched()};
     process.fd_base = start.getFdBase();
     if (process.fd_base != 0 && process.fd_base < least_fd_base) {
-        co_return fail("descriptors cannot be shared out at such a low number");
+        return fail("descriptors cannot be shared out at such a low number");
     }
     options.fd_base = process.fd_base;
     if (process.fd_base != 0) filter.fd_base = process.fd_base;
@@ -128,19 +128,21 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
     filter.watch_pins = !worker_.call_rules.all().empty();
     options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());
-    auto empty = worker_.sandbox.spawn(process.pid, options);
-    if (!empty) co_return tl::make_unexpected(empty.error());
-    process.host_pid = empty->host_pid;
-    process.pidfd = std::move(empty->pidfd);
+    return options;
+}
+
+// It has been spawned: from here on we see and serve what it does.
+Result<RemoteThread*> Starts::adopt(RemoteProcess& process, EmptyProcess& empty,
+                                    std::unique_ptr<Mailbox> mailbox) {
     auto memory = RemoteMemory::open(process.host_pid);
-    if (!memory) co_return tl::make_unexpected(memory.error());
+    if (!memory) return tl::make_unexpected(memory.error());
     process.fragment = std::make_shared<Fragment>(worker_.loop, process.pid, process.host_pid,
-                                                  std::move(*memory), std::move(*mailbox));
+                                                  std::move(*memory), std::move(mailbox));
     Fragment& fragment = *process.fragment;
     auto joined = worker_.futexes.news().join(process.host_pid, process.pid, Openers::go_on);
-    if (!joined) co_return joined;
+    if (!joined) return tl::make_unexpected(joined.error());
     auto leader = adopt_leader(process);
-    if (!leader) co_return tl::make_unexpected(leader.error());
+    if (!leader) return tl::make_unexpected(leader.error());
     (*leader)->host_tid = process.host_pid;
     worker_.threads.watch(**leader);
     worker_.owners[process.host_pid] = &process;
@@ -149,18 +151,18 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
     worker_.waits.set_handler(host_pid,
                               [this, host_pid](WaitStatus s) { worker_.on_wait(host_pid, s); });
     auto seized = trace::seize(host_pid, trace::acceptor_options);
-    if (!seized) co_return seized;
+    if (!seized) return tl::make_unexpected(seized.error());
     process.notifier =
-        std::make_shared<Notifier>(worker_.loop, std::move(empty->listener),
+        std::make_shared<Notifier>(worker_.loop, std::move(empty.listener),
                                    [this](const Notification& n) { worker_.on_notification(n); });
-    auto adopted = fragment.adopt_uffd(std::move(empty->uffd));
-    if (!adopted) co_return adopted;
+    auto adopted = fragment.adopt_uffd(std::move(empty.uffd));
+    if (!adopted) return tl::make_unexpected(adopted.error());
+    return *leader;
+}
 
-    auto cleared = co_await worker_.kernel_pages.clear_inherited(process, *empty, start);
-    if (!cleared) co_return cleared;
-    StubThread& stub = *(*leader)->stub;
-    co_await stub.call(SYS_close, empty_process_listener);
-    co_await worker_.ends.take_clear_tid(**leader, start.getClearTid());
+Task<Result<void>> Starts::start_helpers(RemoteProcess& process, StubThread& stub,
+                                         wire::ProcessStart::Reader start) {
+    Fragment& fragment = *process.fragment;
     Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
     auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_id, true);
     if (!helped) co_return helped;
@@ -181,7 +183,12 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
                                O_CLOEXEC);
         }
     }
+    co_return Result<void>{};
+}
 
+// Maps what home says there is, and watches it: nothing of it is here yet.
+Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
+                                      const std::vector<Frame>& layout) {
     std::vector<Call> calls;
     std::vector<Mapping> shared;
     auto begin_with = [&](wire::MappingView::Reader view) {
@@ -221,6 +228,10 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
         if (!registered) co_return registered;
         fragment.space.find(range.begin)->registered = true;
     }
+    co_return Result<void>{};
+}
+
+Task<void> Starts::set_actions(StubThread& stub, wire::ProcessStart::Reader start) {
     for (auto action : start.getActions()) {
         auto kernels = action.getAction();
         if (kernels.size() != 32) continue;
@@ -228,6 +239,32 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
         co_await stub.call(SYS_rt_sigaction, action.getSignal(), stub.scratch_address().value, 0,
                            8);
     }
+}
+
+Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Reader start,
+                                 std::vector<Frame> layout) {
+    auto mailbox = Mailbox::create();
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    auto options = options_for(process, start, **mailbox);
+    if (!options) co_return tl::make_unexpected(options.error());
+    auto empty = worker_.sandbox.spawn(process.pid, *options);
+    if (!empty) co_return tl::make_unexpected(empty.error());
+    process.host_pid = empty->host_pid;
+    process.pidfd = std::move(empty->pidfd);
+    auto leader = adopt(process, *empty, std::move(*mailbox));
+    if (!leader) co_return tl::make_unexpected(leader.error());
+    Fragment& fragment = *process.fragment;
+
+    auto cleared = co_await worker_.kernel_pages.clear_inherited(process, *empty, start);
+    if (!cleared) co_return cleared;
+    StubThread& stub = *(*leader)->stub;
+    co_await stub.call(SYS_close, empty_process_listener);
+    co_await worker_.ends.take_clear_tid(**leader, start.getClearTid());
+    auto helped = co_await start_helpers(process, stub, start);
+    if (!helped) co_return helped;
+    auto mapped = co_await map_layout(fragment, stub, layout);
+    if (!mapped) co_return mapped;
+    co_await set_actions(stub, start);
     int64_t guarded = co_await stub.call(SYS_madvise, GPR_SCRATCH_RW, 0, guard_install);
     Range scratch_range{{GPR_SCRATCH_RW}, {GPR_SCRATCH_RW + GPR_SCRATCH_SIZE}};
     has_guards_ = guarded == 0 && fragment.guards(scratch_range);

@@ -10,6 +10,13 @@
 #include "base/fd.h"
 #include "transport/wire.h"
 
+namespace gpr {
+class Mailbox;
+class StubThread;
+struct EmptyProcess;
+struct EmptyProcessOptions;
+}  // namespace gpr
+
 namespace gpr::worker {
 
 class Starts {
@@ -24,6 +31,16 @@ public:
 private:
     Task<Result<void>> build(RemoteProcess& process, wire::ProcessStart::Reader start,
                              std::vector<Frame> layout);
+    Result<EmptyProcessOptions> options_for(RemoteProcess& process,
+                                            wire::ProcessStart::Reader start,
+                                            const Mailbox& mailbox);
+    Result<RemoteThread*> adopt(RemoteProcess& process, EmptyProcess& empty,
+                                std::unique_ptr<Mailbox> mailbox);
+    Task<Result<void>> start_helpers(RemoteProcess& process, StubThread& stub,
+                                     wire::ProcessStart::Reader start);
+    Task<Result<void>> map_layout(Fragment& fragment, StubThread& stub,
+                                  const std::vector<Frame>& layout);
+    static Task<void> set_actions(StubThread& stub, wire::ProcessStart::Reader start);
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
 
     Worker& worker_;
