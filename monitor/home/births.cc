@@ -68,74 +68,92 @@ void Births::on_birth(HomeThread& parent, int event) {
         access(fmt::format("/proc/{}/task/{}", parents.pid, tid).c_str(), F_OK) == 0;
     bool helper = parents.state == HomeProcess::State::preparing && !planned;
     if (in_same_process || helper) {
-        HomeThread& child = add_thread(parents, tid);
-        child.helper = helper;
-        if (!helper && home_.policy.mixed()) home_.last_words.note_clear_tid(parent, child);
-        if (!helper) Filters::inherit_filters(parent, child);
-        child.blocks_trap = parent.blocks_trap;
-        child.cpu_modes = parent.cpu_modes;
-        child.affinity = parent.affinity;
-        home_.stops.watch(child);
+        add_to_process(parent, tid, helper);
     } else {
-        auto process = std::make_unique<HomeProcess>();
-        HomeProcess& child = *process;
-        child.pid = tid;
-        bool shares = planned ? birth->second.shares_memory
-                              : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
-        if (shares) {
-            child.shares_memory_with = &parents;
-            child.guest_of = parents.fragment ? parents.fragment : parents.guest_of.lock();
-            HomeProcess* owner = !planned ? home_.guests.owner_of_memory(child) : nullptr;
-            if (owner && event != PTRACE_EVENT_VFORK) home_.guests.begin_sharing(*owner);
-        }
-        home_.memory_gate.inherit(parent, child, shares);
-        child.caught_signals = parents.caught_signals;
-        child.one_shot_actions = parents.one_shot_actions;
-        child.restarting_signals = parents.restarting_signals;
-        child.names_watched = parents.names_watched;
-        // The acceptor knows of others, and of these too late: their parent waits for them.
-        if (!planned || shares) home_.fd_names.on_birth(parents, child);
-        home_.processes[tid] = std::move(process);
-        HomeThread& first = add_thread(child, tid);
-        if (planned && shares) first.clear_tid = birth->second.clear_tid;
-        Filters::inherit_filters(parent, first);
-        first.blocks_trap = parent.blocks_trap;
-        first.cpu_modes = parent.cpu_modes;
-        first.affinity = parent.affinity;
-        first.affinity_at_birth = cpu_mask_now(tid);
-        child.stays_home = home_.namespaces.stays_home(tid);
-        // Memory shared with others is looked after at the acceptor: no instruction without that.
-        bool at_once = !parents.doomed && !shares && !child.stays_home &&
-                       home_.shared_memory.anyone_writes_shared();
-        if (planned && !parents.doomed) {
-            ThreadContext context = std::move(birth->second.context);
-            auto memory = birth->second.memory;
-            births_.erase(birth);
-            if (child.stays_home && !memory) {
-                spawn(home_.namespaces.begin_at_home(first, std::move(context)));
-                if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
-            } else if (memory) {
-                child.state = HomeProcess::State::preparing;
-                child.names_told = parents.names_told;
-                spawn(
-                    home_.forks_in_place.start_copy(first, std::move(context), std::move(memory)));
-                at_once = true;
-            } else {
-                spawn(home_.children.start_newborn(first, std::move(context), at_once));
-                if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
-            }
-        } else if (at_once) {
-            spawn(home_.children.start_newborn(first, std::nullopt, true));
-        }
-        home_.stops.watch(first);
-        if (parents.doomed) {
-            home_.failures.doom(child);
-        } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
-            home_.loop.after(std::chrono::milliseconds(30),
-                             [this, tid] { spawn(home_.children.split_child(tid)); });
-        }
+        Birth* plan = planned ? &birth->second : nullptr;
+        bool shares = plan ? plan->shares_memory
+                           : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
+        HomeThread& first = add_process(parent, tid, event, plan, shares);
+        begin_process(parent, first, plan, shares);
     }
     trace::resume(parent.tid);
+}
+
+void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
+    HomeThread& child = add_thread(*parent.process, tid);
+    child.helper = helper;
+    if (!helper && home_.policy.mixed()) home_.last_words.note_clear_tid(parent, child);
+    if (!helper) Filters::inherit_filters(parent, child);
+    child.blocks_trap = parent.blocks_trap;
+    child.cpu_modes = parent.cpu_modes;
+    child.affinity = parent.affinity;
+    home_.stops.watch(child);
+}
+
+// planned: as a remote thread asked for it.
+HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const Birth* planned,
+                                bool shares) {
+    HomeProcess& parents = *parent.process;
+    auto process = std::make_unique<HomeProcess>();
+    HomeProcess& child = *process;
+    child.pid = tid;
+    if (shares) {
+        child.shares_memory_with = &parents;
+        child.guest_of = parents.fragment ? parents.fragment : parents.guest_of.lock();
+        HomeProcess* owner = !planned ? home_.guests.owner_of_memory(child) : nullptr;
+        if (owner && event != PTRACE_EVENT_VFORK) home_.guests.begin_sharing(*owner);
+    }
+    home_.memory_gate.inherit(parent, child, shares);
+    child.caught_signals = parents.caught_signals;
+    child.one_shot_actions = parents.one_shot_actions;
+    child.restarting_signals = parents.restarting_signals;
+    child.names_watched = parents.names_watched;
+    // The acceptor knows of others, and of these too late: their parent waits for them.
+    if (!planned || shares) home_.fd_names.on_birth(parents, child);
+    home_.processes[tid] = std::move(process);
+    HomeThread& first = add_thread(child, tid);
+    if (planned && shares) first.clear_tid = planned->clear_tid;
+    Filters::inherit_filters(parent, first);
+    first.blocks_trap = parent.blocks_trap;
+    first.cpu_modes = parent.cpu_modes;
+    first.affinity = parent.affinity;
+    first.affinity_at_birth = cpu_mask_now(tid);
+    child.stays_home = home_.namespaces.stays_home(tid);
+    return first;
+}
+
+void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares) {
+    HomeProcess& parents = *parent.process;
+    HomeProcess& child = *first.process;
+    // Memory shared with others is looked after at the acceptor: no instruction without that.
+    bool at_once = !parents.doomed && !shares && !child.stays_home &&
+                   home_.shared_memory.anyone_writes_shared();
+    if (planned && !parents.doomed) {
+        ThreadContext context = std::move(planned->context);
+        auto memory = planned->memory;
+        births_.erase(parent.tid);  // and with it what was planned
+        if (child.stays_home && !memory) {
+            spawn(home_.namespaces.begin_at_home(first, std::move(context)));
+            if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
+        } else if (memory) {
+            child.state = HomeProcess::State::preparing;
+            child.names_told = parents.names_told;
+            spawn(home_.forks_in_place.start_copy(first, std::move(context), std::move(memory)));
+            at_once = true;
+        } else {
+            spawn(home_.children.start_newborn(first, std::move(context), at_once));
+            if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
+        }
+    } else if (at_once) {
+        spawn(home_.children.start_newborn(first, std::nullopt, true));
+    }
+    home_.stops.watch(first);
+    if (parents.doomed) {
+        home_.failures.doom(child);
+    } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
+        home_.loop.after(std::chrono::milliseconds(30),
+                         [this, tid = child.pid] { spawn(home_.children.split_child(tid)); });
+    }
 }
 
 // The acceptor starts the thread that runs; here its shadow is born, straight into the stub.

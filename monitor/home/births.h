@@ -25,6 +25,11 @@ public:
     bool expect_no_more(pid_t parent);
 
 private:
+    void add_to_process(HomeThread& parent, pid_t tid, bool helper);
+    HomeThread& add_process(HomeThread& parent, pid_t tid, int event, const Birth* planned,
+                            bool shares);
+    void begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares);
+
     Home& home_;
     std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
 };

@@ -98,6 +98,14 @@ bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
            std::find(files.begin(), files.end(), m->object) != files.end();
 }
 
+// What the kernel need not be asked.
+std::optional<int64_t> answer_without_kernel(const HomeProcess& process, const HomeThread& thread,
+                                             uint32_t number, const SyscallArguments& args) {
+    if (asks_for_seccomp_mode(number, args.data())) return Filters::seccomp_mode(thread);
+    if (auto answer = answer_about_reserved(number, args.data())) return answer;
+    return answer_about_sealed(process.fragment->space, number, args.data(), process.break_end);
+}
+
 }  // namespace
 
 Task<void> Calls::serve_call(Frame frame) {
@@ -123,46 +131,44 @@ Task<void> Calls::serve_call(Frame frame) {
         thread->exits = true;
         co_await home_.passed_signals.give_to_others(*thread);
     }
-    std::array<uint64_t, 6> args{};
+    SyscallArguments args{};
     for (unsigned i = 0; i < arguments_of_call; i++) args[i] = call.getArgs()[i];
     if (installs_filter(call.getNumber(), args.data())) {
         co_await home_.filters.install_for(process, *thread, call.getNumber(), args);
         co_return;
     }
-    if (asks_for_seccomp_mode(call.getNumber(), args.data())) {
-        reply(*thread, Filters::seccomp_mode(*thread));
-        co_return;
-    }
-    if (auto answer = answer_about_reserved(call.getNumber(), args.data())) {
+    auto answer = answer_without_kernel(process, *thread, call.getNumber(), args);
+    if (answer) {
         reply(*thread, *answer);
-        co_return;
-    }
-    const AddressSpace& space = process.fragment->space;
-    auto refused = answer_about_sealed(space, call.getNumber(), args.data(), process.break_end);
-    if (refused) {
-        reply(*thread, *refused);
         co_return;
     }
     home_.local_calls.note_modes(*thread, call.getNumber(), args.data(), true);
     if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
+    co_await make_call(process, *thread, frame, args);
+}
+
+// By whoever knows what the call is about; by its shadow, if it is nothing special.
+Task<void> Calls::make_call(HomeProcess& process, HomeThread& thread, Frame frame,
+                            SyscallArguments args) {
+    auto call = frame->session().getCall();
     switch (call.getNumber()) {
         case SYS_clone:
         case SYS_clone3:
         case SYS_fork:
         case SYS_vfork:
             if (args[0] & CLONE_THREAD) {
-                co_await home_.births.spawn_thread(process, *thread, frame);
+                co_await home_.births.spawn_thread(process, thread, frame);
             } else {
-                co_await home_.births.spawn_process(process, *thread, frame);
+                co_await home_.births.spawn_process(process, thread, frame);
             }
             co_return;
-        case SYS_mmap: co_await home_.memory_calls.map_for(process, *thread, frame); co_return;
+        case SYS_mmap: co_await home_.memory_calls.map_for(process, thread, frame); co_return;
         case SYS_mlock:
         case SYS_mlock2:
         case SYS_mlockall: {
             auto guard = co_await home_.metadata.lock();
-            reply(*thread,
-                  home_.memory_calls.lock_memory(process, thread->tid, call.getNumber(), args));
+            reply(thread,
+                  home_.memory_calls.lock_memory(process, thread.tid, call.getNumber(), args));
             co_return;
         }
         case SYS_munmap:
@@ -171,43 +177,43 @@ Task<void> Calls::serve_call(Frame frame) {
         case SYS_mremap:
         case SYS_remap_file_pages:
         case SYS_shmdt:
-            co_await home_.memory_calls.change_memory_for(process, *thread, frame);
+            co_await home_.memory_calls.change_memory_for(process, thread, frame);
             co_return;
-        case SYS_brk: co_await home_.memory_calls.brk_for(process, *thread, frame); co_return;
-        case SYS_shmat: co_await home_.shared_memory.attach_for(process, *thread, frame); co_return;
+        case SYS_brk: co_await home_.memory_calls.brk_for(process, thread, frame); co_return;
+        case SYS_shmat: co_await home_.shared_memory.attach_for(process, thread, frame); co_return;
         case SYS_madvise:
             if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
-                co_await home_.file_copies.discard_for(process, *thread, frame);
+                co_await home_.file_copies.discard_for(process, thread, frame);
                 co_return;
             }
             if (is_guard_advice(SYS_madvise, args.data())) {
-                co_await home_.memory_calls.change_memory_for(process, *thread, frame);
+                co_await home_.memory_calls.change_memory_for(process, thread, frame);
                 co_return;
             }
-            co_await run_call(process, *thread, frame);
+            co_await run_call(process, thread, frame);
             co_return;
         case number_mseal: {
             std::array<uint64_t, 3> what{args[0], args[1], args[2]};
             int64_t result = co_await home_.memory_gate.seal(process.pid, what);
-            if (home_.find_thread(call.getPid(), call.getTid()) == thread) reply(*thread, result);
+            if (home_.find_thread(call.getPid(), call.getTid()) == &thread) reply(thread, result);
             co_return;
         }
         case SYS_userfaultfd:
-            reply(*thread, co_await home_.faultfds.make_faultfd(process, *thread->stub, args[0]));
+            reply(thread, co_await home_.faultfds.make_faultfd(process, *thread.stub, args[0]));
             co_return;
         case SYS_ioctl:
             if (is_faultfd_ioctl(args[1])) {
                 if (auto faultfd =
                         home_.faultfds.faultfd_of(process.pid, static_cast<int>(args[0]))) {
                     auto command = static_cast<uint32_t>(args[1]);
-                    reply(*thread, co_await home_.faultfds.ioctl_faultfd(process, faultfd, command,
-                                                                         {args[2]}));
+                    reply(thread, co_await home_.faultfds.ioctl_faultfd(process, faultfd, command,
+                                                                        {args[2]}));
                     co_return;
                 }
             }
-            co_await run_call(process, *thread, frame);
+            co_await run_call(process, thread, frame);
             co_return;
-        default: co_await run_call(process, *thread, frame); co_return;
+        default: co_await run_call(process, thread, frame); co_return;
     }
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "monitor/home/part.h"
+#include "syscall/marshal.h"
 
 namespace gpr {
 struct ForwardedCall;
@@ -22,6 +23,8 @@ public:
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
 
 private:
+    Task<void> make_call(HomeProcess& process, HomeThread& thread, Frame frame,
+                         SyscallArguments args);
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> prepare_call(HomeProcess& process, ForwardedCall& call);
     void place_call(HomeProcess& process, ForwardedCall& call);

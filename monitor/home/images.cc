@@ -58,8 +58,9 @@ std::string executable_of(pid_t pid) {
 
 }  // namespace
 
-Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
-    // What was there before the exec is gone with the old image: its helpers, its fragment.
+// What was there before the exec is gone with the old image: its helpers, which are given, its
+// fragment.
+std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& thread) {
     std::vector<pid_t> helpers;
     if (process.fragment) {
         helpers = {process.fragment->puncher_tid(), process.fragment->executor_tid()};
@@ -94,11 +95,11 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     process.inherited_growing.clear();
     process.cpu_timers.remove_created();
     TrapState::begin_trap_state(process);
-    if (process.started_remotely) co_await home_.ends.end_remotely(process, true, true);
-    if (process.stays_home) {
-        trace::resume(thread.tid);
-        co_return;
-    }
+    return helpers;
+}
+
+// False: it has ended.
+Task<bool> Images::leave_exec(HomeThread& thread) {
     // The first step only leaves execve, which writes its result into the registers.
     for (int signal = 0;;) {
         trace::single_step(thread.tid, signal);
@@ -107,11 +108,22 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
             trace::stay_stopped(thread.tid);
             status = co_await home_.stops.next_stop(thread);
         }
-        if (status.ended()) co_return;
+        if (status.ended()) co_return false;
         bool stepped = status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP;
-        if (stepped) break;
+        if (stepped) co_return true;
         signal = status.kind == WaitStatus::Kind::signal_stop ? status.value : 0;
     }
+}
+
+Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
+    std::vector<pid_t> helpers = end_old_image(process, thread);
+    if (process.started_remotely) co_await home_.ends.end_remotely(process, true, true);
+    if (process.stays_home) {
+        trace::resume(thread.tid);
+        co_return;
+    }
+    bool left = co_await leave_exec(thread);
+    if (!left) co_return;
     auto context = capture_context(thread.tid);
     if (!context) co_return;
     context->regs.orig_rax = ~0UL;

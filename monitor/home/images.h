@@ -1,6 +1,10 @@
 // From a fresh image (or a native child) to a process with a fragment on both sides.
 #pragma once
 
+#include <sys/types.h>
+
+#include <vector>
+
 #include "base/result.h"
 #include "monitor/home/part.h"
 
@@ -19,6 +23,8 @@ public:
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
 
 private:
+    std::vector<pid_t> end_old_image(HomeProcess& process, HomeThread& thread);
+    Task<bool> leave_exec(HomeThread& thread);
     Task<Result<void>> read_layout(HomeProcess& process, HomeThread& thread);
     Task<Result<void>> start_remotely(HomeProcess& process);
 

@@ -256,114 +256,126 @@ Task<void> Layouts::apply_mapping(Frame frame) {
     HomeProcess* process = home_.find_process(change.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    AddressSpace& space = fragment->space;
-    StubThread& executor = fragment->executor();
-    constexpr uint64_t fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     switch (change.which()) {
-        case wire::MappingChange::MAP: {
-            Mapping m = mapping_from_wire(change.getMap());
-            m.shared = false;
-            m.born_at_acceptor = true;
-            bool text = m.file && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
-            if (text) {
-                m.code = home_.code_placement.class_of(change.getMap().getPath().cStr(), *process);
-            }
-            m.trapped = m.code == CodeClass::remote;
-            if (m.range.empty() || m.range.overlaps(reserved_range)) {
-                home_.acceptor.link.close("the acceptor sent a mapping that cannot be");
-                co_return;
-            }
-            home_.pager.objects.add(m.object, 1);
-            co_await home_.shared_memory.save_shared(space, m.range);
-            auto replaced = space.map(m);
-            home_.pager.objects.discard_unmapped(space, replaced);
-            co_await executor.call(SYS_mmap, m.range.begin.value, m.range.size(),
-                                   static_cast<uint64_t>(m.prot), fixed, ~0UL, 0);
-            bool registered = static_cast<bool>(fragment->register_range(m.range));
-            space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
-            for (const Mapping& old : replaced) fragment->wake(old.range);
-            home_.shared_memory.forget_unseen(replaced);
-            co_await home_.pager.trapped.forget_trapped(replaced);
+        case wire::MappingChange::MAP: co_await map(*process, change.getMap()); co_return;
+        case wire::MappingChange::UNMAP: co_await unmap(*fragment, change.getUnmap()); co_return;
+        case wire::MappingChange::PROTECT:
+            co_await protect(*process, change.getProtect());
             co_return;
-        }
-        case wire::MappingChange::UNMAP: {
-            Range range{{change.getUnmap().getBegin()}, {change.getUnmap().getEnd()}};
-            co_await home_.shared_memory.save_shared(space, range);
-            auto gone = space.unmap(range);
-            home_.pager.objects.discard_unmapped(space, gone);
-            co_await executor.call(SYS_munmap, range.begin.value, range.size());
-            for (const Mapping& old : gone) fragment->wake(old.range);
-            home_.shared_memory.forget_unseen(gone);
-            co_await home_.pager.trapped.forget_trapped(gone);
+        case wire::MappingChange::DISCARD:
+            co_await discard(*fragment, change.getDiscard());
             co_return;
-        }
-        case wire::MappingChange::PROTECT: {
-            auto p = change.getProtect();
-            Range range{{p.getBegin()}, {p.getEnd()}};
-            int prot = static_cast<int>(p.getProt());
-            if (prot & PROT_WRITE) {
-                co_await home_.pager.trapped.stop_trapping(fragment, range);
-            } else {
-                co_await home_.shared_memory.save_shared(space, range);
-            }
-            std::vector<Mapping*> to_copy;
-            space.for_each(range, [&](Mapping& m) {
-                m.prot = prot;
-                home_.shared_memory.note_protection(m);
-                if (prot & PROT_WRITE) m.functions.reset();
-                if (m.backing == Backing::native_file && !m.shared && (prot & PROT_WRITE)) {
-                    to_copy.push_back(&m);
-                }
-            });
-            for (Mapping* m : to_copy) co_await home_.file_copies.make_writable(*process, *m);
-            co_await executor.call(SYS_mprotect, range.begin.value, range.size(),
-                                   static_cast<uint64_t>(prot));
+        case wire::MappingChange::LOCK:
+            mark_locked(fragment->space, lock_from_wire(change.getLock()));
             co_return;
-        }
-        case wire::MappingChange::DISCARD: {
-            Range range{{change.getDiscard().getBegin()}, {change.getDiscard().getEnd()}};
-            std::vector<Mapping> pieces;
-            space.for_each(range, [&](Mapping& m) {
-                if (!m.shared) pieces.push_back(m);  // huge pages, too: the acceptor dropped all
-            });
-            home_.pager.objects.discard(pieces);
-            for (const Mapping& m : pieces) {
-                co_await executor.call(SYS_madvise, m.range.begin.value, m.range.size(),
-                                       MADV_DONTNEED);
-                fragment->wake(m.range);
-            }
-            co_return;
-        }
-        case wire::MappingChange::LOCK: {
-            mark_locked(space, lock_from_wire(change.getLock()));
-            co_return;
-        }
-        case wire::MappingChange::MOVE: {
-            auto move = change.getMove();
-            Range from{{move.getFrom()}, {move.getFrom() + move.getOldSize()}};
-            Range to{{move.getTo()}, {move.getTo() + move.getNewSize()}};
-            co_await home_.shared_memory.save_shared(space, to);
-            co_await home_.shared_memory.save_shared(space, from);
-            uint64_t flags = from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
-            if (move.getKept() != 0) flags |= MREMAP_DONTUNMAP;
-            co_await fragment->keep_apart(executor, from, true);
-            auto changing = home_.pager.views.change(space, std::array{from, to});
-            int64_t result = co_await move_memory(*fragment, executor, from, to, flags);
-            if (result != static_cast<int64_t>(to.begin.value)) {
-                home_.failures.abandon(
-                    fmt::format("memory of process {} cannot be moved at home as it was at the "
-                                "acceptor: {}",
-                                process->pid, std::strerror(static_cast<int>(-result))));
-                co_return;
-            }
-            auto gone = move_views(*process, from, to, move.getKept(), 1);
-            co_await fragment->keep_apart(executor, to, false);
-            if (move.getKept() != 0) co_await fragment->keep_apart(executor, from, false);
-            home_.shared_memory.forget_unseen(gone);
-            co_return;
-        }
+        case wire::MappingChange::MOVE: co_await move(*process, change.getMove()); co_return;
         default: co_return;
     }
+}
+
+Task<void> Layouts::map(HomeProcess& process, wire::MappingView::Reader made) {
+    constexpr uint64_t fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    AddressSpace& space = fragment->space;
+    Mapping m = mapping_from_wire(made);
+    m.shared = false;
+    m.born_at_acceptor = true;
+    bool text = m.file && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
+    if (text) {
+        m.code = home_.code_placement.class_of(made.getPath().cStr(), process);
+    }
+    m.trapped = m.code == CodeClass::remote;
+    if (m.range.empty() || m.range.overlaps(reserved_range)) {
+        home_.acceptor.link.close("the acceptor sent a mapping that cannot be");
+        co_return;
+    }
+    home_.pager.objects.add(m.object, 1);
+    co_await home_.shared_memory.save_shared(space, m.range);
+    auto replaced = space.map(m);
+    home_.pager.objects.discard_unmapped(space, replaced);
+    co_await fragment->executor().call(SYS_mmap, m.range.begin.value, m.range.size(),
+                                       static_cast<uint64_t>(m.prot), fixed, ~0UL, 0);
+    bool registered = static_cast<bool>(fragment->register_range(m.range));
+    space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
+    for (const Mapping& old : replaced) fragment->wake(old.range);
+    home_.shared_memory.forget_unseen(replaced);
+    co_await home_.pager.trapped.forget_trapped(replaced);
+}
+
+Task<void> Layouts::unmap(Fragment& fragment, wire::AddressRange::Reader unmapped) {
+    AddressSpace& space = fragment.space;
+    Range range{{unmapped.getBegin()}, {unmapped.getEnd()}};
+    co_await home_.shared_memory.save_shared(space, range);
+    auto gone = space.unmap(range);
+    home_.pager.objects.discard_unmapped(space, gone);
+    co_await fragment.executor().call(SYS_munmap, range.begin.value, range.size());
+    for (const Mapping& old : gone) fragment.wake(old.range);
+    home_.shared_memory.forget_unseen(gone);
+    co_await home_.pager.trapped.forget_trapped(gone);
+}
+
+Task<void> Layouts::protect(HomeProcess& process, wire::Protect::Reader change) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    AddressSpace& space = fragment->space;
+    Range range{{change.getBegin()}, {change.getEnd()}};
+    int prot = static_cast<int>(change.getProt());
+    if (prot & PROT_WRITE) {
+        co_await home_.pager.trapped.stop_trapping(fragment, range);
+    } else {
+        co_await home_.shared_memory.save_shared(space, range);
+    }
+    std::vector<Mapping*> to_copy;
+    space.for_each(range, [&](Mapping& m) {
+        m.prot = prot;
+        home_.shared_memory.note_protection(m);
+        if (prot & PROT_WRITE) m.functions.reset();
+        if (m.backing == Backing::native_file && !m.shared && (prot & PROT_WRITE)) {
+            to_copy.push_back(&m);
+        }
+    });
+    for (Mapping* m : to_copy) co_await home_.file_copies.make_writable(process, *m);
+    co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),
+                                       static_cast<uint64_t>(prot));
+}
+
+Task<void> Layouts::discard(Fragment& fragment, wire::AddressRange::Reader discarded) {
+    Range range{{discarded.getBegin()}, {discarded.getEnd()}};
+    std::vector<Mapping> pieces;
+    fragment.space.for_each(range, [&](Mapping& m) {
+        if (!m.shared) pieces.push_back(m);  // huge pages, too: the acceptor dropped all
+    });
+    home_.pager.objects.discard(pieces);
+    for (const Mapping& m : pieces) {
+        co_await fragment.executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
+                                          MADV_DONTNEED);
+        fragment.wake(m.range);
+    }
+}
+
+Task<void> Layouts::move(HomeProcess& process, wire::Move::Reader move) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    AddressSpace& space = fragment->space;
+    StubThread& executor = fragment->executor();
+    Range from{{move.getFrom()}, {move.getFrom() + move.getOldSize()}};
+    Range to{{move.getTo()}, {move.getTo() + move.getNewSize()}};
+    co_await home_.shared_memory.save_shared(space, to);
+    co_await home_.shared_memory.save_shared(space, from);
+    uint64_t flags = from.begin == to.begin ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
+    if (move.getKept() != 0) flags |= MREMAP_DONTUNMAP;
+    co_await fragment->keep_apart(executor, from, true);
+    auto changing = home_.pager.views.change(space, std::array{from, to});
+    int64_t result = co_await move_memory(*fragment, executor, from, to, flags);
+    if (result != static_cast<int64_t>(to.begin.value)) {
+        home_.failures.abandon(
+            fmt::format("memory of process {} cannot be moved at home as it was at the "
+                        "acceptor: {}",
+                        process.pid, std::strerror(static_cast<int>(-result))));
+        co_return;
+    }
+    auto gone = move_views(process, from, to, move.getKept(), 1);
+    co_await fragment->keep_apart(executor, to, false);
+    if (move.getKept() != 0) co_await fragment->keep_apart(executor, from, false);
+    home_.shared_memory.forget_unseen(gone);
 }
 
 }  // namespace gpr::home

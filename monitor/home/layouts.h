@@ -10,6 +10,7 @@
 #include "base/address.h"
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
+#include "transport/wire.h"
 
 namespace gpr {
 struct Mapping;
@@ -36,6 +37,11 @@ private:
     void note_break(HomeProcess& process, uint64_t end);
     std::vector<Mapping> move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
                                     NodeId mover);
+    Task<void> map(HomeProcess& process, wire::MappingView::Reader made);
+    Task<void> unmap(Fragment& fragment, wire::AddressRange::Reader unmapped);
+    Task<void> protect(HomeProcess& process, wire::Protect::Reader change);
+    Task<void> discard(Fragment& fragment, wire::AddressRange::Reader discarded);
+    Task<void> move(HomeProcess& process, wire::Move::Reader move);
 
     Home& home_;
     ObjectId next_object_ = 1;

@@ -247,43 +247,55 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
         home_.calls.reply(thread, result);
         co_return;
     }
+    const Range range{{static_cast<uint64_t>(result)}, {static_cast<uint64_t>(result) + size}};
     if (fd < 0 && (flags & MAP_HUGETLB)) co_await make_small(*thread.stub, args.data(), result);
+    args[3] = flags;
+    bool noted = co_await note_private(process, *fragment, args, range, fd, link, locks);
+    if (!noted) {
+        guard.release();
+        home_.calls.reply(thread, -ENOMEM);
+        co_return;
+    }
+    if (near_stack) co_await home_.main_stack.fit(process);
+    guard.release();
+    home_.calls.reply(thread, result);
+}
+
+// What map_for() mapped is the program's alone. False: there is no memory for a copy of the file.
+Task<bool> MemoryCalls::note_private(HomeProcess& process, Fragment& fragment,
+                                     SyscallArguments args, Range range, int fd,
+                                     const std::string& link, bool locks) {
+    const uint64_t flags = args[3];
     Mapping m;
-    m.range = {{static_cast<uint64_t>(result)}, {static_cast<uint64_t>(result) + size}};
+    m.range = range;
     m.prot = static_cast<int>(args[2]);
     m.file = fd >= 0;
     m.object = home_.layouts.new_object(directory_node);
     m.backing = Backing::native_file;
-    m.grows_down = private_anonymous && (flags & MAP_GROWSDOWN);
+    m.grows_down = (flags & MAP_ANONYMOUS) && (flags & MAP_GROWSDOWN);
     m.content_offset = args[5];
     if (fd < 0) {
         m.object = home_.layouts.new_object(1);
         m.born_at_acceptor = true;
         m.backing = Backing::anonymous;
-        m.registered = static_cast<bool>(fragment->register_range(m.range));
+        m.registered = static_cast<bool>(fragment.register_range(m.range));
     } else if (m.prot & PROT_WRITE) {
         if (fd >= 0) m.content = home_.file_copies.files().of_descriptor(process.pid, fd);
         auto made = co_await home_.file_copies.make_anonymous(process, m);
-        if (!made) {
-            guard.release();
-            home_.calls.reply(thread, -ENOMEM);
-            co_return;
-        }
+        if (!made) co_return false;
     } else if (fd >= 0) {
         std::error_code ignored;
         std::string path = std::filesystem::read_symlink(link, ignored).string();
         auto placed = co_await home_.code_placement.place_code(process, m, path, args[5]);
         if (!placed) home_.failures.abandon(placed.error().message());
     }
-    auto gone = fragment->space.map(m);
-    home_.pager.objects.discard_unmapped(fragment->space, gone);
+    auto gone = fragment.space.map(m);
+    home_.pager.objects.discard_unmapped(fragment.space, gone);
     home_.layouts.announce(process, m);
     lock_new(process, m.range, locks);
     home_.shared_memory.forget_unseen(gone);
     co_await home_.pager.trapped.forget_trapped(gone);
-    if (near_stack) co_await home_.main_stack.fit(process);
-    guard.release();
-    home_.calls.reply(thread, result);
+    co_return true;
 }
 
 // A change that the kernel here has to allow.

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/address.h"
 #include "monitor/home/part.h"
+#include "syscall/marshal.h"
 
 namespace gpr::home {
 
@@ -32,6 +34,8 @@ public:
 private:
     Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
                               Notification made, pid_t caller);
+    Task<bool> note_private(HomeProcess& process, Fragment& fragment, SyscallArguments args,
+                            Range range, int fd, const std::string& link, bool locks);
     static int lock_error(HomeProcess& process, const Notification& n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
 

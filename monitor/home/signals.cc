@@ -141,6 +141,11 @@ void Signals::on_signal(HomeThread& thread, int signal) {
         }
         return;
     }
+    pass_on(thread, signal);
+}
+
+// To where the thread is, which has a handler for it.
+void Signals::pass_on(HomeThread& thread, int signal) {
     if (thread.passed) {  // it has a handler only since the last one was passed on
         PassedSignals::leave_in_kernel(thread, signal);
         return;

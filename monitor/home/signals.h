@@ -17,6 +17,7 @@ public:
     void on_remote_signal(Frame frame);
 
 private:
+    void pass_on(HomeThread& thread, int signal);
     bool postpone_signal(HomeThread& thread, int signal);
 
     Home& home_;

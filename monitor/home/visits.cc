@@ -79,10 +79,25 @@ bool Visits::is_beyond_end(Fragment& fragment, const siginfo_t& info) {
     return m->key(at).index >= home_.pager.shared.pages(m->object);
 }
 
+// A signal that ends the visit. signal: becomes that, unless the thread will only repeat it there.
+bool Visits::is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
+                             bool stands_where_it_came, std::optional<siginfo_t>& signal) {
+    PassedSignals::keep_order(thread, number);
+    CpuTiming::name_cpu_timer(thread, number);
+    auto info = trace::signal_info(thread.tid);
+    bool repeats =
+        info && is_fault(*info) && (info->si_signo != SIGBUS || is_beyond_end(fragment, *info));
+    bool caught = thread.process->caught_signals & bit_of(number);
+    if (!info || (!repeats && !caught)) return false;
+    if (!repeats) signal = *info;
+    // What it needs besides is not at home: it gets the page there.
+    thread.wants_device = repeats && stands_where_it_came;
+    return true;
+}
+
 // Its shadow is parked, and becomes the thread itself.
 Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
-    HomeProcess& process = *thread.process;
-    std::shared_ptr<Fragment> fragment = process.fragment;
+    std::shared_ptr<Fragment> fragment = thread.process->fragment;
     std::shared_ptr<StubThread> stub = thread.stub;
     pid_t tid = thread.tid;
     thread.remote = false;  // a signal that comes now waits till the thread has its own mask
@@ -129,28 +144,17 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
                     go_on();
                     break;
                 }
-                PassedSignals::keep_order(thread, status.value);
-                CpuTiming::name_cpu_timer(thread, status.value);
-                auto info = trace::signal_info(tid);
-                bool repeats = info && is_fault(*info) &&
-                               (info->si_signo != SIGBUS || is_beyond_end(*fragment, *info));
-                bool caught = process.caught_signals & bit_of(status.value);
-                if (!info || (!repeats && !caught)) {  // the kernel here knows what to do
-                    go_on(status.value);
-                    break;
-                }
-                if (!repeats) signal = *info;
-                // What it needs besides is not at home: it gets the page there.
-                thread.wants_device = repeats && stands_where_it_came(*regs);
-                over = true;
+                bool stands = stands_where_it_came(*regs);
+                over = is_for_acceptor(thread, *fragment, status.value, stands, signal);
+                if (!over) go_on(status.value);  // the kernel here knows what to do
                 break;
             }
             case WaitStatus::Kind::group_stop:
-                home_.signals.stop_remotely(process, true);
+                home_.signals.stop_remotely(*thread.process, true);
                 trace::stay_stopped(tid);
                 break;
             default:  // an interruption
-                home_.signals.stop_remotely(process, false);
+                home_.signals.stop_remotely(*thread.process, false);
                 if (has_fault_pending(tid) || stands_where_it_came(*regs)) {
                     go_on_for_a_while();
                 } else {
@@ -160,6 +164,14 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
         }
     }
     home_.loop.cancel(timer);
+    co_await go_back(thread, stub, signal, at_call);
+}
+
+// signal: that came here and is for its handler there. at_call: it stands at a call's entry.
+Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
+                           std::optional<siginfo_t> signal, bool at_call) {
+    HomeProcess& process = *thread.process;
+    pid_t tid = thread.tid;
     thread.visiting = false;
     auto left = capture_context(tid);
     if (!left) co_return;

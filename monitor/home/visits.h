@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include <optional>
+
 #include "monitor/home/part.h"
 
 struct user_regs_struct;
@@ -23,6 +25,10 @@ public:
 private:
     bool is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const;
     bool is_beyond_end(Fragment& fragment, const siginfo_t& info);
+    bool is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
+                         bool stands_where_it_came, std::optional<siginfo_t>& signal);
+    Task<void> go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
+                       std::optional<siginfo_t> signal, bool at_call);
     Task<bool> stand_still(HomeThread& thread);
 
     Home& home_;
