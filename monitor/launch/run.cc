@@ -192,6 +192,14 @@ std::unique_ptr<CallWatch> watch_for(const ExecOptions& options) {
     return nullptr;
 }
 
+// None: the user does not want it.
+Result<std::unique_ptr<DirectoryRecord>> record_for(const ExecOptions& options,
+                                                    const SessionOutputs& outputs) {
+    if (outputs.record_file().empty()) return nullptr;
+    const uint64_t seed = SplitPolicy(options.rules).chaos_seed();
+    return DirectoryRecord::create(outputs.record_file(), seed);
+}
+
 // What the acceptor's CPU lacks the program must not use.
 Result<> meet_lacks(const ExecOptions& options, const std::vector<std::string>& lacking,
                     Launch& launch) {
@@ -264,19 +272,14 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     const auto standby = connected->peer.standby;
     auto variables = device_variables(connected->peer.devices);
     variables.insert(variables.end(), options.variables.begin(), options.variables.end());
-    std::unique_ptr<DirectoryRecord> record;
-    if (!outputs->record_file().empty()) {
-        const uint64_t seed = SplitPolicy(options.rules).chaos_seed();
-        auto created = DirectoryRecord::create(outputs->record_file(), seed);
-        if (!created) return give_up(created.error().message());
-        record = std::move(*created);
-    }
+    auto record = record_for(options, *outputs);
+    if (!record) return give_up(record.error().message());
     auto link = make_link(**loop, std::move(*connected));
     HomeSession session(**loop, **waits, *link, options, *outputs, static_cast<unsigned>(fd_base),
                         std::move(*code));
     Progress progress(**loop, *link, outputs->user(), [&] { return session.waits_for_pages(); });
     session.keep_standby(standby);
-    if (record) session.record(*record);
+    if (*record) session.record(**record);
     if (!lacking.empty()) session.note_masked(lacking);
     auto watch = watch_for(options);
     launch.fd_base = fd_base;
