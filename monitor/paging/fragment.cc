@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <map>
 
 #include "base/uapi/pagemap.h"
 #include "base/uapi/userfaultfd.h"
@@ -22,7 +21,6 @@ namespace {
 constexpr uint64_t uffd_features = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_PAGEFAULT_FLAG_WP |
                                    UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MOVE |
                                    UFFD_FEATURE_WP_HUGETLBFS_SHMEM;
-constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
 constexpr uint64_t held = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;  // guard pages, too
 
 const std::byte zero_pages[64 * page_size] = {};
@@ -375,98 +373,6 @@ Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
         }
     }
     return taken;
-}
-
-// The puncher is locked. The memory may be made writable at any moment.
-Task<Fragment::Taken> Fragment::take_in_place(Address at, uint64_t pages) {
-    Range range{at, at + pages * page_size};
-    write_protect(range);
-    Taken taken = peek(at, pages);
-    std::vector<Call> calls{Call{SYS_madvise, {at.value, range.size(), MADV_DONTNEED}, 0}};
-    co_await puncher_->run_locked(calls);
-    co_return taken;
-}
-
-Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool quiet) {
-    // UFFDIO_MOVE refuses read-only mappings, and pages that fork made shared, which a write by
-    // the executor would undo if they were not write-protected.
-    if (quiet || !(prot & PROT_WRITE)) {
-        auto lock = co_await puncher_->lock();
-        co_return co_await take_in_place(at, pages);
-    }
-    Taken all;
-    auto guard = co_await scratch_.lock();
-    bool executable = (prot & PROT_EXEC) != 0;
-    uint64_t& used = scratch_used_[executable];
-    for (uint64_t first = 0; first < pages; first += scratch_pages) {
-        uint64_t count = std::min(pages - first, scratch_pages);
-        auto lock = co_await puncher_->lock();
-        uint64_t scratch = executable ? GPR_SCRATCH_RWX : GPR_SCRATCH_RW;
-        // Emptied when it is full, not each time: a take then waits for the puncher but once.
-        if (used + count > scratch_pages) {
-            std::vector<Call> empty{
-                Call{SYS_madvise, {scratch, used * page_size, MADV_DONTNEED}, 0}};
-            co_await puncher_->run_locked(empty);
-            used = 0;
-        }
-        scratch += used * page_size;
-        used += count;
-        std::vector<int> failed(count, 1);
-        std::map<uint64_t, Taken> in_place;
-        uint64_t i = 0;
-        int busy_tries = 0;
-        while (i < count) {
-            uffdio_move move{};
-            move.dst = scratch + i * page_size;
-            move.src = at.value + (first + i) * page_size;
-            move.len = (count - i) * page_size;
-            move.mode = UFFDIO_MOVE_MODE_DONTWAKE | UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
-            puncher_->scratch().put(0, move);
-            std::vector<Call> calls{Call{SYS_ioctl,
-                                         {static_cast<uint64_t>(uffd_number_), UFFDIO_MOVE,
-                                          puncher_->scratch_address().value},
-                                         0}};
-            co_await puncher_->run_locked(calls);
-            if (calls[0].result == 0) break;
-            auto moved = puncher_->scratch().get<uffdio_move>().field(&uffdio_move::move);
-            int64_t bytes_moved = moved.at_most(static_cast<int64_t>(move.len));
-            if (bytes_moved > 0) {
-                i += static_cast<uint64_t>(bytes_moved) / page_size;
-                busy_tries = 0;
-                continue;
-            }
-            if (calls[0].result == -EAGAIN) continue;
-            if (calls[0].result == -EBUSY && busy_tries++ < 2) {
-                // Shared by fork, perhaps: a write makes the page ours alone. It must not be told
-                // to us, who wait for it (mremap leaves everything write-protected).
-                write_enable({{move.src}, {move.src + page_size}});
-                std::vector<Call> touch{
-                    Call{SYS_madvise, {move.src, page_size, MADV_POPULATE_WRITE}, 0}};
-                lock.release();
-                co_await executor_->run(touch);
-                lock = co_await puncher_->lock();
-                continue;
-            }
-            if (calls[0].result == -EBUSY) {
-                failed[i] = -EBUSY;
-            } else {  // it has another protection than when this began, or is gone
-                in_place[i] = co_await take_in_place({move.src}, 1);
-            }
-            i++;
-            busy_tries = 0;
-        }
-        Taken part = peek({scratch}, count);
-        for (uint64_t k = 0; k < count; k++) {
-            if (failed[k] == -EBUSY) part.results[k] = -EBUSY;
-        }
-        for (const auto& [k, page] : in_place) {
-            part.results[k] = page.results[0];
-            std::copy(page.bytes.begin(), page.bytes.end(), part.bytes.begin() + k * page_size);
-        }
-        all.bytes.insert(all.bytes.end(), part.bytes.begin(), part.bytes.end());
-        all.results.insert(all.results.end(), part.results.begin(), part.results.end());
-    }
-    co_return all;
 }
 
 void Fragment::add_stub_thread(StubThread& thread) {
