@@ -102,6 +102,29 @@ class Style(unittest.TestCase):
         self.assertEqual(self.cpp("monitor/home/a_raw.cc", 'asm volatile("nop");'), [])
         self.assertEqual(self.cpp("tests/guests/a.cc", 'asm volatile("nop");'), [])
 
+    def sizes(self, *lines):
+        return [what for _, what in style.check_sizes("mm/a.cc", list(lines))]
+
+    def test_long_functions(self):
+        long = ["    if (a) {", "        b();", "    }"] * (style.MOST_FUNCTION_LINES // 3)
+        for head in ("Task<void> A::b(int a,", "[[nodiscard]] bool b(int a,"):
+            found = self.sizes("namespace gpr {", head, "         int c) {", *long, "}", "}")
+            self.assertEqual(len(found), 1, head)
+            self.assertIn("function of", found[0])
+        self.assertEqual(self.sizes("struct A {", *["    int a = f();"] * 300, "};"), [])
+        self.assertEqual(self.sizes("namespace {", *["int f() {", "    return 1;", "}"] * 100, "}"),
+                         [])
+
+    def test_classes_of_many_methods(self):
+        def methods(count):
+            return self.sizes("class A final : public B {", "public:", "    A(int a);",
+                              *["    [[nodiscard]] Task<void> b(int a,", "        int c) const;"]
+                              * count, "    std::function<void(int)> d_;", "};")
+        self.assertEqual(methods(style.MOST_METHODS), [])
+        self.assertEqual(methods(style.MOST_METHODS + 1),
+                         [f"A has {style.MOST_METHODS + 1} methods, "
+                          f"more than {style.MOST_METHODS}"])
+
     def test_headers_are_guarded(self):
         self.assertEqual(self.cpp("mm/a.h", "int a;"), ["header without #pragma once"])
 
