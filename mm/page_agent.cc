@@ -58,7 +58,7 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
         return c.end();
     }
     const Core::State s = c.state(*o, fault.key.index);
-    Core::Actor& a = c.thread(fault.tid);
+    Core::Actor& a = c.actors.thread(fault.tid);
     Core::Busy& b = c.make_busy(*o, fault.key);
     const bool kept = b.kept;
     bool goes_on = false;
@@ -71,7 +71,7 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
                             (s.presence == Presence::shared && fault.access == Access::read);
         // A repeated message about a page that has come meanwhile says nothing new.
         if (!enough || s.untouched || b.operation != Core::Operation::none) {
-            c.note_fault(a, fault, s.presence);
+            c.actors.note_fault(a, fault, s.presence);
             goes_on = true;
         }
         b.waiters.push_back({a.id, fault.access, b.operation == Core::Operation::install});
@@ -121,10 +121,8 @@ void PageAgent::on_message(Message message, uint64_t now_ns) {
 void PageAgent::on_taken(uint64_t id, std::vector<TakeResult> results, uint64_t now_ns) {
     Core& c = *core_;
     c.begin(now_ns);
-    auto it = c.operations.find(id);
-    GPR_ASSERT(it != c.operations.end() && it->second.count == results.size());
-    const PageRun run = it->second;
-    c.operations.erase(it);
+    const PageRun run = c.operations.finish(id);
+    GPR_ASSERT(run.count == results.size());
     for (uint32_t i = 0; i < run.count; ++i) {
         Core::Object* o = c.object_of(run.object);
         Core::Busy* b = o ? c.find_busy(run[i]) : nullptr;
@@ -136,10 +134,7 @@ void PageAgent::on_taken(uint64_t id, std::vector<TakeResult> results, uint64_t 
 void PageAgent::on_installed(uint64_t id, uint64_t now_ns) {
     Core& c = *core_;
     c.begin(now_ns);
-    auto it = c.operations.find(id);
-    GPR_ASSERT(it != c.operations.end());
-    const PageRun run = it->second;
-    c.operations.erase(it);
+    const PageRun run = c.operations.finish(id);
     for (uint32_t i = 0; i < run.count; ++i) {
         Core::Object* o = c.object_of(run.object);
         Core::Busy* b = o ? c.find_busy(run[i]) : nullptr;
@@ -151,9 +146,9 @@ void PageAgent::on_installed(uint64_t id, uint64_t now_ns) {
 void PageAgent::on_progress(Tid tid, uint64_t now_ns) {
     Core& c = *core_;
     c.begin(now_ns);
-    if (Core::Actor* a = c.find_actor(static_cast<uint32_t>(tid))) {
+    if (Core::Actor* a = c.actors.find(static_cast<uint32_t>(tid))) {
         c.stop_waiting(*a);
-        c.end_instruction(*a);
+        c.actors.end_instruction(*a);
     }
     c.end();
 }
@@ -161,8 +156,8 @@ void PageAgent::on_progress(Tid tid, uint64_t now_ns) {
 void PageAgent::on_past_progress(Tid tid, uint64_t now_ns) {
     Core& c = *core_;
     c.begin(now_ns);
-    Core::Actor* a = c.find_actor(static_cast<uint32_t>(tid));
-    if (a && !a->waiting) c.end_instruction(*a);
+    Core::Actor* a = c.actors.find(static_cast<uint32_t>(tid));
+    if (a && !a->waiting) c.actors.end_instruction(*a);
     c.end();
 }
 
@@ -188,11 +183,8 @@ void PageAgent::acquire(std::vector<PageRun> runs, Access access, uint64_t cooki
     Core& c = *core_;
     c.begin(now_ns);
     GPR_ASSERT(!c.acquires.contains(cookie));
-    const Core::ActorId id = c.next_acquire++;
-    Core::Actor& a = c.actors[id];
-    a.id = id;
-    a.instruction = c.next_instruction++;
-    a.age = ++c.clock;
+    Core::Actor& a = c.actors.begin_acquire();
+    const ActorId id = a.id;
     a.runs = std::move(runs);
     a.access = access;
     a.cookie = cookie;
@@ -238,7 +230,7 @@ bool PageAgent::give_away(PageKey key, NodeId to, Access access, Tid tid, uint64
         }
         for (const Core::Hold& h : b->holds) {
             const bool own = h.actor == static_cast<uint32_t>(tid);
-            if (!own && c.held_until(*b, h, nullptr) > now_ns) return false;
+            if (!own && c.actors.held_until(*b, h, nullptr) > now_ns) return false;
         }
     }
     Core::Busy& b = c.make_busy(*o, key);
@@ -322,7 +314,7 @@ void PageAgent::Core::handle(Grant& grant) {
         const PageKey key = grant.run[i];
         if (!o || life_of(grant.epochs[i]) != o->table.life(key.index)) {
             ++stats.late_messages;
-            if (grant.collect) acknowledge(grant.collect);
+            if (grant.collect) reports.acknowledge(grant.collect);
             continue;
         }
         Busy& b = make_busy(*o, key);
@@ -384,11 +376,11 @@ void PageAgent::Core::handle(const Refused& refused) {
 void PageAgent::Core::refuse_waiters(Busy& b, NodeId anchor) {
     const PageKey key = b.key;
     for (const Waiter& w : std::exchange(b.waiters, {})) {
-        Actor* a = find_actor(w.actor);
+        Actor* a = actors.find(w.actor);
         if (!a) continue;
         if (a->tid != 0) {
             a->waiting = false;
-            end_instruction(*a);
+            actors.end_instruction(*a);
             out.add(Anchored{key, anchor, a->tid});
         } else {
             out.add(AcquireDone{a->cookie, true, anchor});
@@ -406,10 +398,10 @@ void PageAgent::Core::drop_pages(Object& o, const std::vector<PageKey>& keys) {
 }
 
 void PageAgent::Core::drop_busy(Object& o, Busy& b) {
-    lose_holds(b, Presence::none);
+    actors.lose_holds(b, Presence::none);
     bool wake = false;
     std::erase_if(b.waiters, [&](const Waiter& w) {
-        Actor* a = find_actor(w.actor);
+        Actor* a = actors.find(w.actor);
         if (a && a->tid == 0) return false;  // still wants the page, in its new life
         if (a && a->wait_key == b.key) a->waiting = false;
         return wake = true;
@@ -421,7 +413,7 @@ void PageAgent::Core::drop_busy(Object& o, Busy& b) {
     forget_withdrawn(b);
     b.kept = false;
     for (const PageGrant& grant : std::exchange(b.grants, {})) {
-        if (grant.collect) acknowledge(grant.collect);
+        if (grant.collect) reports.acknowledge(grant.collect);
     }
     if (b.operation != Operation::none) b.dropped = true;
     recheck_deferred = true;
@@ -440,12 +432,12 @@ void PageAgent::Core::forget_object(ObjectId object) {
     for (const PageKey& key : keys) {
         Busy* b = find_busy(key);
         if (!b) continue;
-        lose_holds(*b, Presence::none);
+        actors.lose_holds(*b, Presence::none);
         bool wake = false;
         for (const Waiter& w : b->waiters) wake |= w.actor < (1ULL << 32);
         if (wake) out.add(Wake{key});
         for (const Waiter& w : std::exchange(b->waiters, {})) {
-            Actor* a = find_actor(w.actor);
+            Actor* a = actors.find(w.actor);
             if (!a) continue;
             a->waiting = false;
             if (a->tid != 0) continue;

@@ -16,9 +16,10 @@ void PageAgent::Core::handle(const Census& census) {
         return;
     }
     const Object* o = object_of(run.object);
-    if (!o || o->birth != self) return tell_touched(census, run.count, {});
-    censuses[next_operation] = census;
-    out.add(FindTouched{next_operation++, run});
+    if (!o || o->birth != self) return reports.touched(census, run.count, pushed, {});
+    const uint64_t id = operations.new_id();
+    censuses[id] = census;
+    out.add(FindTouched{id, run});
 }
 
 void PageAgent::on_found(uint64_t id, uint64_t looked, const std::vector<PageSpan>& touched,
@@ -49,29 +50,8 @@ void PageAgent::on_found(uint64_t id, uint64_t looked, const std::vector<PageSpa
             spans.push_back({key.index, 1});
         }
     }
-    c.tell_touched(census, looked, std::move(spans));
+    c.reports.touched(census, looked, c.pushed, std::move(spans));
     c.end();
-}
-
-void PageAgent::Core::tell_touched(const Census& census, uint64_t looked,
-                                   std::vector<PageSpan> spans) {
-    std::ranges::sort(spans, {}, &PageSpan::first);
-    std::vector<PageSpan> joined;
-    for (const PageSpan& span : spans) {
-        const uint64_t told =
-            joined.empty() ? census.run.first : joined.back().first + joined.back().count;
-        if (!joined.empty() && span.first <= told) {
-            joined.back().count = std::max(told, span.first + span.count) - joined.back().first;
-        } else if (joined.size() < max_touched_spans) {
-            joined.push_back(span);
-        } else {
-            looked = span.first - census.run.first;
-            break;
-        }
-    }
-    PageRun run{census.run.object, census.run.first, static_cast<uint32_t>(looked)};
-    out.add(SendMessage{
-        directory_node, false, {clock, Touched{run, census.collect, pushed, std::move(joined)}}});
 }
 
 }  // namespace gpr

@@ -100,7 +100,7 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
         b.grants.erase(b.grants.begin() + static_cast<ptrdiff_t>(i));
         if (!newer || (!keep && s.presence != Presence::none)) {
             ++(newer ? stats.bad_messages : stats.late_messages);
-            if (taken.collect) acknowledge(taken.collect);
+            if (taken.collect) reports.acknowledge(taken.collect);
             continue;
         }
         return start_grant(o, b, taken);
@@ -117,10 +117,10 @@ bool PageAgent::Core::start_grant(Object& o, Busy& b, PageGrant& grant) {
     b.install_collect = grant.collect;
     if (grant.content.kind == ContentKind::none) {
         ++stats.upgrades;
-        start_unprotect(b);
+        operations.unprotect(b);
     } else {
         ++stats.pages_in;
-        start_install(b, grant.presence, std::move(grant.content));
+        operations.install(b, grant.presence, std::move(grant.content));
     }
     return true;
 }
@@ -130,7 +130,7 @@ bool PageAgent::Core::serve_waiters(Object& o, Busy& b, bool woken) {
     if (b.waiters.empty()) return false;
     const State s = state(o, b.key.index);
     if (s.untouched && !woken) {
-        start_install(b, Presence::exclusive, {ContentKind::zero, nullptr});
+        operations.install(b, Presence::exclusive, {ContentKind::zero, nullptr});
         return true;
     }
     bool wake = false;
@@ -155,7 +155,7 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     const State s = state(o, b.key.index);
     const int64_t order = compare_eras(r.epoch, s.epoch);
     if (order == 0 && b.withdrawn) {
-        surrender(b.key, r, Presence::none, r.want_data ? *b.withdrawn : PageContent{});
+        reports.surrender(b.key, r, Presence::none, r.want_data ? *b.withdrawn : PageContent{});
         forget_withdrawn(b);
         b.recall.reset();
         return false;
@@ -165,15 +165,15 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
         b.recall.reset();
         return false;
     }
-    if (r.optional && (order > 0 || !b.waiters.empty() || blocked_until(b, nullptr) > now)) {
-        surrender(b.key, r, s.presence, {ContentKind::declined, nullptr});
+    if (r.optional && (order > 0 || !b.waiters.empty() || actors.blocked_until(b, nullptr) > now)) {
+        reports.surrender(b.key, r, s.presence, {ContentKind::declined, nullptr});
         b.recall.reset();
         return false;
     }
     if (order > 0) return false;
     const bool only_copy = s.presence == Presence::shared && r.leave == Presence::shared;
     if (!only_copy) {
-        const uint64_t until = blocked_until(b, &r.for_whom);
+        const uint64_t until = actors.blocked_until(b, &r.for_whom);
         if (until > now) {
             defer(b, until);
             return false;
@@ -192,7 +192,7 @@ void PageAgent::Core::ask(Object& o, Busy& b) {
     Access access = Access::read;
     const Actor* oldest = nullptr;
     for (const Waiter& w : b.waiters) {
-        const Actor* a = find_actor(w.actor);
+        const Actor* a = actors.find(w.actor);
         if (!a) continue;
         access = std::max(access, w.access);
         if (!oldest || a->age < oldest->age) oldest = a;
@@ -295,54 +295,15 @@ void PageAgent::Core::put_in(PageKey key) {
     settle(*o, *b);
 }
 
-void PageAgent::Core::start_install(Busy& b, Presence presence, PageContent content) {
-    auto& install = out.extend_action<Install>(
-        b.key, [&](const Install& i) { return i.presence == presence; },
-        [&] {
-            operations[next_operation] = {b.key.object, b.key.index, 0};
-            return Install{next_operation++, {}, presence, false, {}};
-        });
-    install.wake |= !b.waiters.empty();
-    install.contents.push_back(std::move(content));
-    ++operations[install.id].count;
-    b.operation = Operation::install;
-    b.operation_id = install.id;
-    b.dropped = false;
-}
-
-void PageAgent::Core::start_unprotect(Busy& b) {
-    auto& action = out.extend_action<Unprotect>(
-        b.key, [](const Unprotect&) { return true; },
-        [&] {
-            operations[next_operation] = {b.key.object, b.key.index, 0};
-            return Unprotect{next_operation++, {}, false};
-        });
-    action.wake |= !b.waiters.empty();
-    ++operations[action.id].count;
-    b.operation = Operation::install;
-    b.operation_id = action.id;
-    b.dropped = false;
-}
-
 void PageAgent::Core::start_take(Busy& b, Presence had, Presence leave, bool want_data) {
-    auto& take = out.extend_action<Take>(
-        b.key,
-        [&](const Take& t) { return t.had == had && t.leave == leave && t.want_data == want_data; },
-        [&] {
-            operations[next_operation] = {b.key.object, b.key.index, 0};
-            return Take{next_operation++, {}, had, leave, want_data};
-        });
-    ++operations[take.id].count;
-    b.operation = Operation::take;
-    b.operation_id = take.id;
-    b.dropped = false;
-    if (had != leave) lose_holds(b, leave);
+    operations.take(b, had, leave, want_data);
+    if (had != leave) actors.lose_holds(b, leave);
 }
 
 void PageAgent::Core::finish_install(Object& o, Busy& b) {
     b.operation = Operation::none;
     const Tid tid = std::exchange(b.install_tid, 0);
-    if (const uint32_t collect = std::exchange(b.install_collect, 0)) acknowledge(collect);
+    if (const uint32_t collect = std::exchange(b.install_collect, 0)) reports.acknowledge(collect);
     if (!b.dropped) {
         // Born pages are present now; that they are ours needs no entry.
         const bool nobody = b.waiters.empty();
@@ -352,7 +313,7 @@ void PageAgent::Core::finish_install(Object& o, Busy& b) {
         if (late) out.add(Wake{b.key});
         serve_waiters(o, b, true);
         if (tid != 0 && nobody) {
-            Actor& a = thread(tid);
+            Actor& a = actors.thread(tid);
             ++a.grants;
             a.last_grant_ns = now;
             hold(b, a, Access::read);
@@ -369,8 +330,8 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
     if (result.kind == Taken::pinned || result.kind == Taken::absent) {
         bool pinned = result.kind == Taken::pinned;
         if (!push) {
-            surrender(b.key, b.taking, s.presence,
-                      {pinned ? ContentKind::pinned : ContentKind::absent, nullptr});
+            reports.surrender(b.key, b.taking, s.presence,
+                              {pinned ? ContentKind::pinned : ContentKind::absent, nullptr});
             b.pinned_round = b.taking.round;
         }
         return settle(o, b);
@@ -392,7 +353,7 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
         set_state(o, b.key.index, Presence::none, s.epoch);
     }
     ++stats.pages_out;
-    surrender(b.key, b.taking, left, std::move(content));
+    reports.surrender(b.key, b.taking, left, std::move(content));
     settle(o, b);
 }
 
@@ -428,31 +389,6 @@ void PageAgent::Core::forget_withdrawn(Busy& b) {
     if (!b.withdrawn) return;
     b.withdrawn.reset();
     --withdrawn_pages;
-}
-
-void PageAgent::Core::surrender(PageKey key, const PageRecall& recall, Presence left,
-                                PageContent content) {
-    const bool bulk = recall.optional;
-    auto& message = out.extend_message<Surrender>(
-        directory_node, key, bulk, clock,
-        [&](const Surrender& s) {
-            return s.left == left && s.round == recall.round &&
-                   (!bulk || s.run.count < bulk_run_pages);
-        },
-        [&] {
-            return Surrender{{}, left, recall.round, {}, {}};
-        });
-    message.epochs.push_back(recall.epoch);
-    message.contents.push_back(std::move(content));
-}
-
-void PageAgent::Core::acknowledge(uint32_t collect) {
-    Ack* last = out.last_message<Ack>(directory_node);
-    if (last && last->collect == collect) {
-        ++last->pages;
-    } else {
-        out.add(SendMessage{directory_node, true, Message{clock, Ack{collect, 1}}});
-    }
 }
 
 }  // namespace gpr

@@ -1,0 +1,84 @@
+// What goes on about one page of a node: beside its entry, and only while something does.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "mm/page_protocol.h"
+
+namespace gpr {
+
+using ActorId = uint64_t;  // who wants pages: page_actors.h
+
+struct BusyPage {
+    struct Waiter {
+        ActorId actor;
+        Access access;
+        bool late = false;  // came when an install was under way, which may not wake it
+    };
+    struct Hold {
+        ActorId actor;
+        uint64_t instruction;
+        uint64_t grant;  // the actor's grant number
+        Access access;
+    };
+    struct PageRecall {
+        Epoch epoch = 0;
+        Presence leave = Presence::none;
+        bool want_data = false, optional = false;
+        uint32_t round = 0;
+        Seniority for_whom;
+    };
+    struct PageGrant {
+        Epoch epoch = 0;
+        Presence presence = Presence::none;
+        Tid tid = 0;
+        uint32_t collect = 0;
+        PageContent content;
+    };
+    struct PagePush {
+        NodeId to = 0;
+        Tid tid = 0;
+        Access access = Access::read;
+    };
+    enum class Operation : uint8_t { none, install, take };
+
+    PageKey key;
+    std::vector<Waiter> waiters;
+    std::vector<Hold> holds;
+    bool hold_queued = false;  // in expiring_
+    bool deferred = false;     // in deferred_
+    bool requested = false;
+    Access requested_access = Access::read;
+    uint64_t requested_age = 0;
+    Operation operation = Operation::none;
+    bool dropped = false;  // since the operation began: its result is of an old life
+    uint64_t operation_id = 0;
+    PageRecall taking;                // what the take answers, or
+    std::optional<PagePush> pushing;  // for whom it is
+    Tid install_tid = 0;
+    uint32_t install_collect = 0;
+    std::optional<PageRecall> recall;  // not answered yet
+    // The recall that was answered with "pinned" or "absent": unlike any other answer that
+    // changes nothing here, so a repetition of the recall must be told from a new one.
+    std::optional<uint32_t> pinned_round;
+    std::vector<PageGrant> grants;  // not applied yet
+    bool kept = false;              // a marker: the grant waits until anybody wants the page
+    // A shared copy that was given up unasked, in the era that the entry has. The directory
+    // may not know yet, or not want to: until the next era the content is answerable from here.
+    std::optional<PageContent> withdrawn;
+
+    void recycle() {
+        BusyPage fresh;
+        fresh.waiters.swap(waiters);
+        fresh.holds.swap(holds);
+        fresh.grants.swap(grants);
+        *this = std::move(fresh);
+        waiters.clear();
+        holds.clear();
+        grants.clear();
+    }
+};
+
+}  // namespace gpr
