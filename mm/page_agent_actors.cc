@@ -73,14 +73,17 @@ void PageAgent::Core::poke_deferred() {
     }
 }
 
-// Holds that have ended are forgotten, so that idle pages cost their eight bytes and no more.
+// Holds that have ended are forgotten, so that idle pages cost their eight bytes and no more. A few
+// at each event: one acquire may hold a hundred thousand pages. Whether a page is held never
+// depends on this, but on held_until().
 void PageAgent::Core::expire_holds() {
     while (!finished.empty() && finished.front().first <= now) {
         const ActorId id = finished.front().second;
         finished.pop_front();
         end_acquire(id);
     }
-    while (!expiring.empty() && expiring.front().first <= now) {
+    constexpr int most = 32;
+    for (int i = 0; i < most && !expiring.empty() && expiring.front().first <= now; i++) {
         const PageKey key = expiring.front().second;
         expiring.pop_front();
         Busy* b = find_busy(key);
