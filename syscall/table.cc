@@ -66,6 +66,11 @@ constexpr ArgumentRule rules[] = {
      "REGISTER_EXPEDITED_SYNC_CORE"},
     {324, 0, every_bit, 1 << 8, notify, notify, Condition::mixed_session,
      "REGISTER_EXPEDITED_RSEQ"},
+    // Children, which begin at home, have it from there.
+    {324, 0, every_bit, 1 << 2, notify, allow, Condition::always, "REGISTER_GLOBAL_EXPEDITED"},
+    {324, 0, every_bit, 1 << 4, notify, allow, Condition::always, "REGISTER_PRIVATE_EXPEDITED"},
+    {324, 0, every_bit, 1 << 6, notify, allow, Condition::always, "REGISTER_EXPEDITED_SYNC_CORE"},
+    {324, 0, every_bit, 1 << 8, notify, allow, Condition::always, "REGISTER_EXPEDITED_RSEQ"},
     // CPU time is a sum over the nodes. The other clocks are read without a system call.
     {98, 0, 0, 0, notify, notify, Condition::mixed_session, "getrusage"},
     {100, 0, 0, 0, notify, notify, Condition::mixed_session, "times"},

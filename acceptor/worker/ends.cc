@@ -167,6 +167,7 @@ Task<void> Ends::bring_robust_lists(RemoteProcess& process) {
              std::shared_ptr<OneShot<bool>> end) -> Task<void> {
         for (pid_t host_tid : tids) {
             auto words = co_await robust_words(self.pager, fragment, robust_list_of(host_tid));
+            if (words.locks.empty()) continue;
             for (Range word : words.all) {
                 co_await self.pager.supply.make_resident(*fragment, word, Access::write);
             }

@@ -23,8 +23,8 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
         // The kernel here could not do it: it does not know that they were told the same.
         for (const auto& [tid, other] : process.threads) {
             // Of one that home may have seen end, home knows.
-            bool ends = other->ending || other->clear_tid == 0;
-            if (other.get() == &thread || other->filters.empty() || ends) continue;
+            bool ends = other->ending || (other.get() != &thread && other->clear_tid == 0);
+            if (other->filters.empty() || ends) continue;
             process.notifier->reply_raw(n.id, call.refusal(tid));
             co_return;
         }
@@ -41,12 +41,10 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
     bool alone = !process.mixed && process.threads.size() == 1;
     thread.stub->capture(thread.host_tid, context->regs);
     if (result == 0 && call.filter) {
+        FilterList one{call.filter};
         if (call.all_threads || alone) {
-            FilterList all = thread.filters;
-            all.push_back(call.filter);
-            co_await install_for_all(process, std::move(all), &thread);
+            co_await install_for_all(process, std::move(one));
         } else {
-            FilterList one{call.filter};
             co_await install_for_one(thread, std::move(one));
         }
         if (worker_.find_thread(pid, tid) != &thread) co_return;
@@ -62,17 +60,11 @@ Task<void> Filters::set_filters(Frame frame) {
     auto change = frame->session().getFilters();
     RemoteProcess* process = worker_.find_process(change.getPid());
     if (!process || !process->fragment || !process->fragment->has_helpers()) co_return;
-    auto has_some = [](const auto& entry) { return !entry.second->filters.empty(); };
-    auto caller = std::ranges::find_if(process->threads, has_some);  // home has looked: no other
-    co_await install_for_all(*process, filters_from_wire(change.getFilters()),
-                             caller == process->threads.end() ? nullptr : caller->second.get());
+    co_await install_for_all(*process, filters_from_wire(change.getFilters()));
 }
 
-// The caller may be under some of them already, alone. It stands in its stub, and the kernel puts
-// the others under the same as who installs the last one.
-Task<void> Filters::install_for_all(RemoteProcess& process, FilterList filters,
-                                    RemoteThread* caller) {
-    // Home has let it be done: who is under more is the caller, or at its end.
+Task<void> Filters::install_for_all(RemoteProcess& process, FilterList filters) {
+    // Home has let it be done: who is under more is at its end.
     auto lingers = [](const auto& entry) {
         return entry.second->ending && !entry.second->filters.empty();
     };
@@ -83,18 +75,15 @@ Task<void> Filters::install_for_all(RemoteProcess& process, FilterList filters,
         if (std::none_of(all.begin(), all.end(), lingers)) break;
         co_await worker_.stopped.wait();
     }
-    size_t has = caller ? caller->filters.size() : 0;
-    StubThread& installer = has > 0 ? *caller->stub : process.fragment->executor();
-    for (size_t i = has; i < filters.size(); i++) {
+    StubThread& executor = process.fragment->executor();
+    for (size_t i = 0; i < filters.size(); i++) {
         bool last = i + 1 == filters.size();
-        int64_t result = co_await install_filter(installer, for_acceptor(*filters[i]), last);
-        if (result == thread_gone) co_return;
-        if (result == 0) continue;
+        int64_t result = co_await install_filter(executor, for_acceptor(*filters[i]), last);
+        if (result == 0 || result == thread_gone) continue;
         worker_.link.close(
             fmt::format("a seccomp filter of the program cannot be installed: {}", result));
         co_return;
     }
-    for (auto& [tid, thread] : process.threads) thread->filters.clear();
 }
 
 Task<void> Filters::install_for_one(RemoteThread& thread, FilterList filters) {

@@ -15,8 +15,7 @@ public:
 
     Task<void> filter_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> set_filters(Frame frame);
-    Task<void> install_for_all(RemoteProcess& process, FilterList filters,
-                               RemoteThread* caller = nullptr);
+    Task<void> install_for_all(RemoteProcess& process, FilterList filters);
     Task<void> install_for_one(RemoteThread& thread, FilterList filters);
     bool dies_by_filter(RemoteThread& thread, const siginfo_t& info);
 

@@ -16,18 +16,6 @@
 
 namespace gpr::home {
 
-namespace {
-
-// Another thread that the acceptor has put under filters of its own; 0: none.
-pid_t has_more_filters(const HomeProcess& process, const HomeThread& caller) {
-    for (const auto& [tid, other] : process.threads) {
-        if (other != &caller && other->filters_there > process.common_filters) return tid;
-    }
-    return 0;
-}
-
-}  // namespace
-
 // In its stub.
 Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
                                FilterCall call) {
@@ -75,8 +63,9 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
         co_await await_ends(pid);
         if (home_.find_thread(pid, tid) != &thread || stub->dead()) co_return;
         // The kernel there does not know that they were told the same.
-        if (pid_t other = has_more_filters(process, thread)) {
-            home_.calls.reply(thread, call.refusal(other));
+        for (const auto& [other_tid, other] : process.threads) {
+            if (other->filters_there <= process.common_filters) continue;
+            home_.calls.reply(thread, call.refusal(other_tid));
             co_return;
         }
     }
@@ -99,8 +88,9 @@ Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notifi
     if (!home_.notifier->still_valid(n.id)) co_return;
     if (call.all_threads) {
         // The kernel there could not do it: it does not know that they were told the same.
-        if (pid_t other = has_more_filters(process, thread)) {
-            home_.notifier->reply(n.id, call.refusal(other));
+        for (const auto& [tid, other] : process.threads) {
+            if (other->filters_there <= process.common_filters) continue;
+            home_.notifier->reply(n.id, call.refusal(tid));
             co_return;
         }
     }

@@ -169,9 +169,10 @@ int main(void) {
         for (int i = 0; i < LOCKS; i++) {
             CHECK_EQ(pthread_mutex_init(&locks[i].mutex, &attribute), 0);
         }
-        for (enum end how = RETURNS; how <= CANCELLED; how++) round_of(how);
-        words();
-        if (shared) {
+        if (!shared) {
+            for (enum end how = RETURNS; how <= CANCELLED; how++) round_of(how);
+            words();
+        } else {
             process_ends(0);
             process_ends(1);
         }

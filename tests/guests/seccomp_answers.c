@@ -81,31 +81,6 @@ static void diverged(void) {
     pthread_barrier_wait(&step);
     CHECK_EQ(pthread_join(other, NULL), 0);
     CHECK_EQ(pthread_join(bystander, NULL), 0);
-    whose("tsync, alone again",
-          install(SYS_getpriority, SECCOMP_RET_ERRNO | 34, SECCOMP_FILTER_FLAG_TSYNC));
-    show("now it is", SYS_getpriority);
-}
-
-static void* asks(void* unused) {
-    show("in the thread", SYS_getsid);
-    show("in the thread, for all", SYS_getpgid);
-    pthread_barrier_wait(&step);
-    pthread_barrier_wait(&step);
-    show("in the thread, now", SYS_getsid);
-    return unused;
-}
-
-// The caller is the one who is under more than the others, which are taken along.
-static void caller_has_more(void) {
-    pthread_t thread;
-    pthread_barrier_init(&step, NULL, 2);
-    CHECK_EQ(install(SYS_getpgid, SECCOMP_RET_ERRNO | 41, SECCOMP_FILTER_FLAG_TSYNC), 0);
-    CHECK_EQ(pthread_create(&thread, NULL, asks, NULL), 0);
-    pthread_barrier_wait(&step);
-    whose("of its own", install(SYS_getpriority, SECCOMP_RET_ERRNO | 42, 0));
-    whose("for all", install(SYS_getsid, SECCOMP_RET_ERRNO | 43, SECCOMP_FILTER_FLAG_TSYNC));
-    pthread_barrier_wait(&step);
-    CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
 static void answers(void) {
@@ -226,7 +201,6 @@ static void in_child(const char* what, void (*does)(void)) {
 
 int main(void) {
     in_child("a thread diverged", diverged);
-    in_child("the caller has more", caller_has_more);
     in_child("answers", answers);
     in_child("available", available);
     in_child("trapped", trapped);
