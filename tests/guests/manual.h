@@ -33,7 +33,12 @@
         printf("\n");        \
     } while (0)
 
-static inline void manual_begin(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
+static inline void manual_begin(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    // Shells start what runs in the background with these ignored.
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+}
 
 // Runs it in a child of its own, so that what it changes is gone, and prints how the child ended.
 // The child is old enough to be split by then.
