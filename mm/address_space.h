@@ -46,14 +46,16 @@ struct Mapping {
     ObjectId object = 0;
     uint64_t object_page = 0;       // page of the object at range.begin
     bool born_at_acceptor = false;  // its object's birth node is not node 0
+    // Of `file`: what the acceptor calls the file of its own that this shows. 0: it is home's.
+    uint32_t source = 0;
+    uint64_t content_offset = 0;  // where in its file, in bytes, range.begin is
     CodeClass code = CodeClass::neutral;
     // Node-local:
     Backing backing = Backing::anonymous;
     bool registered = false;      // with this node's userfaultfd
     bool not_forked = false;      // home only: MADV_DONTFORK,
     bool wiped_on_fork = false;   // MADV_WIPEONFORK
-    std::shared_ptr<Fd> content;  // home only: where untouched pages of `file` come from
-    uint64_t content_offset = 0;  // bytes, at range.begin
+    std::shared_ptr<Fd> content;  // on the object's birth node: where untouched pages come from
     // Code that must not run here: its pages are missing, so that fetching an instruction faults.
     // They are there for a moment only, when somebody reads them as data.
     bool trapped = false;

@@ -167,6 +167,8 @@ struct MappingView {
   anchored @13 :Bool;      # nobody but the acceptor may map it: a device, a shared file of its own
   mainStack @14 :Bool;
   sealed @15 :Bool;        # mseal(2)
+  source @16 :UInt32;      # the acceptor's name for the file of its own that this shows; 0: none
+  sourceOffset @17 :UInt64;  # where in it, in bytes, `begin` is
 }
 
 # Right before a ProcessStart or ProcessFork: the mappings that it is about. There may be more than

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/starts.h"
 #include "acceptor/worker/worker.h"
@@ -137,8 +136,6 @@ Task<void> Advice::discard_call(RemoteProcess& process, Notification n, Range ra
                                            MADV_DONTNEED);
         worker_.pager.objects.discard({m});
         fragment->wake(m.range);
-        if (m.content && m.backing == Backing::anonymous)
-            worker_.file_mappings.fill_from_file(*fragment, m);
         tell_discarded(worker_.link, process.pid, m.range);
     }
     // With gaps, what is mapped has been emptied all the same.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "acceptor/worker/affinity.h"
+#include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/inheritance.h"
@@ -130,6 +131,8 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
         co_await worker_.standstill.freeze(process, &thread);
     }
     auto kept = copies ? worker_.inheritance.descriptors_of(process) : std::vector<KeptFd>();
+    std::vector<std::shared_ptr<Fd>> sources;
+    if (copies) sources = FileMappings::sources_of(process);
     task.context = *context;
     forget_tiles(task.context.xstate);
     task.cgroup = static_cast<uint32_t>(request.cgroup);
@@ -139,8 +142,10 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (result == thread_gone) co_return;
     auto tid = static_cast<pid_t>(result);
     bool made_here = worker_.find_process(tid) != nullptr;
-    if (result > 0 && copies && !made_here)
+    if (result > 0 && copies && !made_here) {
         worker_.inheritance.keep_descriptors(tid, std::move(kept));
+        worker_.inheritance.keep_sources(tid, std::move(sources));
+    }
     worker_.signals.hand_over_answered(thread);
     if (result > 0 && !is_thread && request.has(CLONE_PIDFD) && request.has(CLONE_PARENT_SETTID)) {
         std::shared_ptr<Fragment> fragment = process.fragment;

@@ -19,7 +19,6 @@ namespace gpr::worker {
 
 namespace {
 
-constexpr uint64_t fill_step = 256 * page_size;
 constexpr uint64_t address_limit = 0x7ffffffff000;
 
 // The rings of io_uring go where the kernel likes, which is as high as there is room
@@ -62,22 +61,31 @@ Task<int64_t> map_below_all(Fragment& fragment, pid_t host_pid, Range place,
 
 }  // namespace
 
-// What lies beyond the end of the file stays zero.
-Result<void> FileMappings::fill_from_file(Fragment& fragment, const Mapping& m) {
-    std::vector<std::byte> buffer(std::min(fill_step, m.range.size()));
-    for (Address at = m.range.begin; at < m.range.end;) {
-        size_t wanted = std::min<uint64_t>(buffer.size(), m.range.end - at);
-        auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
-        ssize_t got = TEMP_FAILURE_RETRY(pread(m.content->get(), buffer.data(), wanted, offset));
-        if (got < 0) return fail(errno, "cannot read a file that the program maps");
-        if (got == 0) return {};
-        size_t bytes = static_cast<size_t>(got);
-        if (!fragment.memory().write_exact(at, buffer.data(), bytes)) {
-            return fail("cannot fill the program's copy of a file");
-        }
-        at = at + bytes;
+uint32_t FileMappings::name_source(const std::shared_ptr<Fd>& file) {
+    std::erase_if(sources_, [](const auto& entry) { return entry.second.expired(); });
+    auto known = std::ranges::find_if(
+        sources_, [&](const auto& entry) { return entry.second.lock() == file; });
+    if (known != sources_.end()) return known->first;
+    sources_[++last_source_] = file;
+    return last_source_;
+}
+
+bool FileMappings::find_content(Mapping& m) const {
+    auto source = sources_.find(m.source);
+    if (source != sources_.end()) m.content = source->second.lock();
+    return m.content != nullptr;
+}
+
+std::vector<std::shared_ptr<Fd>> FileMappings::sources_of(const RemoteProcess& process) {
+    std::vector<std::shared_ptr<Fd>> sources = process.sources;
+    if (!process.fragment) return sources;
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        if (m.source != 0 && m.content) sources.push_back(m.content);
     }
-    return {};
+    std::ranges::sort(sources);
+    auto [first, last] = std::ranges::unique(sources);
+    sources.erase(first, last);
+    return sources;
 }
 
 // Memory that shows a file of ours. A private view is like any memory that began here, but that
@@ -115,9 +123,13 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
         co_return;
     }
     if (!m.anchored) {
-        m.content = std::make_shared<Fd>(
-            static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), fd, 0)));
+        m.content = files_.of_descriptor(process.host_pid, fd);
+        if (!m.content) {
+            m.content = std::make_shared<Fd>(
+                static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), fd, 0)));
+        }
         m.content_offset = n.args[5];
+        m.source = name_source(m.content);
     }
     if (!m.anchored && (m.prot & PROT_WRITE)) {
         auto copied = co_await copy_of_file(*fragment, m);
@@ -144,15 +156,19 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     process.notifier->reply_raw(n.id, result);
 }
 
-// Private file memory cannot be taken page by page once it is written; a copy of it can.
+// Private file memory cannot be taken page by page once it is written; a copy of it can. Each page
+// of the copy comes from the file when somebody touches it first.
 Task<Result<void>> FileMappings::copy_of_file(Fragment& fragment, Mapping& m) {
     int64_t made = co_await fragment.executor().call(
         SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
     auto mapped = from_kernel(made, "cannot copy the program's private file memory");
     if (!mapped) co_return tl::make_unexpected(mapped.error());
+    auto registered = fragment.register_range(m.range);
+    if (!registered) co_return registered;
     m.backing = Backing::anonymous;
-    co_return fill_from_file(fragment, m);
+    m.registered = true;
+    co_return Result<void>{};
 }
 
 // As a new object: what home knows of the old one is no hindrance to writing here.

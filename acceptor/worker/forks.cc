@@ -13,6 +13,7 @@
 
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/ends.h"
+#include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/starts.h"
 #include "acceptor/worker/threads.h"
@@ -87,6 +88,7 @@ Task<void> Forks::fork_process(Frame frame) {
     parent = worker_.find_process(fork.getParent());
     auto objects = fork.getObjects();
     if (made && parent) {
+        (*made)->sources = FileMappings::sources_of(*parent);
         std::map<ObjectId, ObjectId> copies;
         for (unsigned i = 0; i + 1 < objects.size(); i += 2) {
             worker_.pager.objects.copy(objects[i], objects[i + 1]);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/names.h"
 #include "acceptor/worker/timers.h"
 #include "acceptor/worker/worker.h"
@@ -53,6 +54,10 @@ void Inheritance::keep_descriptors(pid_t pid, std::vector<KeptFd> kept) {
     if (!kept.empty()) kept_[pid].descriptors = std::move(kept);
 }
 
+void Inheritance::keep_sources(pid_t pid, std::vector<std::shared_ptr<Fd>> sources) {
+    if (!sources.empty()) kept_[pid].sources = std::move(sources);
+}
+
 // The image is about to be ended for the next one.
 Task<void> Inheritance::keep_of_image(RemoteProcess& process) {
     pid_t pid = process.pid;
@@ -66,6 +71,7 @@ Task<void> Inheritance::keep_of_image(RemoteProcess& process) {
 Task<Result<void>> Inheritance::give_kept(RemoteProcess& process, bool new_image) {
     auto node = kept_.extract(process.pid);
     if (node.empty()) co_return Result<void>{};
+    if (!new_image) process.sources = std::move(node.mapped().sources);
     auto given = co_await give_descriptors(process, node.mapped(), new_image);
     if (given)
         co_await worker_.timers.set_interval_timers(*process.fragment,
@@ -92,15 +98,19 @@ Task<Result<void>> Inheritance::give_descriptors(RemoteProcess& process, const K
 // A child of a thread at home.
 void Inheritance::on_heir(wire::Heir::Reader heir) {
     std::vector<KeptFd> all;
+    std::vector<std::shared_ptr<Fd>> sources;
     if (RemoteProcess* parent = worker_.find_process(heir.getParent())) {
         all = descriptors_of(*parent);
+        sources = FileMappings::sources_of(*parent);
     } else if (auto kept = kept_.find(heir.getParent()); kept != kept_.end()) {
         for (const KeptFd& fd : kept->second.descriptors) {
             all.push_back(
                 {fd.number, Fd(fcntl(fd.copy.get(), F_DUPFD_CLOEXEC, 0)), fd.closes_on_exec});
         }
+        sources = kept->second.sources;
     }
     keep_descriptors(heir.getChild(), std::move(all));
+    keep_sources(heir.getChild(), std::move(sources));
 }
 
 // Of a child that shares its parent's memory, and runs at home till it executes a program.

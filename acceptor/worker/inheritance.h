@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ public:
 
     static std::vector<KeptFd> descriptors_of(const RemoteProcess& process);
     void keep_descriptors(pid_t pid, std::vector<KeptFd> kept);
+    // Of a child that has its parent's memory.
+    void keep_sources(pid_t pid, std::vector<std::shared_ptr<Fd>> sources);
     Task<void> keep_of_image(RemoteProcess& process);
     Task<Result<void>> give_kept(RemoteProcess& process, bool new_image);
     void forget(pid_t pid) { kept_.erase(pid); }
@@ -39,6 +42,7 @@ private:
     struct Kept {
         std::vector<KeptFd> descriptors;
         std::vector<IntervalTimer> timers;  // of an image
+        std::vector<std::shared_ptr<Fd>> sources;
     };
 
     Task<Result<void>> give_descriptors(RemoteProcess& process, const Kept& all, bool new_image);

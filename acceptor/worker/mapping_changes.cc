@@ -9,6 +9,7 @@
 #include "acceptor/worker/remaps.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/worker.h"
+#include "base/log.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/node/memory_lock.h"
@@ -91,6 +92,10 @@ Task<void> MappingChanges::map(Fragment& fragment, wire::MappingView::Reader mad
         worker_.pager.objects.add(m.object, m.born_at_acceptor ? worker_.self : directory_node);
     Range range = m.range;
     bool here = m.born_at_acceptor;
+    // A new life of private memory that shows a file of ours: home has none of it.
+    if (here && m.source != 0 && !worker_.file_mappings.find_content(m)) {
+        spdlog::warn("a file that the program has mapped is not known any more");
+    }
     auto prot = static_cast<uint64_t>(m.prot);
     Mapping view = m;
     auto replaced = fragment.space.map(std::move(m));
@@ -104,7 +109,7 @@ Task<void> MappingChanges::map(Fragment& fragment, wire::MappingView::Reader mad
     }
     co_await fragment.executor().call(SYS_mmap, range.begin.value, range.size(), prot, fixed_flags,
                                       ~0UL, 0);
-    if (!here) {
+    if (!here || view.content) {
         bool registered = static_cast<bool>(fragment.register_range(range));
         fragment.space.for_each(range, [&](Mapping& p) { p.registered = registered; });
     }

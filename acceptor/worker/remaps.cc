@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/memory_calls.h"
 #include "acceptor/worker/places.h"
@@ -103,6 +104,10 @@ Task<int64_t> Remaps::move_mapping(Fragment& fragment, const Remap& move) {
         if (!old.shared) {
             // Of a file's mapping the old place shows the file again, which is where it was.
             if (!old.file) kept.born_at_acceptor = move.kept_born == worker_.self;
+            if (old.source != 0) {
+                worker_.file_mappings.find_content(kept);
+                kept.born_at_acceptor = true;
+            }
             kept.object = move.kept;
             kept.object_page = 0;
             kept.content_offset += move.from.begin - old.range.begin;

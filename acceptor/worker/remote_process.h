@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "monitor/node/change_window.h"
 #include "monitor/node/program_filter.h"
@@ -119,6 +120,8 @@ struct RemoteProcess {
     };
     std::map<int, Name> names;
     std::set<int> former_names;          // that the table here has still
+    // Files of ours that its parent had mapped, and that it may show again: Mapping::source.
+    std::vector<std::shared_ptr<Fd>> sources;
     std::unique_ptr<AsyncMutex> naming;  // held while the table changes
     bool mixed = false;                  // program code runs at home as well
     bool limits_memory = false;          // RLIMIT_AS or _DATA: home says whether there may be more

@@ -12,6 +12,7 @@
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/ends.h"
+#include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/futexes.h"
 #include "acceptor/worker/inheritance.h"
@@ -204,7 +205,8 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
                          {m.range.begin.value, m.range.size(), view.getProt(),
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
                          0});
-        worker_.pager.objects.add(m.object, directory_node);
+        if (m.born_at_acceptor) worker_.file_mappings.find_content(m);
+        worker_.pager.objects.add(m.object, m.born_at_acceptor ? worker_.self : directory_node);
         fragment.space.map(std::move(m));
     };
     for (const Frame& part : layout) {

@@ -57,6 +57,8 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
     if (installs_filter(n.number, n.args)) return true;
     switch (n.number) {
         case SYS_madvise: return must_split_for_advice(process, n.args[2]);
+        // What becomes longer may show more of a file.
+        case SYS_mremap: return n.args[2] > n.args[1] && !process.inherited.empty();
         case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE || (n.args[3] & MAP_LOCKED);
         // What a kernel has locked, no page leaves.
         case SYS_mlock:

@@ -31,7 +31,7 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
         covered += m.range.size();
         if (m.shared) return;
         bool copy = m.backing == Backing::anonymous;
-        cannot = cannot || (copy && m.file && !m.content && !m.trapped);
+        cannot = cannot || (copy && m.file && !m.content && m.source == 0 && !m.trapped);
         pieces.push_back(m);
     });
     int64_t result = covered == range.size() ? 0 : -ENOMEM;
@@ -39,10 +39,22 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
     announce_discard(process, range, pieces);
     for (const Mapping& m : pieces) {
         if (m.backing != Backing::anonymous || m.trapped) continue;
+        if (m.source != 0 && !m.born_at_acceptor) begin_at_acceptor(process, m);
         co_await stub.call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);
         fragment->wake(m.range);
     }
     co_return result;
+}
+
+// The acceptor has the file. What a child has of its parent's mapping began here, with what was in
+// memory; all of that is gone now.
+void FileCopies::begin_at_acceptor(HomeProcess& process, Mapping fresh) {
+    fresh.object = home_.layouts.new_object(1);
+    fresh.object_page = 0;
+    fresh.born_at_acceptor = true;
+    home_.layouts.announce(process, fresh);
+    AddressSpace& space = process.fragment->space;
+    home_.pager.objects.discard_unmapped(space, space.map(std::move(fresh)));
 }
 
 // MADV_DONTNEED and its kin.
@@ -90,11 +102,12 @@ void FileCopies::inherit_copies(const HomeProcess& parent, HomeProcess& child) {
     child.inherited = parent.inherited;
     if (!parent.fragment) return;
     for (const auto& [begin, m] : parent.fragment->space.all()) {
-        if (m.shared || !m.content || m.backing != Backing::anonymous) continue;
+        bool shows_file = m.content || m.source != 0;
+        if (m.shared || !shows_file || m.backing != Backing::anonymous) continue;
         auto file = parent.copied_files.find(m.object);
         child.inherited.push_back({m.range, m.content, m.content_offset,
                                    file == parent.copied_files.end() ? CopiedFile{} : file->second,
-                                   m.trapped});
+                                   m.trapped && m.content, m.source});
     }
 }
 
@@ -115,6 +128,23 @@ void FileCopies::note_native_call(HomeProcess& process, const Notification& n) {
         return functions.range.overlaps(gone);
     });
 }
+
+namespace {
+// Of memory that a child has from its parent, and that shows a file of the acceptor: all that the
+// file has was brought here for the child. What is not here lies beyond its end, which may move.
+std::optional<Mapping> part_at_acceptor(Fragment& fragment, const Mapping& m) {
+    if (m.source == 0 || m.backing != Backing::anonymous || m.born_at_acceptor) return {};
+    auto present = fragment.private_copies(m.range);
+    const Address end = present.empty() ? m.range.begin : present.back().end;
+    if (end >= m.range.end) return {};
+    Mapping missing = m;
+    missing.content_offset += end - m.range.begin;
+    missing.range.begin = end;
+    missing.object_page = 0;
+    missing.born_at_acceptor = true;
+    return missing;
+}
+}  // namespace
 
 // What the kernel shows as one mapping of no file may have several copies in it.
 std::vector<Mapping> FileCopies::parts_with_files(HomeProcess& process, const Mapping& whole) {
@@ -139,9 +169,19 @@ std::vector<Mapping> FileCopies::parts_with_files(HomeProcess& process, const Ma
         m.content = copy.content;
         m.content_offset = copy.content_offset + (m.range.begin - copy.range.begin);
         m.trapped = copy.trapped;
+        m.source = copy.source;
         if (!copy.file.path.empty()) process.copied_files[m.object] = copy.file;
     }
     cut(rest.range.end);
+    for (size_t i = 0; i < parts.size(); i++) {
+        auto missing = part_at_acceptor(*process.fragment, parts[i]);
+        if (!missing) continue;
+        missing->object = home_.layouts.new_object(1);
+        parts[i].range.end = missing->range.begin;
+        i++;
+        parts.insert(parts.begin() + static_cast<ptrdiff_t>(i), *missing);
+    }
+    std::erase_if(parts, [](const Mapping& part) { return part.range.empty(); });
     return parts;
 }
 

@@ -33,6 +33,7 @@ public:
     PrivateFiles& files() { return files_; }
 
 private:
+    void begin_at_acceptor(HomeProcess& process, Mapping fresh);
     Task<int64_t> discard_content(HomeProcess& process, StubThread& stub, Range range);
 
     Home& home_;

@@ -129,6 +129,7 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
             m.object_page = 0;
             m.born_at_acceptor = m.file = m.registered = false;
             m.content.reset();
+            m.source = 0;
             emptied.push_back(m);
         } else if (!home_.pager.shared.contains(m.object)) {
             auto [it, is_new] = copies.try_emplace(m.object, 0);

@@ -158,9 +158,9 @@ void Layouts::map_grown(HomeProcess& process, Range range) {
     auto file = process.copied_files.find(m.object);
     m.content_offset += range.begin - m.range.begin;
     m.range = range;
-    m.object = new_object(directory_node);
+    m.born_at_acceptor = m.source != 0;  // it has the file
+    m.object = new_object(m.born_at_acceptor ? 1 : directory_node);
     m.object_page = 0;
-    m.born_at_acceptor = false;
     if (file != process.copied_files.end()) process.copied_files[m.object] = file->second;
     if (m.backing == Backing::anonymous) {
         m.registered = static_cast<bool>(process.fragment->register_range(range));
@@ -228,6 +228,7 @@ std::vector<Mapping> Layouts::move_views(HomeProcess& process, Range from, Range
     } else {
         // Of a file's mapping the old place shows the file again, which is where it was.
         if (!old.file) old.born_at_acceptor = mover != directory_node;
+        if (old.source != 0) old.born_at_acceptor = true;
         auto file = process.copied_files.find(old.object);
         if (file != process.copied_files.end()) process.copied_files[kept] = file->second;
         old.object = kept;

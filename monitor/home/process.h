@@ -119,6 +119,7 @@ struct InheritedCopy {
     uint64_t content_offset = 0;
     CopiedFile file;
     bool trapped = false;  // code that runs at the acceptor, once the process is split
+    uint32_t source = 0;   // instead of content: Mapping::source
 };
 
 // Code with breakpoints in it that a child has from its parent.

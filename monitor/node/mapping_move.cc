@@ -22,8 +22,10 @@ bool continues(const Mapping& below, const Mapping& m) {
     uint64_t next_page = below.object_page + below.range.size() / page_size;
     bool same_object = below.object == m.object && next_page == m.object_page;
     bool anonymous = !m.shared && !below.file && !m.file && !below.content && !m.content;
-    bool same_file = !m.shared && below.content && below.content == m.content &&
-                     below.content_offset + below.range.size() == m.content_offset;
+    bool is_next = below.content_offset + below.range.size() == m.content_offset;
+    bool same_file = !m.shared && is_next &&
+                     ((below.content && below.content == m.content) ||
+                      (below.source != 0 && below.source == m.source));
     return alike && (same_object || anonymous || same_file);
 }
 
@@ -90,6 +92,7 @@ Range grown_apart(const AddressSpace& space, Range from, Range to) {
     Address last{from.end.value - page_size};
     space.overlapping({last, from.end}, [&](const Mapping& m) {
         if (m.shared || to.size() <= from.size()) return;
+        seen = seen || (m.source != 0 && !m.born_at_acceptor);
         uint64_t next = m.key(last).index + 1;
         uint64_t end = next + (to.size() - from.size()) / page_size;
         space.views(m.object, next, end, [&](const Mapping&) { seen = true; });

@@ -15,7 +15,8 @@ namespace gpr {
 [[nodiscard]] bool is_one_mapping(const AddressSpace& space, Range range);
 
 // Where mremap makes private memory longer, and the pages of its object that come next are seen
-// elsewhere already: what is new at `to`, and has to be of another object. Else nothing.
+// elsewhere already, or could not show the file that they have to: what is new at `to`, and has to
+// be of another object. Else nothing.
 [[nodiscard]] Range grown_apart(const AddressSpace& space, Range from, Range to);
 
 // A move over several mappings, which Linux does one by one, and leaves out what lies between them

@@ -271,6 +271,8 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.main_stack = view.getMainStack();
     m.anchored = view.getAnchored();
     m.sealed = view.getSealed();
+    m.source = view.getSource();
+    m.content_offset = view.getSourceOffset();
     return m;
 }
 
@@ -290,6 +292,8 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView:
     view.setMainStack(m.main_stack);
     view.setAnchored(m.anchored);
     view.setSealed(m.sealed);
+    view.setSource(m.source);
+    if (m.source != 0) view.setSourceOffset(m.content_offset);
 }
 
 }  // namespace gpr

@@ -1,5 +1,6 @@
 #include "monitor/paging/takes.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,14 @@ void show_functions(const Mapping& m, Address at, Fragment::Taken& got) {
     if (pread(m.content->get(), got.bytes.data(), got.bytes.size(), offset) < 0) {
         spdlog::warn("cannot read the program's file at {:#x}", offset);
     }
+}
+// Of what the mapping shows: its end, or the page with the end of the file.
+Address end_of_content(const Mapping& m) {
+    struct stat status {};
+    if (fstat(m.content->get(), &status) != 0) return m.range.end;
+    auto size = static_cast<uint64_t>(status.st_size);
+    if (size <= m.content_offset) return m.range.begin;
+    return std::min(m.range.end, (m.range.begin + (size - m.content_offset)).page_end());
 }
 }  // namespace
 
@@ -50,9 +59,12 @@ void Takes::find_touched(const FindTouched& action) {
             auto page_of = [&](Address a) { return first + (a - at) / page_size; };
             Range range{at, at + (last - first) * page_size};
             size_t most = max_touched_spans - touched.size();
-            bool whole = most > 0 && m.backing != Backing::anonymous;  // a file: all has content
-            auto found =
-                whole ? Fragment::Touched{{range}, range.end} : fragment->touched(range, most);
+            // A file: all has content, to its end.
+            bool whole = most > 0 && (m.backing != Backing::anonymous || m.content);
+            Fragment::Touched found{{}, range.end};
+            if (!whole) found = fragment->touched(range, most);
+            if (whole && m.content) range.end = std::min(range.end, end_of_content(m));
+            if (whole && !range.empty()) found.ranges.push_back(range);
             for (Range r : found.ranges) {
                 touched.push_back({page_of(r.begin), r.size() / page_size});
             }
