@@ -52,9 +52,12 @@ struct Mapping {
     CodeClass code = CodeClass::neutral;
     // Node-local:
     Backing backing = Backing::anonymous;
-    bool registered = false;      // with this node's userfaultfd
-    bool not_forked = false;      // home only: MADV_DONTFORK,
-    bool wiped_on_fork = false;   // MADV_WIPEONFORK
+    bool registered = false;     // with this node's userfaultfd
+    bool not_forked = false;     // home only: MADV_DONTFORK,
+    bool wiped_on_fork = false;  // MADV_WIPEONFORK
+    // Private memory of a file: shared memory of the session that shows the same file; 0: none. The
+    // acceptor only knows whether there is some.
+    ObjectId follows = 0;
     std::shared_ptr<Fd> content;  // on the object's birth node: where untouched pages come from
     // Code that must not run here: its pages are missing, so that fetching an instruction faults.
     // They are there for a moment only, when somebody reads them as data.

@@ -169,6 +169,7 @@ struct MappingView {
   sealed @15 :Bool;        # mseal(2)
   source @16 :UInt32;      # the acceptor's name for the file of its own that this shows; 0: none
   sourceOffset @17 :UInt64;  # where in it, in bytes, `begin` is
+  follows @18 :Bool;       # shared memory shows the same file: a page that is not touched changes
 }
 
 # Right before a ProcessStart or ProcessFork: the mappings that it is about. There may be more than
@@ -287,6 +288,7 @@ struct MappingChange {
     mark @12 :UInt32;         # to be answered with `applied` when all changes before are applied
     applied @13 :UInt32;
     seal @14 :AddressRange;   # mseal
+    follow @15 :AddressRange; # from now on MappingView.follows
   }
 }
 

@@ -66,6 +66,10 @@ Task<void> MappingChanges::apply_mapping(Frame frame) {
     } else if (change.isSeal()) {
         auto seal = change.getSeal();
         mark_sealed(fragment->space, {{seal.getBegin()}, {seal.getEnd()}});
+    } else if (change.isFollow()) {
+        auto follow = change.getFollow();
+        fragment->space.for_each({{follow.getBegin()}, {follow.getEnd()}},
+                                 [](Mapping& m) { m.follows = m.shared ? 0 : 1; });
     } else if (change.isLock()) {
         mark_locked(fragment->space, lock_from_wire(change.getLock()));
     } else if (change.isFills()) {

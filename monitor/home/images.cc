@@ -200,6 +200,7 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
             }
         }
         for (Mapping& part : home_.file_copies.parts_with_files(process, m)) {
+            home_.shared_memory.follow(part, e);
             if (part.trapped) {
                 auto taken = co_await CodePlacement::take_code_away(fragment, part);
                 if (!taken) co_return taken;

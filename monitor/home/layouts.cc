@@ -81,6 +81,7 @@ Task<void> Layouts::note_mmap(HomeProcess& process, Notification n, uint64_t beg
     bool copied = m.file && (m.prot & PROT_WRITE);
     if (copied) m.content = home_.file_copies.files().of_descriptor(caller, fd);
     m.content_offset = n.args[5];
+    if (m.file) home_.shared_memory.follow(m, link);
     Result<void> made;
     if (copied) {
         made = co_await home_.file_copies.make_anonymous(process, m);

@@ -274,6 +274,7 @@ Task<bool> MemoryCalls::note_private(HomeProcess& process, Fragment& fragment,
     m.backing = Backing::native_file;
     m.grows_down = (flags & MAP_ANONYMOUS) && (flags & MAP_GROWSDOWN);
     m.content_offset = args[5];
+    if (fd >= 0) home_.shared_memory.follow(m, link);
     if (fd < 0) {
         m.object = home_.layouts.new_object(1);
         m.born_at_acceptor = true;

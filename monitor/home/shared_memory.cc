@@ -12,6 +12,7 @@
 #include "monitor/home/calls.h"
 #include "monitor/home/children.h"
 #include "monitor/home/contended_memory.h"
+#include "monitor/home/file_copies.h"
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/memory_calls.h"
@@ -132,6 +133,7 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
         file = &files_[object];
         file->object = object;
         file->kernel_uses = is_written_by_kernel(e, distinct);
+        file->is_named = !e.name.starts_with("/dev/zero") && !identity.is_segment;
         file->names.mapped_device = e.device;
         file->names.mapped_inode = e.inode;
         file->identity = std::move(identity);
@@ -185,6 +187,51 @@ void SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t size, i
         home_.layouts.announce(process, m);
         forget_unseen(replaced);
         return;
+    }
+}
+
+void SharedMemory::follow(Mapping& m, const std::string& link) const {
+    struct stat st {};
+    if (files_.empty() || stat(link.c_str(), &st) != 0) return;
+    for (const auto& [object, file] : files_) {
+        const FileNames& names = file.names;
+        bool same = names.device == st.st_dev && names.inode == st.st_ino;
+        if (same && file.written) m.follows = object;
+    }
+}
+
+void SharedMemory::follow(Mapping& m, const MapsEntry& e) const {
+    for (const auto& [object, file] : files_) {
+        const FileNames& names = file.names;
+        bool same = names.mapped_device == e.device && names.mapped_inode == e.inode;
+        auto copied = m.content ? home_.file_copies.files().find(names.device, names.inode) : nullptr;
+        if (m.file && file.written && (same || (copied && copied == m.content))) m.follows = object;
+    }
+}
+
+// Somebody may write the file through memory that he shares. Who has private memory of it sees that,
+// on pages that he has not touched.
+void SharedMemory::let_private_follow(const SharedFile& file) {
+    auto copied = home_.file_copies.files().find(file.names.device, file.names.inode);
+    for (const auto& [pid, process] : home_.processes) {
+        if (!process->fragment) continue;
+        AddressSpace& space = process->fragment->space;
+        std::vector<Range> showing;
+        for (const auto& [begin, m] : space.all()) {
+            if (copied && m.content == copied && !m.shared) showing.push_back(m.range);
+        }
+        auto maps = read_maps(pid);
+        for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+            bool same = !e.shared && e.device == file.names.mapped_device &&
+                        e.inode == file.names.mapped_inode;
+            if (same) showing.push_back(e.range);
+        }
+        for (Range range : showing) {
+            space.for_each(range, [&](Mapping& m) {
+                if (m.file && !m.shared) m.follows = file.object;
+            });
+            tell_follows(home_.acceptor.link, pid, range);
+        }
     }
 }
 
@@ -276,6 +323,7 @@ bool SharedMemory::anyone_writes_shared() const {
 // From now on what is at home may be old: no child may use it without being split.
 void SharedMemory::note_writer(SharedFile& file) {
     if (std::exchange(file.written, true)) return;
+    if (file.is_named) let_private_follow(file);
     home_.children.split_children_now();
     home_.contended_memory.choose_node(file);
 }

@@ -36,6 +36,10 @@ public:
     Task<void> save_shared(HomeProcess& process);
     [[nodiscard]] bool anyone_writes_shared() const;
     void note_protection(const Mapping& mapping);
+    // A private mapping of a file, which is about to be entered: Mapping::follows. link: to what it
+    // was made from.
+    void follow(Mapping& mapping, const std::string& link) const;
+    void follow(Mapping& mapping, const MapsEntry& shown_as) const;
     void forget_unseen(const std::vector<Mapping>& gone);
     void forget_memory(HomeProcess& process);
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
@@ -46,6 +50,7 @@ public:
 private:
     void resize(SharedFile& file, uint64_t pages);
     void note_writer(SharedFile& file);
+    void let_private_follow(const SharedFile& file);
 
     Home& home_;
     std::map<ObjectId, SharedFile> files_;

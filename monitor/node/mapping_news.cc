@@ -100,6 +100,10 @@ void tell_sealed(Link& link, pid_t pid, Range range) {
     tell(link, pid, [&](Change change) { put_range(change.initSeal(), range); });
 }
 
+void tell_follows(Link& link, pid_t pid, Range range) {
+    tell(link, pid, [&](Change change) { put_range(change.initFollow(), range); });
+}
+
 void tell_mark(Link& link, pid_t pid, uint32_t number) {
     tell(link, pid, [&](Change change) { change.setMark(number); });
 }

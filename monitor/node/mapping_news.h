@@ -24,6 +24,7 @@ void tell_filled(Link& link, pid_t pid, Range range);
 void tell_locked(Link& link, pid_t pid, const MemoryLock& lock);
 [[nodiscard]] MemoryLock lock_from_wire(wire::Lock::Reader lock);
 void tell_guarded(Link& link, pid_t pid, Range range, bool install);
+void tell_follows(Link& link, pid_t pid, Range range);
 void tell_sealed(Link& link, pid_t pid, Range range);
 // kept: the object that is seen at the old place then, 0 if nothing is.
 void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept);

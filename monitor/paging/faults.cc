@@ -81,7 +81,7 @@ void Faults::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid
     fault.ahead = mapping->file ? file_ahead : 0;
     // Of shared objects others may look at the memory itself; code that is trapped never is there.
     fault.may_wait = !pager_.shared.contains(fault.key.object) && !mapping->trapped;
-    if (m.program_fills) {  // page by page
+    if (m.program_fills || m.follows != 0) {  // page by page
         fault.pages_before = fault.pages_after = 0;
         fault.may_wait = false;
     }

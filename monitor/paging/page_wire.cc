@@ -271,6 +271,7 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.main_stack = view.getMainStack();
     m.anchored = view.getAnchored();
     m.sealed = view.getSealed();
+    m.follows = view.getFollows();
     m.source = view.getSource();
     m.content_offset = view.getSourceOffset();
     return m;
@@ -292,6 +293,7 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView:
     view.setMainStack(m.main_stack);
     view.setAnchored(m.anchored);
     view.setSealed(m.sealed);
+    view.setFollows(m.follows != 0);
     view.setSource(m.source);
     if (m.source != 0) view.setSourceOffset(m.content_offset);
 }

@@ -98,6 +98,18 @@ Task<void> SharedObjects::collect(std::vector<ObjectId> objects, Access access) 
     }
 }
 
+Task<void> SharedObjects::bring_home_below(const Mapping& m, Range range) {
+    const uint64_t first = (m.content_offset + (range.begin - m.range.begin)) / page_size;
+    if (!core_.directory || !contains(m.follows)) co_return;
+    const uint64_t cookie = core_.next_cookie++;
+    OneShot<bool> done(core_.loop);
+    core_.waiting[cookie] = &done;
+    core_.directory->collect(m.follows, first, range.size() / page_size, core_.self, Access::read,
+                             cookie, core_.now());
+    core_.settle();
+    co_await core_.wait_for(cookie, done);
+}
+
 void SharedObjects::hold(const std::vector<ObjectId>& objects) {
     for (ObjectId object : objects) core_.directory->hold(object);
 }

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/task.h"
+#include "mm/address_space.h"
 #include "mm/page_actions.h"
 #include "mm/page_agent.h"
 #include "monitor/paging/part.h"
@@ -51,6 +52,9 @@ public:
 
     // Node 0: brings what was written elsewhere home; write: and leaves no copies there.
     Task<void> collect(std::vector<ObjectId> objects, Access access);
+    // Node 0: of the pages that lie where these of a private mapping do in the file that both show,
+    // what was written elsewhere is in the file.
+    Task<void> bring_home_below(const Mapping& mapping, Range range);
     // Node 0: until they are released as often, the others get no page of the objects.
     void hold(const std::vector<ObjectId>& objects);
     void release(const std::vector<ObjectId>& objects);

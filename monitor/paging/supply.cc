@@ -86,6 +86,12 @@ bool Supply::make_present(Fragment& fragment, Address at) {
 
 Task<bool> Supply::make_resident(Fragment& fragment, Range range, Access access) {
     range = range.pages();
+    std::vector<std::pair<Mapping, Range>> following;
+    fragment.space.overlapping(range, [&](const Mapping& m) {
+        Range part{std::max(m.range.begin, range.begin), std::min(m.range.end, range.end)};
+        if (m.follows != 0 && core_.directory) following.emplace_back(m, part);
+    });
+    for (const auto& [m, part] : following) co_await pager_.shared.bring_home_below(m, part);
     bool ok = co_await acquire(fragment, range, access);
     if (!ok) co_return false;
     for (Address at = range.begin; at < range.end;) {

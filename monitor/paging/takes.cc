@@ -30,6 +30,14 @@ Address end_of_content(const Mapping& m) {
     if (size <= m.content_offset) return m.range.begin;
     return std::min(m.range.end, (m.range.begin + (size - m.content_offset)).page_end());
 }
+// The mapping may have changed while we waited for another piece; what it shows may be about to.
+Task<void> look_again(Pager& pager, Piece& p) {
+    p.mapping = p.fragment->space.find(p.address);
+    if (!p.mapping || p.mapping->follows == 0) co_return;
+    Range range{p.address, p.address + p.count * page_size};
+    co_await pager.shared.bring_home_below(*p.mapping, range);
+    p.mapping = p.fragment->space.find(p.address);
+}
 }  // namespace
 
 void Takes::begin(const Take& action) {
@@ -82,8 +90,7 @@ Task<void> Takes::take(Take action) {
     auto todo = core_.pieces(action.run);
     for (const Piece& p : todo) alive.push_back(p.fragment->shared_from_this());
     for (Piece& p : todo) {
-        // The mapping may have changed while we waited for another piece.
-        p.mapping = p.fragment->space.find(p.address);
+        co_await look_again(pager_, p);
         if (!p.mapping) continue;
         for (uint32_t i = 0; p.mapping->trapped && i < p.count; i++) {
             results[p.first + i] = pager_.trapped.take(*p.mapping, p.address + i * page_size,
