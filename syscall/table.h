@@ -66,6 +66,7 @@ enum class AtAcceptor : uint8_t {
     limit,
     map,
     mask,
+    memory_policy,
     mirror,
     move,
     no_key,

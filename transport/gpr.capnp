@@ -71,6 +71,7 @@ struct SessionMessage {
     keptCall @30 :KeptCall;
     keptDone @31 :KeptDone;
     layout @32 :Layout;                 # home: mappings of the process that begins next
+    memoryPolicy @33 :MemoryPolicy;     # acceptor: the thread has set it there
   }
 }
 
@@ -138,6 +139,7 @@ struct ProcessFork {
   noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
   affinity @3 :Data;               # of its thread, as in ProcessStart
   clearTid @4 :UInt64;             # likewise
+  memoryPolicy @6 :List(UInt64);   # likewise
 }
 
 struct ProcessEnd {
@@ -148,6 +150,9 @@ struct ProcessEnd {
 }
 
 struct ThreadId { pid @0 :Int32; tid @1 :Int32; }
+
+# set_mempolicy(2), as monitor/tracee/memory_policy.h has it.
+struct MemoryPolicy { pid @0 :Int32; tid @1 :Int32; words @2 :List(UInt64); }
 
 # One mapping: a view of a memory object, whole pages, addresses in bytes.
 struct MappingView {
@@ -198,6 +203,7 @@ struct ProcessStart {
   mayUseTiles @2 :Bool;  # of AMX: the process has asked for leave
   clearTid @15 :UInt64;  # what the end of its thread clears there: set_tid_address(2); 0: nothing
   barriers @16 :UInt32;  # commands of membarrier(2) by which it has registered
+  memoryPolicy @17 :List(UInt64);  # of its thread, as it set it at the acceptor; empty: it has not
 }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it

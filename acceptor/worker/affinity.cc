@@ -61,4 +61,44 @@ Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread,
     worker_.forwarding.give_answer(thread, n.id, result);
 }
 
+// The thread makes the call itself, if the kernel here allows it, and home is told before.
+Task<void> Affinity::policy_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    pid_t pid = process.pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto notifier = process.notifier;
+    const uint64_t told = n.args[1] == 0 ? 0 : nodes_told(n.args[2]);
+    MemoryPolicy policy(1 + (told + 63) / 64);
+    auto nodes = std::span(policy).subspan(1);
+    const Address at{n.args[1]};
+    bool sound = nodes.empty();
+    auto bytes = std::as_writable_bytes(nodes);
+    if (!sound) sound = co_await worker_.pager.memory.read(*fragment, at, bytes);
+    if (told % 64 != 0) nodes.back() &= (uint64_t{1} << told % 64) - 1;
+    sound = sound && n.args[2] <= most_nodes_told && has_only_known(nodes);
+    policy[0] = n.args[0] & UINT32_MAX;
+    policy.resize(std::min(policy.size(), 1 + most_memory_nodes / 64));
+    // Tried by the executor, which is asked for no memory of the program's.
+    int64_t result = -EINVAL;
+    const MemoryPolicy none{0};
+    if (sound) result = co_await set_memory_policy(fragment->executor(), policy);
+    if (sound) co_await set_memory_policy(fragment->executor(), none);
+    RemoteThread* still = worker_.find_thread(pid, tid);
+    if (still && result == 0) {
+        FrameBuilder frame;
+        auto set = frame.session().initMemoryPolicy();
+        set.setPid(pid);
+        set.setTid(tid);
+        set.setWords({policy.data(), policy.size()});
+        worker_.link.send(frame, Priority::urgent);
+        still->memory_policy = std::move(policy);
+    }
+    notifier->let_it_run(n.id);
+}
+
+Task<void> Affinity::choose_policy(RemoteThread& thread, MemoryPolicy policy) {
+    thread.memory_policy = policy;
+    StubThread& stub = *thread.stub;
+    co_await set_memory_policy(stub, std::move(policy));
+}
+
 }  // namespace gpr::worker

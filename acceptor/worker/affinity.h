@@ -1,10 +1,11 @@
-// Processors that the program chooses for its threads.
+// Processors that the program chooses for its threads, and where their memory is to be.
 #pragma once
 
 #include <cstdint>
 
 #include "acceptor/worker/part.h"
 #include "monitor/tracee/cpu_mask.h"
+#include "monitor/tracee/memory_policy.h"
 
 namespace gpr::worker {
 
@@ -16,6 +17,10 @@ public:
     Task<void> affinity_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // sched_getaffinity. False: the thread that it asks about is not here.
     bool answer_here(RemoteProcess& process, RemoteThread& thread, const Notification& n);
+
+    Task<void> policy_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    // The thread is new, and in its stub.
+    static Task<void> choose_policy(RemoteThread& thread, MemoryPolicy policy);
 
 private:
     RemoteThread* thread_named(RemoteThread& caller, uint64_t name);

@@ -58,6 +58,7 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
         using enum AtAcceptor;
         case clone: co_await w.clones.clone_call(process, thread, n); co_return;
         case affinity: co_await w.affinity.affinity_call(process, thread, n); co_return;
+        case memory_policy: co_await w.affinity.policy_call(process, thread, n); co_return;
         case affinity_query:
             if (w.affinity.answer_here(process, thread, n)) co_return;
             break;

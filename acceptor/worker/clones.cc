@@ -64,6 +64,7 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
     co_await worker_.filters.install_for_one(**child, parent.filters);
     co_await worker_.mirrors.set_cpu_modes(**child, parent.cpu_modes);
     worker_.affinity.choose_cpus(**child, parent.affinity);
+    co_await worker_.affinity.choose_policy(**child, parent.memory_policy);
     // Not by the kernel: the executor, who gives birth, must never wait for a page.
     for (auto [flag, word] :
          {std::pair<uint64_t, uint64_t>{CLONE_PARENT_SETTID, request.parent_tid},

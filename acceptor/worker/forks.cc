@@ -244,6 +244,7 @@ Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork:
     StubThread& stub = *leader->stub;
     co_await stub.call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     worker_.affinity.choose_cpus(*leader, cpu_mask_of(fork.getAffinity()));
+    co_await worker_.affinity.choose_policy(*leader, memory_policy_of(fork.getMemoryPolicy()));
     co_await worker_.ends.take_clear_tid(*leader, fork.getClearTid());
     auto opened = co_await open_uffd(process, stub);
     if (!opened) co_return opened;

@@ -20,6 +20,7 @@
 #include "monitor/rules/gravity.h"
 #include "monitor/tracee/cpu_mask.h"
 #include "monitor/tracee/cpu_modes.h"
+#include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/notifier.h"
 #include "monitor/tracee/waits.h"
 #include "syscall/marshal.h"
@@ -66,6 +67,7 @@ struct RemoteThread {
     uint32_t unanswered = 0;           // calls that home makes without an answer, since the last
     CpuModes cpu_modes;                // that the kernel thread here has
     CpuMask affinity;                  // if the program has set it
+    MemoryPolicy memory_policy;        // the same
     Gravity gravity;
     Address left_at{};                   // the page of code whose absence sent it home last
     uint64_t clear_tid = 0;              // CLONE_CHILD_CLEARTID: what the kernel clears at its end

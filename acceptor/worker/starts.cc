@@ -271,6 +271,7 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
     Range scratch_range{{GPR_SCRATCH_RW}, {GPR_SCRATCH_RW + GPR_SCRATCH_SIZE}};
     has_guards_ = guarded == 0 && fragment.guards(scratch_range);
     worker_.affinity.choose_cpus(**leader, cpu_mask_of(start.getAffinity()));
+    co_await worker_.affinity.choose_policy(**leader, memory_policy_of(start.getMemoryPolicy()));
     co_await worker_.filters.install_for_all(process, filters_from_wire(start.getFilters()));
     worker_.pager.add_fragment(fragment);
     co_return Result<void>{};

@@ -61,4 +61,15 @@ void Affinity::note_affinity(HomeThread& caller, const MarshalledCall& call) {
     target->affinity_told = target->remote;
 }
 
+// A child and a new image begin here, so the kernel here is told, too, which may have no such
+// nodes.
+Task<void> Affinity::note_policy(Frame frame) {
+    auto set = frame->session().getMemoryPolicy();
+    HomeThread* thread = home_.find_thread(set.getPid(), set.getTid());
+    if (!thread || !thread->stub) co_return;
+    thread->memory_policy = memory_policy_of(set.getWords());
+    std::shared_ptr<StubThread> stub = thread->stub;
+    co_await set_memory_policy(*stub, thread->memory_policy);
+}
+
 }  // namespace gpr::home

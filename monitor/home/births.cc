@@ -87,6 +87,7 @@ void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
     child.blocks_trap = parent.blocks_trap;
     child.cpu_modes = parent.cpu_modes;
     child.affinity = parent.affinity;
+    child.memory_policy = parent.memory_policy;
     home_.stops.watch(child);
 }
 
@@ -117,6 +118,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     first.blocks_trap = parent.blocks_trap;
     first.cpu_modes = parent.cpu_modes;
     first.affinity = parent.affinity;
+    first.memory_policy = parent.memory_policy;
     first.affinity_at_birth = cpu_mask_now(tid);
     child.stays_home = home_.namespaces.stays_home(tid);
     return first;

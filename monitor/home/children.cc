@@ -65,6 +65,7 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
         case SYS_mlock2:
         case SYS_mlockall:
         case SYS_userfaultfd:
+        case SYS_set_mempolicy:  // which is kept where the program runs
         case number_mseal:
         case SYS_shmat: return true;
         case SYS_getrlimit:

@@ -143,6 +143,7 @@ void Filters::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
     if (!caller || caller == &thread) return;
     thread.filters = caller->filters;
     thread.affinity = caller->affinity;
+    thread.memory_policy = caller->memory_policy;
     thread.cpu_modes = caller->cpu_modes;
 }
 

@@ -109,6 +109,7 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
     if (HomeThread* first = home_.find_thread(child, child)) {
         fork.setAffinity({first->affinity.data(), first->affinity.size()});
         first->affinity_told = true;
+        fork.setMemoryPolicy({first->memory_policy.data(), first->memory_policy.size()});
         first->affinity_at_birth.clear();
     }
     fork.setNoHandlers(flags & CLONE_CLEAR_SIGHAND);

@@ -251,6 +251,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     Affinity::look_at_newcomer(*first);
     start.setAffinity({first->affinity.data(), first->affinity.size()});
     first->affinity_told = true;
+    start.setMemoryPolicy({first->memory_policy.data(), first->memory_policy.size()});
     const FilterList& filters = first->filters;
     filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
     auto maps = read_maps(process.pid);

@@ -21,6 +21,7 @@
 #include "monitor/tracee/cpu_mask.h"
 #include "monitor/tracee/cpu_modes.h"
 #include "monitor/tracee/cpu_timers.h"
+#include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/requeued_signals.h"
 #include "monitor/tracee/resumed_wait.h"
 #include "monitor/tracee/waits.h"
@@ -96,6 +97,7 @@ struct HomeThread {
     bool blocks_trap = false;                // SIGTRAP, as far as it is known
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
+    MemoryPolicy memory_policy;  // that it has set at the acceptor
     CpuMask affinity;           // if the program has set it
     CpuMask affinity_at_birth;  // the kernel's here, of what begins as a process; until it is split
     bool affinity_told = false;  // so the acceptor knows

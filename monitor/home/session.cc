@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 
 #include "monitor/home/acceptor_files.h"
+#include "monitor/home/affinity.h"
 #include "monitor/home/births.h"
 #include "monitor/home/calls.h"
 #include "monitor/home/children.h"
@@ -282,6 +283,9 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FUTEX_WOKEN: spawn(home_->futexes.on_futex_wake(frame)); return;
         case wire::SessionMessage::FUTEX_WAITING:
             home_->acceptor.futex_news.heard(session.getFutexWaiting());
+            return;
+        case wire::SessionMessage::MEMORY_POLICY:
+            spawn(home_->affinity.note_policy(frame));
             return;
         case wire::SessionMessage::CALL: spawn(home_->calls.serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(home_->layouts.apply_mapping(frame)); return;
