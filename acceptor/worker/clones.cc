@@ -73,6 +73,7 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
         co_await worker_.pager.memory.write(*process.fragment, {word},
                                             std::as_bytes(std::span(&tid, 1)));
     }
+    (*child)->mask = context.signal_mask;
     context.regs.rax = 0;
     context.regs.orig_rax = ~0UL;
     if (request.stack != 0) context.regs.rsp = request.stack;

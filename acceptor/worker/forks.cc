@@ -144,6 +144,10 @@ Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pi
     process.notifier = parent.notifier;
     process.fd_base = parent.fd_base;
     process.limits_memory = parent.limits_memory;
+    process.fault_actions = parent.fault_actions;
+    if (no_handlers) {
+        std::erase_if(process.fault_actions, [](const auto& a) { return a.second.catches(); });
+    }
     process.names = parent.names;
     process.former_names = parent.former_names;
     auto slot = (*mailbox)->allocate();

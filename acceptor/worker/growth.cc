@@ -10,6 +10,7 @@
 #include "monitor/node/mapping_news.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/signal_action.h"
 
 namespace gpr::worker {
 
@@ -43,7 +44,43 @@ Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
         tell_mapped(worker_.link, process.pid, *m, 0);
         fragment->space.map(std::move(*m));
     }
+    co_await repair_signal(process.pid, thread.tid, SIGSEGV);
     trace::resume(host_tid);
+}
+
+void Growth::note_action(RemoteProcess& process, const SignalAction& action) {
+    if (is_fault_signal(action.signal)) process.fault_actions[action.signal] = action;
+}
+
+void Growth::note_handled(RemoteProcess& process, int signal) {
+    auto known = process.fault_actions.find(signal);
+    if (known == process.fault_actions.end()) return;
+    if (known->second.kernel[1] & SA_RESETHAND) known->second.kernel[0] = 0;
+}
+
+// The thread is stopped by the signal, which it will not see.
+Task<void> Growth::repair_signal(pid_t pid, pid_t tid, int signal) {
+    RemoteThread* thread = worker_.find_thread(pid, tid);
+    if (!thread) co_return;
+    const RemoteProcess& process = *thread->process;
+    const uint64_t bit = 1ULL << (signal - 1);
+    FaultAction before{{signal, {}}, thread->mask && (*thread->mask & bit)};
+    auto known = process.fault_actions.find(signal);
+    if (known != process.fault_actions.end()) before.action = known->second;
+    auto repair = repair_after_fault(before, trace::signal_set(process.host_pid, "SigCgt:"));
+    if (repair.block) {
+        trace::set_signal_mask(thread->host_tid,
+                               trace::signal_set(thread->host_tid, "SigBlk:") | bit);
+    }
+    if (!repair.action) co_return;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    StubThread& executor = fragment->executor();
+    auto guard = co_await executor.lock();
+    executor.scratch().put(0, before.action.kernel);
+    const auto number = static_cast<uint64_t>(signal);
+    std::vector<Call> calls{
+        Call{SYS_rt_sigaction, {number, executor.scratch_address().value, 0, 8}, 0}};
+    co_await executor.run_locked(calls);
 }
 
 // The thread is stopped by the signal.
@@ -58,7 +95,9 @@ Task<void> Growth::bus_error(pid_t pid, pid_t tid, siginfo_t info) {
     RemoteThread* thread = worker_.find_thread(pid, tid);
     if (!process || !thread) co_return;
     if (!beyond) {
-        trace::resume(thread->host_tid);
+        const pid_t host_tid = thread->host_tid;
+        co_await repair_signal(pid, tid, SIGBUS);
+        trace::resume(host_tid);
         co_return;
     }
     trace::set_signal_info(thread->host_tid, end_of_file_info(info));

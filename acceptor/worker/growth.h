@@ -7,6 +7,10 @@
 
 #include "acceptor/worker/part.h"
 
+namespace gpr {
+struct SignalAction;
+}  // namespace gpr
+
 namespace gpr::worker {
 
 class Growth {
@@ -15,8 +19,13 @@ public:
 
     // True: the signal was a touch right below a mapping that grows, and is dealt with.
     bool mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info);
+    // That the kernel here has been told of an action, or is about to be.
+    static void note_action(RemoteProcess& process, const SignalAction& action);
+    // Its handler has begun.
+    static void note_handled(RemoteProcess& process, int signal);
 
 private:
+    Task<void> repair_signal(pid_t pid, pid_t tid, int signal);
     Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info);
     Task<void> bus_error(pid_t pid, pid_t tid, siginfo_t info);
 

@@ -18,8 +18,29 @@ namespace gpr::worker {
 Task<void> Masks::mask_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     worker_.counts.native++;
     bool changes = n.args[1] != 0;
-    if (changes && !co_await change_mask(process, thread, n, n)) co_return;
+    if (changes) {
+        auto next = co_await mask_after(process, thread, n);
+        if (!co_await change_mask(process, thread, n, n)) co_return;
+        thread.mask = next;
+    }
     process.notifier->let_it_run(n.id);
+}
+
+Task<std::optional<uint64_t>> Masks::mask_after(RemoteProcess& process, const RemoteThread& thread,
+                                                Notification n) {
+    const pid_t host_tid = thread.host_tid;
+    const std::optional<uint64_t> before = thread.mask;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    uint64_t set = 0;
+    auto bytes = std::as_writable_bytes(std::span(&set, 1));
+    const Address at{n.args[1]};
+    bool read = n.args[3] == sizeof set;
+    if (read) read = co_await worker_.pager.memory.read(*fragment, at, bytes);
+    const int how = static_cast<int>(n.args[0]);
+    if (read && how == SIG_SETMASK) co_return set;
+    const uint64_t now = before ? *before : trace::signal_set(host_tid, "SigBlk:");
+    if (!read) co_return now;
+    co_return how == SIG_BLOCK ? now | set : how == SIG_UNBLOCK ? now & ~set : now;
 }
 
 // Home makes the change first: what is pending there and blocked no more comes with the answer, and

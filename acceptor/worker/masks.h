@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "acceptor/worker/part.h"
 
@@ -24,6 +25,9 @@ public:
     void return_borrowed(RemoteThread& thread);
 
 private:
+    // What rt_sigprocmask makes of the thread's mask.
+    Task<std::optional<uint64_t>> mask_after(RemoteProcess& process, const RemoteThread& thread,
+                                             Notification n);
     Task<bool> change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                            Notification change);
     void deliver_borrowed(RemoteThread& thread);

@@ -4,8 +4,11 @@
 #include <sys/syscall.h>
 
 #include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/growth.h"
 #include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
+#include "monitor/node/signal_wire.h"
+#include "monitor/paging/growth.h"
 #include "monitor/tracee/extended_state.h"
 
 namespace gpr::worker {
@@ -43,6 +46,14 @@ Task<void> Mirrors::mirror(RemoteProcess& process, RemoteThread& thread, Notific
 Task<void> Mirrors::action_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     bool alone = !process.mixed && process.threads.size() == 1;
     if (alone) {
+        SignalAction action{static_cast<int>(n.args[0]), {}};
+        auto bytes = std::as_writable_bytes(std::span(action.kernel));
+        std::shared_ptr<Fragment> fragment = process.fragment;
+        const Address at{n.args[1]};
+        bool known =
+            n.args[1] != 0 && n.args[3] == sizeof(uint64_t) && is_fault_signal(action.signal);
+        if (known) known = co_await worker_.pager.memory.read(*fragment, at, bytes);
+        if (known) Growth::note_action(process, action);
         co_await mirror(process, thread, n);
     } else if (n.args[1] != 0) {
         co_await worker_.forwarding.forward(process, thread, n);
@@ -133,17 +144,17 @@ Task<void> Mirrors::set_action(Frame frame) {
     auto metadata = co_await worker_.metadata.lock();
     auto change = frame->session().getAction();
     RemoteProcess* process = worker_.find_process(change.getPid());
-    auto kernels = change.getAction().getAction();
-    if (!process || !process->fragment || kernels.size() != 32) co_return;
+    auto action = action_of(change.getAction());
+    if (!process || !process->fragment || !action) co_return;
+    Growth::note_action(*process, *action);
     std::shared_ptr<Fragment> fragment = process->fragment;
     if (!fragment->has_helpers()) co_return;
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    executor.scratch().write(0, std::as_bytes(std::span(kernels.begin(), kernels.size())));
+    executor.scratch().put(0, action->kernel);
+    const auto number = static_cast<uint64_t>(action->signal);
     std::vector<Call> calls{
-        Call{SYS_rt_sigaction,
-             {change.getAction().getSignal(), executor.scratch_address().value, 0, 8},
-             0}};
+        Call{SYS_rt_sigaction, {number, executor.scratch_address().value, 0, 8}, 0}};
     co_await executor.run_locked(calls);
     worker_.signals.look_for_discarded(change.getPid());
 }

@@ -22,6 +22,7 @@
 #include "monitor/tracee/cpu_modes.h"
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/notifier.h"
+#include "monitor/tracee/signal_action.h"
 #include "monitor/tracee/waits.h"
 #include "syscall/marshal.h"
 
@@ -106,6 +107,7 @@ struct RemoteProcess {
     uint32_t home_freeze = 0;                       // home asks for this one; 0: for none
     std::shared_ptr<ChangeWindow> changes;          // of its mappings, made here
     Usage used;
+    std::map<int, SignalAction> fault_actions;  // of signals that faults of ours raise: Growth
     bool has_timers = false;           // on CPU-time clocks, made here
     std::set<int> timers_named_by_id;  // si_value is their id: created without a sigevent
     uint64_t pending_timers = 0;       // a set of signals that its image leaves to the next one

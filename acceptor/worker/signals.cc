@@ -242,6 +242,7 @@ void Signals::begin_handler(RemoteProcess& process, RemoteThread& thread, int si
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
     thread.beginning = HandledSignal{*info, sent ? sent->serial : 0};
+    Growth::note_handled(process, signal);
     trace::single_step(thread.host_tid, signal);
 }
 

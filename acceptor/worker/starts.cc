@@ -15,12 +15,14 @@
 #include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/futexes.h"
+#include "acceptor/worker/growth.h"
 #include "acceptor/worker/inheritance.h"
 #include "acceptor/worker/kernel_pages.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/guard_advice.h"
+#include "monitor/node/signal_wire.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/barriers.h"
 #include "monitor/tracee/ptrace.h"
@@ -233,13 +235,15 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
     co_return Result<void>{};
 }
 
-Task<void> Starts::set_actions(StubThread& stub, wire::ProcessStart::Reader start) {
-    for (auto action : start.getActions()) {
-        auto kernels = action.getAction();
-        if (kernels.size() != 32) continue;
-        stub.scratch().write(0, std::as_bytes(std::span(kernels.begin(), kernels.size())));
-        co_await stub.call(SYS_rt_sigaction, action.getSignal(), stub.scratch_address().value, 0,
-                           8);
+Task<void> Starts::set_actions(RemoteProcess& process, StubThread& stub,
+                               wire::ProcessStart::Reader start) {
+    for (auto sent : start.getActions()) {
+        auto action = action_of(sent);
+        if (!action) continue;
+        Growth::note_action(process, *action);
+        stub.scratch().put(0, action->kernel);
+        co_await stub.call(SYS_rt_sigaction, static_cast<uint64_t>(action->signal),
+                           stub.scratch_address().value, 0, 8);
     }
 }
 
@@ -266,7 +270,7 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
     if (!helped) co_return helped;
     auto mapped = co_await map_layout(fragment, stub, layout);
     if (!mapped) co_return mapped;
-    co_await set_actions(stub, start);
+    co_await set_actions(process, stub, start);
     int64_t guarded = co_await stub.call(SYS_madvise, GPR_SCRATCH_RW, 0, guard_install);
     Range scratch_range{{GPR_SCRATCH_RW}, {GPR_SCRATCH_RW + GPR_SCRATCH_SIZE}};
     has_guards_ = guarded == 0 && fragment.guards(scratch_range);

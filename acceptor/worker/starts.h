@@ -40,7 +40,8 @@ private:
                                      wire::ProcessStart::Reader start);
     Task<Result<void>> map_layout(Fragment& fragment, StubThread& stub,
                                   const std::vector<Frame>& layout);
-    static Task<void> set_actions(StubThread& stub, wire::ProcessStart::Reader start);
+    static Task<void> set_actions(RemoteProcess& process, StubThread& stub,
+                                  wire::ProcessStart::Reader start);
     Result<RemoteThread*> adopt_leader(RemoteProcess& process);
 
     Worker& worker_;

@@ -107,6 +107,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     home_.memory_gate.inherit(parent, child, shares);
     child.caught_signals = parents.caught_signals;
     child.one_shot_actions = parents.one_shot_actions;
+    child.fault_actions = parents.fault_actions;
     child.restarting_signals = parents.restarting_signals;
     child.names_watched = parents.names_watched;
     // The acceptor knows of others, and of these too late: their parent waits for them.

@@ -7,7 +7,9 @@
 
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
+#include "monitor/home/signal_actions.h"
 #include "monitor/home/signals.h"
+#include "monitor/home/stops.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -40,7 +42,43 @@ Task<void> Growth::grow_down(HomeProcess& process, HomeThread& thread, siginfo_t
         home_.layouts.announce(process, *m);
         fragment->space.map(std::move(*m));
     }
-    trace::resume(tid);
+    guard.release();
+    if (home_.find_thread(fragment->pid(), tid) == &thread) co_await go_on_after(thread, SIGSEGV);
+}
+
+Task<void> Growth::go_on_after(HomeThread& thread, int signal) {
+    HomeProcess& process = *thread.process;
+    const uint64_t bit = 1ULL << (signal - 1);
+    auto known = process.fault_actions.find(signal);
+    FaultRepair repair;
+    if (known != process.fault_actions.end()) {
+        const uint64_t caught = trace::signal_set(process.pid, "SigCgt:");
+        repair = repair_after_fault({known->second, std::nullopt}, caught);
+    }
+    std::optional<ThreadContext> context;
+    if (repair.action) {
+        if (auto now = capture_context(thread.tid)) context = std::move(*now);
+    }
+    if (!context || !home_.stops.divert(thread, *context)) {
+        trace::resume(thread.tid);
+        co_return;
+    }
+    if (repair.block) context->signal_mask |= bit;
+    context->regs.orig_rax = ~0UL;
+    const SignalAction action = known->second;
+    std::shared_ptr<StubThread> stub = thread.stub;
+    {
+        auto guard = co_await stub->lock();
+        auto changing = co_await home_.signal_actions.actions_of(process).lock();
+        stub->scratch().put(0, action.kernel);
+        const auto number = static_cast<uint64_t>(signal);
+        std::vector<Call> calls{
+            Call{SYS_rt_sigaction, {number, stub->scratch_address().value, 0, 8}, 0}};
+        co_await stub->run_locked(calls);
+    }
+    if (stub->dead()) co_return;
+    thread.masked = false;
+    co_await stub->resume(*context);
 }
 
 bool Growth::meets_end_of_file(HomeThread& thread) {
@@ -60,7 +98,7 @@ Task<void> Growth::bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, sigi
     auto it = home_.threads.find(tid);
     if (it == home_.threads.end()) co_return;
     if (!beyond) {
-        trace::resume(tid);
+        co_await go_on_after(*it->second, SIGBUS);
         co_return;
     }
     trace::set_signal_info(tid, end_of_file_info(info));

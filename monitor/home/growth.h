@@ -19,6 +19,8 @@ public:
     bool meets_end_of_file(HomeThread& thread);
 
 private:
+    // The thread is stopped by the signal, which it will not see, and goes on.
+    Task<void> go_on_after(HomeThread& thread, int signal);
     Task<void> grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info);
     Task<void> bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info);
 

@@ -85,6 +85,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     process.stays_home = process.stays_home || home_.namespaces.stays_home(process.pid);
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
     process.caught_signals = process.to_reset = 0;
+    process.fault_actions.clear();
     process.one_shot_actions.clear();
     process.executing = false;
     process.new_image = true;
@@ -271,6 +272,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     std::vector<SignalAction> actions;
     if (stub) actions = co_await kernel_actions(*stub, fragment.mailbox());
     process.one_shot_actions.clear();
+    process.fault_actions.clear();
     process.restarting_signals = process.blocking_trap = 0;
     auto out = start.initActions(static_cast<unsigned>(actions.size()));
     for (unsigned k = 0; k < actions.size(); k++) {

@@ -24,6 +24,7 @@
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/requeued_signals.h"
 #include "monitor/tracee/resumed_wait.h"
+#include "monitor/tracee/signal_action.h"
 #include "monitor/tracee/waits.h"
 
 namespace gpr {
@@ -98,7 +99,7 @@ struct HomeThread {
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
     MemoryPolicy memory_policy;  // that it has set at the acceptor
-    CpuMask affinity;           // if the program has set it
+    CpuMask affinity;            // if the program has set it
     CpuMask affinity_at_birth;  // the kernel's here, of what begins as a process; until it is split
     bool affinity_told = false;  // so the acceptor knows
 };
@@ -184,11 +185,12 @@ struct HomeProcess {
     uint64_t restarting_signals = 0;  // whose handler lets calls go on: SA_RESTART
     // SA_RESETHAND, by signal: the action that is left once the handler has begun.
     std::map<int, std::array<uint64_t, 4>> one_shot_actions;
-    std::array<uint64_t, 4> trap_action{};  // of SIGTRAP, which a breakpoint may undo
-    uint64_t blocking_trap = 0;             // signals whose handlers run with SIGTRAP blocked
-    uint64_t to_reset = 0;                  // those that the kernel here must be told of
-    std::unique_ptr<AsyncMutex> actions;    // held while the kernel here is told of a disposition
-    std::map<int, rlimit> memory_limits;    // by resource: those that the program has set
+    std::array<uint64_t, 4> trap_action{};      // of SIGTRAP, which a breakpoint may undo
+    std::map<int, SignalAction> fault_actions;  // of signals that faults of ours raise: Growth
+    uint64_t blocking_trap = 0;                 // signals whose handlers run with SIGTRAP blocked
+    uint64_t to_reset = 0;                      // those that the kernel here must be told of
+    std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
+    std::map<int, rlimit> memory_limits;  // by resource: those that the program has set
     bool started_remotely = false;
     // fd_names.h: those that the acceptor knows, by number; the numbers that filters watch.
     std::map<int, uint64_t> names_told;

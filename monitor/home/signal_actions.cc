@@ -11,6 +11,7 @@
 #include "monitor/home/taken_calls.h"
 #include "monitor/home/trap_state.h"
 #include "monitor/node/signal_wire.h"
+#include "monitor/paging/growth.h"
 #include "monitor/tracee/signal_action.h"
 #include "syscall/marshal.h"
 
@@ -40,6 +41,7 @@ void SignalActions::before_action(HomeProcess& process, const SignalAction& acti
     uint64_t bit = bit_of(action.signal);
     process.to_reset &= ~bit;
     TrapState::note_trap_action(process, action);
+    if (is_fault_signal(action.signal)) process.fault_actions[action.signal] = action;
     process.one_shot_actions.erase(action.signal);
     if (!action.catches()) return;
     process.caught_signals |= bit;
@@ -116,6 +118,7 @@ void SignalActions::note_handled(HomeThread& thread, int signal) {
     auto one_shot = process.one_shot_actions.find(signal);
     if (one_shot == process.one_shot_actions.end()) return;
     SignalAction left{signal, one_shot->second};
+    if (is_fault_signal(signal)) process.fault_actions[signal] = left;
     process.one_shot_actions.erase(one_shot);
     if (thread.remote) {
         process.to_reset |= bit;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <optional>
 
+#include "monitor/tracee/signal_action.h"
+
 namespace gpr {
 
 // In the serial of one that home passes on: others are ready that the handler may not block. The
@@ -26,6 +28,18 @@ inline std::optional<siginfo_t> signal_of(capnp::Data::Reader bytes) {
     std::memcpy(&info, bytes.begin(), sizeof info);
     if (info.si_signo < 1 || info.si_signo > 64) return std::nullopt;
     return info;
+}
+
+// Nothing: no peer of ours sends such a thing.
+template <class Reader>  // wire::SignalAction's
+std::optional<SignalAction> action_of(Reader sent) {
+    SignalAction action;
+    auto bytes = sent.getAction();
+    if (bytes.size() != sizeof action.kernel) return std::nullopt;
+    if (sent.getSignal() < 1 || sent.getSignal() > 64) return std::nullopt;
+    action.signal = static_cast<int>(sent.getSignal());
+    std::memcpy(action.kernel.data(), bytes.begin(), sizeof action.kernel);
+    return action;
 }
 
 }  // namespace gpr

@@ -130,6 +130,18 @@ Range fixed_place(uint64_t number, const uint64_t* args) {
     return moves ? pages_of(args[4], args[2]) : Range{};
 }
 
+bool is_fault_signal(int signal) { return signal == SIGSEGV || signal == SIGBUS; }
+
+FaultRepair repair_after_fault(const FaultAction& before, uint64_t caught_now) {
+    const SignalAction& action = before.action;
+    bool is_caught = caught_now >> (action.signal - 1) & 1;
+    FaultRepair repair;
+    repair.action = action.kernel[0] != 0 && !is_caught;
+    // A handler is taken back only where the signal is blocked.
+    repair.block = before.blocked ? *before.blocked : action.catches() && !is_caught;
+    return repair;
+}
+
 siginfo_t end_of_file_info(const siginfo_t& fault) {
     siginfo_t info{};
     info.si_signo = SIGBUS;

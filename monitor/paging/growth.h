@@ -11,6 +11,7 @@
 #include <tl/expected.hpp>
 
 #include "mm/address_space.h"
+#include "monitor/tracee/signal_action.h"
 
 namespace gpr {
 
@@ -36,6 +37,21 @@ Range stack_in_the_way(Range stack, Address used, Range wanted);
 [[nodiscard]] bool concerns_stack(const AddressSpace& space, uint64_t number, const uint64_t* args);
 // Where the call wants something to be placed.
 Range fixed_place(uint64_t number, const uint64_t* args);
+
+// A fault while its signal is blocked or ignored makes the kernel take back the action and unblock
+// the signal (force_sig). Where the fault was ours, both are to be as before: what is known of
+// that.
+struct FaultAction {
+    SignalAction action;
+    std::optional<bool> blocked;
+};
+[[nodiscard]] bool is_fault_signal(int signal);
+// What is to be put back: the action, if it is not the kernel's by now, and whether to block.
+struct FaultRepair {
+    bool action = false;
+    bool block = false;
+};
+FaultRepair repair_after_fault(const FaultAction& before, uint64_t caught_now);
 
 // What the kernel says of a page beyond the end of a file.
 siginfo_t end_of_file_info(const siginfo_t& fault);

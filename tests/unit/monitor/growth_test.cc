@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <csignal>
+#include <optional>
 
 namespace gpr {
 namespace {
@@ -115,6 +117,45 @@ TEST_CASE("PROT_GROWSDOWN is about all that grew") {
     CHECK(growing_run(space, below_top(55)) == Range{below_top(60), below_top(50)});
     map(space, {{0x10000}, {0x11000}}, PROT_READ);
     CHECK(range({0x10000}, 1, PROT_GROWSDOWN).error() == EINVAL);
+}
+
+constexpr uint64_t segv_bit = 1ULL << (SIGSEGV - 1);
+
+FaultAction before_fault(uint64_t handler, std::optional<bool> blocked) {
+    FaultAction before;
+    before.action.signal = SIGSEGV;
+    before.action.kernel[0] = handler;
+    before.blocked = blocked;
+    return before;
+}
+
+TEST_CASE("a fault of ours leaves action and mask of its signal as they were") {
+    constexpr uint64_t ignored = 1, handler = 0x1000;
+    SUBCASE("which the kernel has not touched") {
+        auto repair = repair_after_fault(before_fault(handler, false), segv_bit);
+        CHECK_FALSE(repair.action);
+        CHECK_FALSE(repair.block);
+        repair = repair_after_fault(before_fault(0, false), 0);
+        CHECK_FALSE(repair.action);
+        CHECK_FALSE(repair.block);
+    }
+    SUBCASE("a handler, while the signal is blocked") {
+        for (std::optional<bool> known : {std::optional(true), std::optional<bool>()}) {
+            auto repair = repair_after_fault(before_fault(handler, known), 0);
+            CHECK(repair.action);
+            CHECK(repair.block);
+        }
+    }
+    SUBCASE("one that is ignored") {
+        CHECK(repair_after_fault(before_fault(ignored, false), 0).action);
+        CHECK_FALSE(repair_after_fault(before_fault(ignored, false), 0).block);
+        CHECK(repair_after_fault(before_fault(ignored, true), 0).block);
+    }
+    SUBCASE("the default, while it is blocked") {
+        auto repair = repair_after_fault(before_fault(0, true), 0);
+        CHECK_FALSE(repair.action);
+        CHECK(repair.block);
+    }
 }
 
 }  // namespace
