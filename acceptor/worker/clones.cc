@@ -99,6 +99,17 @@ Notification as_clone(Notification n, const CloneRequest& request) {
 }
 }  // namespace
 
+// CLONE_VFORK: the caller goes on once the new thread has ended. If that executes a program, or the
+// process is killed, the caller never does: false.
+Task<bool> Clones::outlives(pid_t pid, pid_t caller, pid_t child) {
+    const RemoteThread* thread = worker_.find_thread(pid, caller);
+    while (thread && worker_.find_thread(pid, child)) {
+        co_await worker_.stopped.wait();
+        if (worker_.find_thread(pid, caller) != thread) co_return false;
+    }
+    co_return thread != nullptr;
+}
+
 Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     NewTask task;
     SyscallArguments args;
@@ -133,8 +144,7 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
         co_await worker_.standstill.freeze(process, &thread);
     }
     auto kept = copies ? worker_.inheritance.descriptors_of(process) : std::vector<KeptFd>();
-    std::vector<std::shared_ptr<Fd>> sources;
-    if (copies) sources = FileMappings::sources_of(process);
+    auto sources = copies ? FileMappings::sources_of(process) : decltype(process.sources)();
     task.context = *context;
     forget_tiles(task.context.xstate);
     task.cgroup = static_cast<uint32_t>(request.cgroup);
@@ -160,6 +170,7 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
             worker_.threads.could_not_begin(begun.error());
             co_return;
         }
+        if (request.has(CLONE_VFORK) && !co_await outlives(process.pid, thread.tid, tid)) co_return;
     }
     while (process.frozen) co_await worker_.stopped.wait();
     thread.held = false;

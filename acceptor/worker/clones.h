@@ -23,6 +23,7 @@ public:
 private:
     Task<int> read_clone_args(RemoteProcess& process, Notification n, CloneRequest& request,
                               std::vector<pid_t>& set_tid);
+    Task<bool> outlives(pid_t pid, pid_t caller, pid_t child);
     Task<Result<void>> begin_thread(RemoteThread& parent, pid_t tid, const CloneRequest& request,
                                     ThreadContext context);
 
