@@ -212,6 +212,7 @@ struct ProcessStarted {
   pid @0 :Int32;
   error @1 :Text;    # empty: it stands
   guards @2 :Bool;   # the acceptor's kernel has guard pages
+  lowestAddress @3 :UInt64;  # below it the acceptor's kernel maps nothing (vm.mmap_min_addr)
 }
 
 struct ProcessGone {

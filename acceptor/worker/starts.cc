@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/call_rules.h"
@@ -36,6 +37,14 @@ namespace {
 
 // Above our own descriptors in an empty process, with room for what it begins with.
 constexpr unsigned least_fd_base = 64;
+
+// The processes here have not the right (CAP_SYS_RAWIO) to map below it. 0: nobody knows.
+uint64_t lowest_address() {
+    std::ifstream in("/proc/sys/vm/mmap_min_addr");
+    uint64_t lowest = 0;
+    in >> lowest;
+    return Address{lowest}.page_end().value;
+}
 
 }  // namespace
 
@@ -68,6 +77,7 @@ Task<void> Starts::start_process(Frame frame) {
     started.setPid(pid);
     started.setError(error);
     started.setGuards(has_guards_);
+    started.setLowestAddress(lowest_address());
     worker_.link.send(answer, gpr::Priority::urgent);
 }
 

@@ -65,7 +65,22 @@ void Failures::abandon(const std::string& why) {
 }
 
 // Most often because somebody kills it just then, whose end is about to be seen.
+// What the acceptor does not allow is this program's trouble, not the session's.
+bool Failures::is_too_low(HomeProcess& process) {
+    if (!process.fragment || process.fragment->space.all().empty()) return false;
+    const Mapping& lowest = process.fragment->space.all().begin()->second;
+    if (lowest.range.begin >= home_.acceptor.lowest) return false;
+    give_up(process,
+            fmt::format("{} (process {}) has memory at {:#x}, and acceptor {} allows none below "
+                        "{:#x}: link it at a higher address, or lower vm.mmap_min_addr there",
+                        process.executable, process.pid, lowest.range.begin.value,
+                        home_.acceptor.link.peer_name(), home_.acceptor.lowest.value));
+    return true;
+}
+
 void Failures::could_not_split(pid_t pid, const Error& reason) {
+    HomeProcess* asked = home_.find_process(pid);
+    if (asked && is_too_low(*asked)) return;
     std::string why = fmt::format("cannot split process {}: {}", pid, reason.message());
     spdlog::debug("{}", why);
     home_.loop.after(end_patience, [this, pid, why] {

@@ -36,6 +36,7 @@ public:
     [[nodiscard]] const std::string& reason() const { return reason_; }
 
 private:
+    bool is_too_low(HomeProcess& process);
     void press(HomeThread& thread);
     void exit_here(HomeThread& thread);
 

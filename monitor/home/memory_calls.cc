@@ -75,6 +75,14 @@ void MemoryCalls::lock_new(HomeProcess& process, Range range, bool locks) {
     tell_locked(home_.acceptor.link, process.pid, *lock);
 }
 
+// Of a call that names a place where the acceptor can map nothing. The kernel here may let an
+// administrator. A positive errno or 0.
+int MemoryCalls::place_error(const Notification& n) const {
+    Range place = fixed_place(n.number, n.args);
+    if (n.number == SYS_shmat && n.args[1] != 0) place = pages_of(n.args[1], 1);
+    return !place.empty() && place.begin < home_.acceptor.lowest ? EPERM : 0;
+}
+
 // Of mmap, mremap and brk, as far as they make memory that is to be locked. A positive errno or 0.
 int MemoryCalls::lock_error(HomeProcess& process, const Notification& n, pid_t caller) {
     AddressSpace& space = process.fragment->space;
@@ -146,6 +154,7 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     if (n.number == SYS_madvise) {
         co_return co_await home_.file_copies.discard_here(process, stub, n);
     }
+    if (int error = place_error(n)) co_return -error;
     if (int error = lock_error(process, n, caller)) {
         co_return n.number == SYS_brk ? static_cast<int64_t>(process.break_end) : -error;
     }
@@ -203,7 +212,9 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     Notification n{};
     n.number = SYS_mmap;
     for (unsigned i = 0; i < args.size(); i++) n.args[i] = given[i];
-    if (int error = lock_error(process, n, thread.tid)) {
+    int error = place_error(n);
+    if (error == 0) error = lock_error(process, n, thread.tid);
+    if (error != 0) {
         home_.calls.reply(thread, -error);
         co_return;
     }

@@ -36,6 +36,7 @@ private:
                               Notification made, pid_t caller);
     Task<bool> note_private(HomeProcess& process, Fragment& fragment, SyscallArguments args,
                             Range range, int fd, const std::string& link, bool locks);
+    int place_error(const Notification& n) const;
     static int lock_error(HomeProcess& process, const Notification& n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
 

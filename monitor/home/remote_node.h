@@ -38,6 +38,7 @@ struct RemoteNode {
     const unsigned fd_base;           // the first number of its descriptors; 0: it has none
     std::vector<std::string> masked;  // CPU features it lacks, that only the C library leaves alone
     bool guards = false;              // it has guard pages
+    Address lowest{};                 // it can map nothing below
     FutexNews futex_news;
     std::map<ObjectId, Loan> lent;  // shared memory of which it may have pages
     // By process, until it answers:

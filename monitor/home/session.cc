@@ -258,6 +258,9 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
             if (it == home_->acceptor.starting.end()) return;
             home_->acceptor.guards =
                 home_->acceptor.guards || session.getProcessStarted().getGuards();
+            if (uint64_t lowest = session.getProcessStarted().getLowestAddress()) {
+                home_->acceptor.lowest = {lowest};
+            }
             it->second->done.set(session.getProcessStarted().getError());
             return;
         }
