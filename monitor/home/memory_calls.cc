@@ -1,10 +1,12 @@
 #include "monitor/home/memory_calls.h"
 
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
 
 #include "base/log.h"
@@ -75,9 +77,10 @@ void MemoryCalls::lock_new(HomeProcess& process, Range range, bool locks) {
     tell_locked(home_.acceptor.link, process.pid, *lock);
 }
 
-// Of a call that names a place where the acceptor can map nothing. The kernel here may let an
-// administrator. A positive errno or 0.
+// Of a call that names a place where the acceptor can map nothing, in a session whose code is
+// there. The kernel here may let an administrator. A positive errno or 0.
 int MemoryCalls::place_error(const Notification& n) const {
+    if (home_.policy.mixed()) return 0;
     Range place = fixed_place(n.number, n.args);
     if (n.number == SYS_shmat && n.args[1] != 0) place = pages_of(n.args[1], 1);
     return !place.empty() && place.begin < home_.acceptor.lowest ? EPERM : 0;
@@ -102,6 +105,38 @@ int MemoryCalls::lock_error(HomeProcess& process, const Notification& n, pid_t c
         }
         default: return 0;
     }
+}
+
+// Why the call is refused before the kernel here is asked. Of shmat, where mlockall wants new
+// mappings locked, what else may be wrong comes first, and is for that to say. What the call
+// returns then, or 0.
+Task<int64_t> MemoryCalls::refusal(HomeProcess& process, StubThread& stub, Notification n,
+                                   pid_t caller) {
+    int error = place_error(n);
+    if (error == 0) error = lock_error(process, n, caller);
+    if (error != 0 && n.number == SYS_brk) co_return static_cast<int64_t>(process.break_end);
+    if (error != 0) co_return -error;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    const bool locks = fragment->space.lock_of_new() != LockOfNew::none;
+    if (n.number != SYS_shmat || !locks) co_return 0;
+    const LockLimit limit = lock_limit_of(caller);
+    if (limit.capable) co_return 0;
+    shmid_ds segment{};
+    {
+        auto guard = co_await stub.lock();
+        std::vector<Call> calls{
+            Call{SYS_shmctl, {n.args[0], IPC_STAT, stub.scratch_address().value}, 0}};
+        co_await stub.run_locked(calls);
+        if (calls[0].result != 0) co_return 0;
+        segment.shm_segsz =
+            stub.scratch().get<uint64_t>(offsetof(shmid_ds, shm_segsz)).to_pass_on();
+    }
+    const Range place = pages_of(n.args[1], segment.shm_segsz);
+    const bool aligned = n.args[1] % page_size == 0 || (n.args[2] & SHM_RND);
+    const bool replaces = n.args[2] & SHM_REMAP;
+    const bool fits = n.args[1] == 0 ? !replaces : replaces || fragment->space.is_free(place);
+    if (!aligned || !fits) co_return 0;
+    co_return -new_mapping_error(fragment->space, segment.shm_segsz, limit);
 }
 
 // Where the call takes shared memory out of sight here, or lets nobody write it any more.
@@ -154,10 +189,8 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     if (n.number == SYS_madvise) {
         co_return co_await home_.file_copies.discard_here(process, stub, n);
     }
-    if (int error = place_error(n)) co_return -error;
-    if (int error = lock_error(process, n, caller)) {
-        co_return n.number == SYS_brk ? static_cast<int64_t>(process.break_end) : -error;
-    }
+    const int64_t refused = co_await refusal(process, stub, n, caller);
+    if (refused != 0) co_return refused;
     bool several = n.number == SYS_mremap && split_move(fragment->space, n.args);
     if (several) co_return co_await move_parts(process, stub, n, caller);
     if (n.number == SYS_mremap && partly_locked_error(fragment->space, n.args) != 0) {
@@ -212,10 +245,9 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     Notification n{};
     n.number = SYS_mmap;
     for (unsigned i = 0; i < args.size(); i++) n.args[i] = given[i];
-    int error = place_error(n);
-    if (error == 0) error = lock_error(process, n, thread.tid);
-    if (error != 0) {
-        home_.calls.reply(thread, -error);
+    const int64_t refused = co_await refusal(process, *thread.stub, n, thread.tid);
+    if (refused != 0) {
+        home_.calls.reply(thread, refused);
         co_return;
     }
     int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);

@@ -31,6 +31,8 @@ public:
                                 Notification made, pid_t caller);
     Task<void> brk_for(HomeProcess& process, HomeThread& thread, Frame frame);
 
+    Task<int64_t> refusal(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
+
 private:
     Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
                               Notification made, pid_t caller);

@@ -204,13 +204,14 @@ void SharedMemory::follow(Mapping& m, const MapsEntry& e) const {
     for (const auto& [object, file] : files_) {
         const FileNames& names = file.names;
         bool same = names.mapped_device == e.device && names.mapped_inode == e.inode;
-        auto copied = m.content ? home_.file_copies.files().find(names.device, names.inode) : nullptr;
+        auto copied =
+            m.content ? home_.file_copies.files().find(names.device, names.inode) : nullptr;
         if (m.file && file.written && (same || (copied && copied == m.content))) m.follows = object;
     }
 }
 
-// Somebody may write the file through memory that he shares. Who has private memory of it sees that,
-// on pages that he has not touched.
+// Somebody may write the file through memory that he shares. Who has private memory of it sees
+// that, on pages that he has not touched.
 void SharedMemory::let_private_follow(const SharedFile& file) {
     auto copied = home_.file_copies.files().find(file.names.device, file.names.inode);
     for (const auto& [pid, process] : home_.processes) {
@@ -364,6 +365,15 @@ void SharedMemory::forget_memory(HomeProcess& process) {
 Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto args = frame->session().getCall().getArgs();
     std::shared_ptr<Fragment> fragment = process.fragment;
+    Notification n{};
+    n.number = SYS_shmat;
+    for (unsigned i = 0; i < 3; i++) n.args[i] = args[i];
+    const int64_t refused =
+        co_await home_.memory_calls.refusal(process, *thread.stub, n, thread.tid);
+    if (refused != 0) {
+        home_.calls.reply(thread, refused);
+        co_return;
+    }
     int64_t result = co_await thread.stub->call(SYS_shmat, args[0], args[1], args[2]);
     if (result >= 0 || result < -4095) {
         auto guard = co_await home_.metadata.lock();

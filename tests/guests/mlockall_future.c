@@ -183,6 +183,19 @@ static void limited(void) {
     TRY_OK(mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0));
     TRY_OK(mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, fileno(file), 0));
     say_locked("in all");
+    for (int pages = 1; pages <= 5; pages += 4) {
+        int id = shmget(IPC_PRIVATE, (size_t)pages * PAGE, 0600 | IPC_CREAT);
+        char* attached = shmat(id, NULL, 0);
+        printf("shmat of %d: %s\n", pages,
+               attached == (char*)-1 ? strerrorname_np(errno) : "works");
+        TRY_OK(shmat(id, memory + 1, 0));
+        TRY_OK(shmat(id, memory, 0));
+        TRY_OK(shmat(id, NULL, SHM_REMAP));
+        if (attached != (char*)-1) CHECK_EQ(shmdt(attached), 0);
+        CHECK_EQ(shmctl(id, IPC_RMID, NULL), 0);
+        TRY_OK(shmat(id, NULL, 0));
+    }
+    say_locked("after shmat");
     fclose(file);
     CHECK_EQ(munlockall(), 0);
     TRY_OK(map(17, 0));
