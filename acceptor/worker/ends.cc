@@ -3,10 +3,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <csignal>
 
 #include "acceptor/worker/call_rules.h"
+#include "acceptor/worker/crossings.h"
 #include "acceptor/worker/files.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/futexes.h"
@@ -38,8 +40,19 @@ std::vector<FutexWakeCall> last_wakes(const RemoteThread& thread) {
 }  // namespace
 
 Task<void> Ends::exit_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    auto words =
-        co_await robust_words(worker_.pager, process.fragment, robust_list_of(thread.host_tid));
+    const pid_t pid = process.pid, tid = thread.tid;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto words = co_await robust_words(worker_.pager, fragment, robust_list_of(thread.host_tid));
+    if (worker_.find_thread(pid, tid) != &thread) co_return;
+    // Who waits for a lock in memory that is used at home does so there, and is woken by the kernel
+    // that hands the lock on.
+    auto waits_at_home = [&](uint64_t lock) {
+        return process.mixed && is_shared_word(*fragment, {lock});
+    };
+    if (std::ranges::any_of(words.locks, waits_at_home)) {
+        co_await worker_.crossings.leave_at_call(thread, n);
+        co_return;
+    }
     if (thread.clear_tid != 0) words.all.push_back({{thread.clear_tid}, {thread.clear_tid + 4}});
     thread.robust_locks = std::move(words.locks);
     co_await hold_to_end(thread, std::move(words.all));

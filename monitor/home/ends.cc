@@ -216,7 +216,8 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
         home_.stats.home_cpu.total_ns += used.total_ns;
         home_.stats.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
-            if (home_.policy.mixed() && all_end && !process.doomed) {
+            // Of a thread that has made its last call at the acceptor the kernel there does it.
+            if (home_.policy.mixed() && (all_end || !thread.exits) && !process.doomed) {
                 co_await home_.last_words.before_exit(thread, false);
             }
             while (process.ends_begun > 0) co_await home_.remote_changed.wait();
