@@ -200,6 +200,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
     RemoteProcess& process = *owner->second;
     note_end(process, host_tid, status);
     worker_.owners.erase(owner);
+    std::erase_if(process.host_tids, [&](const auto& task) { return task.second == host_tid; });
     if (process.notifier) process.notifier->on_thread_gone(host_tid);
     auto it = worker_.by_host_tid.find(host_tid);
     if (it != worker_.by_host_tid.end()) {

@@ -172,8 +172,8 @@ Task<Result<void>> FileMappings::copy_of_file(Fragment& fragment, Mapping& m) {
 }
 
 // As a new object: what home knows of the old one is no hindrance to writing here.
-Task<void> FileMappings::copy_files(RemoteProcess& process, Range range) {
-    Fragment& fragment = *process.fragment;
+Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range range) {
+    Fragment& fragment = *shared;
     std::vector<Address> files;
     fragment.space.for_each(range, [&](const Mapping& m) {
         if (m.backing == Backing::native_file && !m.anchored) files.push_back(m.range.begin);
@@ -185,7 +185,7 @@ Task<void> FileMappings::copy_files(RemoteProcess& process, Range range) {
         auto copied = co_await copy_of_file(fragment, copy);
         if (!copied) worker_.link.close(copied.error().message());
         worker_.pager.objects.add(copy.object, worker_.self);
-        tell_mapped(worker_.link, process.pid, copy, 0);
+        tell_mapped(worker_.link, fragment.pid(), copy, 0);
         auto replaced = fragment.space.map(std::move(copy));
         worker_.pager.objects.discard_unmapped(fragment.space, replaced);
     }

@@ -23,7 +23,7 @@ public:
 
     Task<void> map_file(RemoteProcess& process, Notification n);
     // Of what the program may write from now on.
-    Task<void> copy_files(RemoteProcess& process, Range range);
+    Task<void> copy_files(std::shared_ptr<Fragment> fragment, Range range);
     // Of memory that shows a file of ours, by its name. False: it is not known any more.
     bool find_content(Mapping& mapping) const;
     // All that a child of the process may show again.

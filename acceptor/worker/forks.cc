@@ -314,10 +314,8 @@ Task<Result<void>> Forks::open_uffd(RemoteProcess& process, StubThread& stub) {
     auto helped =
         co_await process.fragment->start_helpers(stub, static_cast<int>(*made), next_id, true);
     if (!helped) co_return helped;
-    if (process.births.size() >= 2) {
-        process.puncher_host_tid = process.births[0];
-        process.executor_host_tid = process.births[1];
-    }
+    process.puncher_host_tid = process.host_tids[process.fragment->puncher_tid()];
+    process.executor_host_tid = process.host_tids[process.fragment->executor_tid()];
     co_await put_back(stub, process.fd_base);
     co_return Result<void>{};
 }

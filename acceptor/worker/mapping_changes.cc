@@ -55,7 +55,7 @@ Task<void> MappingChanges::apply_mapping(Frame frame) {
     } else if (change.isUnmap()) {
         co_await unmap(*fragment, change.getUnmap());
     } else if (change.isProtect()) {
-        co_await protect(*process, change.getProtect());
+        co_await protect(fragment, change.getProtect());
     } else if (change.isDiscard()) {
         co_await discard(*fragment, change.getDiscard());
     } else if (change.isGuard()) {
@@ -130,13 +130,13 @@ Task<void> MappingChanges::unmap(Fragment& fragment, wire::AddressRange::Reader 
     co_await worker_.pager.trapped.forget_trapped(gone);
 }
 
-Task<void> MappingChanges::protect(RemoteProcess& process, wire::Protect::Reader change) {
-    std::shared_ptr<Fragment> fragment = process.fragment;
+Task<void> MappingChanges::protect(std::shared_ptr<Fragment> fragment,
+                                   wire::Protect::Reader change) {
     Range range{{change.getBegin()}, {change.getEnd()}};
     int prot = static_cast<int>(change.getProt());
     if (prot & PROT_WRITE) {
         co_await worker_.pager.trapped.stop_trapping(fragment, range);
-        co_await worker_.file_mappings.copy_files(process, range);
+        co_await worker_.file_mappings.copy_files(fragment, range);
     }
     fragment->space.for_each(range, [&](Mapping& m) { m.prot = prot; });
     co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),

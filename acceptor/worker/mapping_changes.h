@@ -1,6 +1,8 @@
 // What home has changed in a process's address space is changed here, too.
 #pragma once
 
+#include <memory>
+
 #include "acceptor/worker/part.h"
 #include "transport/wire.h"
 
@@ -15,7 +17,7 @@ public:
 private:
     Task<void> map(Fragment& fragment, wire::MappingView::Reader made);
     Task<void> unmap(Fragment& fragment, wire::AddressRange::Reader unmapped);
-    Task<void> protect(RemoteProcess& process, wire::Protect::Reader change);
+    Task<void> protect(std::shared_ptr<Fragment> fragment, wire::Protect::Reader change);
     Task<void> discard(Fragment& fragment, wire::AddressRange::Reader discarded);
 
     Worker& worker_;

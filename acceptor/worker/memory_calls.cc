@@ -163,11 +163,14 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
         co_return;
     }
     worker_.counts.native++;
+    const pid_t pid = process.pid;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto notifier = process.notifier;
     auto guard = co_await worker_.metadata.lock();
     if (protects_growing(n.number, n.args)) {
-        auto all = growing_range(process.fragment->space, n.args);
+        auto all = growing_range(fragment->space, n.args);
         if (!all) {
-            process.notifier->reply_error(n.id, all.error());
+            notifier->reply_error(n.id, all.error());
             co_return;
         }
         n.args[0] = all->begin.value;
@@ -177,43 +180,42 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
     uint64_t size = (n.args[1] + page_size - 1) & page_mask;
     Range range{{n.args[0]}, {n.args[0] + size}};
     if (n.args[0] % page_size != 0) {
-        process.notifier->reply_error(n.id, EINVAL);
+        notifier->reply_error(n.id, EINVAL);
         co_return;
     }
     if (range.overlaps(reserved)) {
-        process.notifier->reply_error(n.id, ENOMEM);
+        notifier->reply_error(n.id, ENOMEM);
         co_return;
     }
     auto key = static_cast<int>(n.args[3]);  // none has been given to anybody
     bool has_key = n.number == SYS_pkey_mprotect && key != -1 && key != 0;
     if (has_key) {
-        process.notifier->reply_error(n.id, EINVAL);
+        notifier->reply_error(n.id, EINVAL);
         co_return;
     }
-    Protection allowed = protection_of(process.fragment->space, range, n.args[2]);
+    Protection allowed = protection_of(fragment->space, range, n.args[2]);
     const bool refused = allowed.error == EACCES;  // which our memfd would not mind
     if (refused) {
         range = allowed.range;
         n.args[1] = size = range.size();
     }
     if ((n.args[2] & PROT_WRITE) && size != 0) {
-        co_await worker_.pager.trapped.stop_trapping(process.fragment, range);
-        co_await worker_.file_mappings.copy_files(process, range);
+        co_await worker_.pager.trapped.stop_trapping(fragment, range);
+        co_await worker_.file_mappings.copy_files(fragment, range);
     }
     int64_t result =
-        co_await process.fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
+        co_await fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
     if (refused && result == 0) result = -EACCES;
     if (result == -ENOMEM) {  // the kernel stops at the first gap; without one it did nothing
-        Address until = process.fragment->space.mapped_until(range.begin);
+        Address until = fragment->space.mapped_until(range.begin);
         range.end = until < range.end ? until : range.begin;
     }
     bool changed = result == 0 || result == -ENOMEM || (refused && result == -EACCES);
     if (changed && !range.empty() && size != 0) {
-        process.fragment->space.for_each(range,
-                                         [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
-        tell_protected(worker_.link, process.pid, range, static_cast<int>(n.args[2]));
+        fragment->space.for_each(range, [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
+        tell_protected(worker_.link, pid, range, static_cast<int>(n.args[2]));
     }
-    process.notifier->reply_raw(n.id, result);
+    notifier->reply_raw(n.id, result);
 }
 
 }  // namespace gpr::worker

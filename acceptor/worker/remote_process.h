@@ -87,8 +87,8 @@ struct RemoteProcess {
     std::shared_ptr<Fragment> fragment;
     std::shared_ptr<Notifier> notifier;                                // forks have their parent's
     std::unordered_map<pid_t, std::unique_ptr<RemoteThread>> threads;  // by tid
-    // Host tids of what was born last and of the helpers; how many are not dead yet.
-    std::vector<pid_t> births;
+    // Its tasks that live, helpers too: host tids by what the process calls them.
+    std::map<pid_t, pid_t> host_tids;
     pid_t puncher_host_tid = 0;
     pid_t executor_host_tid = 0;
     pid_t waker_host_tid = 0;
@@ -108,10 +108,10 @@ struct RemoteProcess {
     std::shared_ptr<ChangeWindow> changes;          // of its mappings, made here
     Usage used;
     std::map<int, SignalAction> fault_actions;  // of signals that faults of ours raise: Growth
-    bool has_timers = false;           // on CPU-time clocks, made here
-    std::set<int> timers_named_by_id;  // si_value is their id: created without a sigevent
-    uint64_t pending_timers = 0;       // a set of signals that its image leaves to the next one
-    unsigned fd_base = 0;  // its descriptors here begin with this number; 0: it has none
+    bool has_timers = false;                    // on CPU-time clocks, made here
+    std::set<int> timers_named_by_id;           // si_value is their id: created without a sigevent
+    uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one
+    unsigned fd_base = 0;         // its descriptors here begin with this number; 0: it has none
     struct Epoll {
         int fd = -1;                  // of the program, here
         std::shared_ptr<Fd> watched;  // the same, ours
@@ -123,7 +123,7 @@ struct RemoteProcess {
         bool here = false;  // in the table here
     };
     std::map<int, Name> names;
-    std::set<int> former_names;          // that the table here has still
+    std::set<int> former_names;  // that the table here has still
     // Files of ours that its parent had mapped, and that it may show again: Mapping::source.
     std::vector<std::shared_ptr<Fd>> sources;
     std::unique_ptr<AsyncMutex> naming;  // held while the table changes

@@ -179,14 +179,12 @@ Task<Result<void>> Starts::start_helpers(RemoteProcess& process, StubThread& stu
     Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
     auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_id, true);
     if (!helped) co_return helped;
-    if (process.births.size() >= 2) {
-        process.puncher_host_tid = process.births[0];
-        process.executor_host_tid = process.births[1];
-    }
+    process.puncher_host_tid = process.host_tids[fragment.puncher_tid()];
+    process.executor_host_tid = process.host_tids[fragment.executor_tid()];
     if (process.mixed) {
         auto woken = co_await fragment.start_waker(stub, next_id, true);
         if (!woken) co_return woken;
-        process.waker_host_tid = process.births.back();
+        process.waker_host_tid = process.host_tids[fragment.waker_tid()];
     }
     if (start.getMayUseTiles()) co_await ask_for_tiles(fragment.executor());
     co_await register_barriers(fragment.executor(), start.getBarriers());

@@ -1,12 +1,30 @@
 #include "acceptor/worker/threads.h"
 
+#include <fmt/format.h>
 #include <linux/sched.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "acceptor/worker/forks.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::worker {
+
+namespace {
+// In its pid namespace, the innermost. 0: it is gone already.
+pid_t own_id(pid_t host_tid) {
+    std::ifstream in(fmt::format("/proc/{}/status", host_tid));
+    for (std::string line; std::getline(in, line);) {
+        if (!line.starts_with("NSpid:")) continue;
+        return static_cast<pid_t>(
+            std::strtol(line.c_str() + line.find_last_of("\t "), nullptr, 10));
+    }
+    return 0;
+}
+}  // namespace
 
 void Threads::watch(RemoteThread& thread) { worker_.by_host_tid[thread.host_tid] = &thread; }
 
@@ -21,7 +39,7 @@ void Threads::on_birth(pid_t parent) {
             return;
         }
         worker_.owners[child] = owner->second;
-        owner->second->births.push_back(child);
+        owner->second->host_tids[own_id(child)] = child;
         owner->second->alive++;
         worker_.waits.set_handler(child,
                                   [this, child](WaitStatus s) { worker_.on_wait(child, s); });
@@ -42,11 +60,11 @@ Task<Result<RemoteThread*>> Threads::make_shadow(RemoteProcess& process, pid_t t
     constexpr uint64_t basic =
         CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
     Fragment::Birth birth{basic | (flags & CLONE_CHILD_CLEARTID), tid, child_tid};
-    size_t born_before = process.births.size();
     auto born = co_await fragment.give_birth(fragment.executor(), *thread->stub, birth);
     if (!born) co_return tl::make_unexpected(born.error());
-    if (process.births.size() <= born_before) co_return fail("a new thread was not seen");
-    thread->host_tid = process.births.back();
+    auto seen = process.host_tids.find(*born);
+    if (seen == process.host_tids.end()) co_return fail("a new thread was not seen");
+    thread->host_tid = seen->second;
     RemoteThread* raw = thread.get();
     watch(*raw);
     process.threads[tid] = std::move(thread);

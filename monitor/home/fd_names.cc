@@ -67,6 +67,8 @@ bool replaces(uint32_t number) { return number == SYS_dup2 || number == SYS_dup3
 
 }  // namespace
 
+FdNames::FdNames(Home& home) : home_(home), kept_calls_(home.loop) {}
+
 Result<Fd> FdNames::make(uint64_t file) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
@@ -305,22 +307,18 @@ Task<void> FdNames::call_of_guest(pid_t pid, Notification n) {
     }
     FrameBuilder frame;
     auto call = frame.session().initKeptCall();
-    uint32_t cookie = ++last_cookie_;
+    const uint32_t cookie = kept_calls_.begin();
     call.setCookie(cookie);
     call.setPid(pid);
     call.setNumber(n.number);
     auto list = call.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
-    auto owned = std::make_unique<OneShot<KeptAnswer>>(home_.loop);
-    OneShot<KeptAnswer>& wait = *owned;
-    kept_answers_[cookie] = std::move(owned);
     home_.acceptor.link.send(frame, Priority::urgent);
     auto timer = home_.loop.after(acceptor_patience, [this] {
         home_.acceptor.link.close("it did not answer a call about a descriptor in time");
     });
-    KeptAnswer answer = co_await wait;
+    KeptAnswer answer = co_await kept_calls_.answer_to(cookie);
     home_.loop.cancel(timer);
-    kept_answers_.erase(cookie);
     if (n.number == SYS_close_range) {  // and those of home
         home_.notifier->let_it_run(n.id);
         co_return;
@@ -337,9 +335,10 @@ Task<void> FdNames::call_of_guest(pid_t pid, Notification n) {
 }
 
 void FdNames::on_kept_done(wire::KeptDone::Reader done) {
-    auto it = kept_answers_.find(done.getCookie());
-    if (it != kept_answers_.end()) it->second->set({done.getResult(), done.getFile()});
+    kept_calls_.answer(done.getCookie(), {done.getResult(), done.getFile()});
 }
+
+void FdNames::on_link_closed() { kept_calls_.answer_all({-EBADF, 0}); }
 
 FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& call) const {
     Names names;

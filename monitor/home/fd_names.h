@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "monitor/home/part.h"
+#include "monitor/node/open_questions.h"
 #include "monitor/tracee/notifier.h"
 #include "transport/loop.h"
 #include "transport/wire.h"
@@ -34,7 +35,7 @@ namespace gpr::home {
 
 class FdNames {
 public:
-    explicit FdNames(Home& home) : home_(home) {}
+    explicit FdNames(Home& home);
 
     // --- program code at home ---
     // Whether the acceptor has to make the call: it is about a file of its, by a name.
@@ -55,6 +56,7 @@ public:
     [[nodiscard]] static bool knows_call_of_guest(uint32_t number);
     Task<void> call_of_guest(pid_t pid, Notification n);
     void on_kept_done(wire::KeptDone::Reader done);
+    void on_link_closed();
 
     // --- calls of threads at the acceptor ---
     // True: it is answered. It makes a name, or is about one that the acceptor does not know, or
@@ -91,8 +93,7 @@ private:
     Home& home_;
     std::map<uint64_t, Held> held_;          // by file
     std::map<uint64_t, uint64_t> by_inode_;  // files
-    std::map<uint32_t, std::unique_ptr<OneShot<KeptAnswer>>> kept_answers_;
-    uint32_t last_cookie_ = 0;
+    OpenQuestions<KeptAnswer> kept_calls_;
 };
 
 }  // namespace gpr::home

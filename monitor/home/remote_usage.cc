@@ -35,6 +35,8 @@ void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep
 
 }  // namespace
 
+RemoteUsage::RemoteUsage(Home& home) : home_(home), questions_(home.loop) {}
+
 // The image, or the process, has ended there.
 void RemoteUsage::note_remote_usage(pid_t pid, const Usage& used) {
     home_.stats.remote_cpu += used;
@@ -115,7 +117,7 @@ Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
 
 Task<ToldUsage> RemoteUsage::ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state) {
     if (call.of == UsageCall::Of::children || !home_.acceptor.link_open) co_return ToldUsage{};
-    uint32_t cookie = next_usage_question_++;
+    const uint32_t cookie = questions_.begin();
     FrameBuilder frame;
     auto question = frame.session().initUsageQuestion();
     question.setCookie(cookie);
@@ -125,17 +127,12 @@ Task<ToldUsage> RemoteUsage::ask_usage(pid_t pid, pid_t tid, UsageCall call, boo
     question.setId(call.id);
     question.setMemory(call.memory);
     question.setState(state);
-    auto& answer = usage_answers_[cookie] = std::make_unique<OneShot<ToldUsage>>(home_.loop);
-    OneShot<ToldUsage>& done = *answer;
     home_.acceptor.link.send(frame, Priority::urgent);
-    ToldUsage told = co_await done;
-    usage_answers_.erase(cookie);
-    co_return told;
+    co_return co_await questions_.answer_to(cookie);
 }
 
 void RemoteUsage::on_usage_answer(wire::UsageAnswer::Reader answer) {
-    auto it = usage_answers_.find(answer.getCookie());
-    if (it != usage_answers_.end()) it->second->set(told_usage(answer));
+    questions_.answer(answer.getCookie(), told_usage(answer));
 }
 
 }  // namespace gpr::home

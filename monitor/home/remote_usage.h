@@ -5,10 +5,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
-#include <memory>
 
 #include "monitor/home/part.h"
+#include "monitor/node/open_questions.h"
 #include "monitor/node/usage_wire.h"
 #include "transport/wire.h"
 
@@ -22,7 +21,7 @@ namespace gpr::home {
 
 class RemoteUsage {
 public:
-    explicit RemoteUsage(Home& home) : home_(home) {}
+    explicit RemoteUsage(Home& home);
 
     void note_remote_usage(pid_t pid, const Usage& used);
     static const Usage& used_by_children(HomeProcess& process);
@@ -31,11 +30,12 @@ public:
     Task<void> usage_call_here(HomeThread& thread, Notification n);
     Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false);
     void on_usage_answer(wire::UsageAnswer::Reader answer);
+    // Nothing is known of the acceptor any more.
+    void on_link_closed() { questions_.answer_all({}); }
 
 private:
     Home& home_;
-    uint32_t next_usage_question_ = 1;
-    std::map<uint32_t, std::unique_ptr<OneShot<ToldUsage>>> usage_answers_;
+    OpenQuestions<ToldUsage> questions_;
 };
 
 }  // namespace gpr::home

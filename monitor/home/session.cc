@@ -287,9 +287,7 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FUTEX_WAITING:
             home_->acceptor.futex_news.heard(session.getFutexWaiting());
             return;
-        case wire::SessionMessage::MEMORY_POLICY:
-            spawn(home_->affinity.note_policy(frame));
-            return;
+        case wire::SessionMessage::MEMORY_POLICY: spawn(home_->affinity.note_policy(frame)); return;
         case wire::SessionMessage::CALL: spawn(home_->calls.serve_call(frame)); return;
         case wire::SessionMessage::MAPPING: spawn(home_->layouts.apply_mapping(frame)); return;
         case wire::SessionMessage::SIGNAL: home_->signals.on_remote_signal(frame); return;
@@ -358,6 +356,8 @@ void HomeSession::on_pages(const std::shared_ptr<ReceivedFrame>& frame) {
 
 void HomeSession::on_link_closed(const Error& reason) {
     home_->acceptor.link_open = false;
+    home_->remote_usage.on_link_closed();
+    home_->fd_names.on_link_closed();
     home_->remote_changed.notify_all();
     if (home_->processes.empty()) {
         home_->loop.stop();

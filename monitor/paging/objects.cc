@@ -11,10 +11,14 @@ void Objects::add(ObjectId object, NodeId birth) {
     if (core_.directory) core_.directory->add_object(object, birth);
 }
 
-bool Objects::is_born_here(ObjectId object) { return births_[object] == core_.self; }
+// A page may come for an object that has just been erased: it is born nowhere.
+bool Objects::is_born_here(ObjectId object) const {
+    auto birth = births_.find(object);
+    return birth != births_.end() && birth->second == core_.self;
+}
 
 void Objects::copy(ObjectId from, ObjectId to) {
-    births_[to] = births_[from];
+    if (auto birth = births_.find(from); birth != births_.end()) births_[to] = birth->second;
     core_.agent.copy_object(from, to);
     if (core_.directory) core_.directory->copy_object(from, to);
 }

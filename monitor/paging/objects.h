@@ -19,7 +19,7 @@ public:
     // For a process that is copied: all that is known of the pages.
     void copy(ObjectId from, ObjectId to);
     void erase(ObjectId object);
-    [[nodiscard]] bool is_born_here(ObjectId object);
+    [[nodiscard]] bool is_born_here(ObjectId object) const;
 
     // Pieces of mappings whose content is gone. Other nodes are told at once, before anything else
     // is awaited.
