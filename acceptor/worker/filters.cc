@@ -24,7 +24,9 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
         for (const auto& [tid, other] : process.threads) {
             // Of one that home may have seen end, home knows.
             bool ends = other->ending || (other.get() != &thread && other->clear_tid == 0);
-            if (other->filters.empty() || ends) continue;
+            // The caller's own go to all with it, where all are here.
+            bool shares = other.get() == &thread && !process.mixed;
+            if (other->filters.empty() || ends || shares) continue;
             process.notifier->reply_raw(n.id, call.refusal(tid));
             co_return;
         }
@@ -42,7 +44,9 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
     thread.stub->capture(thread.host_tid, context->regs);
     if (result == 0 && call.filter) {
         FilterList one{call.filter};
-        if (call.all_threads || alone) {
+        if (call.all_threads && !thread.filters.empty()) {
+            co_await share_filters(thread, for_acceptor(*call.filter));
+        } else if (call.all_threads || alone) {
             co_await install_for_all(process, std::move(one));
         } else {
             co_await install_for_one(thread, std::move(one));
@@ -63,18 +67,40 @@ Task<void> Filters::set_filters(Frame frame) {
     co_await install_for_all(*process, filters_from_wire(change.getFilters()));
 }
 
-Task<void> Filters::install_for_all(RemoteProcess& process, FilterList filters) {
-    // Home has let it be done: who is under more is at its end.
+// Home has let it be done for all threads: who is under more than they is at its end, but for the
+// caller. False: the process has ended.
+Task<bool> Filters::await_ends(pid_t pid) {
     auto lingers = [](const auto& entry) {
         return entry.second->ending && !entry.second->filters.empty();
     };
-    for (pid_t pid = process.pid;;) {
+    for (;;) {
         RemoteProcess* still = worker_.find_process(pid);
-        if (!still || !still->fragment || !still->fragment->has_helpers()) co_return;
+        if (!still || !still->fragment || !still->fragment->has_helpers()) co_return false;
         const auto& all = still->threads;
-        if (std::none_of(all.begin(), all.end(), lingers)) break;
+        if (std::none_of(all.begin(), all.end(), lingers)) co_return true;
         co_await worker_.stopped.wait();
     }
+}
+
+// The caller is in its stub. With the new filter the kernel puts all others, helpers too, under
+// those that were the caller's own.
+Task<void> Filters::share_filters(RemoteThread& caller, ProgramFilter filter) {
+    const pid_t pid = caller.process->pid, tid = caller.tid;
+    bool may = co_await await_ends(pid);
+    if (!may || worker_.find_thread(pid, tid) != &caller) co_return;
+    int64_t result = co_await install_filter(*caller.stub, filter, true);
+    if (result == thread_gone || worker_.find_thread(pid, tid) != &caller) co_return;
+    if (result != 0) {
+        worker_.link.close(
+            fmt::format("a seccomp filter of the program cannot be installed: {}", result));
+        co_return;
+    }
+    for (const auto& [other_tid, other] : caller.process->threads) other->filters.clear();
+}
+
+Task<void> Filters::install_for_all(RemoteProcess& process, FilterList filters) {
+    bool may = co_await await_ends(process.pid);
+    if (!may) co_return;
     StubThread& executor = process.fragment->executor();
     for (size_t i = 0; i < filters.size(); i++) {
         bool last = i + 1 == filters.size();

@@ -20,6 +20,9 @@ public:
     bool dies_by_filter(RemoteThread& thread, const siginfo_t& info);
 
 private:
+    Task<bool> await_ends(pid_t pid);
+    Task<void> share_filters(RemoteThread& caller, ProgramFilter filter);
+
     Worker& worker_;
 };
 

@@ -62,9 +62,11 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
     if (call.all_threads) {
         co_await await_ends(pid);
         if (home_.find_thread(pid, tid) != &thread || stub->dead()) co_return;
-        // The kernel there does not know that they were told the same.
+        // The kernel there does not know that they were told the same. The caller's own go to all
+        // with it, where all are there.
         for (const auto& [other_tid, other] : process.threads) {
-            if (other->filters_there <= process.common_filters) continue;
+            const bool shares = other == &thread && !home_.policy.mixed();
+            if (other->filters_there <= process.common_filters || shares) continue;
             home_.calls.reply(thread, call.refusal(other_tid));
             co_return;
         }
