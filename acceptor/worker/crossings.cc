@@ -26,7 +26,9 @@ namespace gpr::worker {
 namespace {
 // See monitor/home/code_faults.cc.
 constexpr std::chrono::milliseconds stops_in{10};
-constexpr std::chrono::milliseconds stops_surely_in{1000};
+// Looks, each of which takes that long, or a millisecond: who waits for its CPU has it in a second.
+constexpr int surely_stopped_after = 100;
+constexpr int surely_asleep_after = 1000;
 
 // Until the thread, which is in a ptrace stop, has the program's mask again.
 void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
@@ -57,9 +59,7 @@ bool Crossings::may_leave_at_fault(Fragment& fragment, Address at, bool write, p
 
 Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write,
                                  pid_t tid) {
-    const Mapping* wanted = fragment->space.find(at);
-    bool only_home =
-        wanted && wanted->shared && worker_.pager.shared.is_used_at_home(wanted->object);
+    bool only_home = is_used_at_home(*fragment, at);
     auto find_movable = [&]() -> RemoteThread* {
         RemoteThread* t = worker_.find_thread(fragment->pid(), tid);
         return t && t->here && (t->process->mixed || only_home) ? t : nullptr;
@@ -71,9 +71,9 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     } else if (thread) {
         origin = co_await settled_origin(worker_.loop, thread->host_tid);
         thread = find_movable();
-        // What others use must not be lent to the program, in which order it would come back nobody
-        // knows.
-        for (int tries = 0; thread && !thread->process->mixed && tries < stops_surely_in.count() &&
+        // What is used at home must not be lent to the program: what it writes would come back
+        // late, and in an order that nobody knows.
+        for (int tries = 0; thread && only_home && tries < surely_asleep_after &&
                             origin.kind == FaultOrigin::Kind::unknown;
              tries++) {
             origin = co_await settled_origin(worker_.loop, thread->host_tid);
@@ -81,7 +81,8 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
         }
     }
     bool visiting = thread && Clock::now() < thread->visits_until;
-    if (!thread || visiting || origin.kind != FaultOrigin::Kind::program) {
+    bool stays = visiting && !only_home;
+    if (!thread || stays || origin.kind != FaultOrigin::Kind::program) {
         worker_.pager.faults.serve(*fragment, at, write, tid);
         co_return;
     }
@@ -104,22 +105,12 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
 Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
                              bool write, bool by_gravity) {
     pid_t tid = thread.tid;
-    auto patience = thread.process->mixed ? stops_in : stops_surely_in;
-    if (thread.awaited) {  // see monitor/home/code_faults.cc
-        worker_.loop.after(patience, [this, fragment, at, write, tid] {
-            RemoteThread* now = worker_.find_thread(fragment->pid(), tid);
-            if (now && now->awaited)
-                worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
-        });
-        co_return;
-    }
+    auto stopped = std::make_shared<bool>(false);
+    serve_if_stuck({fragment, at, write, tid, stopped});
+    if (thread.awaited) co_return;  // it is being stopped and will fault again
     trace::interrupt(thread.host_tid);
-    // If it is not as we thought, it needs the page to come to where it can stop.
-    auto stuck = worker_.loop.after(patience, [this, fragment, at, write, tid] {
-        worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
-    });
     WaitStatus status = co_await worker_.threads.next_stop(thread, true);
-    worker_.loop.cancel(stuck);
+    *stopped = true;
     if (status.ended()) co_return;
     if (status.kind != WaitStatus::Kind::trap_stop) {
         worker_.on_wait(thread.host_tid, status);
@@ -129,16 +120,44 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
     if (!context) co_return;
     Mapping* missing = fragment->space.find(at);
     bool code = missing && missing->trapped;
+    bool only_home = is_used_at_home(*fragment, at);
     bool at_fetch =
         code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
-    if (!at_fetch || has_fault_pending(thread.host_tid)) {
+    // What it came for is not at home, and the same instruction needs this, too.
+    bool needs_both = only_home && Clock::now() < thread.visits_until &&
+                      stands_still(thread.came_with, context->regs);
+    if (!at_fetch || needs_both || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
-        worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
+        // In a call, where it has stopped, it asks again for what it still needs.
+        if (at_fetch || !only_home)
+            worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         worker_.on_wait(thread.host_tid, status);
         co_return;
     }
     if (code) thread.left_at = at;
     co_await send_home(thread, *context, missing && missing->shared, by_gravity);
+}
+
+// A thread of the program that needs it goes there.
+bool Crossings::is_used_at_home(Fragment& fragment, Address at) const {
+    const Mapping* m = fragment.space.find(at);
+    return m && m->shared && !m->trapped && worker_.pager.shared.is_used_at_home(m->object);
+}
+
+// One that is to stop does so within microseconds, unless it waits for its CPU. If it is not as we
+// thought, the kernel waits for the page in its name, and it needs that to come to where it can
+// stop.
+void Crossings::serve_if_stuck(Stopping stopping) {
+    worker_.loop.after(stops_in, [this, s = std::move(stopping)]() mutable {
+        RemoteThread* thread = worker_.find_thread(s.fragment->pid(), s.tid);
+        if (*s.stopped || !thread || !thread->awaited) return;
+        if (is_used_at_home(*s.fragment, s.at) && ++s.looks < surely_stopped_after &&
+            fault_origin(thread->host_tid).kind != FaultOrigin::Kind::kernel) {
+            serve_if_stuck(std::move(s));
+        } else {
+            worker_.pager.faults.serve(*s.fragment, s.at, s.write, static_cast<Tid>(s.tid));
+        }
+    });
 }
 
 bool Crossings::leaves_by_chance(const RemoteThread& thread, const Notification& n) {
@@ -258,6 +277,7 @@ Task<void> Crossings::arrive(Frame frame) {
     }
     worker_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
+    thread->came_with = crossing.getVisit() ? context.regs : user_regs_struct{};
     thread->mask = context.signal_mask;
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);

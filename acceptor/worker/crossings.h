@@ -31,7 +31,18 @@ public:
     Task<void> arrive(Frame frame);
 
 private:
+    // A thread that faulted, and has been asked to stop.
+    struct Stopping {
+        std::shared_ptr<Fragment> fragment;
+        Address at{};
+        bool write = false;
+        pid_t tid = 0;
+        std::shared_ptr<bool> stopped;
+        int looks = 0;  // so often it had not
+    };
     bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
+    [[nodiscard]] bool is_used_at_home(Fragment& fragment, Address at) const;
+    void serve_if_stuck(Stopping stopping);
     Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
                       bool write, bool by_gravity);
     Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false,

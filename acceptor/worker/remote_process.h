@@ -60,6 +60,7 @@ struct RemoteThread {
     bool restarts_at_home = false;     // the call it was interrupted in last was home's
     Address waits_at{};                // the word in shared memory that its last call here was on
     Clock::time_point visits_until{};  // till then it may run home's code here
+    user_regs_struct came_with{};      // the registers with which it came last, if for a visit
     bool leaving_stub = false;         // it is about to run the program
     bool held = false;                 // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;            // paging::Supply::hold of what the kernel writes at its end

@@ -115,7 +115,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
         go_on();
     };
     auto stands_where_it_came = [&](const user_regs_struct& now) {
-        return now.rip == context.regs.rip && now.rcx == context.regs.rcx && !thread.wants_device;
+        return stands_still(context.regs, now) && !thread.wants_device;
     };
     go_on_for_a_while();
     std::optional<siginfo_t> signal;

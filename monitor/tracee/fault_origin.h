@@ -49,6 +49,12 @@ inline bool in_program(const user_regs_struct& regs) {
     return static_cast<long>(regs.orig_rax) < 0;
 }
 
+// Whether it has done nothing since: neither a step of a string instruction, nor a push.
+inline bool stands_still(const user_regs_struct& before, const user_regs_struct& now) {
+    return now.rip == before.rip && now.rsp == before.rsp && now.rcx == before.rcx &&
+           now.rsi == before.rsi && now.rdi == before.rdi;
+}
+
 // It may be one that got the page and went on before it stopped.
 inline bool stands_at_fetch(const user_regs_struct& regs, AddressSpace& space, Address page) {
     Mapping* code = space.find({regs.rip});

@@ -9,6 +9,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -50,6 +51,12 @@ _Static_assert(sizeof(struct area) <= BYTES, "the object is large enough");
 static int me;
 
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); }
+
+// Threads that run at home go to the acceptor for this call, and may stay a while.
+static void call_there(void) {
+    struct rlimit limit;
+    CHECK_EQ(prlimit(getpid(), RLIMIT_AS, NULL, &limit), 0);
+}
 
 static void await_word(_Atomic uint32_t* word, uint32_t wanted) {
     time_t begin = time(NULL);
@@ -182,6 +189,7 @@ static void write_beside(struct area* a) {
     for (uint64_t i = 1; me == 0 ? atomic_load(&a->present[1]) == 0 : i <= BESIDE; i++) {
         *own = i;
         if (i % 64 == 0) CHECK(getppid() >= 0);
+        if (i % 64 == 32) call_there();
         CHECK_EQ(*own, i);
         a->last[me] = i;
     }
@@ -196,6 +204,7 @@ static void pass_pages(struct area* a) {
         for (int page = 0; page < PAGES - 1 && (i > 0 || me == 1); page++) {
             CHECK(guest_is_filled(a->data[page], PAGE, 2 * i + (uint32_t)me + 1000 * page));
         }
+        call_there();
         for (int page = 0; page < PAGES - 1; page++) {
             guest_fill(a->data[page], PAGE, 2 * i + (uint32_t)me + 1 + 1000 * page);
         }
@@ -205,7 +214,13 @@ static void pass_pages(struct area* a) {
 }
 
 static void add(struct area* a) {
-    for (int i = 0; i < ADDS; i++) atomic_fetch_add(&a->sum, 1 + (uint64_t)me);
+    for (int i = 0; i < ADDS; i++) {
+        if (i % (ADDS / TURNS) == 0) {
+            wait_a_little();  // so that the other one adds meanwhile
+            call_there();
+        }
+        atomic_fetch_add(&a->sum, 1 + (uint64_t)me);
+    }
     meet(a, 2);
     printf("sum %lu\n", (unsigned long)atomic_load(&a->sum));
 }
