@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "mm/page_table.h"
+#include "monitor/paging/lent_pages.h"
 #include "monitor/paging/pager.h"
 
 namespace gpr::paging {
@@ -53,8 +54,8 @@ void SharedObjects::resize(ObjectId object, uint64_t pages) {
     auto it = objects_.find(object);
     if (it == objects_.end() || it->second.pages == pages) return;
     Object& o = it->second;
-    o.lent.clear();
     uint64_t first = std::min(o.pages, pages);
+    o.lent.erase(o.lent.lower_bound(first), o.lent.end());
     uint64_t count = std::max(o.pages, pages) - first;
     if (o.memfd) {
         set_size(o.memfd, first);
@@ -80,7 +81,10 @@ void SharedObjects::erase(ObjectId object) {
 
 Task<void> SharedObjects::collect(std::vector<ObjectId> objects, Access access) {
     std::vector<std::pair<uint64_t, std::unique_ptr<OneShot<bool>>>> pending;
+    std::vector<LentPages> lent;
     for (ObjectId object : objects) {
+        auto it = objects_.find(object);
+        lent.push_back(it == objects_.end() ? LentPages() : it->second.lent);
         uint64_t cookie = core_.next_cookie++;
         pending.emplace_back(cookie, std::make_unique<OneShot<bool>>(core_.loop));
         core_.waiting[cookie] = pending.back().second.get();
@@ -92,9 +96,9 @@ Task<void> SharedObjects::collect(std::vector<ObjectId> objects, Access access) 
         OneShot<bool>& one = *done;
         co_await core_.wait_for(cookie, one);
     }
-    for (ObjectId object : objects) {
-        auto it = objects_.find(object);
-        if (it != objects_.end() && access == Access::write) it->second.lent.clear();
+    for (size_t i = 0; i < objects.size() && access == Access::write; i++) {
+        auto it = objects_.find(objects[i]);
+        if (it != objects_.end()) forget_returned(it->second.lent, lent[i]);
     }
 }
 
@@ -123,26 +127,6 @@ bool SharedObjects::holds_back(const std::vector<ObjectId>& objects) const {
     return std::ranges::any_of(objects, [&](ObjectId o) { return core_.directory->holds_back(o); });
 }
 
-namespace {
-
-// Writes the bytes of a page that are not what they were when it was lent; all, if nobody knows.
-// False: none could be written.
-bool write_changes(const RemoteMemory& memory, Address to, const std::byte* page,
-                   const std::byte* old) {
-    if (!old) return memory.write(to, page, page_size) > 0;
-    size_t at = 0;
-    while (at < page_size) {
-        size_t begin = std::mismatch(page + at, page + page_size, old + at).first - page;
-        size_t end = begin;
-        while (end < page_size && page[end] != old[end]) end++;
-        if (begin < end && memory.write(to + begin, page + begin, end - begin) == 0) return false;
-        at = std::max(end, begin + 1);
-    }
-    return true;
-}
-
-}  // namespace
-
 void SharedObjects::put(PageKey first, std::span<const std::byte> bytes) {
     Object& o = objects_.at(first.object);
     if (o.memfd) {
@@ -159,10 +143,12 @@ void SharedObjects::put(PageKey first, std::span<const std::byte> bytes) {
         run, [&](Fragment& fragment, const Mapping& m, Range range, uint64_t page) {
             if (!(m.prot & PROT_WRITE)) return;
             for (uint64_t i = 0; i < range.size() / page_size; i++) {
-                const std::byte* content = bytes.data() + (page + i - first.index) * page_size;
-                auto twin = o.lent.find(page + i);
-                const std::byte* old = twin == o.lent.end() ? nullptr : twin->second.get();
-                done |= write_changes(fragment.memory(), range.begin + i * page_size, content, old);
+                Address to = range.begin + i * page_size;
+                auto content = bytes.subspan((page + i - first.index) * page_size, page_size);
+                auto write = [&](size_t offset, std::span<const std::byte> part) {
+                    return fragment.memory().write(to + offset, part.data(), part.size()) > 0;
+                };
+                done |= write_changes(content, o.lent, page + i, write);
             }
         });
     for (uint32_t i = 0; i < run.count; i++) o.lent.erase(run[i].index);
