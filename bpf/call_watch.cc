@@ -93,10 +93,10 @@ Result<> CallWatch::join(pid_t pid, pid_t name, Openers openers) {
         return fail(errno, fmt::format("cannot watch the calls of process {}", pid));
     }
     std::error_code gone;
-    auto threads = std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone);
-    if (gone) return {};
-    for (const auto& thread : threads) {
-        if (uint64_t word = waited_word(thread.path()); word != 0) count_for_ever(word);
+    auto threads = fmt::format("/proc/{}/task", pid);
+    for (std::filesystem::directory_iterator thread(threads, gone), end; !gone && thread != end;
+         thread.increment(gone)) {
+        if (uint64_t word = waited_word(thread->path()); word != 0) count_for_ever(word);
     }
     return {};
 }

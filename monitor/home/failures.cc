@@ -3,10 +3,10 @@
 #include <sys/syscall.h>
 
 #include <csignal>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "base/file_text.h"
 #include "base/log.h"
 #include "monitor/home/births.h"
 #include "monitor/home/ends.h"
@@ -35,8 +35,7 @@ bool is_being_killed(pid_t pid) {
     if ((trace::signal_set(pid, "SigPnd:") | trace::signal_set(pid, "ShdPnd:")) & sigkill) {
         return true;
     }
-    std::ifstream in(fmt::format("/proc/{}/stat", pid));
-    std::string stat{std::istreambuf_iterator<char>(in), {}};
+    std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
     size_t name_end = stat.rfind(')');
     if (name_end == std::string::npos) return true;  // gone altogether
     // After the name: state, five ids, flags.

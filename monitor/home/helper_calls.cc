@@ -7,9 +7,9 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
+#include "base/file_text.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -40,12 +40,12 @@ bool has_own_clone_child(const HomeProcess& process, const std::string& children
 
 // Also where the kernel does not tell (CONFIG_PROC_CHILDREN).
 bool may_have_own_clone_child(const HomeProcess& process) {
-    std::error_code ignored;
+    std::error_code gone;
     auto tasks = fmt::format("/proc/{}/task", process.pid);
-    for (const auto& task : std::filesystem::directory_iterator(tasks, ignored)) {
-        std::ifstream in(task.path() / "children");
-        std::string text{std::istreambuf_iterator<char>(in), {}};
-        if (!in || has_own_clone_child(process, text)) return true;
+    for (std::filesystem::directory_iterator task(tasks, gone), end; !gone && task != end;
+         task.increment(gone)) {
+        auto text = read_file(task->path() / "children");
+        if (!text || has_own_clone_child(process, *text)) return true;
     }
     return false;
 }

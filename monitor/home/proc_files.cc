@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/file_text.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
@@ -45,11 +46,6 @@ Task<int64_t> call_locked(StubThread& stub, Call call) {
     std::vector<Call> calls{call};
     co_await stub.run_locked(calls);
     co_return stub.dead() ? -ESRCH : calls[0].result;
-}
-
-std::string text_of(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
 }
 
 // From the first argument to the end of the environment; fields 48 to 51 of proc_pid_stat(5).

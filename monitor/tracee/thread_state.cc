@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "base/file_text.h"
 #include "monitor/tracee/fault_origin.h"
 
 namespace gpr {
 
 namespace {
-
-std::string text_of(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The kernel's functions in which a thread waits for a supervisor of ours.
 bool waits_for_us(const std::string& function) {
