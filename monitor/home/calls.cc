@@ -353,6 +353,9 @@ Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedC
         co_await home_.memory_files.note_opened(process, *call.shadow,
                                                 static_cast<int>(call.made.result));
     }
+    if (call.number == SYS_memfd_create && call.made.result >= 0) {
+        home_.contended_memory.note_made(process, static_cast<int>(call.made.result));
+    }
     home_.remote_usage.add_remote_usage(process, call);
     if (call.memory_limit && call.memory_limit->show(call)) {
         HomeProcess* of = home_.find_process(call.memory_limit->pid);

@@ -1,5 +1,6 @@
 #include "monitor/home/contended_memory.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +22,9 @@ namespace gpr::home {
 
 namespace {
 
+// Each needs a watch of inotify(7), of which a user has so many.
+constexpr size_t most_made = 1024;
+
 std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
 
 // Who made the other end of the socket; 0: nobody knows.
@@ -35,21 +39,53 @@ pid_t peer_of(pid_t pid, int fd) {
 
 }  // namespace
 
-// Of a file that has just been mapped for the first time.
-void ContendedMemory::begin_watching(SharedFile& file, const std::string& mapped_as) {
-    if (home_.policy.mixed()) return;
+Outsiders& ContendedMemory::watching() {
     if (!outsiders_) {
         outsiders_ =
             std::make_unique<Outsiders>(home_.loop, [this] { spawn(meet_outsiders(false)); });
     }
+    return *outsiders_;
+}
+
+// memfd_create has just made it: who else has it later was given it, or opened it by way of /proc.
+// A search of all processes for each of a browser's hundreds would take most of its time.
+void ContendedMemory::note_made(HomeProcess& process, int fd) {
+    if (home_.policy.mixed() || made_.size() >= most_made) return;
+    Fd path(open(link_of(process.pid, fd).c_str(), O_PATH | O_CLOEXEC));
+    struct stat st {};
+    if (!path || fstat(path.get(), &st) != 0) return;
+    auto watched = watching().watch(path, "/memfd:", 0);
+    if (watched.id()) made_[{st.st_dev, st.st_ino}] = watched;
+}
+
+void ContendedMemory::forget_made(const Outsiders::News& news) {
+    std::erase_if(made_, [&](const auto& entry) {
+        uint64_t id = *entry.second.id();
+        if (news.ended.contains(id)) return true;
+        if (!news.opened.contains(id) || news.by_us) return false;
+        outsiders_->forget(entry.second);
+        return true;
+    });
+}
+
+// Of a file that has just been mapped for the first time.
+void ContendedMemory::begin_watching(SharedFile& file, const std::string& mapped_as) {
+    if (home_.policy.mixed()) return;
+    watching();
     if (file.kernel_uses) choose_node(file);
     // Without a name, or one that nobody outside can mean.
     const SharedIdentity& identity = file.identity;
     bool elsewhere = identity.is_segment && identity.ipc_namespace != ipc_namespace_of(getpid());
     file.looked = file.kernel_uses || elsewhere || mapped_as.starts_with("/dev/zero");
     if (file.looked) return;
-    file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
     file.given = given_.contains({file.names.device, file.names.inode});
+    if (auto made = made_.extract({file.names.device, file.names.inode})) {
+        file.watched = made.mapped();
+        file.looked = true;
+        outsiders_->want_look();
+    } else {
+        file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
+    }
     spawn(meet_outsiders(false));
 }
 
@@ -114,6 +150,7 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
     if (!outsiders_) co_return;
     auto turn = co_await outsiders_->turn();
     Outsiders::News news = outsiders_->take_news();
+    forget_made(news);
     bool is_urgent = false;
     for (auto& [object, file] : home_.shared_memory.files()) {
         auto id = file.watched.id();

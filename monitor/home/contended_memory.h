@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,6 +25,7 @@ public:
     explicit ContendedMemory(Home& home) : home_(home) {}
 
     void begin_watching(SharedFile& file, const std::string& mapped_as);
+    void note_made(HomeProcess& process, int fd);
     void choose_node(SharedFile& file);
     void note_request(ObjectId object);
     Task<void> meet_outsiders(bool tells);
@@ -33,11 +35,17 @@ public:
     [[nodiscard]] Outsiders* outsiders() const { return outsiders_.get(); }
 
 private:
+    using FileId = std::pair<uint64_t, uint64_t>;  // device, inode
+
+    Outsiders& watching();
+    void forget_made(const Outsiders::News& news);
     Task<void> look_for_outsiders();
 
     Home& home_;
     std::unique_ptr<Outsiders> outsiders_;
-    std::set<std::pair<uint64_t, uint64_t>> given_;  // device, inode of what was sent to outsiders
+    std::set<FileId> given_;  // what was sent to outsiders
+    // What the program has made and not mapped yet, and nobody has opened.
+    std::map<FileId, Outsiders::Watched> made_;
 };
 
 }  // namespace gpr::home

@@ -248,6 +248,9 @@ Outsiders::News Outsiders::take_news() {
             }
             if (event->mask & IN_OPEN) news.opened.insert(id_of(event->wd, -1));
             if (event->mask & IN_MODIFY) news.written.insert(id_of(event->wd, -1));
+            if (event->mask & IN_IGNORED && users_.erase(event->wd) > 0) {
+                news.ended.insert(id_of(event->wd, -1));
+            }
         }
     }
     for (auto& [segment, before] : attachments_) {

@@ -75,6 +75,7 @@ public:
         std::set<uint64_t> opened;   // ids of what somebody has opened or attached
         bool by_us = false;          // most likely
         std::set<uint64_t> written;  // by a call, which may have changed its size
+        std::set<uint64_t> ended;    // ids of what is no more
         bool look_due = false;       // one that could wait is to be had now
     };
     News take_news();
@@ -86,6 +87,8 @@ public:
                                                       std::function<bool(pid_t)> is_ours);
     // For one that can wait. No: one goes on or was just now, and there will be news.
     bool may_look();
+    // There is reason for one that can wait.
+    void want_look() { look_due_ = true; }
 
     // Held while what has been heard is put in order.
     [[nodiscard]] auto turn() { return turn_.lock(); }
