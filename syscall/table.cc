@@ -36,6 +36,13 @@ constexpr ArgumentRule rules[] = {
     {202, 1, futex_command, 11, notify, notify, Condition::always, "FUTEX_WAIT_REQUEUE_PI"},
     {202, 1, futex_command, 12, notify, notify, Condition::always, "FUTEX_CMP_REQUEUE_PI"},
     {202, 1, futex_command, 13, notify, notify, Condition::always, "FUTEX_LOCK_PI2"},
+    // Children that have their parent's memory are at home, and it is not.
+    {202, 1, futex_private, futex_private, allow, notify, Condition::whole_session,
+     "with FUTEX_PRIVATE_FLAG"},
+    {202, 1, futex_private, 0, notify, notify, Condition::whole_session,
+     "without FUTEX_PRIVATE_FLAG"},
+    {454, 0, 0, 0, allow, notify, Condition::whole_session, "futex_wake"},
+    {455, 0, 0, 0, allow, notify, Condition::whole_session, "futex_wait"},
     // It may wait for a word in shared memory that is used at home.
     {202, 1, futex_private, 0, notify, allow, Condition::always, "without FUTEX_PRIVATE_FLAG"},
     {454, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_wake"},
@@ -198,6 +205,7 @@ bool Conditions::meet(Condition condition) const {
     switch (condition) {
         case Condition::always: return true;
         case Condition::mixed_session: return mixed_session;
+        case Condition::whole_session: return !mixed_session;
         case Condition::watched_calls: return watched_calls;
         case Condition::watched_trap: return watched_trap;
     }

@@ -192,7 +192,14 @@ const char* name_of(Support support);
 // unknown: EINVAL, as by a kernel that has never heard of the value.
 // no_fd: EBADF, which no node needs to be asked for.
 enum class Verdict : uint8_t { allow, notify, refuse, unknown, no_fd };
-enum class Condition : uint8_t { always, mixed_session, watched_calls, watched_trap };
+// whole_session: not a mixed one, so that at home no code of the program runs but that of children.
+enum class Condition : uint8_t {
+    always,
+    mixed_session,
+    whole_session,
+    watched_calls,
+    watched_trap
+};
 
 // What holds in a session.
 struct Conditions {

@@ -104,6 +104,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
         HomeProcess* owner = !planned ? home_.guests.owner_of_memory(child) : nullptr;
         if (owner && event != PTRACE_EVENT_VFORK) home_.guests.begin_sharing(*owner);
     }
+    if (shares && event != PTRACE_EVENT_VFORK) join_owner(child);
     home_.memory_gate.inherit(parent, child, shares);
     child.caught_signals = parents.caught_signals;
     child.one_shot_actions = parents.one_shot_actions;
@@ -123,6 +124,14 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     first.affinity_at_birth = cpu_mask_now(tid);
     child.stays_home = home_.namespaces.stays_home(tid);
     return first;
+}
+
+// Who waits for futexes in its memory, and is waked there, is known as its owner's threads are.
+void Births::join_owner(const HomeProcess& guest) {
+    const HomeProcess* owner = home_.guests.owner_of_memory(guest);
+    if (!owner || !home_.acceptor.futex_news.watched()) return;
+    auto joined = home_.acceptor.futex_news.join(guest.pid, owner->pid, Openers::go_on);
+    if (!joined) spdlog::warn("{}", joined.error().message());
 }
 
 void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares) {

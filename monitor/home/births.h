@@ -26,6 +26,7 @@ public:
 
 private:
     void add_to_process(HomeThread& parent, pid_t tid, bool helper);
+    void join_owner(const HomeProcess& guest);
     HomeThread& add_process(HomeThread& parent, pid_t tid, int event, const Birth* planned,
                             bool shares);
     void begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares);

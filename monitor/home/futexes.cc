@@ -4,9 +4,25 @@
 #include <climits>
 #include <utility>
 
+#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
+#include "monitor/tracee/fault_origin.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
+
+namespace {
+
+// At a word that a guest waits for.
+constexpr std::chrono::milliseconds look_first{1}, look_at_least{16};
+
+bool is_in_call(pid_t tid, uint32_t number) {
+    FaultOrigin origin = fault_origin(tid);
+    return origin.kind == FaultOrigin::Kind::unknown ||
+           (origin.kind == FaultOrigin::Kind::kernel && origin.call == static_cast<long>(number));
+}
+
+}  // namespace
 
 void Futexes::watch_futexes(std::unique_ptr<CallWatch> watch) {
     home_.acceptor.futex_news.use(std::move(watch),
@@ -68,6 +84,49 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
     if (still) home_.notifier->let_it_run(n.id);
     if (hold != 0)
         home_.loop.after(call_made_in, [this, hold] { home_.pager.supply.release(hold); });
+}
+
+bool Futexes::is_futex_call(uint32_t number) {
+    const Row* row = find_row(number);
+    return number == number_futex_wait || (row && row->handlers.here == AtHome::futex);
+}
+
+// Who wakes its owner's threads is told. In a whole session they wake it without being stopped, and
+// a guest that waits looks whether it has reason to go on.
+void Futexes::call_of_guest(HomeThread& thread, const Notification& n) {
+    const HomeProcess& guest = *thread.process;
+    if (HomeProcess* owner = home_.guests.owner_of_memory(guest)) {
+        for (const FutexWakeCall& wake : futex_wakes_of(n.number, n.args)) {
+            if (!is_shared_word(*owner->fragment, {wake.address})) send_futex_wake(*owner, wake);
+        }
+        auto wait = futex_wait_of(n.number, n.args);
+        thread.futex_waits++;
+        bool lies_here = wait && is_shared_word(*owner->fragment, {wait->address});
+        if (wait && !lies_here && !home_.policy.mixed()) {
+            spawn(see_wait_through(guest.pid, thread.tid, *wait));
+        }
+    }
+    home_.notifier->let_it_run(n.id);
+}
+
+Task<void> Futexes::see_wait_through(pid_t guest, pid_t tid, FutexWait wait) {
+    const HomeThread* thread = home_.find_thread(guest, tid);
+    uint64_t number = thread->futex_waits;
+    for (auto pause = look_first;; pause = std::min(2 * pause, look_at_least)) {
+        co_await home_.loop.sleep(pause);
+        thread = home_.find_thread(guest, tid);
+        if (!thread || thread->futex_waits != number || !is_in_call(tid, wait.call)) co_return;
+        HomeProcess* owner = home_.guests.owner_of_memory(*thread->process);
+        if (!owner) co_return;
+        std::shared_ptr<Fragment> fragment = owner->fragment;
+        uint32_t now = 0;
+        bool read = co_await home_.pager.memory.read(*fragment, {wait.address},
+                                                     std::as_writable_bytes(std::span(&now, 1)));
+        if (!read || now == wait.expected) continue;
+        FutexWakeCall wake{wait.address, INT_MAX, 0xffffffff, wait.shared};
+        co_await wake_futex_held(home_.pager, *fragment, wake);
+        co_return;
+    }
 }
 
 void Futexes::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {

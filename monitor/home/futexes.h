@@ -7,6 +7,7 @@
 
 namespace gpr {
 class CallWatch;
+struct FutexWait;
 struct FutexWakeCall;
 }  // namespace gpr
 
@@ -19,12 +20,16 @@ public:
     // Before start(): private wakes are not stopped, the watch tells them.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     void futex_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    static bool is_futex_call(uint32_t number);
+    // Its memory is that of a process at the acceptor, or may be.
+    void call_of_guest(HomeThread& thread, const Notification& n);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame);
 
 private:
     void tell_futex_wake(HomeProcess& process, const Notification& n);
     void tell_wake(HomeProcess& process, const FutexWakeCall& wake);
+    Task<void> see_wait_through(pid_t guest, pid_t tid, FutexWait wait);
     Task<void> futex_call_in_memory(HomeProcess& process, HomeThread& thread, Notification n);
 
     Home& home_;

@@ -68,6 +68,7 @@ struct HomeThread {
     FilterList filters;              // of the program, that the kernel thread here is under
     size_t filters_there = 0;        // how many of them its twin at the acceptor is
     bool in_call = false;            // the shadow runs a forwarded call
+    uint64_t futex_waits = 0;        // calls of futexes so far, of one that has others' memory
     Clock::time_point call_began{};  // the last one
     std::optional<ResumedWait> resumed_wait;  // its call, which went on after an interruption
     uint32_t wait = 0;          // the name of that call for the acceptor that may interrupt it

@@ -243,6 +243,8 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
         } else {
             home_->local_calls.local_call(process, thread, n);
         }
+    } else if (process.shares_memory_with && home::Futexes::is_futex_call(n.number)) {
+        home_->futexes.call_of_guest(thread, n);
     } else {
         home::FileCopies::note_native_call(process, n);
         home_->notifier->let_it_run(n.id);

@@ -19,6 +19,21 @@ uint32_t command_of(const uint64_t (&args)[6]) {
 }
 }  // namespace
 
+std::optional<FutexWait> futex_wait_of(uint32_t number, const uint64_t (&args)[6]) {
+    if (number == number_futex_wait) {
+        return FutexWait{number, args[0], static_cast<uint32_t>(args[1]),
+                         !(args[3] & futex2_private)};
+    }
+    if (number != SYS_futex) return std::nullopt;
+    switch (command_of(args)) {
+        case FUTEX_WAIT:
+        case FUTEX_WAIT_BITSET:
+            return FutexWait{number, args[0], static_cast<uint32_t>(args[2]),
+                             !(args[1] & FUTEX_PRIVATE_FLAG)};
+        default: return std::nullopt;
+    }
+}
+
 std::vector<FutexWakeCall> futex_wakes_of(uint32_t number, const uint64_t (&args)[6]) {
     FutexWakeCall wake;
     wake.address = args[0];

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/task.h"
@@ -20,12 +21,22 @@ struct FutexWakeCall {
     bool shared = false;  // the caller did not say FUTEX_PRIVATE_FLAG
 };
 
+struct FutexWait {
+    uint32_t call = 0;
+    uint64_t address = 0;
+    uint32_t expected = 0;
+    bool shared = false;
+};
+// Of calls that wait at one word for a wake, without priority inheritance.
+std::optional<FutexWait> futex_wait_of(uint32_t number, const uint64_t (&args)[6]);
+
 // None for calls that wake nobody. Those that requeue, or wake by an operation, wake all: none is
 // lost. Not of futex_requeue(2), whose words lie in memory.
 std::vector<FutexWakeCall> futex_wakes_of(uint32_t number, const uint64_t (&args)[6]);
 
 // futex_requeue(2): two struct futex_waitv at its first argument.
-inline constexpr uint32_t number_futex_wake = 454, number_futex_requeue = 456;
+inline constexpr uint32_t number_futex_wake = 454, number_futex_wait = 455,
+                          number_futex_requeue = 456;
 struct RequeuedWords {
     struct Word {
         uint64_t value = 0, address = 0;
