@@ -99,6 +99,7 @@ void describe_task(wire::CallRequest::Builder call, const NewTask& task) {
 
 Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Notification n,
                                WaitHere* here) {
+    worker_.signals.note_interrupted(thread, false);
     if (worker_.signals.has_signal_to_handle(thread)) {
         // It came before the call, and is handled before it: waiting, the thread would not see it.
         process.notifier->reply_raw(n.id, -trace::restart_nointr);
@@ -159,6 +160,7 @@ void Forwarding::give_answer(RemoteThread& thread, uint64_t id, int64_t result) 
     // Interrupted by what only home saw or what is blocked here: the kernel here must look, or the
     // program sees the code.
     if (trace::is_restart(result)) trace::interrupt(thread.host_tid);
+    worker_.signals.note_interrupted(thread, result == -trace::restart_sys);
     thread.process->notifier->reply_raw(id, result);
 }
 

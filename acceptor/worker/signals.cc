@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "acceptor/worker/files.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/growth.h"
 #include "acceptor/worker/masks.h"
@@ -169,6 +170,28 @@ void Signals::tell_of_signal(pid_t pid, pid_t tid, const HandledSignal& signal, 
     worker_.link.send(frame, gpr::Priority::urgent);
 }
 
+void Signals::note_interrupted(const RemoteThread& thread, bool interrupted) {
+    if (interrupted) {
+        interrupted_.insert(thread.host_tid);
+    } else {
+        interrupted_.erase(thread.host_tid);
+    }
+}
+
+void Signals::restart_what_has_not_begun(const RemoteProcess& process, const RemoteThread& thread) {
+    bool begun = interrupted_.erase(thread.host_tid) != 0;
+    gpr::restart_what_has_not_begun(
+        thread.host_tid, [&](const Row& row, const CallArguments& args) {
+            // What the kernel here waits for is none of home's.
+            if (begun || (row.opens_by_name() && worker_.files.has_rules())) return false;
+            for (size_t i = 0; i < args.size(); i++) {
+                if ((row.fd_arguments() >> i & 1) && has_fd_here(process, args[i])) return false;
+            }
+            uint32_t fd_base = process.fd_base == 0 ? INT32_MAX : process.fd_base;
+            return acceptor_verdict(row.number, args, fd_base, {}) == Verdict::notify;
+        });
+}
+
 void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     // What has no handler is not home's, where it acts at once, but is from somebody on this host.
     bool from_home = thread.passed && thread.passed->info.si_signo == signal;
@@ -178,7 +201,7 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
         return;
     }
     if (postpone_signal(thread, signal)) return;
-    restart_what_is_never_interrupted(thread.host_tid);
+    restart_what_has_not_begun(process, thread);
     std::optional<HandledSignal> sent;
     if (thread.passed && thread.passed->info.si_signo == signal) sent.swap(thread.passed);
     auto info = trace::signal_info(thread.host_tid);

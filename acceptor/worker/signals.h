@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "acceptor/worker/part.h"
 
@@ -31,14 +32,18 @@ public:
     Task<void> signal_from_home(Frame frame);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
     bool handler_begun(RemoteProcess& process, RemoteThread& thread);
+    // A signal has ended its call at home, which had begun. Until the next one.
+    void note_interrupted(const RemoteThread& thread, bool interrupted);
 
 private:
+    void restart_what_has_not_begun(const RemoteProcess& process, const RemoteThread& thread);
     void hand_over(RemoteThread& thread, const HandledSignal& signal);
     bool postpone_signal(RemoteThread& thread, int signal);
     void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
                        const std::optional<HandledSignal>& sent);
 
     Worker& worker_;
+    std::set<pid_t> interrupted_;  // by host tid
 };
 
 }  // namespace gpr::worker

@@ -194,6 +194,7 @@ void HomeSession::on_notification(const Notification& n) {
 // Of a thread of the program, or of a helper.
 void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     HomeProcess& process = *thread.process;
+    if (home_->chaos) home_->signals.note_reported(n.tid, n.number);
     // Children that are not split do as they like; of a split process's program only what
     // stays at home is here.
     if (home_->memory_gate.holds(thread, n)) return;

@@ -75,13 +75,25 @@ void Signals::stop_after_all(const HomeThread& thread) {
     if (!continued) syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGSTOP);
 }
 
+// It has been seen, and is not answered; or not even seen. Which of the calls that may wait are
+// reported the filter knows alone, but that in chaos all are.
+void Signals::restart_what_has_not_begun(const HomeThread& thread) {
+    gpr::restart_what_has_not_begun(thread.tid, [&](const Row& row, const CallArguments&) {
+        const size_t waiting = home_.notifier->waiting();
+        home_.notifier->on_thread_gone(thread.tid);  // who stops waits no more
+        if (home_.notifier->waiting() < waiting) return true;
+        auto last = reported_.find(thread.tid);
+        return home_.chaos && (last == reported_.end() || last->second != row.number);
+    });
+}
+
 void Signals::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGSTOP && thread.helper) {  // it blocks the others
         trace::resume(thread.tid);
         return;
     }
     if (signal == SIGCHLD && tells_of_helper(home_.orphaned_helpers, thread.tid)) {
-        restart_what_is_never_interrupted(thread.tid);
+        restart_what_has_not_begun(thread);
         go_on_waiting(thread);
         trace::resume(thread.tid);
         return;
@@ -110,7 +122,7 @@ void Signals::on_signal(HomeThread& thread, int signal) {
         spawn(home_.proc_files.show_opened(thread));
         return;
     }
-    if (!thread.remote) restart_what_is_never_interrupted(thread.tid);
+    if (!thread.remote) restart_what_has_not_begun(thread);
     if (signal == SIGSYS && is_strict_death(thread.tid)) {
         kill(thread.process->pid, SIGKILL);
         return;

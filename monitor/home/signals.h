@@ -1,6 +1,11 @@
 // Signals arrive at home and are delivered where the thread is.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
+#include <unordered_map>
+
 #include "monitor/home/part.h"
 
 namespace gpr::home {
@@ -15,12 +20,16 @@ public:
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
     void on_remote_signal(Frame frame);
+    // In chaos, where all calls are: a thread at home has reported one.
+    void note_reported(pid_t tid, uint32_t number) { reported_[tid] = number; }
 
 private:
     void pass_on(HomeThread& thread, int signal);
     bool postpone_signal(HomeThread& thread, int signal);
+    void restart_what_has_not_begun(const HomeThread& thread);
 
     Home& home_;
+    std::unordered_map<pid_t, uint32_t> reported_;  // the last one
 };
 
 }  // namespace gpr::home

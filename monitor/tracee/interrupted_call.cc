@@ -28,15 +28,23 @@ bool may_wait(const Row& row, const user_regs_struct& regs) {
     }
 }
 
+// Reads and writes, for what is not there yet. What is made in order to wait, as poll is, ends as
+// it would have ended a moment later.
+bool only_sometimes_waits(const Row& row) {
+    return row.opens_by_name() || (row.place == Place::fd_owner && !row.polls());
+}
+
 }  // namespace
 
-void restart_what_is_never_interrupted(pid_t tid) {
+void restart_what_has_not_begun(pid_t tid, const IsUnseen& is_unseen) {
     auto regs = trace::registers(tid);
     bool interrupted = regs && static_cast<long>(regs->orig_rax) >= 0 &&
                        static_cast<long>(regs->rax) == -trace::restart_sys;
     if (!interrupted) return;
     const Row* row = find_row(static_cast<uint32_t>(regs->orig_rax));
-    if (!row || may_wait(*row, *regs)) return;
+    if (!row) return;
+    const CallArguments args{regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
+    if (may_wait(*row, *regs) && !(only_sometimes_waits(*row) && is_unseen(*row, args))) return;
     regs->rax = static_cast<uint64_t>(-trace::restart_nointr);
     trace::set_registers(tid, *regs);
 }
