@@ -136,6 +136,10 @@ constexpr ArgumentRule rules[] = {
     // Orphans may be helpers, which share the memory: the program has none.
     {157, 0, every_bit, 36, notify, notify, Condition::always, "PR_SET_CHILD_SUBREAPER"},
     {272, 0, 0x100, 0x100, notify, notify, Condition::mixed_session, "CLONE_VM"},
+    // What a process makes afterwards may be in that namespace: a child has its helpers before.
+    {272, 0, 0x20000000, 0x20000000, notify, notify, Condition::always, "CLONE_NEWPID"},
+    {272, 0, 0x80, 0x80, notify, notify, Condition::always, "CLONE_NEWTIME"},
+    {308, 0, 0, 0, notify, notify, Condition::always, "setns"},
     // It would take the calls of the stub, too.
     {157, 0, every_bit, 59, unknown, unknown, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
     // Nor may pages that are executable and writable be taken then.

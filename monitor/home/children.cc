@@ -12,6 +12,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/images.h"
 #include "monitor/home/memory_limit.h"
+#include "monitor/home/namespaces.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
@@ -72,6 +73,9 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
         case SYS_setrlimit:
         case SYS_prlimit64: return must_widen(process, n.number, n.args);
         case SYS_prctl: return static_cast<int>(n.args[0]) == PR_SET_CHILD_SUBREAPER;
+        // Helpers that are made later would be in the namespace of its children, and end with it.
+        case SYS_setns: return true;
+        case SYS_unshare: return Namespaces::changes_children(n.args[0]);
         // The kernel here would not see the time that they count.
         case SYS_setitimer: return n.args[0] != ITIMER_REAL;
         case SYS_timer_create: return cpu_clock_name(static_cast<clockid_t>(n.args[0])).has_value();

@@ -82,7 +82,9 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     if (process.shares_memory_with) home_.guests.end_of_guest(thread);
     process.shares_memory_with = nullptr;
     process.has_guests = false;
-    process.stays_home = process.stays_home || home_.namespaces.stays_home(process.pid);
+    // Its helpers would be in the namespaces of its children.
+    process.stays_home = process.stays_home || home_.namespaces.stays_home(process.pid) ||
+                         home_.namespaces.child_stays_home(process.pid, 0);
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
     process.caught_signals = process.to_reset = 0;
     process.fault_actions.clear();

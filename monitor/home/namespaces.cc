@@ -21,9 +21,10 @@ bool Namespaces::stays_home(pid_t pid) const { return namespaces_of(pid) != name
 
 // clone_flags: of clone3.
 bool Namespaces::child_stays_home(pid_t tid, uint64_t clone_flags) const {
-    return (clone_flags & (CLONE_NEWPID | clone_newtime)) ||
-           namespaces_of(tid, true) != namespaces_;
+    return changes_children(clone_flags) || namespaces_of(tid, true) != namespaces_;
 }
+
+bool Namespaces::changes_children(uint64_t flags) { return flags & (CLONE_NEWPID | clone_newtime); }
 
 // It begins, with all shared memory used where it is.
 Task<void> Namespaces::begin_at_home(HomeThread& thread, std::optional<ThreadContext> context) {

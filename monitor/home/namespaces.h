@@ -25,6 +25,8 @@ public:
     void begin(pid_t root);
     [[nodiscard]] bool stays_home(pid_t pid) const;
     [[nodiscard]] bool child_stays_home(pid_t tid, uint64_t clone_flags) const;
+    // flags: of clone3 or unshare.
+    static bool changes_children(uint64_t flags);
     Task<void> begin_at_home(HomeThread& thread, std::optional<ThreadContext> context);
 
 private:
