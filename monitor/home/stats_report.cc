@@ -55,6 +55,9 @@ std::string duration(double s) { return fmt::format("{:.2f} s", s); }
 // Beyond these a program has lost enough that somebody wants to know why.
 constexpr double most_share_of_waiting = 0.25, most_waiting_s = 0.3;
 constexpr double most_calls_per_s = 3000, most_crossings_per_s = 1000;
+// Where neither computing nor waiting for pages took the time: over a link with a round trip of
+// milliseconds no more can be made.
+constexpr double most_calls_per_idle_s = 200;
 constexpr uint64_t most_images = 8;
 constexpr double longest_start_s = 1;  // of a program; who takes longer was doing its work
 constexpr double shortest_run_s = 0.5;
@@ -82,7 +85,9 @@ std::string StatsReport::advice() const {
                       : "choose code that computes much on little data (--split lib:GLOB), or a "
                         "faster link");
     }
-    if (static_cast<double>(calls_home) > most_calls_per_s * wall_s) {
+    const bool idle = cpu + waited < wall_s / 2;
+    const double most_calls = (idle ? most_calls_per_idle_s : most_calls_per_s) * wall_s;
+    if (static_cast<double>(calls_home) > most_calls) {
         return fmt::format(
             "{} system calls were carried home, {} a second; leave code that works on files and "
             "pipes at home, and choose what computes (--split lib:GLOB)",
