@@ -68,6 +68,14 @@ Result<> take_answer(const FlagValue& value, Answers& answers) {
     return {};
 }
 
+// In our own words where CLI11 speaks of its types.
+std::string explained(std::string_view what) {
+    const size_t missing = what.find(": 1 required TEXT missing");
+    return missing == std::string_view::npos
+               ? std::string(what)
+               : fmt::format("{} needs a value", what.substr(0, missing));
+}
+
 Failure unknown_flag(const CommandSpec& spec, const std::string& word) {
     std::vector<std::string> names = {"--help"};
     for (const Setting& setting : spec.settings) names.push_back(flag_name(setting));
@@ -135,7 +143,7 @@ Result<ParsedCommand> parse_command(const CommandSpec& spec, std::vector<std::st
         std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
         app.parse(std::move(arguments));
     } catch (const CLI::ParseError& error) {
-        return fail(fmt::format("{}; see 'gpr {} --help'", error.what(), spec.name));
+        return fail(fmt::format("{}; see 'gpr {} --help'", explained(error.what()), spec.name));
     }
     if (parsed.wants_help) return parsed;
     for (const FlagValue& value : values) GPR_CHECK(take_answer(value, parsed.flags));

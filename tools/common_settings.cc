@@ -10,6 +10,8 @@
 namespace gpr {
 namespace {
 
+constexpr std::string_view prefix = "GPR_";
+
 // A file is shared by every command, so it may hold settings of all of them.
 std::vector<Setting> config_settings() {
     std::vector<Setting> settings;
@@ -54,20 +56,24 @@ std::vector<std::string> remarks_on_environment(const char* const* environment) 
     for (const Setting& setting : config_settings())
         known.push_back(environment_name(setting.name));
     const std::vector<std::string_view> names(known.begin(), known.end());
+    std::vector<std::string_view> ends;
+    for (const std::string_view each : names) ends.push_back(each.substr(prefix.size()));
     std::vector<std::string> remarks;
     for (; *environment != nullptr; ++environment) {
         const std::string_view entry(*environment);
         const std::string name(entry.substr(0, entry.find('=')));
-        const bool is_ours = name.starts_with("GPR_");
+        const bool is_ours = name.starts_with(prefix);
         if (!is_ours || std::find(names.begin(), names.end(), name) != names.end()) continue;
-        const std::string nearest = nearest_word(name, names);
+        // What all begin with is no likeness.
+        const std::string nearest =
+            nearest_word(std::string_view(name).substr(prefix.size()), ends);
         remarks.push_back(
             nearest.empty() ? fmt::format("the variable {} is not one of gpr's and means nothing; "
                                           "'gpr help exec' lists the options they are named after",
                                           name)
                             : fmt::format("the variable {} is not one of gpr's and means nothing; "
-                                          "did you mean {}?",
-                                          name, nearest));
+                                          "did you mean {}{}?",
+                                          name, prefix, nearest));
     }
     return remarks;
 }

@@ -44,7 +44,8 @@ std::string text_on(const EstablishedAcceptor& peer, const KernelFeatures& featu
     std::string text = '\n' + peer_report(peer.peer_name, host, features);
     text += fmt::format("{:<16}{}, {}\n", "link", peer.encrypted ? "TLS 1.3" : "not encrypted",
                         peer.peer.software);
-    if (lacking_at(host, features).empty()) text += "OK: this acceptor can take sessions.\n";
+    if (lacking_at(host, features).empty())
+        text += "OK: this acceptor has all that sessions need.\n";
     return text;
 }
 

@@ -1,6 +1,7 @@
 #include "acceptor/daemon/embedded.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "acceptor/box/privileges.h"
 #include "acceptor/box/worker_process.h"
 #include "base/own_limits.h"
 
@@ -44,6 +46,11 @@ OrderedSession only_session(const Token& token, const EmbeddedAcceptorOptions& o
 
 Result<EmbeddedAcceptor> start_embedded_acceptor(const EmbeddedAcceptorOptions& options,
                                                  const SessionStart& start) {
+    if (!has_capability(CAP_SYS_ADMIN)) {
+        return fail(
+            "a local acceptor is started by root, as any: it makes namespaces for the session; run "
+            "this with sudo, or name an acceptor that runs");
+    }
     GPR_CHECK(lift_own_limits(least_files_of_acceptor));
     EmbeddedAcceptor embedded;
     GPR_TRY(embedded.token, new_token());

@@ -127,6 +127,17 @@ Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<
     return box;
 }
 
+// Without what the line of the log has before it: who it is, and that he is refused.
+std::string reason_of(const Error& error, const std::string& peer) {
+    const std::string whole = error.message();
+    std::string_view reason = whole;
+    for (const std::string& known :
+         {fmt::format("initiator {}: ", peer), std::string("refused: ")}) {
+        if (reason.starts_with(known)) reason.remove_prefix(known.size());
+    }
+    return fmt::format("{}{}", reason.starts_with("is full") ? "this acceptor " : "", reason);
+}
+
 }  // namespace
 
 int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker) {
@@ -134,7 +145,8 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
     auto established = prove_peer(std::move(connection), options, admitted);
     if (!established) {
         if (!options.quiet) {
-            spdlog::warn("{}: refused: {}", options.peer, established.error().message());
+            spdlog::warn("{}: refused: {}", options.peer,
+                         reason_of(established.error(), options.peer));
         }
         return worker_refused_peer;
     }

@@ -159,6 +159,9 @@ TEST_CASE("sessions beyond the limit are told why") {
     const auto look = daemon.connect(daemon.unix_endpoint(), daemon.token(), true);
     REQUIRE(look);
     CHECK_FALSE(look->peer.host.kernel_release.empty());
+    REQUIRE(
+        eventually([&] { return daemon.log_lines(": refused: this acceptor is full (") == 1; }));
+    CHECK(daemon.log_lines("initiator") == 0);
     first.link.reset();
     REQUIRE(eventually([&] { return daemon.workers().empty(); }));
     auto third = daemon.open_and_await(daemon.unix_endpoint());

@@ -94,6 +94,7 @@ TEST_CASE("a variable that looks like ours and is not is told") {
     CHECK(with("GPR_ACEPTOR=local") ==
           "gpr: the variable GPR_ACEPTOR is not one of gpr's and means "
           "nothing; did you mean GPR_ACCEPTOR?\n");
+    CHECK(with("GPR_FOO=1").find("'gpr help exec' lists the options") != std::string::npos);
 }
 
 TEST_CASE("acceptors are known by their names in the configuration") {
@@ -115,7 +116,10 @@ TEST_CASE("a normal user is told that an acceptor is root's") {
     const gpr::TemporaryFolder folder;
     const std::string command = "setpriv --reuid 65534 --clear-groups " GPR_COMMAND
                                 " acceptor --listen unix:" +
-                                folder.path() + "/s --token-file /nonexistent 2>&1";
+                                folder.path() +
+                                "/s --token-file /nonexistent 2>&1; status=$?; "
+                                "setpriv --reuid 65534 --clear-groups " GPR_COMMAND
+                                " exec --acceptor local ls 2>&1; exit $status";
     FILE* pipe = popen(command.c_str(), "r");
     REQUIRE(pipe != nullptr);
     std::string output;
@@ -125,6 +129,7 @@ TEST_CASE("a normal user is told that an acceptor is root's") {
     if (status == 126 || status == 127) return;  // the build folder is closed to that user
     CHECK(status == 125);
     CHECK(output.find("gpr: an acceptor is started by root") == 0);
+    CHECK(output.find("gpr: a local acceptor is started by root") != std::string::npos);
 }
 
 TEST_CASE("errors of exec are one line and 125, 126 or 127") {
