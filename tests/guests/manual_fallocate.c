@@ -3,7 +3,9 @@
 #include <linux/falloc.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "manual.h"
@@ -32,6 +34,18 @@ static void errors(void) {
     CHECK_EQ(pipe(ends), 0);
     TRY(fallocate(ends[1], 0, 0, 1));
     TRY(fallocate(dir, 0, 0, 1));
+    int device = open("/dev/null", O_RDWR), pair[2];
+    TRY(fallocate(device, 0, 0, 1));
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    TRY(fallocate(pair[0], 0, 0, 1));
+    TRY(fallocate(eventfd(0, 0), 0, 0, 1));
+    int sealed = memfd_create("sealed", MFD_ALLOW_SEALING);
+    CHECK_EQ(ftruncate(sealed, PAGE), 0);
+    CHECK_EQ(fcntl(sealed, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_WRITE), 0);
+    TRY(fallocate(sealed, 0, 0, 2 * PAGE));
+    TRY(fallocate(sealed, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE));
+    int appended = open("file", O_WRONLY | O_APPEND);
+    TRY(fallocate(appended, FALLOC_FL_KEEP_SIZE, 0, 1));
     TRY(ftruncate(-1, 0));
     TRY(ftruncate(file, -1));
     TRY(ftruncate(read_only, 0));
@@ -60,6 +74,17 @@ static void errors(void) {
     signal(SIGXFSZ, SIG_DFL);
     fflush(stdout);
     TRY(ftruncate(file, 10001));
+}
+
+// More than the file system has room for.
+static void full(void) {
+    file = open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
+    CHECK(file >= 0);
+    TRY(fallocate(file, 0, 0, (off_t)1 << 50));
+    show("after that");
+    TRY(fallocate(file, FALLOC_FL_KEEP_SIZE, (off_t)1 << 52, (off_t)1 << 50));
+    TRY(fallocate(file, 0, 0, 1));
+    show("one byte");
 }
 
 static void modes(void) {
@@ -132,6 +157,7 @@ int main(void) {
     file = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600);
     CHECK(file >= 0);
     manual_in_child("errors", errors);
+    manual_in_child("full", full);
     manual_in_child("modes", modes);
     manual_in_child("beyond", beyond);
     unlink("file");

@@ -67,6 +67,15 @@ static void operations(void) {
     TRY(futex(word, FUTEX_WAKE_OP, 1, (void*)1, other,
               FUTEX_OP((FUTEX_OP_XOR | FUTEX_OP_OPARG_SHIFT), 5, FUTEX_OP_CMP_NE, 0)));
     SAY("%u", *other);
+    const uint32_t comparisons[] = {FUTEX_OP_CMP_EQ,    FUTEX_OP_CMP_NE, FUTEX_OP_CMP_LT,
+                                    FUTEX_OP_CMP_LE,    FUTEX_OP_CMP_GT, FUTEX_OP_CMP_GE,
+                                    FUTEX_OP_CMP_GE + 1};
+    for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++) {
+        *other = (uint32_t)-7;  // both numbers are signed
+        TRY(futex(word, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 1, (void*)1, other,
+                  FUTEX_OP(FUTEX_OP_OR, 2, comparisons[i], 0xffd)));
+        SAY("%d", (int)*other);
+    }
     TRY(futex(word, FUTEX_WAKE_OP, 1, (void*)1, other, FUTEX_OP(6, 5, 0, 0)));
     TRY(futex(word, FUTEX_WAKE_OP, 1, (void*)1, manual_bad_pointer(), set_9_if_greater_2));
 }
@@ -117,6 +126,37 @@ static void interrupted(void) {
     *other = 0;
 }
 
+// Who waits is put before a lock, which is its own when the wait ends.
+static void* requeued(void* unused) {
+    waiting++;
+    long result = futex(word, FUTEX_WAIT_REQUEUE_PI, 1, NULL, other, 0);
+    SAY("requeued: %ld, owner %d", result,
+        (*other & FUTEX_TID_MASK) == (uint32_t)syscall(SYS_gettid));
+    TRY(futex(other, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
+    return unused;
+}
+
+static void requeue_to_lock(void) {
+    *word = 1;
+    *other = 0;
+    waiting = 0;
+    pthread_t thread;
+    TRY(futex(other, FUTEX_LOCK_PI, 0, NULL, NULL, 0));
+    CHECK_EQ(pthread_create(&thread, NULL, requeued, NULL), 0);
+    until(&waiting, 1);
+    usleep(100000);
+    TRY(futex(word, FUTEX_CMP_REQUEUE_PI, 1, (void*)1, other, 2));
+    TRY(futex(word, FUTEX_CMP_REQUEUE_PI, 1, (void*)1, word + 2, 1));
+    TRY(futex(word, FUTEX_CMP_REQUEUE_PI, 1, (void*)1, other, 1));
+    SAY("waiters %d", (*other & FUTEX_WAITERS) != 0);
+    TRY(futex(other, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
+    pthread_join(thread, NULL);
+    SAY("%#x", *other);
+    struct timespec past = {1, 0};
+    TRY(futex(word, FUTEX_WAIT_REQUEUE_PI, 1, &past, other, 0));
+    TRY(futex(word, FUTEX_WAIT_REQUEUE_PI, 2, NULL, other, 0));
+}
+
 static void processes(void) {
     *word = 0;
     *other = 0;
@@ -159,6 +199,7 @@ int main(void) {
     manual_in_child("operations", operations);
     manual_in_child("bit sets", bit_sets);
     manual_in_child("interrupted", interrupted);
+    manual_in_child("requeue to a lock", requeue_to_lock);
     manual_in_child("processes", processes);
     return guest_passed();
 }

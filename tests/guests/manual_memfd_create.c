@@ -1,6 +1,7 @@
 // memfd_create(2) and the seals of fcntl(2): names, flags, each seal against each way to write.
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "manual.h"
@@ -45,6 +46,9 @@ static void errors(void) {
     SAY("mode %o seals %#x", now.st_mode, fcntl(quiet, F_GET_SEALS));
     TRY(fchmod(quiet, 0755));
     TRY(fchmod(quiet, 0600));
+    struct rlimit none = {3, 3};
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    TRY(memfd_create("x", 0));
 }
 
 static void with_seal(const char* name, int seal) {

@@ -74,6 +74,8 @@ static void errors(void) {
     TRY(open("/dev/full", O_RDWR) >= 0);
     TRY(open("/proc/self/fd/999", O_RDONLY));
     TRY(open("running", O_RDONLY) >= 0);
+    TRY(open("/proc/self/exe", O_WRONLY));
+    TRY(open("/proc/self/exe", O_RDONLY) >= 0);
     TRY(open("file", O_ACCMODE) >= 0);
     TRY(read(open("file", O_ACCMODE), path, 1));
     TRY(open("/dev/tty", O_RDONLY) >= 0 || errno == ENXIO);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "manual.h"
@@ -37,6 +38,10 @@ static void errors(void) {
     TRY(syscall(SYS_pidfd_getfd, -1, 1, 0));
     int copy = syscall(SYS_pidfd_getfd, fd, 1, 0);
     SAY("%d %d", copy >= 0, fcntl(copy, F_GETFD));
+    struct rlimit none = {3, 3};
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    TRY(OPEN(getpid(), 0));
+    TRY(syscall(SYS_pidfd_getfd, fd, 1, 0));
 }
 
 static void lives(void) {

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include "manual.h"
@@ -50,6 +51,10 @@ static void errors(void) {
     take(fd, 1);  // it is lost
     TRY(write(fd, info, sizeof info[0]));
     TRY(lseek(fd, 0, SEEK_SET));
+    struct rlimit none = {3, 3};
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    TRY(signalfd(-1, &mask, 0));
+    TRY(signalfd(fd, &mask, 0) == fd);  // no new one is needed
 }
 
 static void told(void) {

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -36,6 +37,24 @@ static void errors(void) {
     TRY(write(fd, &count, 8));
     TRY(lseek(fd, 0, SEEK_SET));
     TRY(pread(fd, &count, 8, 0));
+}
+
+static void clocks_and_limits(void) {
+    struct itimerspec times = {{0, 0}, {1000, 0}};
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK);
+    times.it_value.tv_sec = time(NULL) + 1000;
+    TRY(timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &times, NULL));
+    TRY(read(fd, &(uint64_t){0}, 8));
+    TRY(timerfd_settime(fd, TFD_TIMER_CANCEL_ON_SET, &times, NULL));  // means nothing so
+    TRY_OK(timerfd_create(CLOCK_REALTIME_ALARM, 0));
+    TRY_OK(timerfd_create(CLOCK_BOOTTIME_ALARM, 0));
+    manual_become_nobody();
+    TRY(timerfd_create(CLOCK_REALTIME_ALARM, 0));
+    TRY(timerfd_create(CLOCK_BOOTTIME_ALARM, 0));
+    TRY(timerfd_settime(fd, TFD_TIMER_ABSTIME, &times, NULL));
+    struct rlimit none = {3, 3};
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    TRY(timerfd_create(CLOCK_MONOTONIC, 0));
 }
 
 static void expirations(void) {
@@ -96,6 +115,7 @@ static void shared(void) {
 int main(void) {
     manual_begin();
     manual_in_child("errors", errors);
+    manual_in_child("clocks and limits", clocks_and_limits);
     manual_in_child("expirations", expirations);
     manual_in_child("shared", shared);
     return guest_passed();
