@@ -1,6 +1,5 @@
 // Private mappings of a file that the program cannot know to be another host's: what it has not
 // written shows the file, also where it grows, after MADV_DONTNEED, and in children of any age.
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
