@@ -27,6 +27,9 @@ public:
 
     static WaiterSummary everything();
     [[nodiscard]] bool may_wait(uint64_t address) const;
+    void join(const WaiterSummary& other) {
+        for (size_t i = 0; i < words.size(); i++) words[i] |= other.words[i];
+    }
     bool operator==(const WaiterSummary&) const = default;
 };
 

@@ -26,9 +26,15 @@ enum class Backing : uint8_t {
 // Where the program's code in a mapping may run.
 enum class CodeClass : uint8_t {
     neutral,  // wherever the thread is
-    remote,   // at the acceptor only
-    home,     // on node 0 only
+    remote,   // at one acceptor only: as an acceptor is told of it, at that one
+    home,     // on node 0; as an acceptor is told of it: not there, but anywhere else
 };
+
+// Numbers of files of acceptors; each has a range of its own.
+inline constexpr unsigned source_node_shift = 24;
+inline constexpr NodeId owner_of_source(uint32_t source) {
+    return static_cast<NodeId>(source >> source_node_shift);
+}
 
 struct Mapping {
     Range range;
@@ -42,14 +48,15 @@ struct Mapping {
     bool main_stack = false;     // which grows as well, or is there to grow into
     bool file = false;           // pages start as file content, at the object's birth node
     bool program_fills = false;  // what is missing, by a userfaultfd of its own
-    bool anchored = false;       // at the acceptor only: a device, or a shared file of its own
+    bool anchored = false;       // at its birth node only: a device, or a shared file of that host
     ObjectId object = 0;
     uint64_t object_page = 0;       // page of the object at range.begin
-    bool born_at_acceptor = false;  // its object's birth node is not node 0
-    // Of `file`: what the acceptor calls the file of its own that this shows. 0: it is home's.
+    NodeId birth = directory_node;  // of its object, if that is not shared
+    // Of `file`: what an acceptor calls the file of its own that this shows. 0: it is home's.
     uint32_t source = 0;
     uint64_t content_offset = 0;  // where in its file, in bytes, range.begin is
     CodeClass code = CodeClass::neutral;
+    NodeId code_node = directory_node;  // home only, of remote code: the acceptor where it runs
     // Node-local:
     Backing backing = Backing::anonymous;
     bool registered = false;     // with this node's userfaultfd

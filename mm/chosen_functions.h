@@ -14,6 +14,7 @@ struct ChosenFunction {
     std::string name;
     // It is not the function itself but tells where that is (STT_GNU_IFUNC). It runs anywhere.
     bool resolver = false;
+    uint8_t node = 1;  // the acceptor where it runs
 
     bool operator==(const ChosenFunction&) const = default;
 };

@@ -139,14 +139,14 @@ private:
                              program_.branch(BPF_JGT, INT32_MAX, no_fd_, fds_owned(row)));
     }
 
-    // Every fd argument lies in [fd_base, INT32_MAX]: AT_FDCWD and -1 are none of ours. Rows with
+    // Every fd argument lies in [fd_base, fd_last]: AT_FDCWD and -1 are none of ours. Rows with
     // fds in the same places share the test.
     Label fds_owned(const Row& row) {
         uint32_t places = row.fd_arguments();
         auto [known, is_new] = fd_tests_.try_emplace(places, allow_);
         for (size_t i = 6; is_new && i-- > 0;) {
             if ((places & (1u << i)) == 0) continue;
-            Label positive = program_.branch(BPF_JGT, INT32_MAX, notify_, known->second);
+            Label positive = program_.branch(BPF_JGT, options_.fd_last, notify_, known->second);
             known->second = program_.load(
                 low_half_of(i), program_.branch(BPF_JGE, options_.fd_base, positive, notify_));
         }

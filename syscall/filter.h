@@ -16,7 +16,8 @@ struct FilterOptions {
     // rip >> 32 of stub code. At home it does as it likes, for it makes the program's calls; at an
     // acceptor it may besides call what stub_calls.h lists.
     uint32_t stub_word = stub_high_word;
-    uint32_t fd_base = 1u << 20;  // fds from here on belong to the acceptor
+    uint32_t fd_base = 1u << 20;   // fds from here on belong to the acceptor,
+    uint32_t fd_last = INT32_MAX;  // up to this one
     Conditions conditions;
     // At home, what would be allowed is reported, but for what the launcher calls before its
     // supervisor listens: sendmsg, recvmsg, execve.

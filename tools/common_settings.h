@@ -9,7 +9,7 @@
 namespace gpr {
 
 inline constexpr Setting acceptor_setting{"acceptor", SettingKind::list, "[NAME=]ADDR",
-                                          "a host to run on; of several the first is used"};
+                                          "a host to run on; may be repeated, see RULE@NAME"};
 inline constexpr Setting split_setting{"split", SettingKind::list, "RULE[@NAME]",
                                        "what runs there; may be repeated"};
 inline constexpr Setting token_file_setting{"token-file", SettingKind::text, "FILE",

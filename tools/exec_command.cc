@@ -1,5 +1,6 @@
 #include "tools/exec_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -63,14 +64,18 @@ Result<> check_credentials(const ExecOptions& options) {
     return {};
 }
 
-// A session has one acceptor so far. What is for another must not run on it unasked.
+// One that no rule names would be greeted for nothing, and its loss would end the program.
 Result<> check_nodes(const ExecOptions& options) {
-    const std::string& used = options.acceptors.front().name;
-    for (const SplitRule& rule : options.rules) {
-        if (rule.node.empty() || rule.node == used) continue;
-        return fail(fmt::format(
-            "split rule '{}' is for acceptor '{}', but this version uses the first alone, '{}'",
-            rule_text(rule), rule.node, used));
+    for (const AcceptorAddress& acceptor : options.acceptors) {
+        const bool is_used =
+            std::any_of(options.rules.begin(), options.rules.end(), [&](const SplitRule& rule) {
+                return rule.node == acceptor.name || rule.kind == SplitKind::chaos;
+            });
+        if (is_used || options.acceptors.size() == 1) continue;
+        return fail(
+            fmt::format("no split rule is for acceptor '{}'; add one, as in "
+                        "--split 'lib:libx*@{}', or leave the acceptor out",
+                        acceptor.name, acceptor.name));
     }
     return {};
 }

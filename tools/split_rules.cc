@@ -370,6 +370,12 @@ Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>&
         }
     }
     if (about_code == 0) rules.push_back({SplitKind::all, "", acceptors.front().name});
+    for (SplitRule& rule : rules) {
+        const auto at = std::find_if(
+            acceptors.begin(), acceptors.end(),
+            [&](const AcceptorAddress& acceptor) { return acceptor.name == rule.node; });
+        rule.node_id = at == acceptors.end() ? 0 : static_cast<uint8_t>(at - acceptors.begin() + 1);
+    }
     return std::move(rules);
 }
 

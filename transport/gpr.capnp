@@ -60,7 +60,7 @@ struct SessionMessage {
     processFork @19 :ProcessFork;       # home: make a fragment that is a copy of another
     processForked @20 :ProcessStarted;  # acceptor: its memory is, or why not; it does not run yet
     unfilled @21 :UnfilledPage;         # acceptor: a thread waits for what only the program has
-    membarrier @22 :Membarrier;         # home: the process has registered for it
+    mirror @22 :MirroredCall;           # home: the process has called it, on another node
     interrupt @23 :Interrupt;           # acceptor: a call that waits at home is to end with EINTR
     profile @24 :ProfileUse;            # acceptor: one that stood by is in force
     usageQuestion @25 :UsageQuestion;   # home: what has been used there?
@@ -110,8 +110,9 @@ struct SeccompFilter {
   code @1 :Data;     # struct sock_filter, one after the other
 }
 
-# MEMBARRIER_CMD_REGISTER_*
-struct Membarrier { pid @0 :Int32; command @1 :UInt32; flags @2 :UInt32; }
+# That every kernel must have heard of: membarrier(MEMBARRIER_CMD_REGISTER_*), and
+# arch_prctl(ARCH_REQ_XCOMP_PERM).
+struct MirroredCall { pid @0 :Int32; number @1 :UInt32; args @2 :List(UInt64); }
 
 struct UnfilledPage {
   pid @0 :Int32;
@@ -163,13 +164,13 @@ struct MappingView {
   file @4 :Bool;     # untouched pages have content, which node 0 knows
   object @5 :UInt32;
   objectPage @6 :UInt64;
-  bornThere @7 :Bool;  # untouched pages belong to the acceptor
+  birth @7 :UInt8;     # the node to which untouched pages belong
   codeClass @8 :UInt8; # mm/address_space.h: CodeClass
   objectPages @9 :UInt64;  # of shared memory: what lies beyond is SIGBUS
   mayWrite @10 :Bool;
   growsDown @11 :Bool;     # MAP_GROWSDOWN
   path @12 :Text;          # of a file of the acceptor, from there
-  anchored @13 :Bool;      # nobody but the acceptor may map it: a device, a shared file of its own
+  anchored @13 :Bool;      # nobody but its birth node may map it: a device, a shared file of its
   mainStack @14 :Bool;
   sealed @15 :Bool;        # mseal(2)
   source @16 :UInt32;      # the acceptor's name for the file of its own that this shows; 0: none
@@ -203,7 +204,8 @@ struct ProcessStart {
   mayUseTiles @2 :Bool;  # of AMX: the process has asked for leave
   clearTid @15 :UInt64;  # what the end of its thread clears there: set_tid_address(2); 0: nothing
   barriers @16 :UInt32;  # commands of membarrier(2) by which it has registered
-  memoryPolicy @17 :List(UInt64);  # of its thread, as it set it at the acceptor; empty: it has not
+  fdLast @17 :UInt32;    # and end with this one; 0: they do not
+  memoryPolicy @18 :List(UInt64);  # of its thread, as it set it at the acceptor; empty: it has not
 }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
@@ -276,6 +278,7 @@ struct CallReply {
   signal @3 :Data;         # siginfo of what interrupted it, to deliver before it returns
   serial @4 :UInt32;       # of that signal, see SignalDelivery; 0: there is none
   names @5 :List(FdName);  # not empty: it was not made; these are names, which decides who makes it
+  elsewhere @6 :Bool;      # it was not made: the thread is to make it at home, for a third node
 }
 
 struct MappingChange {
@@ -341,6 +344,7 @@ struct Move {
   to @2 :UInt64;
   newSize @3 :UInt64;
   kept @4 :UInt32;  # MREMAP_DONTUNMAP: the object that is seen at the old place now; 0: none
+  keptBirth @5 :UInt8;  # its birth node
 }
 
 struct SignalDelivery {

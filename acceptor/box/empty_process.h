@@ -39,6 +39,7 @@ struct EmptyProcessOptions {
     // Not 0: the process's own descriptors begin here. Every number below is occupied, so that the
     // kernel gives it none of those.
     unsigned fd_base = 0;
+    unsigned fd_last = INT32_MAX;
 
     std::string name = "gpr-empty";  // comm, until the caller gives it the program's
 };

@@ -207,7 +207,10 @@ private:
         // Of the user, as the kernel counts: gpr's own tasks are more than the worker lets in.
         const ProcessLimits& limits = bootstrap_.limits;
         if (limits.tasks != 0) lower(RLIMIT_NPROC, limits.tasks + spare_tasks);
-        if (limits.files != 0) lower(RLIMIT_NOFILE, options_.fd_base + limits.files);
+        if (limits.files != 0) {
+            const uint64_t end = uint64_t{options_.fd_last} + 1;
+            lower(RLIMIT_NOFILE, std::min(options_.fd_base + limits.files, end));
+        }
         // Of the worker alone.
         rlimit data{};
         need(getrlimit(RLIMIT_DATA, &data), "lift the worker's limit");

@@ -72,7 +72,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     bool discards = sound && (advice == MADV_DONTNEED || advice == madv_dontneed_locked);
     if (discards) {
         process.fragment->space.for_each(range, [&](const Mapping& m) {
-            bool of_home = m.file && !m.shared && !m.born_at_acceptor;
+            bool of_home = m.file && !m.shared && m.birth != worker_.self;
             of_file = of_file || of_home;
         });
     }

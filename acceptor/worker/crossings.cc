@@ -89,7 +89,7 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     Mapping* code = fragment->space.find({origin.instruction});
     Mapping* data = fragment->space.find(at);
     bool fetch = code && code->trapped && may_be_fetch(origin.instruction, at.value, page_size);
-    bool chance = (chaos_ || (data && data->shared)) && data && !data->trapped;
+    bool chance = data && (chaos_ || data->shared || data->anchored) && !data->trapped;
     bool drawn = false;
     if (!fetch && !chance && thread->gravity.pulls()) {
         drawn = in_neutral_code(*fragment, origin, CodeClass::remote);
@@ -102,8 +102,21 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     }
 }
 
+Task<void> Crossings::pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
+    RemoteThread* thread = worker_.find_thread(fragment->pid(), tid);
+    FaultOrigin origin;
+    if (thread) origin = co_await settled_origin(worker_.loop, thread->host_tid);
+    thread = worker_.find_thread(fragment->pid(), tid);
+    bool movable = thread && thread->here && thread->process->mixed;
+    if (movable && origin.kind == FaultOrigin::Kind::program) {
+        co_await depart(fragment, *thread, at, false, false, true);
+    } else {
+        worker_.pager.pinned.serve_later(*fragment, at, tid);
+    }
+}
+
 Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
-                             bool write, bool by_gravity) {
+                             bool write, bool by_gravity, bool pinned) {
     pid_t tid = thread.tid;
     auto stopped = std::make_shared<bool>(false);
     serve_if_stuck({fragment, at, write, tid, stopped});
@@ -135,7 +148,8 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
         co_return;
     }
     if (code) thread.left_at = at;
-    co_await send_home(thread, *context, missing && missing->shared, by_gravity);
+    bool visit = pinned || (missing && (missing->shared || missing->anchored));
+    co_await send_home(thread, *context, visit, by_gravity);
 }
 
 // A thread of the program that needs it goes there.

@@ -23,6 +23,8 @@ public:
 
     // Those of this process from now on, as far as they may be reasons to leave.
     void watch_faults(const RemoteProcess& process, uint64_t chaos_seed);
+    // A page that another node's device has: the thread goes to it by way of home.
+    Task<void> pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
     bool leaves_by_chance(const RemoteThread& thread, const Notification& n);
     static bool is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
@@ -44,7 +46,7 @@ private:
     [[nodiscard]] bool is_used_at_home(Fragment& fragment, Address at) const;
     void serve_if_stuck(Stopping stopping);
     Task<void> depart(std::shared_ptr<Fragment> fragment, RemoteThread& thread, Address at,
-                      bool write, bool by_gravity);
+                      bool write, bool by_gravity, bool pinned = false);
     Task<void> send_home(RemoteThread& thread, const ThreadContext& context, bool visit = false,
                          bool by_gravity = false);
 

@@ -66,8 +66,11 @@ uint32_t FileMappings::name_source(const std::shared_ptr<Fd>& file) {
     auto known = std::ranges::find_if(
         sources_, [&](const auto& entry) { return entry.second.lock() == file; });
     if (known != sources_.end()) return known->first;
-    sources_[++last_source_] = file;
-    return last_source_;
+    constexpr uint32_t of_node = (1u << source_node_shift) - 1;
+    last_source_ = last_source_ % of_node + 1;
+    const uint32_t source = uint32_t{worker_.self} << source_node_shift | last_source_;
+    sources_[source] = file;
+    return source;
 }
 
 bool FileMappings::find_content(Mapping& m) const {
@@ -108,7 +111,8 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     m.range = {*at, Address{at->value + n.args[1]}.page_end()};
     m.prot = static_cast<int>(n.args[2]);
     m.object = worker_.next_object++;
-    m.born_at_acceptor = m.file = true;
+    m.birth = worker_.self;
+    m.file = true;
     m.backing = Backing::native_file;
     m.anchored = !regular || (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
     int64_t result = co_await fragment->executor().call(SYS_mmap, at->value, n.args[1], n.args[2],
@@ -142,7 +146,7 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     }
     worker_.pager.objects.add(m.object, worker_.self);
     std::error_code ignored;
-    tell_mapped(worker_.link, process.pid, m, 0,
+    tell_mapped(worker_.link, directory_node, process.pid, m, 0,
                 std::filesystem::read_symlink(link, ignored).string());
     auto lock = lock_of_new(fragment->space, m.range);
     auto replaced = fragment->space.map(std::move(m));
@@ -185,7 +189,7 @@ Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range rang
         auto copied = co_await copy_of_file(fragment, copy);
         if (!copied) worker_.link.close(copied.error().message());
         worker_.pager.objects.add(copy.object, worker_.self);
-        tell_mapped(worker_.link, fragment.pid(), copy, 0);
+        tell_mapped(worker_.link, directory_node, fragment.pid(), copy, 0);
         auto replaced = fragment.space.map(std::move(copy));
         worker_.pager.objects.discard_unmapped(fragment.space, replaced);
     }

@@ -143,6 +143,7 @@ Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pi
     process.unfinished = true;
     process.notifier = parent.notifier;
     process.fd_base = parent.fd_base;
+    process.fd_last = parent.fd_last;
     process.limits_memory = parent.limits_memory;
     process.fault_actions = parent.fault_actions;
     if (no_handlers) {

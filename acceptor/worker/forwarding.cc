@@ -115,7 +115,9 @@ Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Not
     int64_t result = here ? co_await worker_.polls.ask_both(process, thread, n, *here)
                           : co_await ask_home(process, thread, n, true, nullptr,
                                               may_leave ? &met_shared : nullptr);
-    if (met_shared) {
+    bool elsewhere = !(result == thread_gone && thread.stub->dead()) &&
+                     std::exchange(thread.answered_elsewhere, false);
+    if (met_shared || (elsewhere && may_leave)) {
         co_await worker_.crossings.leave_at_call(thread, n);
     } else {
         co_await end_forwarded(process, thread, n, result);
@@ -271,6 +273,7 @@ Task<void> Forwarding::call_done(Frame frame) {
     auto info = signal_of(done.getSignal());
     if (info) thread->answer_signal = HandledSignal{*info, done.getSerial()};
     worker_.names.note_names(*thread->process, done.getNames());
+    thread->answered_elsewhere = done.getElsewhere();
     if (auto note = std::exchange(thread->on_answer, nullptr)) note(done.getResult());
     thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
     thread->answer->set(done.getResult());

@@ -10,7 +10,9 @@
 
 namespace gpr::worker {
 
-Futexes::Futexes(Worker& worker) : worker_(worker), news_(worker.loop, worker.link) {}
+Futexes::Futexes(Worker& worker) : worker_(worker), news_(worker.loop) {
+    news_.add_peer(directory_node, worker.link);
+}
 
 // Once, when it is first of use. What this host does not allow is done with the filter instead.
 void Futexes::watch_futexes() {

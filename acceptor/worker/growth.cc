@@ -32,7 +32,7 @@ Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
     pid_t host_tid = thread.host_tid;
     if (auto m = growth_for(fragment->space, info)) {  // else it is there by now
         m->object = worker_.next_object++;
-        m->born_at_acceptor = true;
+        m->birth = worker_.self;
         int64_t result = co_await fragment->executor().call(
             SYS_mmap, m->range.begin.value, m->range.size(), static_cast<uint64_t>(m->prot),
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
@@ -41,7 +41,7 @@ Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
             co_return;
         }
         worker_.pager.objects.add(m->object, worker_.self);
-        tell_mapped(worker_.link, process.pid, *m, 0);
+        tell_mapped(worker_.link, directory_node, process.pid, *m, 0);
         fragment->space.map(std::move(*m));
     }
     co_await repair_signal(process.pid, thread.tid, SIGSEGV);

@@ -92,12 +92,12 @@ Task<void> MappingChanges::map(Fragment& fragment, wire::MappingView::Reader mad
         worker_.link.close("home sent a mapping that cannot be");
         co_return;
     }
-    if (!m.shared)
-        worker_.pager.objects.add(m.object, m.born_at_acceptor ? worker_.self : directory_node);
+    if (!m.shared) worker_.pager.objects.add(m.object, m.birth);
     Range range = m.range;
-    bool here = m.born_at_acceptor;
+    bool here = m.birth == worker_.self;
     // A new life of private memory that shows a file of ours: home has none of it.
-    if (here && m.source != 0 && !worker_.file_mappings.find_content(m)) {
+    if (here && m.source != 0 && owner_of_source(m.source) == worker_.self &&
+        !worker_.file_mappings.find_content(m)) {
         spdlog::warn("a file that the program has mapped is not known any more");
     }
     auto prot = static_cast<uint64_t>(m.prot);

@@ -104,7 +104,7 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
     m.range = {*at, Address{at->value + n.args[1]}.page_end()};
     m.prot = static_cast<int>(n.args[2]);
     m.object = worker_.next_object++;
-    m.born_at_acceptor = true;
+    m.birth = worker_.self;
     bool replaces = (flags & MAP_FIXED_NOREPLACE) == 0 && (flags & MAP_FIXED) != 0;
     uint64_t made = MAP_PRIVATE | MAP_ANONYMOUS | (flags & (MAP_POPULATE | MAP_NORESERVE));
     int64_t result = co_await process.fragment->executor().call(
@@ -117,7 +117,7 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
     }
     if (result == static_cast<int64_t>(at->value)) {
         worker_.pager.objects.add(m.object, worker_.self);
-        tell_mapped(worker_.link, process.pid, m, 0);
+        tell_mapped(worker_.link, directory_node, process.pid, m, 0);
         auto replaced = space.map(std::move(m));
         worker_.pager.objects.discard_unmapped(space, replaced);
         for (const Mapping& old : replaced) process.fragment->wake(old.range);

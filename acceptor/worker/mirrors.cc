@@ -7,6 +7,7 @@
 #include "acceptor/worker/growth.h"
 #include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
+#include "monitor/node/mirrored_call.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/extended_state.h"
@@ -159,13 +160,16 @@ Task<void> Mirrors::set_action(Frame frame) {
     worker_.signals.look_for_discarded(change.getPid());
 }
 
-Task<void> Mirrors::register_membarrier(Frame frame) {
+Task<void> Mirrors::make_mirrored(Frame frame) {
     auto metadata = co_await worker_.metadata.lock();
-    auto wanted = frame->session().getMembarrier();
-    RemoteProcess* process = worker_.find_process(wanted.getPid());
+    auto call = frame->session().getMirror();
+    RemoteProcess* process = worker_.find_process(call.getPid());
     if (!process || !process->fragment || !process->fragment->has_helpers()) co_return;
+    if (call.getArgs().size() != 2) co_return;
+    const uint64_t args[6] = {call.getArgs()[0], call.getArgs()[1]};
+    if (!is_mirrored_call(call.getNumber(), args)) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    co_await fragment->executor().call(SYS_membarrier, wanted.getCommand(), wanted.getFlags());
+    co_await fragment->executor().call(call.getNumber(), args[0], args[1]);
 }
 
 }  // namespace gpr::worker

@@ -27,7 +27,7 @@ public:
     Task<void> mirror_alt_stack(RemoteProcess& process, RemoteThread& thread,
                                 const ThreadContext& context);
     Task<void> set_action(Frame frame);
-    Task<void> register_membarrier(Frame frame);
+    Task<void> make_mirrored(Frame frame);
 
 private:
     Task<void> permission_call(RemoteProcess& process, RemoteThread& thread, Notification n);

@@ -57,7 +57,7 @@ tl::expected<Remaps::Remap, int> Remaps::plan_move(AddressSpace& space, const No
     move.apart = grown_apart(space, move.from, move.to);
     if (keeps) {
         move.kept = m->shared ? m->object : worker_.next_object++;
-        move.kept_born = worker_.self;
+        move.kept_birth = worker_.self;
     }
     return move;
 }
@@ -103,16 +103,15 @@ Task<int64_t> Remaps::move_mapping(Fragment& fragment, const Remap& move) {
         kept.range = move.from;
         if (!old.shared) {
             // Of a file's mapping the old place shows the file again, which is where it was.
-            if (!old.file) kept.born_at_acceptor = move.kept_born == worker_.self;
+            if (!old.file) kept.birth = move.kept_birth;
             if (old.source != 0) {
                 worker_.file_mappings.find_content(kept);
-                kept.born_at_acceptor = true;
+                kept.birth = owner_of_source(old.source);
             }
             kept.object = move.kept;
             kept.object_page = 0;
             kept.content_offset += move.from.begin - old.range.begin;
-            worker_.pager.objects.add(kept.object,
-                                      kept.born_at_acceptor ? worker_.self : directory_node);
+            worker_.pager.objects.add(kept.object, kept.birth);
         } else {
             kept.object_page += (move.from.begin - old.range.begin) / page_size;
         }
@@ -139,10 +138,10 @@ void Remaps::map_grown(RemoteProcess& process, Range range) {
     m.range = range;
     m.object = worker_.next_object++;
     m.object_page = 0;
-    m.born_at_acceptor = true;
+    m.birth = worker_.self;
     m.registered = false;
     worker_.pager.objects.add(m.object, worker_.self);
-    tell_mapped(worker_.link, process.pid, m, 0);
+    tell_mapped(worker_.link, directory_node, process.pid, m, 0);
     auto replaced = space.map(std::move(m));
     worker_.pager.objects.discard_unmapped(space, replaced);
     for (const Mapping& old : replaced) process.fragment->wake(old.range);
@@ -159,7 +158,8 @@ Task<int64_t> Remaps::move_one(RemoteProcess& process, Notification n) {
         if (plan) result = co_await move_mapping(*fragment, *plan);
     }
     if (plan && result == static_cast<int64_t>(plan->to.begin.value)) {
-        tell_moved(worker_.link, process.pid, plan->from, plan->moved(), plan->kept);
+        tell_moved(worker_.link, process.pid, plan->from, plan->moved(), plan->kept,
+                   plan->kept_birth);
         if (!plan->apart.empty()) map_grown(process, plan->apart);
     }
     co_return result;
@@ -216,7 +216,7 @@ Task<void> Remaps::apply_move(Fragment& fragment, wire::Move::Reader view) {
     move.from = {{view.getFrom()}, {view.getFrom() + view.getOldSize()}};
     move.to = {{view.getTo()}, {view.getTo() + view.getNewSize()}};
     move.kept = view.getKept();
-    move.kept_born = directory_node;
+    move.kept_birth = view.getKeptBirth();
     bool known = sound(move.from.begin.value, move.from.size()) &&
                  sound(move.to.begin.value, move.to.size()) && fragment.space.find(move.from.begin);
     int64_t result = -1;

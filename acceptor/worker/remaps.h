@@ -26,7 +26,7 @@ private:
         Range from, to;
         Range apart;        // what is new at its end, if that is of another object
         ObjectId kept = 0;  // MREMAP_DONTUNMAP: what is seen at the old place then
-        NodeId kept_born = 0;
+        NodeId kept_birth = directory_node;
         uint64_t kernel_flags = 0;
 
         [[nodiscard]] Range moved() const {

@@ -53,6 +53,7 @@ struct RemoteThread {
     // Of the answer that it waits for, when that comes: in order with what else home says.
     std::function<void(int64_t)> on_answer;
     std::optional<HandledSignal> answer_signal;  // that comes once home has answered
+    bool answered_elsewhere = false;             // it said that the thread is to come home for it
     // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
     std::unique_ptr<user_regs_struct> borrowed;
     std::optional<HandledSignal> borrowed_for;  // delivered once it waits
@@ -111,8 +112,9 @@ struct RemoteProcess {
     std::map<int, SignalAction> fault_actions;  // of signals that faults of ours raise: Growth
     bool has_timers = false;                    // on CPU-time clocks, made here
     std::set<int> timers_named_by_id;           // si_value is their id: created without a sigevent
-    uint64_t pending_timers = 0;  // a set of signals that its image leaves to the next one
-    unsigned fd_base = 0;         // its descriptors here begin with this number; 0: it has none
+    uint64_t pending_timers = 0;   // a set of signals that its image leaves to the next one
+    unsigned fd_base = 0;          // its descriptors here begin with this number; 0: it has none
+    unsigned fd_last = INT32_MAX;  // and end with this one
     struct Epoll {
         int fd = -1;                  // of the program, here
         std::shared_ptr<Fd> watched;  // the same, ours
@@ -138,7 +140,8 @@ struct RemoteProcess {
 inline bool has_fd_here(const RemoteProcess& process, uint64_t fd) {
     auto number = static_cast<uint32_t>(fd);
     if (process.fd_base == 0 || number > INT32_MAX) return false;
-    return number >= process.fd_base || process.names.contains(static_cast<int>(number));
+    bool in_range = number >= process.fd_base && number <= process.fd_last;
+    return in_range || process.names.contains(static_cast<int>(number));
 }
 
 }  // namespace gpr

@@ -46,6 +46,10 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
         spawn(worker_.crossings.code_fault(fragment.shared_from_this(), at, write,
                                            static_cast<pid_t>(tid)));
     });
+    worker_.pager.pinned.on_pinned([this](Fragment& fragment, Address at, Tid tid, NodeId) {
+        spawn(worker_.crossings.pinned_fault(fragment.shared_from_this(), at,
+                                             static_cast<pid_t>(tid)));
+    });
     worker_.pager.unfilled.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
         FrameBuilder frame;
         auto page = frame.session().initUnfilled();
@@ -177,9 +181,7 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
             return;
         case wire::SessionMessage::SIGNAL: spawn(worker_.signals.signal_from_home(frame)); return;
         case wire::SessionMessage::ACTION: spawn(worker_.mirrors.set_action(frame)); return;
-        case wire::SessionMessage::MEMBARRIER:
-            spawn(worker_.mirrors.register_membarrier(frame));
-            return;
+        case wire::SessionMessage::MIRROR: spawn(worker_.mirrors.make_mirrored(frame)); return;
         case wire::SessionMessage::USAGE_QUESTION:
             spawn(worker_.usage_reports.answer_usage(frame));
             return;
@@ -198,7 +200,7 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
             worker_.inheritance.on_kept_call(session.getKeptCall());
             return;
         case wire::SessionMessage::FUTEX_WAITING:
-            worker_.futexes.news().heard(session.getFutexWaiting());
+            worker_.futexes.news().heard(directory_node, session.getFutexWaiting());
             return;
         case wire::SessionMessage::PAGES: {
             auto message = decode_pages(frame);

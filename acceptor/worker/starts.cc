@@ -136,6 +136,9 @@ Result<EmptyProcessOptions> Starts::options_for(RemoteProcess& process,
     }
     options.fd_base = process.fd_base;
     if (process.fd_base != 0) filter.fd_base = process.fd_base;
+    if (unsigned last = start.getFdLast()) {
+        process.fd_last = options.fd_last = filter.fd_last = last;
+    }
     filter.remote_calls = worker_.call_rules.all();
     filter.watch_sent_fds = make_unix_sockets(worker_.call_rules.all());
     filter.watch_pins = !worker_.call_rules.all().empty();
@@ -215,8 +218,8 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
                          {m.range.begin.value, m.range.size(), view.getProt(),
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
                          0});
-        if (m.born_at_acceptor) worker_.file_mappings.find_content(m);
-        worker_.pager.objects.add(m.object, m.born_at_acceptor ? worker_.self : directory_node);
+        if (m.birth == worker_.self) worker_.file_mappings.find_content(m);
+        worker_.pager.objects.add(m.object, m.birth);
         fragment.space.map(std::move(m));
     };
     for (const Frame& part : layout) {

@@ -25,32 +25,75 @@ namespace gpr::home {
 AcceptorFiles::AcceptorFiles(Home& home)
     : home_(home),
       paths_(path_rules_of(home.options.rules), read_root_links()),
-      remote_calls_(remote_calls_of(home.options.rules)) {}
-
-bool AcceptorFiles::is_about_acceptors_fd(const Notification& n) const {
-    const Row* row = home_.acceptor.fd_base == 0 ? nullptr : find_row(n.number);
-    if (row && n.number == SYS_close_range) {
-        return static_cast<uint32_t>(n.args[1]) >= home_.acceptor.fd_base;
-    }
-    for (size_t i = 0; row && i < row->arguments.size(); i++) {
-        auto fd = static_cast<uint32_t>(n.args[i]);
-        if (row->arguments[i].kind == Kind::fd && fd >= home_.acceptor.fd_base && fd <= INT32_MAX) {
-            return true;
-        }
-    }
-    return false;
+      path_nodes_(nodes_of_paths(home.options.rules)) {
+    home.acceptors.each([&](const RemoteNode& node) {
+        remote_calls_.push_back(remote_calls_of(home.options.rules, node.id));
+    });
 }
 
-bool AcceptorFiles::is_acceptors_call(const Notification& n) const {
-    return find_remote_call(remote_calls_, n.number, n.args[0]).has_value();
+void AcceptorFiles::keep_standby(NodeId node, const std::vector<std::string>& profiles) {
+    for (size_t i = 0; i < path_nodes_.size(); i++) {
+        const std::string& profile = paths_.all()[i].standby;
+        bool known = profile.empty() || std::ranges::find(profiles, profile) != profiles.end();
+        if (path_nodes_[i] == node && !known) paths_.forget(i);
+    }
+}
+
+bool AcceptorFiles::has_fds() const { return home_.acceptors.fd_base() != 0; }
+
+bool AcceptorFiles::has_remote_calls() const {
+    return std::ranges::any_of(remote_calls_, [](const auto& calls) { return !calls.empty(); });
+}
+
+std::optional<NodeId> AcceptorFiles::owner_of_fds(const Notification& n) const {
+    const Row* row = has_fds() ? find_row(n.number) : nullptr;
+    if (!row) return std::nullopt;
+    if (n.number == SYS_close_range) {
+        auto last = std::min<uint64_t>(static_cast<uint32_t>(n.args[1]), INT32_MAX);
+        return home_.acceptors.owner_of_fd(static_cast<uint32_t>(last));
+    }
+    for (size_t i = 0; i < row->arguments.size(); i++) {
+        if (row->arguments[i].kind != Kind::fd) continue;
+        auto owner = home_.acceptors.owner_of_fd(static_cast<uint32_t>(n.args[i]));
+        if (owner) return owner;
+    }
+    return std::nullopt;
+}
+
+std::optional<NodeId> AcceptorFiles::owner_of(const Notification& n) const {
+    if (auto owner = owner_of_fds(n)) return owner;
+    for (size_t i = 0; i < remote_calls_.size(); i++) {
+        bool covered = find_remote_call(remote_calls_[i], n.number, n.args[0]).has_value();
+        if (covered) return static_cast<NodeId>(i + 1);
+    }
+    return std::nullopt;
+}
+
+Task<bool> AcceptorFiles::is_for_another(HomeThread& thread, uint32_t number,
+                                         SyscallArguments args) {
+    const NodeId from = thread.node;
+    HomeProcess& process = *thread.process;
+    Notification n{};
+    n.number = number;
+    std::copy(args.begin(), args.end(), n.args);
+    if (auto owner = owner_of(n)) co_return *owner != from;
+    const Row* row = paths_.empty() ? nullptr : find_row(number);
+    if (!row || row->path_argument() < 0) co_return false;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    std::shared_ptr<StubThread> stub = thread.stub;
+    Address at{args[row->path_argument()]};
+    auto path = co_await home_.pager.memory.read_text(*fragment, at, PATH_MAX);
+    if (!path || stub->dead()) co_return false;
+    auto owner = owner_of_path(process, *path);
+    co_return owner&&* owner != from;
 }
 
 // The program has used what a profile is about that stood by.
-void AcceptorFiles::use_profile(wire::ProfileUse::Reader use) {
+void AcceptorFiles::use_profile(RemoteNode& node, wire::ProfileUse::Reader use) {
     const std::string name = use.getName().cStr();
     auto rule = paths_.standby_rule(name);
     if (!rule) {
-        home_.acceptor.link.close("the acceptor uses a profile that does not stand by");
+        node.link.close("the acceptor uses a profile that does not stand by");
         return;
     }
     paths_.use(*rule);
@@ -60,42 +103,45 @@ void AcceptorFiles::use_profile(wire::ProfileUse::Reader use) {
         "{} is used as the acceptor's from now on, as by --split profile:{}", path, name));
 }
 
-// A set with descriptors of the acceptor is waited for there.
+// A set with descriptors of an acceptor is waited for there.
 Task<void> AcceptorFiles::poll_call(HomeProcess& process, HomeThread& thread, Notification n) {
-    std::vector<pollfd> set(std::min<uint64_t>(n.args[1], home_.acceptor.fd_base));
+    std::vector<pollfd> set(std::min<uint64_t>(n.args[1], home_.acceptors.fd_base()));
     bool readable = co_await home_.pager.memory.read(*process.fragment, {n.args[0]},
                                                      std::as_writable_bytes(std::span(set)));
-    auto is_ours = [&](const pollfd& entry) {
-        return entry.fd >= static_cast<int>(home_.acceptor.fd_base) ||
-               home_.fd_names.is_name(process, entry.fd);
-    };
-    if (readable && std::any_of(set.begin(), set.end(), is_ours)) {
+    std::optional<NodeId> owner;
+    for (const pollfd& entry : set) {
+        if (owner || !readable) break;
+        owner = home_.acceptors.owner_of_fd(static_cast<uint32_t>(entry.fd));
+        if (!owner) owner = home_.fd_names.owner_of_name(process, entry.fd);
+    }
+    if (owner) {
         home_.fd_names.tell(process);
-        co_await home_.crossings.leave_at_call(process, thread, true);
+        co_await home_.crossings.leave_at_call(process, thread, *owner, true);
     } else {
         home_.local_calls.local_call(process, thread, n);
     }
 }
 
-bool AcceptorFiles::is_acceptors(const HomeProcess& process, std::string_view path) const {
+std::optional<NodeId> AcceptorFiles::owner_of_path(const HomeProcess& process,
+                                                   std::string_view path) const {
     const PathVerdict verdict = paths_.owner_of(path);
-    if (verdict.owner == PathOwner::home) return false;
-    if (verdict.standby && verdict.owner == PathOwner::whoever) return false;
+    if (verdict.owner == PathOwner::home) return std::nullopt;
+    if (verdict.standby && verdict.owner == PathOwner::whoever) return std::nullopt;
     if (verdict.owner == PathOwner::whoever) {
         auto here = fmt::format("/proc/{}/root{}", process.pid, path);
         int found = faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW);
-        if (found == 0 || errno != ENOENT) return false;
+        if (found == 0 || errno != ENOENT) return std::nullopt;
     }
     home_.rule_use.note_path(verdict.rule);
-    return true;
+    return path_nodes_.at(verdict.rule);
 }
 
 Task<void> AcceptorFiles::path_call(HomeProcess& process, HomeThread& thread, Notification n,
                                     uint64_t path_at) {
     auto path = co_await home_.pager.memory.read_text(*process.fragment, {path_at}, PATH_MAX);
-    if (path && is_acceptors(process, *path)) {
-        spdlog::debug("tid {}: {} is the acceptor's", thread.tid, *path);
-        co_await home_.crossings.leave_at_call(process, thread, true);
+    if (auto owner = path ? owner_of_path(process, *path) : std::nullopt) {
+        spdlog::debug("tid {}: {} is of node {}", thread.tid, *path, *owner);
+        co_await home_.crossings.leave_at_call(process, thread, *owner, true);
         co_return;
     }
     const Row* row = find_row(n.number);
@@ -116,7 +162,7 @@ bool AcceptorFiles::names_acceptors_file(const HomeProcess& process, const Notif
     Address at{n.args[row->path_argument()]};
     size_t got = memory->read(at, text.data(), text.size());
     size_t length = strnlen(text.data(), got);
-    return length < got && is_acceptors(process, {text.data(), length});
+    return length < got && owner_of_path(process, {text.data(), length}).has_value();
 }
 
 }  // namespace gpr::home

@@ -2,40 +2,55 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/remote_call.h"
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 #include "monitor/rules/path_rules.h"
+#include "syscall/marshal.h"
 #include "transport/wire.h"
 
 namespace gpr::home {
+
+struct RemoteNode;
 
 class AcceptorFiles {
 public:
     explicit AcceptorFiles(Home& home);
 
-    [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const;
-    [[nodiscard]] bool is_acceptors_call(const Notification& n) const;
-    void use_profile(wire::ProfileUse::Reader use);
+    // The acceptor that has to make the call: by a descriptor of its, or because a rule says so.
+    // None: it may be home's.
+    [[nodiscard]] std::optional<NodeId> owner_of(const Notification& n) const;
+    [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const {
+        return owner_of_fds(n).has_value();
+    }
+    [[nodiscard]] bool has_fds() const;
+    // Of a call that a thread at an acceptor has sent here: a third node has to make it.
+    Task<bool> is_for_another(HomeThread& thread, uint32_t number, SyscallArguments args);
+    void use_profile(RemoteNode& node, wire::ProfileUse::Reader use);
     Task<void> poll_call(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> path_call(HomeProcess& process, HomeThread& thread, Notification n,
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
                                             const Notification& n) const;
-    // Of the profiles that stand by the acceptor has something for these.
-    void keep_standby(const std::vector<std::string>& profiles) { paths_.keep_standby(profiles); }
+    // Of the profiles that stand by that acceptor has something for these.
+    void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     [[nodiscard]] const PathRules& paths() const { return paths_; }
-    [[nodiscard]] const std::vector<RemoteCall>& remote_calls() const { return remote_calls_; }
+    [[nodiscard]] bool has_remote_calls() const;
 
 private:
-    [[nodiscard]] bool is_acceptors(const HomeProcess& process, std::string_view path) const;
+    [[nodiscard]] std::optional<NodeId> owner_of_fds(const Notification& n) const;
+    [[nodiscard]] std::optional<NodeId> owner_of_path(const HomeProcess& process,
+                                                      std::string_view path) const;
 
     Home& home_;
-    PathRules paths_;
-    std::vector<RemoteCall> remote_calls_;
+    PathRules paths_;                                    // of all acceptors
+    std::vector<NodeId> path_nodes_;                     // by their rules
+    std::vector<std::vector<RemoteCall>> remote_calls_;  // by node, from 1 on
 };
 
 }  // namespace gpr::home

@@ -21,8 +21,8 @@ HomeThread* Affinity::thread_named(HomeThread& caller, uint64_t name) {
 // A thread at home makes it, in a mixed session. The acceptor hears of it with the next crossing.
 void Affinity::affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
     HomeThread* target = thread_named(thread, n.args[0]);
-    if (target && target->remote) {
-        spawn(home_.crossings.leave_at_call(process, thread, true));
+    if (target && target->remote()) {
+        spawn(home_.crossings.leave_at_call(process, thread, target->node, true));
         return;
     }
     if (!target) {
@@ -38,8 +38,7 @@ void Affinity::affinity_call(HomeProcess& process, HomeThread& thread, const Not
         int error = read ? set_cpu_mask(chosen, mask) : EFAULT;
         auto found = self.threads.find(chosen);
         if (error == 0 && found != self.threads.end()) {
-            found->second->affinity = std::move(mask);
-            found->second->affinity_told = false;
+            found->second->note_affinity(std::move(mask));
         }
         if (self.threads.contains(caller)) self.notifier->reply_raw(call.id, -error);
     }(home_, process.fragment, thread.tid, target->tid, n));
@@ -57,8 +56,7 @@ void Affinity::look_at_newcomer(HomeThread& first) {
 void Affinity::note_affinity(HomeThread& caller, const MarshalledCall& call) {
     HomeThread* target = thread_named(caller, call.args[0]);
     if (!target || call.in_bytes.empty()) return;
-    target->affinity = cpu_mask_of(std::span(call.in_bytes));
-    target->affinity_told = target->remote;
+    target->note_affinity(cpu_mask_of(std::span(call.in_bytes)), target->node);
 }
 
 // A child and a new image begin here, so the kernel here is told, too, which may have no such

@@ -9,12 +9,13 @@
 #include "monitor/home/calls.h"
 #include "monitor/home/children.h"
 #include "monitor/home/failures.h"
-#include "monitor/home/fd_names.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/forks_in_place.h"
+#include "monitor/home/futexes.h"
 #include "monitor/home/guests.h"
 #include "monitor/home/home.h"
+#include "monitor/home/kept_calls.h"
 #include "monitor/home/last_words.h"
 #include "monitor/home/memory_gate.h"
 #include "monitor/home/namespaces.h"
@@ -45,6 +46,7 @@ HomeThread& Births::add_thread(HomeProcess& process, pid_t tid) {
     auto thread = std::make_unique<HomeThread>();
     thread->tid = tid;
     thread->process = &process;
+    thread->twins.resize(home_.acceptors.size());
     HomeThread& t = *thread;
     process.threads[tid] = &t;
     home_.threads[tid] = std::move(thread);
@@ -112,7 +114,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     child.restarting_signals = parents.restarting_signals;
     child.names_watched = parents.names_watched;
     // The acceptor knows of others, and of these too late: their parent waits for them.
-    if (!planned || shares) home_.fd_names.on_birth(parents, child);
+    if (!planned || shares) home_.kept_calls.on_birth(parents, child);
     home_.processes[tid] = std::move(process);
     HomeThread& first = add_thread(child, tid);
     if (planned && shares) first.clear_tid = planned->clear_tid;
@@ -129,8 +131,8 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
 // Who waits for futexes in its memory, and is waked there, is known as its owner's threads are.
 void Births::join_owner(const HomeProcess& guest) {
     const HomeProcess* owner = home_.guests.owner_of_memory(guest);
-    if (!owner || !home_.acceptor.futex_news.watched()) return;
-    auto joined = home_.acceptor.futex_news.join(guest.pid, owner->pid, Openers::go_on);
+    if (!owner || !home_.futexes.news().watched()) return;
+    auto joined = home_.futexes.news().join(guest.pid, owner->pid, Openers::go_on);
     if (!joined) spdlog::warn("{}", joined.error().message());
 }
 
@@ -201,7 +203,8 @@ Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame 
         co_return;
     }
     born->stub = std::move(stub);
-    born->remote = born->affinity_told = true;
+    born->node = born->last_away = thread.node;
+    born->twin(thread.node).affinity_told = true;
     // It has that of its parent's shadow.
     if (thread.passed) co_await StubEntry::take_mask(*born, thread.passed->mask);
     home_.calls.reply(thread, tid);
@@ -213,7 +216,8 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
     auto args = call.getArgs();  // as clone's: flags, stack, parent_tid, child_tid, tls
     uint64_t flags = args[0];
     if (call.getRegisters().size() != sizeof(user_regs_struct)) {
-        home_.acceptor.link.close("the acceptor asked for a process without its registers");
+        home_.acceptors.at(thread.node)
+            .link.close("the acceptor asked for a process without its registers");
         co_return;
     }
     Birth birth;

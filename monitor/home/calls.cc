@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "monitor/home/acceptor_files.h"
 #include "monitor/home/affinity.h"
 #include "monitor/home/aio.h"
 #include "monitor/home/births.h"
@@ -21,6 +22,7 @@
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
 #include "monitor/home/loans.h"
 #include "monitor/home/local_calls.h"
 #include "monitor/home/main_stack.h"
@@ -108,17 +110,17 @@ std::optional<int64_t> answer_without_kernel(const HomeProcess& process, const H
 
 }  // namespace
 
-Task<void> Calls::serve_call(Frame frame) {
+Task<void> Calls::serve_call(Frame frame, NodeId from) {
     // Mappings that the caller made before are applied before its call.
     { auto guard = co_await home_.metadata.lock(); }
     co_await home_.loans.end_loans();
     auto call = frame->session().getCall();
     if (call.getArgs().size() != arguments_of_call) {  // nobody below looks whether it has them
-        home_.acceptor.link.close("a system call came without its six arguments");
+        home_.acceptors.at(from).link.close("a system call came without its six arguments");
         co_return;
     }
     HomeThread* thread = home_.find_thread(call.getPid(), call.getTid());
-    if (!thread || !thread->stub) co_return;
+    if (!thread || !thread->stub || thread->node != from) co_return;
     HomeProcess& process = *thread->process;
     thread->wait = call.getWait();
     thread->interrupted = false;
@@ -144,7 +146,27 @@ Task<void> Calls::serve_call(Frame frame) {
     }
     home_.local_calls.note_modes(*thread, call.getNumber(), args.data(), true);
     if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
-    co_await make_call(process, *thread, frame, args);
+    bool elsewhere = home_.acceptors.are_several() && call.getFile() == 0 &&
+                     co_await home_.acceptor_files.is_for_another(*thread, call.getNumber(), args);
+    if (!thread->stub || thread->stub->dead()) co_return;
+    if (elsewhere) {
+        send_elsewhere(*thread);
+    } else {
+        co_await make_call(process, *thread, frame, args);
+    }
+}
+
+// Neither home nor the acceptor of the thread has what the call is about: it goes home, and from
+// there to the one that has.
+void Calls::send_elsewhere(HomeThread& thread) {
+    thread.wait = 0;
+    FrameBuilder frame;
+    auto done = frame.session().initCallDone();
+    done.setPid(thread.process->pid);
+    done.setTid(thread.tid);
+    done.setResult(-trace::restart_nointr);
+    done.setElsewhere(true);
+    home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 
 // By whoever knows what the call is about; by its shadow, if it is nothing special.
@@ -220,7 +242,7 @@ Task<void> Calls::make_call(HomeProcess& process, HomeThread& thread, Frame fram
 Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto parsed = ForwardedCall::parse(*frame);
     if (!parsed) {
-        home_.acceptor.link.close(parsed.error().message());
+        home_.acceptors.at(thread.node).link.close(parsed.error().message());
         co_return;
     }
     ForwardedCall call = std::move(*parsed);
@@ -243,15 +265,22 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
         reply(thread, -trace::restart_nointr);
         co_return;
     }
-    bool untold = call.action && call.wants_reply;
-    if (untold) home_.signal_actions.announce_action(process, *call.action);
+    // Whose call nobody answers has made it itself.
+    const NodeId knows = call.wants_reply ? directory_node : thread.node;
+    if (call.action) home_.signal_actions.announce_action(process, *call.action, knows);
     co_await make_forwarded(process, thread, call);
     if (call.action && call.made.result == 0) SignalActions::after_action(process, *call.action);
+    if (call.made.result == 0) {
+        home_.local_calls.tell_mirrored(process, call.number, call.given.data(), thread.node);
+    }
     if (call.shadow->dead() || !call.wants_reply) co_return;
     std::vector<std::byte> out;
     if (call.marshalled) {
         co_await note_made(process, thread, call);
         out = call.collect();
+    }
+    if (call.number == SYS_mincore && call.made.result == 0 && home_.acceptors.are_several()) {
+        co_await home_.layouts.add_resident_elsewhere(call.fragment, call.given);
     }
     if (call.number == SYS_madvise && call.made.result == 0) {
         co_await home_.forks_in_place.note_fork_advice(process, call.given);
@@ -353,6 +382,13 @@ Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedC
         co_await home_.memory_files.note_opened(process, *call.shadow,
                                                 static_cast<int>(call.made.result));
     }
+    if (auto tells = usage_call(call.number, call.given.data());
+        tells && home_.acceptors.are_several()) {
+        auto told = co_await home_.remote_usage.ask_usage(process.pid, thread.tid, *tells, false,
+                                                          thread.node);
+        call.used_at_others = told.used;
+        if (call.shadow->dead()) co_return;
+    }
     if (call.number == SYS_memfd_create && call.made.result >= 0) {
         home_.contended_memory.note_made(process, static_cast<int>(call.made.result));
     }
@@ -401,7 +437,7 @@ void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte>
         done.setSerial(thread.passed->serial);
     }
     if (!out.empty()) frame.add_raw(out);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 
 }  // namespace gpr::home

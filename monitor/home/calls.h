@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 #include "syscall/marshal.h"
 
@@ -18,9 +19,11 @@ class Calls {
 public:
     explicit Calls(Home& home) : home_(home) {}
 
-    Task<void> serve_call(Frame frame);
+    Task<void> serve_call(Frame frame, NodeId from);
     Task<void> interrupt_call(Frame frame);
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
+
+    void send_elsewhere(HomeThread& thread);
 
 private:
     Task<void> make_call(HomeProcess& process, HomeThread& thread, Frame frame,

@@ -48,9 +48,8 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 // filter, which would not let our preparation pass, to have a child behind our back, to get
 // orphans, among which may be helpers, or to see a file again behind its copy.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
-    if (!process.can_be_split() || !home_.acceptor.link_open) return false;
-    if (home_.acceptor_files.is_about_acceptors_fd(n) ||
-        home_.acceptor_files.is_acceptors_call(n)) {
+    if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
+    if (home_.acceptor_files.owner_of(n)) {
         return true;
     }
     if (home_.fd_names.concerns(process, n.number, n.args)) return true;

@@ -35,7 +35,7 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
     auto find_movable = [&]() -> HomeThread* {
         auto it = home_.threads.find(tid);
         HomeThread* t = it == home_.threads.end() ? nullptr : it->second.get();
-        bool movable = t && !t->helper && !t->remote && t->process->fragment == fragment;
+        bool movable = t && !t->helper && !t->remote() && t->process->fragment == fragment;
         return movable ? t : nullptr;
     };
     HomeThread* thread = find_movable();
@@ -99,9 +99,18 @@ void CodeFaults::refuse_loan(const Fragment& fragment, Address at) {
                     at.value));
 }
 
+// The acceptor that has what is missing; else, in chaos, any.
+NodeId CodeFaults::where_to(const HomeThread& thread, const Mapping* missing, Why why) const {
+    if (missing && missing->trapped && missing->code == CodeClass::remote)
+        return missing->code_node;
+    if (missing && missing->anchored) return missing->birth;
+    if (home_.chaos && why != Why::gravity) return home_.chaos->acceptor(home_.acceptors.size());
+    return thread.last_away;
+}
+
 // For want of the page, which is code or, in chaos, anything.
 Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
-                             bool write, Why why) {
+                             bool write, Why why, NodeId pinned_at) {
     pid_t tid = thread.tid;
     // If it is not as we thought, it needs the page to come to where it can stop.
     auto stuck = home_.loop.after(stops_in, [this, fragment, at, write, tid] {
@@ -130,7 +139,8 @@ Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thr
         thread.gravity.left(Clock::now());
         home_.stats.drawn_away++;
     }
-    co_await home_.crossings.depart(thread, *context, visit);
+    NodeId to = why == Why::pinned ? pinned_at : where_to(thread, missing, why);
+    co_await home_.crossings.depart(thread, *context, to, visit);
 }
 
 }  // namespace gpr::home

@@ -77,7 +77,7 @@ Task<Result<void>> CodePlacement::trap_code(HomeProcess& process, Mapping& m, st
     home_.file_copies.note_copied(process, m);
     auto taken = co_await take_code_away(fragment, m);
     if (!taken) co_return taken;
-    spdlog::debug("code of {} at {:#x} runs at the acceptor", path, m.range.begin.value);
+    spdlog::debug("code of {} at {:#x} runs at node {}", path, m.range.begin.value, m.code_node);
     co_return Result<void>{};
 }
 
@@ -96,7 +96,7 @@ Task<Result<void>> CodePlacement::take_code_away(Fragment& fragment, Mapping& m)
     co_return Result<void>{};
 }
 
-CodeClass CodePlacement::class_of(const std::string& path, const HomeProcess& process) {
+CodePlace CodePlacement::place_of(const std::string& path, const HomeProcess& process) {
     const SplitRule* rule = home_.policy.rule_for(path);
     if (rule) home_.rule_use.note(*rule);
     if (home_.rule_use.note_code(path)) {
@@ -105,18 +105,20 @@ CodeClass CodePlacement::class_of(const std::string& path, const HomeProcess& pr
                      : home_.policy.begins_remotely() ? "all"
                                                       : "no rule names it");
     }
-    CodeClass code = home_.policy.classify(path, process.executable);
-    if (code == CodeClass::remote) {  // with all its functions
+    const CodePlace place = home_.policy.place(path, process.executable);
+    if (place.code == CodeClass::remote) {  // with all its functions
         for (const SplitRule& each : home_.policy.function_rules(path)) home_.rule_use.note(each);
     }
-    return code;
+    return place;
 }
 
 Task<Result<void>> CodePlacement::place_code(HomeProcess& process, Mapping& m, std::string path,
                                              uint64_t offset) {
     bool text = m.file && !m.shared && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
     if (!text) co_return Result<void>{};
-    m.code = class_of(path, process);
+    const CodePlace place = place_of(path, process);
+    m.code = place.code;
+    m.code_node = place.node;
     if (m.code == CodeClass::neutral) {
         co_return home_.functions.place_functions(process, m, path, offset);
     }

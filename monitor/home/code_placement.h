@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "mm/address_space.h"
 #include "monitor/home/part.h"
+#include "monitor/rules/split_policy.h"
 
 namespace gpr::home {
 
@@ -17,7 +18,7 @@ public:
     Result<bool> keep_text(const HomeProcess& process, Mapping& mapping, const std::string& path,
                            uint64_t file_offset);
     static Task<Result<void>> take_code_away(Fragment& fragment, Mapping& mapping);
-    CodeClass class_of(const std::string& path, const HomeProcess& process);
+    CodePlace place_of(const std::string& path, const HomeProcess& process);
     Task<Result<void>> place_code(HomeProcess& process, Mapping& mapping, std::string path,
                                   uint64_t file_offset);
 

@@ -131,7 +131,7 @@ void ContendedMemory::choose_node(SharedFile& file) {
     spdlog::debug("shared memory {:#x} is used at home{}", file.object,
                   follows ? ", as other memory of its processes" : "");
     home_.pager.shared.keep_home(file.object);
-    tell_used_at_home(home_.acceptor.link, file.object);
+    home_.acceptors.each([&](RemoteNode& node) { tell_used_at_home(node.link, file.object); });
     file.touched = true;
     home_.loans.note_loan(file.object);
     for (auto& [object, other] : home_.shared_memory.files()) choose_node(other);
@@ -172,10 +172,10 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
         file.touched = false;
         (at_home ? contended : told).push_back(object);
     }
-    if (!contended.empty() && home_.acceptor.link_open) {
+    if (!contended.empty() && home_.acceptors.reachable()) {
         co_await home_.pager.shared.collect(std::move(contended), Access::write);
     }
-    if (!told.empty() && home_.acceptor.link_open) {
+    if (!told.empty() && home_.acceptors.reachable()) {
         co_await home_.pager.shared.collect(std::move(told), Access::read);
     }
 }

@@ -303,7 +303,7 @@ Task<void> CpuTiming::run_cpu_timers(pid_t pid) {
     auto is_ours = [&] {
         process = home_.find_process(pid);
         return process && !process->finished && process->cpu_timers_turn == turn &&
-               home_.acceptor.link_open;
+               home_.acceptors.reachable();
     };
     std::map<CpuClock, uint64_t> last;
     while (is_ours()) {

@@ -20,20 +20,22 @@
 
 namespace gpr::home {
 
-// It is in a ptrace stop. visit: for memory that only the acceptor may use.
-Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, bool visit) {
+Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, NodeId to,
+                             bool visit) {
     pid_t tid = thread.tid;
-    spdlog::trace("depart: tid {} at {:#x}", tid, context.regs.rip);
+    spdlog::trace("depart: tid {} at {:#x} to node {}", tid, context.regs.rip, to);
     // What the acceptor must know first, the thread has to find out in its stub.
-    bool stub_first = !thread.stub || thread.alt_stack_changed || thread.masked;
+    bool stub_first = !thread.stub || thread.twin(to).alt_stack_changed || thread.masked;
     if (stub_first && !home_.stops.divert(thread, context)) co_return;
-    co_await cross(*thread.process, thread, context, visit);
+    co_await cross(*thread.process, thread, context, to, visit);
     if (!stub_first) home_.stops.divert(thread, context);
     home_.pager.on_thread_gone(static_cast<Tid>(tid));
 }
 
 Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
-                            bool visit) {
+                            NodeId to, bool visit) {
+    Link& link = home_.acceptors.at(to).link;
+    Twin& twin = thread.twin(to);
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(process.pid);
@@ -41,20 +43,20 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
-    auto untold = std::span(thread.filters).subspan(thread.filters_there);
+    auto untold = std::span(thread.filters).subspan(twin.filters);
     if (!untold.empty()) {
         filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));
-        thread.filters_there = thread.filters.size();
+        twin.filters = thread.filters.size();
     }
     put_missed(crossing, home_.pager.hot.take_missed(thread.tid));
     std::shared_ptr<StubThread> kept = thread.stub;  // another thread may call exec
     StubThread& stub = *kept;
-    if (std::exchange(thread.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
-    if (thread.cpu_modes != thread.cpu_modes_there) {
+    if (std::exchange(twin.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
+    if (thread.cpu_modes != twin.cpu_modes) {
         crossing.setCpuModes(thread.cpu_modes.to_wire());
-        thread.cpu_modes_there = thread.cpu_modes;
+        twin.cpu_modes = thread.cpu_modes;
     }
-    if (!std::exchange(thread.affinity_told, true)) {
+    if (!std::exchange(twin.affinity_told, true)) {
         crossing.setAffinity({thread.affinity.data(), thread.affinity.size()});
     }
     uint64_t robust = robust_list_of(thread.tid);
@@ -63,23 +65,24 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     frame.add_raw(state);
     co_await home_.loans.end_loans();
     if (stub.dead()) co_return;
-    thread.remote = true;
-    if (home_.stats.crossings++ == 0) {
-        spdlog::info("thread {} is the first to go to {}", thread.tid,
-                     home_.acceptor.link.peer_name());
+    thread.node = thread.last_away = to;
+    home_.stats.crossings++;
+    if (home_.acceptors.at(to).counts.arrivals++ == 0) {
+        spdlog::info("thread {} is the first to go to {}", thread.tid, link.peer_name());
     }
     std::vector<PageKey> leaving;
     {
-        LinkBatch together(home_.acceptor.link);
-        leaving = home_.pager.hot.send_along(*process.fragment, thread.tid, context.regs, 1, false);
-        if (leaving.empty()) home_.acceptor.link.send(frame, Priority::urgent);
+        LinkBatch together(link);
+        leaving =
+            home_.pager.hot.send_along(*process.fragment, thread.tid, context.regs, to, false);
+        if (leaving.empty()) link.send(frame, Priority::urgent);
     }
     if (!leaving.empty()) {
         thread.leaving = true;
         co_await home_.pager.hot.sent(std::move(leaving));
         if (stub.dead()) co_return;
         thread.leaving = false;
-        home_.acceptor.link.send(frame, Priority::urgent);
+        link.send(frame, Priority::urgent);
     }
     // At its end the kernel looks at the list where the thread runs then. That is there, unless
     // threads come back.
@@ -93,29 +96,50 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
 }
 
 // It makes its call at the acceptor instead.
-Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, bool visit) {
+Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, NodeId to,
+                                    bool visit) {
     auto context = co_await home_.stops.capture(thread);
     if (!context) co_return;
     trace::rewind_interrupted_call(context->regs);
-    spdlog::trace("depart: tid {} at {:#x}", thread.tid, context->regs.rip);
-    co_await cross(process, thread, *context, visit);
+    spdlog::trace("depart: tid {} at {:#x} to node {}", thread.tid, context->regs.rip, to);
+    co_await cross(process, thread, *context, to, visit);
 }
 
-Task<void> Crossings::arrive(Frame frame) {
+// Other acceptors have yet to hear of it.
+Task<void> Crossings::take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from) {
+    auto crossing = frame->session().getCrossing();
+    if (crossing.getAltStack().size() != 0) thread.note_alt_stack_changed(from);
+    std::shared_ptr<StubThread> stub = thread.stub;
+    co_await take_alt_stack(*stub, crossing);
+}
+
+// Of a thread that is coming home: it stands at code of an acceptor.
+std::optional<NodeId> Crossings::goes_on_at(const HomeThread& thread,
+                                            const ThreadContext& context) {
+    const std::shared_ptr<Fragment>& fragment = thread.process->fragment;
+    bool in_call = static_cast<long>(context.regs.orig_rax) >= 0;
+    if (!fragment || in_call || Clock::now() < thread.visits_until) return std::nullopt;
+    const Mapping* code = fragment->space.find({context.regs.rip});
+    if (!code || !code->trapped || code->code != CodeClass::remote) return std::nullopt;
+    return code->code_node;
+}
+
+Task<void> Crossings::arrive(Frame frame, NodeId from) {
     { auto guard = co_await home_.metadata.lock(); }
     co_await home_.loans.end_loans();
     auto crossing = frame->session().getCrossing();
     HomeThread* thread = home_.find_thread(crossing.getPid(), crossing.getTid());
-    if (!thread || !thread->stub || !thread->remote) co_return;
+    if (!thread || !thread->stub || thread->node != from) co_return;
+    Link& link = home_.acceptors.at(from).link;
     if (crossing.getRegisters().size() != sizeof(user_regs_struct)) {
-        home_.acceptor.link.close("the acceptor sent a thread without its registers");
+        link.close("the acceptor sent a thread without its registers");
         co_return;
     }
     ThreadContext context;
     std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
     auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
     if (!state) {
-        home_.acceptor.link.close(state.error().message());
+        link.close(state.error().message());
         co_return;
     }
     context.xstate = std::move(*state);
@@ -133,7 +157,8 @@ Task<void> Crossings::arrive(Frame frame) {
     }
     home_.stats.drawn_home += crossing.getByGravity();
     home_.pager.hot.on_missed(thread->tid, missed_of(crossing));
-    thread->remote = thread->masked = false;
+    thread->node = directory_node;
+    thread->masked = false;
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
@@ -145,7 +170,12 @@ Task<void> Crossings::arrive(Frame frame) {
     if (robust != 0 && robust != robust_list_of(thread->tid)) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
-    co_await take_alt_stack(stub, crossing);
+    co_await take_its_alt_stack(*thread, frame, from);
+    if (stub.dead()) co_return;
+    if (auto to = goes_on_at(*thread, context)) {  // another acceptor: by way of its shadow here
+        co_await cross(*thread->process, *thread, context, *to);
+        co_return;
+    }
     co_await stub.resume(context);
     if (missed_one && !stub.dead()) PassedSignals::wake_others(*thread, context.signal_mask);
 }

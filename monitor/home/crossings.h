@@ -1,6 +1,9 @@
 // Threads cross: out of the program at home into the acceptor, and back.
 #pragma once
 
+#include <optional>
+
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -13,15 +16,18 @@ class Crossings {
 public:
     explicit Crossings(Home& home) : home_(home) {}
 
-    Task<void> depart(HomeThread& thread, const ThreadContext& context, bool visit);
-    // visit: for memory that only the acceptor may use.
+    // The thread is in a ptrace stop. visit: for memory that only that acceptor may use.
+    Task<void> depart(HomeThread& thread, const ThreadContext& context, NodeId to, bool visit);
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
-                     bool visit = false);
+                     NodeId to, bool visit = false);
     // visit: because the call can be made there only, whatever code makes it.
-    Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, bool visit);
-    Task<void> arrive(Frame frame);
+    Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, NodeId to, bool visit);
+    Task<void> arrive(Frame frame, NodeId from);
 
 private:
+    static std::optional<NodeId> goes_on_at(const HomeThread& thread, const ThreadContext& context);
+    static Task<void> take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from);
+
     Home& home_;
 };
 

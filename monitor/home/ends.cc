@@ -44,7 +44,7 @@ Task<void> helpers_gone(Loop& loop, Signal& ended, const HomeProcess& process) {
 
 // Waits for what the acceptor brings as long as something comes: a session whose acceptor is lost,
 // or does not answer, ends all the same.
-Task<void> while_it_comes(Loop& loop, const Link& link, Task<void> work) {
+Task<void> while_it_comes(Loop& loop, const Acceptors& from, Task<void> work) {
     struct Wait {
         explicit Wait(Loop& of) : over(of) {}
         OneShot<bool> over;
@@ -57,9 +57,9 @@ Task<void> while_it_comes(Loop& loop, const Link& link, Task<void> work) {
         co_await awaited;
         its->over.set(true);
     }(std::move(work), wait));
-    wait->bytes_before = link.stats().bytes_in;
-    wait->look = [&loop, &link, its = wait.get()] {
-        uint64_t bytes = link.stats().bytes_in;
+    wait->bytes_before = from.link_stats().bytes_in;
+    wait->look = [&loop, &from, its = wait.get()] {
+        uint64_t bytes = from.link_stats().bytes_in;
         if (bytes - its->bytes_before < least_of_pages) {
             its->over.set(false);
         } else {
@@ -115,12 +115,12 @@ void Ends::on_end(HomeThread& thread) {
     } else {
         forget_remotely(pid);
     }
-    if (process.changes) process.changes->close();
+    for (const auto& window : process.changes) window->close();
     std::shared_ptr<HomeProcess> gone = std::move(home_.processes[pid]);
     home_.processes.erase(pid);
     home_.loop.after(std::chrono::seconds(1), [gone] {});
     if (home_.processes.empty()) {
-        home_.acceptor.link.close("the program has ended");
+        home_.acceptors.close("the program has ended");
         home_.loop.after(std::chrono::seconds(1), [this] { home_.loop.stop(); });
     }
 }
@@ -168,31 +168,38 @@ void Ends::end_helpers(HomeProcess& process) {
 
 // A process that has ended may never have been at the acceptor, which has its descriptors there.
 void Ends::forget_remotely(pid_t pid) {
-    if (home_.acceptor.fd_base == 0 || !home_.acceptor.link_open) return;
+    if (!home_.acceptors.reachable()) return;
     FrameBuilder frame;
     auto end = frame.session().initProcessEnd();
     end.setPid(pid);
     end.setNeverStarted(true);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.each([&](RemoteNode& node) {
+        if (node.fd_base != 0) node.link.send(frame, Priority::urgent);
+    });
 }
 
 Task<void> Ends::end_remotely(HomeProcess& process, bool memory_gone, bool new_image) {
     process.started_remotely = false;
-    if (!home_.acceptor.link_open) co_return;
+    if (!home_.acceptors.reachable()) co_return;
     pid_t pid = process.pid;
-    home_.acceptor.ending[pid] = std::make_unique<OneShot<bool>>(home_.loop);
-    OneShot<bool>& gone = *home_.acceptor.ending[pid];
     FrameBuilder frame;
     auto end = frame.session().initProcessEnd();
     end.setPid(pid);
     end.setMemoryGone(memory_gone);
     end.setNewImage(new_image);
-    home_.acceptor.link.send(frame, Priority::urgent);
-    auto timer = home_.loop.after(acceptor_patience, [&gone] { gone.set(false); });
-    bool in_time = co_await gone;
-    home_.loop.cancel(timer);
-    home_.acceptor.ending.erase(pid);
-    if (!in_time) home_.acceptor.link.close("it did not end a process in time");
+    home_.acceptors.each([&](RemoteNode& node) {
+        node.ending[pid] = std::make_unique<OneShot<bool>>(home_.loop);
+        node.link.send(frame, Priority::urgent);
+    });
+    for (NodeId id = 1; home_.acceptors.contains(id); id++) {
+        RemoteNode& node = home_.acceptors.at(id);
+        OneShot<bool>& gone = *node.ending.at(pid);
+        auto timer = home_.loop.after(acceptor_patience, [&gone] { gone.set(false); });
+        bool in_time = co_await gone;
+        home_.loop.cancel(timer);
+        node.ending.erase(pid);
+        if (!in_time) node.link.close("it did not end a process in time");
+    }
 }
 
 // The thread is at its very end, its memory and descriptors still there: the last moment before
@@ -225,7 +232,7 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
             // Its threads there do not write any more; then what they wrote is brought home.
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
             Task<void> saving = home_.shared_memory.save_shared(process);
-            co_await while_it_comes(home_.loop, home_.acceptor.link, std::move(saving));
+            co_await while_it_comes(home_.loop, home_.acceptors, std::move(saving));
             // The SIGCHLD of the first that ends is the one that a reaper gets.
             if (!home_.orphaned_helpers.expected()) {
                 end_helpers(process);
@@ -239,8 +246,8 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
         if (process.is_root) {
             spdlog::info("{} crossings, {} programs; {} bytes sent, {} received",
                          home_.stats.crossings, home_.stats.images,
-                         home_.acceptor.link.stats().bytes_out,
-                         home_.acceptor.link.stats().bytes_in);
+                         home_.acceptors.link_stats().bytes_out,
+                         home_.acceptors.link_stats().bytes_in);
             home_.statistics.write_stats(WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw));
             home_.statistics.tell_idle_rules();
         }

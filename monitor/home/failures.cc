@@ -54,8 +54,10 @@ void Failures::abandon(const std::string& why) {
     spdlog::error("session abandoned: {}", why);
     home_.outputs.tell(why);
     for (auto& [pid, process] : home_.processes) process->started_remotely = false;
-    for (auto& [pid, gone] : home_.acceptor.ending) gone->set(true);
-    for (auto& [pid, start] : home_.acceptor.starting) start->done.set(why);
+    home_.acceptors.each([&](RemoteNode& node) {
+        for (auto& [pid, gone] : node.ending) gone->set(true);
+        for (auto& [pid, start] : node.starting) start->done.set(why);
+    });
     for (auto& [pid, process] : home_.processes) doom(*process);
     home_.loop.after(exit_patience, [this] {
         for (auto& [pid, process] : home_.processes) kill(pid, SIGKILL);
@@ -68,12 +70,16 @@ void Failures::abandon(const std::string& why) {
 bool Failures::is_too_low(HomeProcess& process) {
     if (!process.fragment || process.fragment->space.all().empty()) return false;
     const Mapping& lowest = process.fragment->space.all().begin()->second;
-    if (lowest.range.begin >= home_.acceptor.lowest) return false;
+    const RemoteNode* refuses = nullptr;
+    home_.acceptors.each([&](const RemoteNode& node) {
+        if (lowest.range.begin < node.lowest) refuses = &node;
+    });
+    if (!refuses) return false;
     give_up(process,
             fmt::format("{} (process {}) has memory at {:#x}, and acceptor {} allows none below "
                         "{:#x}: link it at a higher address, or lower vm.mmap_min_addr there",
                         process.executable, process.pid, lowest.range.begin.value,
-                        home_.acceptor.link.peer_name(), home_.acceptor.lowest.value));
+                        refuses->link.peer_name(), refuses->lowest.value));
     return true;
 }
 
@@ -176,9 +182,8 @@ void Failures::exit_here(HomeThread& thread) {
 }
 
 // A fragment ended that home had not asked to end: killed by hand, or out of memory.
-void Failures::on_remote_end(pid_t pid, const std::string& reason) {
-    if (auto starting = home_.acceptor.starting.find(pid);
-        starting != home_.acceptor.starting.end()) {
+void Failures::on_remote_end(RemoteNode& node, pid_t pid, const std::string& reason) {
+    if (auto starting = node.starting.find(pid); starting != node.starting.end()) {
         starting->second->done.set(reason.empty() ? "it ended" : reason);
         return;
     }
@@ -189,7 +194,7 @@ void Failures::on_remote_end(pid_t pid, const std::string& reason) {
     process->started_remotely = false;
     give_up(*process,
             fmt::format("process {} ({}) cannot go on: on {} it {}", pid, command_name(pid),
-                        home_.acceptor.link.peer_name(), reason.empty() ? "ended" : reason));
+                        node.link.peer_name(), reason.empty() ? "ended" : reason));
 }
 
 void Failures::on_helper_end(HomeProcess& process, pid_t tid) {

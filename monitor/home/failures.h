@@ -19,6 +19,8 @@ struct WaitStatus;
 
 namespace gpr::home {
 
+struct RemoteNode;
+
 class Failures {
 public:
     explicit Failures(Home& home) : home_(home) {}
@@ -30,7 +32,7 @@ public:
     void give_up(HomeProcess& process, const std::string& why);
     void doom(HomeProcess& process);
     void on_doomed_stop(HomeThread& thread, WaitStatus status);
-    void on_remote_end(pid_t pid, const std::string& reason);
+    void on_remote_end(RemoteNode& node, pid_t pid, const std::string& reason);
     void on_helper_end(HomeProcess& process, pid_t tid);
     // Why the session failed; empty if it did not.
     [[nodiscard]] const std::string& reason() const { return reason_; }

@@ -154,7 +154,8 @@ Task<int64_t> Faultfds::let_fill(ProgramFaultfd& faultfd, Range range, uint64_t 
     });
     if (error != 0 || covered == 0) co_return error != 0 ? error : -EINVAL;
     home_.pager.unfilled.let_program_fill(*process->fragment, range, true);
-    tell_program_fills(home_.acceptor.link, process->pid, range, true);
+    home_.acceptors.each(
+        [&](RemoteNode& node) { tell_program_fills(node.link, process->pid, range, true); });
     faultfd.ranges.push_back(range);
     co_return 0;
 }
@@ -176,7 +177,8 @@ Task<int64_t> Faultfds::stop_filling(ProgramFaultfd& faultfd, Range range) {
     HomeProcess* process = home_.find_process(pid);
     if (!process || !process->fragment) co_return 0;
     home_.pager.unfilled.let_program_fill(*process->fragment, range, false);
-    tell_program_fills(home_.acceptor.link, pid, range, false);
+    home_.acceptors.each(
+        [&](RemoteNode& node) { tell_program_fills(node.link, pid, range, false); });
     co_return 0;
 }
 
@@ -233,7 +235,7 @@ void Faultfds::wake_filled(const ProgramFaultfd& faultfd, Range range) {
     HomeProcess* process = home_.find_process(faultfd.pid);
     if (!process || !process->fragment || !is_sound(range)) return;
     home_.pager.unfilled.wake_unfilled(*process->fragment, range);
-    tell_filled(home_.acceptor.link, process->pid, range);
+    home_.acceptors.each([&](RemoteNode& node) { tell_filled(node.link, process->pid, range); });
 }
 
 // A thread waits for a page that only the program can provide.

@@ -16,6 +16,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "monitor/home/acceptor_files.h"
 #include "monitor/home/calls.h"
 #include "monitor/home/children.h"
 #include "monitor/home/crossings.h"
@@ -31,7 +32,6 @@ namespace {
 
 // The last two numbers below the acceptor's are set aside there.
 constexpr unsigned set_aside = 2;
-constexpr std::chrono::seconds acceptor_patience{5};  // for what it only looks up
 
 bool duplicates(uint32_t number, const uint64_t* args) {
     if (number == SYS_fcntl) {
@@ -65,9 +65,23 @@ bool waits_for_epoll(uint64_t number) {
 
 bool replaces(uint32_t number) { return number == SYS_dup2 || number == SYS_dup3; }
 
-}  // namespace
+// The number that a node gave a file, and the node, in one.
+constexpr unsigned node_shift = 56;
+uint64_t file_at(NodeId node, uint64_t file) {
+    return (file & ((1ULL << node_shift) - 1)) | static_cast<uint64_t>(node) << node_shift;
+}
+NodeId node_of(uint64_t file) { return static_cast<NodeId>(file >> node_shift); }
+uint64_t number_there(uint64_t file) { return file & ((1ULL << node_shift) - 1); }
 
-FdNames::FdNames(Home& home) : home_(home), kept_calls_(home.loop) {}
+void put_names(capnp::List<wire::FdName>::Builder list, const std::map<int, uint64_t>& names) {
+    unsigned i = 0;
+    for (const auto& [number, file] : names) {
+        list[i].setNumber(number);
+        list[i++].setFile(number_there(file));
+    }
+}
+
+}  // namespace
 
 Result<Fd> FdNames::make(uint64_t file) {
     int ends[2];
@@ -101,11 +115,19 @@ void FdNames::look_for_gone() {
         it->second.watch.reset();
         it = held_.erase(it);
     }
-    if (gone.empty() || !home_.acceptor.link_open) return;
-    FrameBuilder frame;
-    auto files = frame.session().initFilesGone().initFiles(static_cast<unsigned>(gone.size()));
-    for (unsigned i = 0; i < gone.size(); i++) files.set(i, gone[i]);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    if (gone.empty() || !home_.acceptors.reachable()) return;
+    home_.acceptors.each([&](RemoteNode& node) {
+        auto is_its = [&](uint64_t file) { return node_of(file) == node.id; };
+        auto count = static_cast<unsigned>(std::ranges::count_if(gone, is_its));
+        if (count == 0) return;
+        FrameBuilder frame;
+        auto files = frame.session().initFilesGone().initFiles(count);
+        unsigned i = 0;
+        for (uint64_t file : gone) {
+            if (is_its(file)) files.set(i++, number_there(file));
+        }
+        node.link.send(frame, Priority::urgent);
+    });
 }
 
 std::optional<uint64_t> FdNames::file_of(pid_t pid, int number) const {
@@ -138,6 +160,28 @@ bool FdNames::is_name(const HomeProcess& process, int number) const {
     return process.names_watched.contains(number) && file_of(process.pid, number);
 }
 
+std::optional<NodeId> FdNames::owner_of_name(const HomeProcess& process, int number) const {
+    if (!process.names_watched.contains(number)) return std::nullopt;
+    auto file = file_of(process.pid, number);
+    return file ? std::optional(node_of(*file)) : std::nullopt;
+}
+
+NodeId FdNames::owner_of(const HomeProcess& process, const Notification& n) const {
+    const Row* row = find_row(n.number);
+    uint32_t places = row ? fds_used(*row, n.args) : 0;
+    for (size_t i = 0; i < 6; i++) {
+        auto number = static_cast<int>(n.args[i]);
+        if (!(places & (1u << i))) continue;
+        if (auto owner = owner_of_name(process, number)) return *owner;
+        auto epoll = process.epolls_there.find(number);
+        if (epoll != process.epolls_there.end()) return epoll->second;
+    }
+    // One of a range, or of a set in memory.
+    Names names = names_of(process.pid);
+    if (!names.empty()) return node_of(names.begin()->second);
+    return process.epolls_there.empty() ? NodeId{1} : process.epolls_there.begin()->second;
+}
+
 // Sets of descriptors in memory. What cannot be read is for the acceptor to look at.
 bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
                               const uint64_t* args) const {
@@ -147,7 +191,7 @@ bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
     auto memory = RemoteMemory::open(process.pid);
     if (!memory) return false;
     if (number == SYS_poll || number == SYS_ppoll) {
-        std::vector<pollfd> set(std::min<uint64_t>(args[1], home_.acceptor.fd_base));
+        std::vector<pollfd> set(std::min<uint64_t>(args[1], home_.acceptors.fd_base()));
         if (!memory->read_exact({args[0]}, set.data(), set.size() * sizeof(pollfd))) return true;
         return std::any_of(set.begin(), set.end(),
                            [&](const pollfd& entry) { return names.contains(entry.fd); });
@@ -167,12 +211,12 @@ bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
 
 // The acceptor has a part of the epoll descriptor, which ends with it.
 bool FdNames::concerns_epoll(const HomeProcess& process, uint32_t number, const uint64_t* args) {
-    const std::set<int>& shared = process.epolls_there;
+    const std::map<int, NodeId>& shared = process.epolls_there;
     if (shared.empty()) return false;
     if (number == SYS_close_range) {
-        return std::any_of(shared.begin(), shared.end(), [&](int fd) {
-            return static_cast<uint32_t>(fd) >= static_cast<uint32_t>(args[0]) &&
-                   static_cast<uint32_t>(fd) <= static_cast<uint32_t>(args[1]);
+        return std::any_of(shared.begin(), shared.end(), [&](const auto& epoll) {
+            auto fd = static_cast<uint32_t>(epoll.first);
+            return fd >= static_cast<uint32_t>(args[0]) && fd <= static_cast<uint32_t>(args[1]);
         });
     }
     if (replaces(number)) return shared.contains(static_cast<int>(args[1]));
@@ -221,8 +265,8 @@ void FdNames::on_watched_call(HomeThread& thread) {
     }
     const uint64_t args[6] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
     bool local = process.state == HomeProcess::State::split && home_.policy.mixed() &&
-                 !thread.helper && !thread.remote;
-    bool young = process.can_be_split() && home_.acceptor.link_open;
+                 !thread.helper && !thread.remote();
+    bool young = process.can_be_split() && home_.acceptors.reachable();
     if ((!local && !young) || !concerns(process, static_cast<uint32_t>(regs->orig_rax), args)) {
         return trace::resume(tid);
     }
@@ -233,7 +277,10 @@ void FdNames::on_watched_call(HomeThread& thread) {
     trace::set_registers(tid, *regs);
     if (local) {
         tell(process);
-        spawn(home_.crossings.leave_at_call(process, thread, true));
+        Notification call{};
+        call.number = static_cast<uint32_t>(regs->rax);
+        std::copy(args, args + 6, call.args);
+        spawn(home_.crossings.leave_at_call(process, thread, owner_of(process, call), true));
     } else {
         spawn(home_.children.split_child(process.pid));
     }
@@ -241,24 +288,31 @@ void FdNames::on_watched_call(HomeThread& thread) {
 }
 
 void FdNames::tell(HomeProcess& process) {
-    if (!process.started_remotely || !home_.acceptor.link_open) return;
+    if (!process.started_remotely || !home_.acceptors.reachable()) return;
     Names names = names_of(process.pid);
     std::erase_if(names, [&](const auto& name) {
         auto known = process.names_told.find(name.first);
         return known != process.names_told.end() && known->second == name.second;
     });
+    home_.acceptors.each([&](RemoteNode& node) { tell(process, node, names_at(node.id, names)); });
+}
+
+FdNames::Names FdNames::names_at(NodeId node, const Names& names) {
+    Names its;
+    for (const auto& [number, file] : names) {
+        if (node_of(file) == node) its[number] = file;
+    }
+    return its;
+}
+
+void FdNames::tell(HomeProcess& process, RemoteNode& node, const Names& names) {
     if (names.empty()) return;
     FrameBuilder frame;
     auto news = frame.session().initFdNames();
     news.setPid(process.pid);
-    auto list = news.initNames(static_cast<unsigned>(names.size()));
-    unsigned i = 0;
-    for (const auto& [number, file] : names) {
-        list[i].setNumber(number);
-        list[i++].setFile(file);
-        process.names_told[number] = file;
-    }
-    home_.acceptor.link.send(frame, Priority::urgent);
+    put_names(news.initNames(static_cast<unsigned>(names.size())), names);
+    for (const auto& [number, file] : names) process.names_told[number] = file;
+    node.link.send(frame, Priority::urgent);
 }
 
 // False: the kernel refuses, and program code at home could not be kept from using the name itself.
@@ -286,61 +340,18 @@ Task<void> FdNames::watch_all(HomeProcess& process, StubThread& stub) {
     }
 }
 
-void FdNames::on_birth(const HomeProcess& parent, const HomeProcess& child) {
-    if (home_.acceptor.fd_base == 0 || !home_.acceptor.link_open) return;
-    FrameBuilder frame;
-    auto heir = frame.session().initHeir();
-    heir.setParent(parent.pid);
-    heir.setChild(child.pid);
-    home_.acceptor.link.send(frame, Priority::urgent);
-}
-
-bool FdNames::knows_call_of_guest(uint32_t number) {
-    return number == SYS_close || number == SYS_close_range || number == SYS_fcntl ||
-           replaces(number);
-}
-
-Task<void> FdNames::call_of_guest(pid_t pid, Notification n) {
-    if (!home_.acceptor.link_open) {
-        home_.notifier->let_it_run(n.id);
-        co_return;
-    }
-    FrameBuilder frame;
-    auto call = frame.session().initKeptCall();
-    const uint32_t cookie = kept_calls_.begin();
-    call.setCookie(cookie);
-    call.setPid(pid);
-    call.setNumber(n.number);
-    auto list = call.initArgs(6);
-    for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
-    home_.acceptor.link.send(frame, Priority::urgent);
-    auto timer = home_.loop.after(acceptor_patience, [this] {
-        home_.acceptor.link.close("it did not answer a call about a descriptor in time");
-    });
-    KeptAnswer answer = co_await kept_calls_.answer_to(cookie);
-    home_.loop.cancel(timer);
-    if (n.number == SYS_close_range) {  // and those of home
-        home_.notifier->let_it_run(n.id);
-        co_return;
-    }
-    if (answer.result >= 0 && answer.file != 0) {
-        auto name = make(answer.file);
-        bool closes = n.number == SYS_dup3 && (n.args[2] & O_CLOEXEC);
-        answer.result =
-            name ? home_.notifier->put_fd(n.id, name->get(), static_cast<int>(n.args[1]), closes)
-                 : -EMFILE;
-    }
-    home_.notifier->reply_raw(n.id, answer.result);
+int64_t FdNames::name_for_guest(const Notification& n, NodeId owner, uint64_t file) {
+    auto name = make(file_at(owner, file));
+    bool closes = n.number == SYS_dup3 && (n.args[2] & O_CLOEXEC);
+    int64_t result =
+        name ? home_.notifier->put_fd(n.id, name->get(), static_cast<int>(n.args[1]), closes)
+             : -EMFILE;
     look_for_gone();
+    return result;
 }
 
-void FdNames::on_kept_done(wire::KeptDone::Reader done) {
-    kept_calls_.answer(done.getCookie(), {done.getResult(), done.getFile()});
-}
-
-void FdNames::on_link_closed() { kept_calls_.answer_all({-EBADF, 0}); }
-
-FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& call) const {
+FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& call,
+                               NodeId caller) const {
     Names names;
     if (held_.empty() || !call.row || !call.wants_reply) return names;
     const uint64_t* args = call.given.data();
@@ -355,7 +366,9 @@ FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& 
             if (file) names[number] = *file;
         }
     }
+    // A third node's are no use to the caller.
     std::erase_if(names, [&](const auto& name) {
+        if (node_of(name.second) != caller) return false;
         auto known = process.names_told.find(name.first);
         return known != process.names_told.end() && known->second == name.second;
     });
@@ -364,82 +377,84 @@ FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& 
 
 Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const ForwardedCall& call) {
     if (call.file != 0) {
-        int64_t result = call.number == SYS_epoll_ctl ? co_await share_epoll(process, call)
-                                                      : co_await put(process, call);
+        int64_t result = call.number == SYS_epoll_ctl
+                             ? co_await share_epoll(process, call, thread.node)
+                             : co_await put(process, call, thread.node);
         if (!call.shadow->dead()) home_.calls.reply(thread, result);
         co_return true;
     }
-    Names names = untold(process, call);
-    if (names.empty()) co_return false;
+    Names used = untold(process, call, thread.node);
+    Names names = names_at(thread.node, used);
+    if (used.empty()) co_return false;
     FrameBuilder frame;
     auto done = frame.session().initCallDone();
     done.setPid(process.pid);
     done.setTid(thread.tid);
     done.setResult(-trace::restart_nointr);
-    auto list = done.initNames(static_cast<unsigned>(names.size()));
-    unsigned i = 0;
-    for (const auto& [number, file] : names) {
-        list[i].setNumber(number);
-        list[i++].setFile(file);
-        process.names_told[number] = file;
-    }
+    done.setElsewhere(names.empty());  // another acceptor's, which the thread goes to from home
+    put_names(done.initNames(static_cast<unsigned>(names.size())), names);
+    for (const auto& [number, file] : names) process.names_told[number] = file;
     thread.wait = 0;
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
     co_return true;
 }
 
 // dup2 or dup3, of a file of the acceptor.
-Task<int64_t> FdNames::put(HomeProcess& process, const ForwardedCall& call) {
+Task<int64_t> FdNames::put(HomeProcess& process, const ForwardedCall& call, NodeId owner) {
+    const uint64_t file = file_at(owner, call.file);
     auto number = static_cast<int>(call.given[1]);
     if (!replaces(call.number) || number < 0 ||
-        static_cast<unsigned>(number) + set_aside >= home_.acceptor.fd_base ||
-        held_.contains(call.file)) {
+        static_cast<unsigned>(number) + set_aside >= home_.acceptors.fd_base() ||
+        held_.contains(file)) {
         co_return -EBADF;
     }
     bool watched = co_await watch(process, *call.shadow, number);
     if (!watched) co_return -EBADF;
-    auto name = make(call.file);
+    auto name = make(file);
     if (!name) co_return -EMFILE;
     bool closes = call.number == SYS_dup3 && (call.given[2] & O_CLOEXEC);
     int64_t result = co_await call.shadow->put_fd(name->get(), number, closes);
-    if (result >= 0) process.names_told[number] = call.file;
+    if (result >= 0) process.names_told[number] = file;
     name->reset();
     look_for_gone();
     co_return result;
 }
 
 // From now on who waits for it does so at the acceptor; who waits already goes there.
-Task<int64_t> FdNames::share_epoll(HomeProcess& process, const ForwardedCall& call) {
+Task<int64_t> FdNames::share_epoll(HomeProcess& process, const ForwardedCall& call, NodeId owner) {
     auto number = static_cast<int>(call.given[0]);
     std::error_code error;
     auto link = fmt::format("/proc/{}/fd/{}", process.pid, number);
     auto target = std::filesystem::read_symlink(link, error);
     if (error) co_return -EBADF;
     if (target != "anon_inode:[eventpoll]") co_return -EINVAL;
+    auto shared = process.epolls_there.find(number);
+    if (shared != process.epolls_there.end() && shared->second != owner) co_return -EPERM;
     pid_t pid = process.pid;
     bool watched = co_await watch(process, *call.shadow, number);
     if (!watched || home_.find_process(pid) != &process) co_return -EPERM;
-    process.epolls_there.insert(number);
+    process.epolls_there[number] = owner;
     for (auto& [tid, thread] : process.threads) {
-        if (thread->remote || thread->helper || thread->awaited) continue;
+        if (thread->remote() || thread->helper || thread->awaited) continue;
         FaultOrigin origin = fault_origin(tid);
         bool waits = origin.kind == FaultOrigin::Kind::kernel && waits_for_epoll(origin.call);
-        if (waits) spawn(home_.crossings.leave_at_call(process, *thread, true));
+        if (waits) spawn(home_.crossings.leave_at_call(process, *thread, owner, true));
     }
     co_return 0;
 }
 
 Task<void> FdNames::after_call(HomeProcess& process, const ForwardedCall& call) {
     if (!call.row || !call.row->changes_fds()) co_return;
-    std::set<int>& epolls = process.epolls_there;
+    std::map<int, NodeId>& epolls = process.epolls_there;
     if (call.number == SYS_close) epolls.erase(static_cast<int>(call.given[0]));
     if (replaces(call.number) && call.made.result >= 0) {
         epolls.erase(static_cast<int>(call.given[1]));
     }
     if (call.number == SYS_close_range) {
-        std::erase_if(epolls, [&](int fd) {
-            return static_cast<uint32_t>(fd) >= static_cast<uint32_t>(call.given[0]) &&
-                   static_cast<uint32_t>(fd) <= static_cast<uint32_t>(call.given[1]);
+        std::erase_if(epolls, [&](const auto& epoll) {
+            auto fd = static_cast<uint32_t>(epoll.first);
+            return fd >= static_cast<uint32_t>(call.given[0]) &&
+                   fd <= static_cast<uint32_t>(call.given[1]);
         });
     }
     if (held_.empty()) co_return;

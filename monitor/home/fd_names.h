@@ -21,8 +21,8 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
-#include "monitor/node/open_questions.h"
 #include "monitor/tracee/notifier.h"
 #include "transport/loop.h"
 #include "transport/wire.h"
@@ -33,9 +33,11 @@ struct ForwardedCall;
 
 namespace gpr::home {
 
+struct RemoteNode;
+
 class FdNames {
 public:
-    explicit FdNames(Home& home);
+    explicit FdNames(Home& home) : home_(home) {}
 
     // --- program code at home ---
     // Whether the acceptor has to make the call: it is about a file of its, by a name.
@@ -44,19 +46,18 @@ public:
     [[nodiscard]] bool is_name(const HomeProcess& process, int number) const;
     // A thread has been stopped at its call by a filter.
     void on_watched_call(HomeThread& thread);
-    // The acceptor is to know all names of the process: a thread goes there for one.
+    // Of a call that concerns acceptors: whose file it is about.
+    [[nodiscard]] NodeId owner_of(const HomeProcess& process, const Notification& n) const;
+    // Whose file has that name.
+    [[nodiscard]] std::optional<NodeId> owner_of_name(const HomeProcess& process, int number) const;
+    // The acceptors are to know all names of the process: a thread goes there for one.
     void tell(HomeProcess& process);
     // The process is about to run program code. stub: of a thread of it.
     Task<void> watch_all(HomeProcess& process, StubThread& stub);
 
-    // --- children ---
-    // Of a thread at home, which has descriptors of the acceptor.
-    void on_birth(const HomeProcess& parent, const HomeProcess& child);
-    // The process shares its parent's memory, and calls about a descriptor of the acceptor.
-    [[nodiscard]] static bool knows_call_of_guest(uint32_t number);
-    Task<void> call_of_guest(pid_t pid, Notification n);
-    void on_kept_done(wire::KeptDone::Reader done);
-    void on_link_closed();
+    // For a process without a fragment at the acceptor (kept_calls.h), which calls dup2 or dup3 on
+    // this file. Gives the call's result.
+    int64_t name_for_guest(const Notification& n, NodeId owner, uint64_t file);
 
     // --- calls of threads at the acceptor ---
     // True: it is answered. It makes a name, or is about one that the acceptor does not know, or
@@ -66,17 +67,15 @@ public:
     Task<void> after_call(HomeProcess& process, const ForwardedCall& call);
 
 private:
-    using Names = std::map<int, uint64_t>;  // files by number
+    using Names = std::map<int, uint64_t>;  // files by number; see file_at()
     struct Held {
         Fd end;  // hangs up
         Watch watch;
         uint64_t inode = 0;  // of the name
     };
-    struct KeptAnswer {
-        int64_t result = 0;
-        uint64_t file = 0;
-    };
 
+    static Names names_at(NodeId node, const Names& names);
+    void tell(HomeProcess& process, RemoteNode& node, const Names& names);
     Result<Fd> make(uint64_t file);
     [[nodiscard]] std::optional<uint64_t> file_of(pid_t pid, int number) const;
     [[nodiscard]] Names names_of(pid_t pid) const;
@@ -84,16 +83,16 @@ private:
                                              const uint64_t* args);
     [[nodiscard]] bool waits_for_names(const HomeProcess& process, uint32_t number,
                                        const uint64_t* args) const;
-    [[nodiscard]] Names untold(const HomeProcess& process, const ForwardedCall& call) const;
+    [[nodiscard]] Names untold(const HomeProcess& process, const ForwardedCall& call,
+                               NodeId caller) const;
     Task<bool> watch(HomeProcess& process, StubThread& stub, int number);
-    Task<int64_t> put(HomeProcess& process, const ForwardedCall& call);
-    Task<int64_t> share_epoll(HomeProcess& process, const ForwardedCall& call);
+    Task<int64_t> put(HomeProcess& process, const ForwardedCall& call, NodeId owner);
+    Task<int64_t> share_epoll(HomeProcess& process, const ForwardedCall& call, NodeId owner);
     void look_for_gone();
 
     Home& home_;
     std::map<uint64_t, Held> held_;          // by file
     std::map<uint64_t, uint64_t> by_inode_;  // files
-    OpenQuestions<KeptAnswer> kept_calls_;
 };
 
 }  // namespace gpr::home

@@ -19,7 +19,7 @@ namespace gpr::home {
 void FileCopies::announce_discard(HomeProcess& process, Range range,
                                   const std::vector<Mapping>& pieces) {
     home_.pager.objects.discard(pieces);
-    tell_discarded(home_.acceptor.link, process.pid, range);
+    home_.acceptors.each([&](RemoteNode& node) { tell_discarded(node.link, process.pid, range); });
 }
 
 Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub, Range range) {
@@ -39,7 +39,7 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
     announce_discard(process, range, pieces);
     for (const Mapping& m : pieces) {
         if (m.backing != Backing::anonymous || m.trapped) continue;
-        if (m.source != 0 && !m.born_at_acceptor) begin_at_acceptor(process, m);
+        if (m.source != 0 && m.birth == directory_node) begin_at_acceptor(process, m);
         co_await stub.call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);
         fragment->wake(m.range);
     }
@@ -49,9 +49,9 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
 // The acceptor has the file. What a child has of its parent's mapping began here, with what was in
 // memory; all of that is gone now.
 void FileCopies::begin_at_acceptor(HomeProcess& process, Mapping fresh) {
-    fresh.object = home_.layouts.new_object(1);
+    fresh.birth = owner_of_source(fresh.source);
+    fresh.object = home_.layouts.new_object(fresh.birth);
     fresh.object_page = 0;
-    fresh.born_at_acceptor = true;
     home_.layouts.announce(process, fresh);
     AddressSpace& space = process.fragment->space;
     home_.pager.objects.discard_unmapped(space, space.map(std::move(fresh)));
@@ -107,7 +107,7 @@ void FileCopies::inherit_copies(const HomeProcess& parent, HomeProcess& child) {
         auto file = parent.copied_files.find(m.object);
         child.inherited.push_back({m.range, m.content, m.content_offset,
                                    file == parent.copied_files.end() ? CopiedFile{} : file->second,
-                                   m.trapped && m.content, m.source});
+                                   m.trapped && m.content, m.code_node, m.source});
     }
 }
 
@@ -133,7 +133,7 @@ namespace {
 // Of memory that a child has from its parent, and that shows a file of the acceptor: all that the
 // file has was brought here for the child. What is not here lies beyond its end, which may move.
 std::optional<Mapping> part_at_acceptor(Fragment& fragment, const Mapping& m) {
-    if (m.source == 0 || m.backing != Backing::anonymous || m.born_at_acceptor) return {};
+    if (m.source == 0 || m.backing != Backing::anonymous || m.birth != directory_node) return {};
     auto present = fragment.private_copies(m.range);
     const Address end = present.empty() ? m.range.begin : present.back().end;
     if (end >= m.range.end) return {};
@@ -141,7 +141,7 @@ std::optional<Mapping> part_at_acceptor(Fragment& fragment, const Mapping& m) {
     missing.content_offset += end - m.range.begin;
     missing.range.begin = end;
     missing.object_page = 0;
-    missing.born_at_acceptor = true;
+    missing.birth = owner_of_source(m.source);
     return missing;
 }
 }  // namespace
@@ -169,6 +169,7 @@ std::vector<Mapping> FileCopies::parts_with_files(HomeProcess& process, const Ma
         m.content = copy.content;
         m.content_offset = copy.content_offset + (m.range.begin - copy.range.begin);
         m.trapped = copy.trapped;
+        m.code_node = copy.code_node;
         m.source = copy.source;
         if (!copy.file.path.empty()) process.copied_files[m.object] = copy.file;
     }
@@ -176,7 +177,7 @@ std::vector<Mapping> FileCopies::parts_with_files(HomeProcess& process, const Ma
     for (size_t i = 0; i < parts.size(); i++) {
         auto missing = part_at_acceptor(*process.fragment, parts[i]);
         if (!missing) continue;
-        missing->object = home_.layouts.new_object(1);
+        missing->object = home_.layouts.new_object(missing->birth);
         parts[i].range.end = missing->range.begin;
         i++;
         parts.insert(parts.begin() + static_cast<ptrdiff_t>(i), *missing);

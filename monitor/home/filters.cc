@@ -53,6 +53,15 @@ Task<void> Filters::await_ends(pid_t pid) {
     }
 }
 
+// Of threads of which some acceptor knows more than what it knows of all.
+std::optional<pid_t> Filters::has_own_filters(const HomeProcess& process, const HomeThread* but) {
+    for (const auto& [tid, other] : process.threads) {
+        auto has_more = [&](const Twin& twin) { return twin.filters > process.common_filters; };
+        if (other != but && std::ranges::any_of(other->twins, has_more)) return tid;
+    }
+    return std::nullopt;
+}
+
 // A thread at the acceptor called. It is put under the filter there when this one is.
 Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
                                 std::array<uint64_t, 6> args) {
@@ -62,20 +71,21 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
     if (call.all_threads) {
         co_await await_ends(pid);
         if (home_.find_thread(pid, tid) != &thread || stub->dead()) co_return;
-        // The kernel there does not know that they were told the same. The caller's own go to all
-        // with it, where all are there.
-        for (const auto& [other_tid, other] : process.threads) {
-            const bool shares = other == &thread && !home_.policy.mixed();
-            if (other->filters_there <= process.common_filters || shares) continue;
-            home_.calls.reply(thread, call.refusal(other_tid));
+        // The caller's own go to all with it, where all are there.
+        const HomeThread* shares = home_.policy.mixed() ? nullptr : &thread;
+        if (auto other = has_own_filters(process, shares)) {
+            home_.calls.reply(thread, call.refusal(*other));
             co_return;
         }
     }
     int64_t result = co_await install(thread, number, args, call);
     if (stub->dead()) co_return;
     if (result == 0 && call.filter) {
-        thread.filters_there = thread.filters.size();
-        if (call.all_threads) note_common_filters(thread);
+        thread.twin(thread.node).filters = thread.filters.size();
+        if (call.all_threads) {
+            tell_common_filters(thread, thread.node);
+            note_common_filters(thread);
+        }
     }
     home_.calls.reply(thread, result);
 }
@@ -90,9 +100,8 @@ Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notifi
     if (!home_.notifier->still_valid(n.id)) co_return;
     if (call.all_threads) {
         // The kernel there could not do it: it does not know that they were told the same.
-        for (const auto& [tid, other] : process.threads) {
-            if (other->filters_there <= process.common_filters) continue;
-            home_.notifier->reply(n.id, call.refusal(tid));
+        if (auto other = has_own_filters(process)) {
+            home_.notifier->reply(n.id, call.refusal(*other));
             co_return;
         }
     }
@@ -107,7 +116,7 @@ Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notifi
     co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
-void Filters::tell_common_filters(const HomeThread& thread) {
+void Filters::tell_common_filters(const HomeThread& thread, NodeId from) {
     HomeProcess& process = *thread.process;
     if (!process.started_remotely) return;
     auto news = std::span(thread.filters).subspan(process.common_filters);
@@ -115,14 +124,16 @@ void Filters::tell_common_filters(const HomeThread& thread) {
     auto change = frame.session().initFilters();
     change.setPid(process.pid);
     filters_to_wire(news, change.initFilters(static_cast<unsigned>(news.size())));
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.send(frame, from);
 }
 
-// All threads are under the same ones, at the acceptor too.
+// All threads are under the same ones, at the acceptors too.
 void Filters::note_common_filters(const HomeThread& thread) {
     HomeProcess& process = *thread.process;
     process.common_filters = thread.filters.size();
-    for (auto& [tid, other] : process.threads) other->filters_there = process.common_filters;
+    for (auto& [tid, other] : process.threads) {
+        for (Twin& twin : other->twins) twin.filters = process.common_filters;
+    }
 }
 
 int64_t Filters::seccomp_mode(const HomeThread& thread) {
@@ -132,8 +143,9 @@ int64_t Filters::seccomp_mode(const HomeThread& thread) {
 void Filters::inherit_filters(const HomeThread& parent, HomeThread& child) {
     child.filters = parent.filters;
     if (child.process != parent.process) return;
-    // A shadow's twin at the acceptor is put under them when it is made.
-    child.filters_there = parent.remote ? parent.filters.size() : child.process->common_filters;
+    for (Twin& twin : child.twins) twin.filters = child.process->common_filters;
+    // A shadow's twin where it runs is put under them when it is made.
+    if (parent.remote()) child.twin(parent.node).filters = parent.filters.size();
 }
 
 // After an exec there is one thread, which has the process's id; another one may have called.

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 #include "monitor/node/program_filter.h"
 
@@ -31,7 +33,9 @@ private:
     Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
                           FilterCall call);
     Task<void> await_ends(pid_t pid);
-    void tell_common_filters(const HomeThread& thread);
+    static std::optional<pid_t> has_own_filters(const HomeProcess& process,
+                                                const HomeThread* but = nullptr);
+    void tell_common_filters(const HomeThread& thread, NodeId from = directory_node);
 
     Home& home_;
 };

@@ -50,12 +50,13 @@ Task<void> ForksAtHome::freeze(HomeProcess& process, pid_t tid) {
         freeze.setPid(pid);
         freeze.setOn(true);
         freeze.setNumber(++process.freezes);
-        home_.acceptor.link.send(frame, Priority::urgent);
+        process.frozen_at.clear();
+        home_.acceptors.send(frame);
     }
     for (;;) {
         HomeThread* still = home_.find_thread(pid, tid);
-        if (!still || !home_.acceptor.link_open || !still->process->started_remotely) break;
-        if (still->process->frozen) break;
+        if (!still || !home_.acceptors.reachable() || !still->process->started_remotely) break;
+        if (still->process->frozen_at.size() == home_.acceptors.size()) break;
         co_await home_.remote_changed.wait();
     }
 }
@@ -67,11 +68,11 @@ bool ForksAtHome::end_fork(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     if (fork.begun) spawn(home_.pager.forks.end_fork(process.fragment));
     if (--process.forks > 0) return true;
-    process.frozen = false;
-    if (!process.started_remotely || !home_.acceptor.link_open) return true;
+    process.frozen_at.clear();
+    if (!process.started_remotely || !home_.acceptors.reachable()) return true;
     FrameBuilder frame;
     frame.session().initFreeze().setPid(process.pid);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.send(frame);
     return true;
 }
 
@@ -104,7 +105,7 @@ Task<void> ForksAtHome::fork_call(HomeProcess& process, HomeThread& thread, Noti
         thread.clears_childs_tid = args.child_tid;
     }
     if (flags & CLONE_UNTRACED) {  // it would be born behind our back: there the call is ours
-        co_await home_.crossings.leave_at_call(process, thread, true);
+        co_await home_.crossings.leave_at_call(process, thread, thread.last_away, true);
         co_return;
     }
     if (!(flags & CLONE_CHILD_CLEARTID)) thread.clears_childs_tid = 0;

@@ -35,11 +35,11 @@ constexpr uint64_t least_own_pages = 4096;
 bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::Reader call) const {
     uint64_t flags = call.getArgs()[0];
     // What devices there have pinned would not come home to be copied.
-    bool pinned = !home_.acceptor_files.remote_calls().empty() && call.getOwnPages() > 0;
+    bool pinned = home_.acceptor_files.has_remote_calls() && call.getOwnPages() > 0;
     // With CLONE_VFORK the call here would not return before the child has done with it.
     constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK | CLONE_INTO_CGROUP;
     auto visits = [](const auto& t) { return t.second->visiting; };
-    return !(flags & not_here) && !home_.policy.mixed() && home_.acceptor.link_open &&
+    return !(flags & not_here) && !home_.policy.mixed() && home_.acceptors.reachable() &&
            call.getSetTid().size() == 0 && !home_.namespaces.child_stays_home(thread.tid, flags) &&
            std::ranges::none_of(thread.process->threads, visits) &&
            thread.process->state == HomeProcess::State::split && thread.filters.empty() &&
@@ -51,19 +51,20 @@ bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::
 Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragment) {
     co_await home_.pager.forks.begin_copy(fragment);
     for (;;) {
-        home_.acceptor.barriers[fragment->pid()] = 0;
+        barriers_[fragment->pid()] = 0;
         for (Priority priority : {Priority::bulk, Priority::urgent}) {
             FrameBuilder frame;
             frame.session().initForkBarrier().setPid(fragment->pid());
-            home_.acceptor.link.send(frame, priority);
+            home_.acceptors.each([&](RemoteNode& node) { node.link.send(frame, priority); });
         }
-        while (home_.acceptor.link_open && home_.acceptor.barriers[fragment->pid()] < 2) {
+        while (home_.acceptors.reachable() &&
+               barriers_[fragment->pid()] < 2u * home_.acceptors.size()) {
             co_await home_.remote_changed.wait();
         }
         co_await home_.pager.forks.quiet(fragment);
         auto guard = co_await home_.metadata.lock();
-        if (home_.pager.forks.is_quiet(*fragment) || !home_.acceptor.link_open) {
-            home_.acceptor.barriers.erase(fragment->pid());
+        if (home_.pager.forks.is_quiet(*fragment) || !home_.acceptors.reachable()) {
+            barriers_.erase(fragment->pid());
             co_return guard;
         }
     }
@@ -71,8 +72,8 @@ Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragm
 
 Task<void> ForksInPlace::on_barrier(Frame frame) {
     { auto guard = co_await home_.metadata.lock(); }
-    auto it = home_.acceptor.barriers.find(frame->session().getForkBarrier().getPid());
-    if (it == home_.acceptor.barriers.end()) co_return;
+    auto it = barriers_.find(frame->session().getForkBarrier().getPid());
+    if (it == barriers_.end()) co_return;
     it->second++;
     home_.remote_changed.notify_all();
 }
@@ -108,7 +109,7 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
     fork.setChild(child);
     if (HomeThread* first = home_.find_thread(child, child)) {
         fork.setAffinity({first->affinity.data(), first->affinity.size()});
-        first->affinity_told = true;
+        first->note_affinity_told();
         fork.setMemoryPolicy({first->memory_policy.data(), first->memory_policy.size()});
         first->affinity_at_birth.clear();
     }
@@ -128,7 +129,8 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
         if (m.wiped_on_fork && !m.shared) {
             m.object = home_.layouts.new_object(directory_node);
             m.object_page = 0;
-            m.born_at_acceptor = m.file = m.registered = false;
+            m.birth = directory_node;
+            m.file = m.registered = false;
             m.content.reset();
             m.source = 0;
             emptied.push_back(m);
@@ -151,17 +153,19 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
         copied.key() = to;
         memory.copied_files.insert(std::move(copied));
     }
-    LayoutSender layout(home_.acceptor.link, child);
-    for (const Mapping& m : emptied) layout.add(m, 0);
-    for (Range range : absent) layout.add_absent(range);
-    layout.finish();
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.each([&](RemoteNode& node) {
+        LayoutSender layout(node.link, node.id, child);
+        for (const Mapping& m : emptied) layout.add(m, 0);
+        for (Range range : absent) layout.add_absent(range);
+        layout.finish();
+        node.link.send(frame, Priority::urgent);
+    });
 }
 
 void ForksInPlace::fork_nothing(pid_t parent) {
     FrameBuilder frame;
     frame.session().initProcessFork().setParent(parent);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.send(frame);
 }
 
 Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame,
@@ -188,8 +192,10 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
     auto child_pid = static_cast<pid_t>(std::max<int64_t>(result.pid, 0));
     HomeProcess* child = home_.find_process(child_pid);
     if (child) {
-        home_.acceptor.forking[child_pid] = std::make_unique<PendingStart>(home_.loop);
-        home_.acceptor.starting[child_pid] = std::make_unique<PendingStart>(home_.loop);
+        home_.acceptors.each([&](RemoteNode& node) {
+            node.forking[child_pid] = std::make_unique<PendingStart>(home_.loop);
+            node.starting[child_pid] = std::make_unique<PendingStart>(home_.loop);
+        });
         child->started_remotely = true;
         fork_there(pid, child_pid, flags, *memory);
         child->inherits = memory;
@@ -201,9 +207,12 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
     home_.remote_changed.notify_all();
     still.release();
     if (child) {
-        OneShot<std::string>& copied = home_.acceptor.forking[child_pid]->done;
-        co_await copied;
-        home_.acceptor.forking.erase(child_pid);
+        for (NodeId id = 1; home_.acceptors.contains(id); id++) {
+            RemoteNode& node = home_.acceptors.at(id);
+            OneShot<std::string>& copied = node.forking.at(child_pid)->done;
+            co_await copied;
+            node.forking.erase(child_pid);
+        }
     }
     home_.pager.forks.end_copy(*fragment);
     if (result.pid == thread_gone) co_return;
@@ -227,10 +236,10 @@ Task<void> ForksInPlace::start_copy(HomeThread& thread, ThreadContext context,
         co_await home_.images.begin(process, thread, context);
         co_return;
     }
-    while (!memory->ready && home_.acceptor.link_open) co_await home_.remote_changed.wait();
+    while (!memory->ready && home_.acceptors.reachable()) co_await home_.remote_changed.wait();
     home_.pager.objects.forget(memory->space);
     process.inherits.reset();
-    home_.acceptor.starting.erase(pid);
+    home_.acceptors.each([&](RemoteNode& node) { node.starting.erase(pid); });
     if (home_.find_process(pid) == &process) home_.failures.could_not_split(pid, prepared.error());
 }
 
@@ -238,9 +247,8 @@ Task<Result<void>> ForksInPlace::prepare_copy(HomeProcess& process, HomeThread& 
                                               const ThreadContext& context, ForkedMemory& memory) {
     auto entered = co_await home_.stub_entry.prepare_stub(process, thread);
     if (!entered) co_return entered;
-    while (!memory.ready && home_.acceptor.link_open) co_await home_.remote_changed.wait();
-    auto waiting = home_.acceptor.starting.find(process.pid);
-    if (!memory.ready || waiting == home_.acceptor.starting.end()) {
+    while (!memory.ready && home_.acceptors.reachable()) co_await home_.remote_changed.wait();
+    if (!memory.ready || !home_.images.is_starting(process.pid)) {
         co_return fail(ESRCH, "it was not copied");
     }
     Fragment& fragment = *process.fragment;
@@ -259,10 +267,8 @@ Task<Result<void>> ForksInPlace::prepare_copy(HomeProcess& process, HomeThread& 
     }
     home_.pager.forks.protect_copies(fragment);
     home_.pager.add_fragment(fragment);
-    OneShot<std::string>& started = waiting->second->done;
-    std::string error = co_await started;
-    home_.acceptor.starting.erase(process.pid);
-    if (!error.empty()) co_return fail("the acceptor could not copy the process: " + error);
+    std::string error = co_await home_.images.started(process.pid);
+    if (!error.empty()) co_return fail(error);
     if (memory.tid_at.value != 0) {
         co_await home_.pager.memory.write(fragment, memory.tid_at,
                                           std::as_bytes(std::span(&process.pid, 1)));

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "base/result.h"
@@ -46,6 +47,7 @@ private:
                                     const ThreadContext& context, ForkedMemory& memory);
 
     Home& home_;
+    std::map<pid_t, unsigned> barriers_;  // that came back, while a fork waits for them
 };
 
 }  // namespace gpr::home

@@ -32,6 +32,7 @@ struct ForwardedCall {
     std::optional<MemoryLimitCall> memory_limit;
     SharedUse use;
     std::vector<FileSize> sizes;
+    Usage used_at_others;  // of a call that tells usage: at acceptors that the caller is not on
 
     std::shared_ptr<Fragment> fragment;  // of the image that called: the shadow's mailbox is in it
     std::shared_ptr<StubThread> shadow;

@@ -128,7 +128,7 @@ void Functions::inherit_functions(const HomeProcess& parent, HomeProcess& child)
 
 // A thread here has stopped with SIGTRAP. True: because of us, and it is dealt with.
 bool Functions::meets_breakpoint(HomeThread& thread) {
-    if (!home_.policy.has_functions() || thread.remote || thread.helper) return false;
+    if (!home_.policy.has_functions() || thread.remote() || thread.helper) return false;
     auto info = trace::signal_info(thread.tid);
     if (!info) return false;
     // One that it had blocked and was sent hides ours.
@@ -183,7 +183,7 @@ Task<void> Functions::leave_for(HomeThread& thread, ThreadContext context, Break
     use.crossings++;
     if (met.from_its_start) use.calls++;
     pid_t tid = thread.tid;
-    co_await home_.crossings.depart(thread, context, false);
+    co_await home_.crossings.depart(thread, context, met.function.node, false);
     auto it = home_.threads.find(tid);
     if (it == home_.threads.end() || it->second.get() != &thread) co_return;
     if (met.swallowed) co_await TrapState::queue_again(thread, *met.swallowed);

@@ -24,26 +24,27 @@ bool is_in_call(pid_t tid, uint32_t number) {
 
 }  // namespace
 
+Futexes::Futexes(Home& home) : home_(home), news_(home.loop) {
+    home.acceptors.each([this](RemoteNode& node) { news_.add_peer(node.id, node.link); });
+}
+
 void Futexes::watch_futexes(std::unique_ptr<CallWatch> watch) {
-    home_.acceptor.futex_news.use(std::move(watch),
-                                  [this](pid_t pid, pid_t tid, const FutexWakeCall& wake) {
-                                      if (tid != 0) home_.pager.on_past_progress(tid);
-                                      if (HomeProcess* process = home_.find_process(pid)) {
-                                          send_futex_wake(*process, wake);
-                                      }
-                                  });
+    news_.use(std::move(watch), [this](pid_t pid, pid_t tid, const FutexWakeCall& wake) {
+        if (tid != 0) home_.pager.on_past_progress(tid);
+        if (HomeProcess* process = home_.find_process(pid)) send_futex_wake(*process, wake);
+    });
 }
 
 // Who waits on another node for what is waked here. It may wake one too many: futex users must
 // look at their word again in any case (futex(2), "spurious wake-up").
 void Futexes::tell_futex_wake(HomeProcess& process, const Notification& n) {
-    if (home_.acceptor.futex_news.tells(n.number, n.args)) return;
+    if (news_.tells(n.number, n.args)) return;
     for (const FutexWakeCall& wake : futex_wakes_of(n.number, n.args)) tell_wake(process, wake);
 }
 
 void Futexes::tell_wake(HomeProcess& process, const FutexWakeCall& wake) {
     if (is_shared_word(*process.fragment, {wake.address})) return;
-    auto is_there = [](const auto& entry) { return entry.second->remote; };
+    auto is_there = [](const auto& entry) { return entry.second->remote(); };
     if (std::any_of(process.threads.begin(), process.threads.end(), is_there)) {
         send_futex_wake(process, wake);
     }
@@ -76,7 +77,7 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
     HomeThread* still = home_.find_thread(pid, tid);
     if (still && still->process->fragment != fragment) still = nullptr;  // it executes a program
     if (still && n.number == number_futex_requeue) {
-        home_.acceptor.futex_news.moves_to(words.to.address);
+        news_.moves_to(words.to.address);
         tell_wake(*still->process, words.wake());
     } else if (still && !is_pi_call(n.number, n.args)) {  // those wait here, all of them
         tell_futex_wake(*still->process, n);
@@ -130,17 +131,17 @@ Task<void> Futexes::see_wait_through(pid_t guest, pid_t tid, FutexWait wait) {
 }
 
 void Futexes::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {
-    if (process.started_remotely && home_.acceptor.futex_news.tell(process.pid, wake)) {
-        home_.stats.futex_wakes++;
-    }
+    if (process.started_remotely) home_.stats.futex_wakes += news_.tell(process.pid, wake);
 }
 
-Task<void> Futexes::on_futex_wake(Frame frame) {
+// By a thread of that node. Who waits at a third one hears of it from here.
+Task<void> Futexes::on_futex_wake(Frame frame, NodeId from) {
     { auto guard = co_await home_.metadata.lock(); }
     auto wake = frame->session().getFutexWoken();
     HomeProcess* process = home_.find_process(wake.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
+    if (process->started_remotely) news_.tell(process->pid, FutexNews::told(wake), from);
     co_await wake_futex_held(home_.pager, *fragment, FutexNews::told(wake));
 }
 

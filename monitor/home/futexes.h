@@ -4,18 +4,15 @@
 #include <memory>
 
 #include "monitor/home/part.h"
-
-namespace gpr {
-class CallWatch;
-struct FutexWait;
-struct FutexWakeCall;
-}  // namespace gpr
+#include "monitor/node/futex_news.h"
 
 namespace gpr::home {
 
 class Futexes {
 public:
-    explicit Futexes(Home& home) : home_(home) {}
+    explicit Futexes(Home& home);
+
+    [[nodiscard]] FutexNews& news() { return news_; }
 
     // Before start(): private wakes are not stopped, the watch tells them.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
@@ -24,7 +21,7 @@ public:
     // Its memory is that of a process at the acceptor, or may be.
     void call_of_guest(HomeThread& thread, const Notification& n);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
-    Task<void> on_futex_wake(Frame frame);
+    Task<void> on_futex_wake(Frame frame, NodeId from);
 
 private:
     void tell_futex_wake(HomeProcess& process, const Notification& n);
@@ -33,6 +30,7 @@ private:
     Task<void> futex_call_in_memory(HomeProcess& process, HomeThread& thread, Notification n);
 
     Home& home_;
+    FutexNews news_;
 };
 
 }  // namespace gpr::home

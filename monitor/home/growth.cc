@@ -18,7 +18,7 @@ namespace gpr::home {
 // True: the signal was a touch right below such a mapping, and is dealt with.
 bool Growth::grows_for(HomeThread& thread) {
     HomeProcess& process = *thread.process;
-    if (thread.remote || process.state != HomeProcess::State::split) return false;
+    if (thread.remote() || process.state != HomeProcess::State::split) return false;
     auto info = trace::signal_info(thread.tid);
     if (!info || !growth_for(process.fragment->space, *info)) return false;
     spawn(grow_down(process, thread, *info));
@@ -83,7 +83,7 @@ Task<void> Growth::go_on_after(HomeThread& thread, int signal) {
 
 bool Growth::meets_end_of_file(HomeThread& thread) {
     HomeProcess& process = *thread.process;
-    if (thread.remote || process.state != HomeProcess::State::split) return false;
+    if (thread.remote() || process.state != HomeProcess::State::split) return false;
     auto info = trace::signal_info(thread.tid);
     if (!info || !home_.pager.absent.absent_page(*process.fragment, *info)) return false;
     spawn(bus_error(process.fragment, thread.tid, *info));

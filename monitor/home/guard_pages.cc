@@ -33,7 +33,8 @@ Task<int64_t> GuardPages::change(HomeProcess& process, StubThread& stub, Notific
         home_.file_copies.announce_discard(process, range, pieces);
         fragment->wake(range);
     }
-    tell_guarded(home_.acceptor.link, process.pid, range, install);
+    home_.acceptors.each(
+        [&](RemoteNode& node) { tell_guarded(node.link, process.pid, range, install); });
     co_return refused ? -EINVAL : result;
 }
 
@@ -42,7 +43,9 @@ void GuardPages::tell_all(HomeProcess& process) {
     for (const auto& [begin, m] : process.fragment->space.all()) {
         auto guards = process.fragment->guards(m.range);
         if (!guards) return;
-        for (Range range : *guards) tell_guarded(home_.acceptor.link, process.pid, range, true);
+        for (Range range : *guards)
+            home_.acceptors.each(
+                [&](RemoteNode& node) { tell_guarded(node.link, process.pid, range, true); });
     }
 }
 

@@ -103,7 +103,7 @@ Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfor
     if (!is_vfork) begin_sharing(process);
     home_.pager.shared.hold(held->objects);
     std::vector<ObjectId> objects = held->objects;
-    if (home_.acceptor.link_open) {
+    if (home_.acceptors.reachable()) {
         co_await home_.pager.shared.collect(std::move(objects), Access::write);
     }
     if (!is_vfork) co_return held;
@@ -183,7 +183,7 @@ Task<std::optional<int64_t>> Guests::call_of_guest(HomeProcess& owner, pid_t gue
     if (n.number == SYS_madvise) {
         int error = advice_error(fragment->space, n.args);
         if (error != 0) co_return -error;
-        if (is_guard_advice(n.number, n.args) && !home_.acceptor.guards) co_return -EINVAL;
+        if (is_guard_advice(n.number, n.args) && !home_.acceptors.guard()) co_return -EINVAL;
     }
     Notification made = n;
     bool of_file = n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS);

@@ -27,6 +27,7 @@
 #include "monitor/home/guard_pages.h"
 #include "monitor/home/guests.h"
 #include "monitor/home/images.h"
+#include "monitor/home/kept_calls.h"
 #include "monitor/home/last_words.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/loans.h"
@@ -96,6 +97,7 @@ struct Home::Parts {
     // Files and descriptors.
     AcceptorFiles acceptor_files{home};
     FdNames fd_names{home};
+    KeptCalls kept_calls{home};
     ProcFiles proc_files{home};
     MemoryFiles memory_files{home};
     // Memory.
@@ -118,8 +120,8 @@ struct Home::Parts {
     PassedSignals passed_signals{home};
 };
 
-Home::Home(Loop& the_loop, Waits& the_waits, Link& link, const ExecOptions& the_options,
-           SessionOutputs& the_outputs, unsigned fd_base, Fd stub_code)
+Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
+           const ExecOptions& the_options, SessionOutputs& the_outputs, Fd stub_code)
     : loop(the_loop),
       waits(the_waits),
       options(the_options),
@@ -128,12 +130,12 @@ Home::Home(Loop& the_loop, Waits& the_waits, Link& link, const ExecOptions& the_
       has_gravity(options.gravity && policy.has_gravity()),
       rule_use(options.rules),
       pager(directory_node, loop, &directory,
-            [this](NodeId, bool bulk, const Message& message) {
+            [this](NodeId to, bool bulk, const Message& message) {
                 FrameBuilder frame;
                 encode_pages(frame, message);
-                acceptor.link.send(frame, bulk ? Priority::bulk : Priority::urgent);
+                acceptors.at(to).link.send(frame, bulk ? Priority::bulk : Priority::urgent);
             }),
-      acceptor(loop, link, fd_base),
+      acceptors(std::move(its_acceptors)),
       metadata(loop),
       remote_changed(loop),
       parts_(std::make_unique<Parts>(*this, std::move(stub_code))),
@@ -169,6 +171,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Link& link, const ExecOptions& the_
       aio(parts_->aio),
       acceptor_files(parts_->acceptor_files),
       fd_names(parts_->fd_names),
+      kept_calls(parts_->kept_calls),
       proc_files(parts_->proc_files),
       memory_files(parts_->memory_files),
       memory_calls(parts_->memory_calls),
@@ -186,9 +189,8 @@ Home::Home(Loop& the_loop, Waits& the_waits, Link& link, const ExecOptions& the_
       signals(parts_->signals),
       signal_actions(parts_->signal_actions),
       passed_signals(parts_->passed_signals) {
-    if (policy.chaos_seed() != 0) {
-        chaos = std::make_unique<Chaos>(policy.chaos_seed(), directory_node);
-    }
+    const uint64_t seed = policy.chaos_seed();
+    if (seed != 0) chaos = std::make_unique<Chaos>(seed, directory_node);
 }
 
 Home::~Home() = default;

@@ -1,5 +1,5 @@
 // What the parts of a session on node 0 share: its processes and threads, the directory, what home
-// knows of the acceptor, and each other. Each part is one concern of the session, with what only
+// knows of the acceptors, and each other. Each part is one concern of the session, with what only
 // that needs.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 #include "base/task.h"
 #include "mm/page_directory.h"
+#include "monitor/home/acceptors.h"
 #include "monitor/home/process.h"
-#include "monitor/home/remote_node.h"
 #include "monitor/home/session_outputs.h"
 #include "monitor/node/session_stats.h"
 #include "monitor/paging/pager.h"
@@ -53,6 +53,7 @@ class Growth;
 class GuardPages;
 class Guests;
 class Images;
+class KeptCalls;
 class LastWords;
 class Layouts;
 class Loans;
@@ -79,8 +80,8 @@ class Truncation;
 class Visits;
 
 struct Home {
-    Home(Loop& loop, Waits& waits, Link& link, const ExecOptions& options, SessionOutputs& outputs,
-         unsigned fd_base, Fd stub_code);
+    Home(Loop& loop, Waits& waits, Acceptors acceptors, const ExecOptions& options,
+         SessionOutputs& outputs, Fd stub_code);
     ~Home();
     Home(const Home&) = delete;
     Home& operator=(const Home&) = delete;
@@ -98,7 +99,7 @@ struct Home {
     std::unique_ptr<Chaos> chaos;
     PageDirectory directory;
     Pager pager;
-    RemoteNode acceptor;
+    Acceptors acceptors;
     std::unique_ptr<Notifier> notifier;
     std::unordered_map<pid_t, std::unique_ptr<HomeProcess>> processes;
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads;
@@ -152,6 +153,7 @@ public:
     // Files and descriptors.
     AcceptorFiles& acceptor_files;
     FdNames& fd_names;
+    KeptCalls& kept_calls;
     ProcFiles& proc_files;
     MemoryFiles& memory_files;
     // Memory.

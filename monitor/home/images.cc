@@ -17,6 +17,7 @@
 #include "monitor/home/fd_names.h"
 #include "monitor/home/file_copies.h"
 #include "monitor/home/filters.h"
+#include "monitor/home/futexes.h"
 #include "monitor/home/guard_pages.h"
 #include "monitor/home/guests.h"
 #include "monitor/home/home.h"
@@ -76,7 +77,8 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     home_.filters.take_state_of_caller(process, thread);
     home_.ends.forget_other_threads(process);
     thread.stub.reset();
-    thread.remote = thread.in_call = thread.ending = thread.leaving = false;
+    thread.node = directory_node;
+    thread.in_call = thread.ending = thread.leaving = false;
     thread.passed.reset();
     thread.cpu_modes.note_exec();
     if (process.shares_memory_with) home_.guests.end_of_guest(thread);
@@ -142,7 +144,9 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     }
     co_await home_.cpu_timing.send_pending_timers(process);
     spdlog::info("process {} begins at {}: {}", process.pid,
-                 home_.policy.begins_remotely() ? home_.acceptor.link.peer_name() : "home",
+                 home_.policy.begins_remotely()
+                     ? home_.acceptors.at(home_.policy.begins_at()).link.peer_name()
+                     : "home",
                  process.executable);
     if (process.is_root) home_.outputs.user().doing("");
     co_await begin(process, thread, *context);
@@ -233,7 +237,7 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
 }
 
 Task<Result<void>> Images::start_remotely(HomeProcess& process) {
-    if (!home_.acceptor.link_open) co_return fail("the acceptor is gone");
+    if (!home_.acceptors.reachable()) co_return fail("the acceptor is gone");
     Fragment& fragment = *process.fragment;
     FrameBuilder frame;
     auto start = frame.session().initProcessStart();
@@ -241,7 +245,6 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     start.setName(command_name(process.pid));
     start.setMixed(home_.policy.mixed());
     start.setChaosSeed(home_.policy.chaos_seed());
-    start.setFdBase(home_.acceptor.fd_base);
     start.setBpf(home_.options.bpf);
     start.setNewImage(process.new_image);
     start.setGravity(home_.has_gravity);
@@ -253,7 +256,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     if (!first) co_return fail(ESRCH, "the program ended while it was being prepared");
     Affinity::look_at_newcomer(*first);
     start.setAffinity({first->affinity.data(), first->affinity.size()});
-    first->affinity_told = true;
+    first->note_affinity_told();
     start.setMemoryPolicy({first->memory_policy.data(), first->memory_policy.size()});
     const FilterList& filters = first->filters;
     filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
@@ -282,32 +285,61 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
         out[k].setSignal(static_cast<uint32_t>(actions[k].signal));
         out[k].setAction({reinterpret_cast<const uint8_t*>(actions[k].kernel.data()), 32});
     }
-    auto pending = std::make_unique<PendingStart>(home_.loop);
-    PendingStart& wait = *pending;
-    home_.acceptor.starting[process.pid] = std::move(pending);
     process.started_remotely = true;
-    auto joined = home_.acceptor.futex_news.join(process.pid, process.pid, Openers::stop);
+    auto joined = home_.futexes.news().join(process.pid, process.pid, Openers::stop);
     if (!joined) co_return joined;
-    LayoutSender layout(home_.acceptor.link, process.pid);
-    for (const auto& [begin, m] : fragment.space.all()) {
-        layout.add(m, home_.pager.shared.pages(m.object));
-    }
-    layout.finish();
-    home_.acceptor.link.send(frame, Priority::urgent);
-    std::string error = co_await wait.done;
-    home_.acceptor.starting.erase(process.pid);
+    home_.acceptors.each([&](RemoteNode& node) {
+        start.setFdBase(node.fd_base);
+        start.setFdLast(node.fd_last);
+        tell_start(process, node, frame);
+    });
+    std::string error = co_await started(process.pid);
     first = home_.find_thread(process.pid, process.pid);
     if (first) Filters::note_common_filters(*first);
-    if (!error.empty()) co_return fail("the acceptor could not make the process: " + error);
+    if (!error.empty()) co_return fail(error);
     co_return Result<void>{};
 }
 
+void Images::tell_start(HomeProcess& process, RemoteNode& node, FrameBuilder& start) {
+    node.starting[process.pid] = std::make_unique<PendingStart>(home_.loop);
+    LayoutSender layout(node.link, node.id, process.pid);
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        layout.add(m, home_.pager.shared.pages(m.object));
+    }
+    layout.finish();
+    node.link.send(start, Priority::urgent);
+}
+
+bool Images::is_starting(pid_t pid) const {
+    bool all = true;
+    home_.acceptors.each([&](const RemoteNode& node) { all = all && node.starting.contains(pid); });
+    return all;
+}
+
+Task<std::string> Images::started(pid_t pid) {
+    std::string error;
+    for (NodeId id = 1; home_.acceptors.contains(id); id++) {
+        RemoteNode& node = home_.acceptors.at(id);
+        OneShot<std::string>& done = node.starting.at(pid)->done;
+        std::string refusal = co_await done;
+        node.starting.erase(pid);
+        if (error.empty() && !refusal.empty()) {
+            error = fmt::format("acceptor {} could not make the process: {}", node.link.peer_name(),
+                                refusal);
+        }
+    }
+    co_return error;
+}
+
 Task<void> Images::begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context) {
-    thread.alt_stack_changed = true;
-    thread.cpu_modes_there = {};
+    for (Twin& twin : thread.twins) twin = {twin.filters, {}, true, twin.affinity_told};
     thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
-    if (home_.chaos ? home_.chaos->begins_remotely() : home_.policy.begins_remotely()) {
-        co_await home_.crossings.cross(process, thread, context);
+    NodeId at = home_.policy.begins_at();
+    if (home_.chaos) {
+        at = home_.chaos->begins_remotely() ? home_.chaos->acceptor(home_.acceptors.size()) : 0;
+    }
+    if (at != directory_node) {
+        co_await home_.crossings.cross(process, thread, context, at);
     } else {
         co_await thread.stub->resume(context);
     }

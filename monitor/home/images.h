@@ -3,16 +3,20 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
+class FrameBuilder;
 struct ThreadContext;
 }  // namespace gpr
 
 namespace gpr::home {
+
+struct RemoteNode;
 
 class Images {
 public:
@@ -22,11 +26,17 @@ public:
     Task<Result<void>> prepare(HomeProcess& process, HomeThread& thread);
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
 
+    // Of a process that all acceptors are being told of: why one of them cannot have it, or
+    // nothing.
+    Task<std::string> started(pid_t pid);
+    [[nodiscard]] bool is_starting(pid_t pid) const;
+
 private:
     std::vector<pid_t> end_old_image(HomeProcess& process, HomeThread& thread);
     Task<bool> leave_exec(HomeThread& thread);
     Task<Result<void>> read_layout(HomeProcess& process, HomeThread& thread);
     Task<Result<void>> start_remotely(HomeProcess& process);
+    void tell_start(HomeProcess& process, RemoteNode& node, FrameBuilder& start);
 
     Home& home_;
 };

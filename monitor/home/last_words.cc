@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds page_patience{500};
 // The parent is still inside its clone, which was looked at when it began: its arguments may have
 // left for the acceptor by now.
 void LastWords::note_clear_tid(HomeThread& parent, HomeThread& child) {
-    if (parent.remote) return;  // born as a shadow: the acceptor's kernel does it
+    if (parent.remote()) return;  // born as a shadow: the acceptor's kernel does it
     child.clear_tid = std::exchange(parent.clears_childs_tid, 0);
     if (parent.process->fragment) return;
     auto regs = trace::registers(parent.tid);  // in a native child, whose memory is all here
@@ -99,14 +99,14 @@ void LastWords::tell_exit(HomeThread& thread) {
     if (std::exchange(thread.exit_told, true)) return;
     HomeProcess& process = *thread.process;
     if (process.state != HomeProcess::State::split || !process.started_remotely ||
-        !home_.acceptor.link_open) {
+        !home_.acceptors.reachable()) {
         return;
     }
     FrameBuilder frame;
     auto end = frame.session().initShadowEnd();
     end.setPid(process.pid);
     end.setTid(thread.tid);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.send(frame);
     // pthread_join waits for this word without FUTEX_PRIVATE_FLAG, because the kernel wakes so.
     if (thread.clear_tid != 0) {
         home_.futexes.send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});

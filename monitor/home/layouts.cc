@@ -106,7 +106,7 @@ void Layouts::note_unmapped(HomeProcess& process, Range range) {
     auto gone = process.fragment->space.unmap(range);
     home_.pager.objects.discard_unmapped(process.fragment->space, gone);
     for (const Mapping& old : gone) process.fragment->wake(old.range);
-    tell_unmapped(home_.acceptor.link, process.pid, range);
+    home_.acceptors.each([&](RemoteNode& node) { tell_unmapped(node.link, process.pid, range); });
     home_.shared_memory.forget_unseen(gone);
 }
 
@@ -129,7 +129,8 @@ Task<void> Layouts::note_protect(HomeProcess& process, Notification n) {
         auto made = co_await home_.file_copies.make_writable(process, *m);
         if (!made) home_.failures.abandon(made.error().message());
     }
-    tell_protected(home_.acceptor.link, process.pid, range, prot);
+    home_.acceptors.each(
+        [&](RemoteNode& node) { tell_protected(node.link, process.pid, range, prot); });
 }
 
 void Layouts::note_move(HomeProcess& process, const Notification& n, uint64_t to_address) {
@@ -145,7 +146,9 @@ void Layouts::note_move(HomeProcess& process, const Notification& n, uint64_t to
     if (!apart.empty()) to.end = apart.begin;
     auto gone = move_views(process, from, to, kept, directory_node);
     fragment.wake(from);
-    tell_moved(home_.acceptor.link, process.pid, from, to, kept);
+    home_.acceptors.each([&](RemoteNode& node) {
+        tell_moved(node.link, process.pid, from, to, kept, directory_node);
+    });
     home_.shared_memory.forget_unseen(gone);
     if (!apart.empty()) map_grown(process, apart);
 }
@@ -159,8 +162,8 @@ void Layouts::map_grown(HomeProcess& process, Range range) {
     auto file = process.copied_files.find(m.object);
     m.content_offset += range.begin - m.range.begin;
     m.range = range;
-    m.born_at_acceptor = m.source != 0;  // it has the file
-    m.object = new_object(m.born_at_acceptor ? 1 : directory_node);
+    m.birth = m.source != 0 ? owner_of_source(m.source) : directory_node;  // who has the file
+    m.object = new_object(m.birth);
     m.object_page = 0;
     if (file != process.copied_files.end()) process.copied_files[m.object] = file->second;
     if (m.backing == Backing::anonymous) {
@@ -171,7 +174,7 @@ void Layouts::map_grown(HomeProcess& process, Range range) {
     announce(process, m);
     if (m.locked) {
         MemoryLock lock{range, true, 0, m.locked_on_fault, std::nullopt};
-        tell_locked(home_.acceptor.link, process.pid, lock);
+        home_.acceptors.each([&](RemoteNode& node) { tell_locked(node.link, process.pid, lock); });
     }
     home_.shared_memory.forget_unseen(replaced);
 }
@@ -200,8 +203,10 @@ ObjectId Layouts::new_object(NodeId birth) {
     return id;
 }
 
-void Layouts::announce(HomeProcess& process, const Mapping& m) {
-    tell_mapped(home_.acceptor.link, process.pid, m, home_.pager.shared.pages(m.object));
+void Layouts::announce(HomeProcess& process, const Mapping& m, NodeId from) {
+    const uint64_t pages = home_.pager.shared.pages(m.object);
+    home_.acceptors.each(
+        [&](RemoteNode& node) { tell_mapped(node.link, node.id, process.pid, m, pages); }, from);
 }
 
 // The kernel here has moved the mapping. kept: the object that is seen at the old place then, 0 if
@@ -228,14 +233,14 @@ std::vector<Mapping> Layouts::move_views(HomeProcess& process, Range from, Range
         old.object_page += (from.begin - old.range.begin) / page_size;
     } else {
         // Of a file's mapping the old place shows the file again, which is where it was.
-        if (!old.file) old.born_at_acceptor = mover != directory_node;
-        if (old.source != 0) old.born_at_acceptor = true;
+        if (!old.file) old.birth = mover;
+        if (old.source != 0) old.birth = owner_of_source(old.source);
         auto file = process.copied_files.find(old.object);
         if (file != process.copied_files.end()) process.copied_files[kept] = file->second;
         old.object = kept;
         old.object_page = 0;
         old.content_offset += from.begin - old.range.begin;
-        home_.pager.objects.add(kept, old.born_at_acceptor ? 1 : directory_node);
+        home_.pager.objects.add(kept, old.birth);
     }
     old.range = from;
     if (!old.shared) watch(old);
@@ -243,58 +248,94 @@ std::vector<Mapping> Layouts::move_views(HomeProcess& process, Range from, Range
     return gone;
 }
 
-// A thread at the acceptor changed the address space there; the same is done here.
-Task<void> Layouts::apply_mapping(Frame frame) {
+Task<void> Layouts::add_resident_elsewhere(std::shared_ptr<Fragment> fragment,
+                                           SyscallArguments args) {
+    constexpr uint64_t step = 4096;  // pages
+    Range range = Range{{args[0]}, {args[0] + args[1]}}.pages();
+    Address told{args[2]};
+    while (!range.empty()) {
+        const uint64_t pages = std::min(range.size() / page_size, step);
+        const Range part{range.begin, range.begin + pages * page_size};
+        std::vector<std::byte> resident(pages);
+        bool read = co_await home_.pager.memory.read(*fragment, told, resident);
+        if (!read) co_return;
+        fragment->space.overlapping(part, [&](const Mapping& m) {
+            Address at = std::max(m.range.begin, part.begin);
+            for (; at < std::min(m.range.end, part.end); at = at + page_size) {
+                bool any = home_.directory.holders(m.key(at)).nodes >> 1;
+                if (any) resident[(at - part.begin) / page_size] = std::byte{1};
+            }
+        });
+        bool written = co_await home_.pager.memory.write(*fragment, told, resident);
+        if (!written) co_return;
+        range.begin = part.end;
+        told = told + pages;
+    }
+}
+
+// A thread at an acceptor changed the address space there; the same is done here, and told to the
+// other acceptors.
+Task<void> Layouts::apply_mapping(Frame frame, NodeId from) {
     auto change = frame->session().getMapping();
     if (change.isApplied()) {  // and may be what a call under the lock waits for
-        home_.memory_gate.applied(change.getPid(), change.getApplied());
+        home_.memory_gate.applied(change.getPid(), from, change.getApplied());
         co_return;
     }
     auto guard = co_await home_.metadata.lock();
     if (change.isMark()) {
-        tell_applied(home_.acceptor.link, change.getPid(), change.getMark());
+        home_.memory_gate.answer_mark(change.getPid(), from, change.getMark());
         co_return;
     }
     HomeProcess* process = home_.find_process(change.getPid());
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     switch (change.which()) {
-        case wire::MappingChange::MAP: co_await map(*process, change.getMap()); co_return;
-        case wire::MappingChange::UNMAP: co_await unmap(*fragment, change.getUnmap()); co_return;
+        case wire::MappingChange::MAP: co_await map(*process, change.getMap(), from); co_return;
+        case wire::MappingChange::UNMAP:
+            co_await unmap(*fragment, change.getUnmap(), from);
+            co_return;
         case wire::MappingChange::PROTECT:
-            co_await protect(*process, change.getProtect());
+            co_await protect(*process, change.getProtect(), from);
             co_return;
         case wire::MappingChange::DISCARD:
-            co_await discard(*fragment, change.getDiscard());
+            co_await discard(*fragment, change.getDiscard(), from);
             co_return;
-        case wire::MappingChange::LOCK:
-            mark_locked(fragment->space, lock_from_wire(change.getLock()));
+        case wire::MappingChange::LOCK: {
+            MemoryLock lock = lock_from_wire(change.getLock());
+            mark_locked(fragment->space, lock);
+            home_.acceptors.each(
+                [&](RemoteNode& node) { tell_locked(node.link, process->pid, lock); }, from);
             co_return;
-        case wire::MappingChange::MOVE: co_await move(*process, change.getMove()); co_return;
+        }
+        case wire::MappingChange::MOVE: co_await move(*process, change.getMove(), from); co_return;
         default: co_return;
     }
 }
 
-Task<void> Layouts::map(HomeProcess& process, wire::MappingView::Reader made) {
+Task<void> Layouts::map(HomeProcess& process, wire::MappingView::Reader made, NodeId from) {
     constexpr uint64_t fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     std::shared_ptr<Fragment> fragment = process.fragment;
     AddressSpace& space = fragment->space;
     Mapping m = mapping_from_wire(made);
     m.shared = false;
-    m.born_at_acceptor = true;
+    m.birth = from;
     bool text = m.file && (m.prot & PROT_EXEC) && !(m.prot & PROT_WRITE);
     if (text) {
-        m.code = home_.code_placement.class_of(made.getPath().cStr(), process);
+        const CodePlace place = home_.code_placement.place_of(made.getPath().cStr(), process);
+        m.code = place.code;
+        m.code_node = place.node;
     }
     m.trapped = m.code == CodeClass::remote;
-    if (m.range.empty() || m.range.overlaps(reserved_range)) {
-        home_.acceptor.link.close("the acceptor sent a mapping that cannot be");
+    bool of_another = m.source != 0 && owner_of_source(m.source) != from;
+    if (m.range.empty() || m.range.overlaps(reserved_range) || of_another) {
+        home_.acceptors.at(from).link.close("the acceptor sent a mapping that cannot be");
         co_return;
     }
-    home_.pager.objects.add(m.object, 1);
+    home_.pager.objects.add(m.object, from);
     co_await home_.shared_memory.save_shared(space, m.range);
     auto replaced = space.map(m);
     home_.pager.objects.discard_unmapped(space, replaced);
+    announce(process, m, from);
     co_await fragment->executor().call(SYS_mmap, m.range.begin.value, m.range.size(),
                                        static_cast<uint64_t>(m.prot), fixed, ~0UL, 0);
     bool registered = static_cast<bool>(fragment->register_range(m.range));
@@ -304,19 +345,21 @@ Task<void> Layouts::map(HomeProcess& process, wire::MappingView::Reader made) {
     co_await home_.pager.trapped.forget_trapped(replaced);
 }
 
-Task<void> Layouts::unmap(Fragment& fragment, wire::AddressRange::Reader unmapped) {
+Task<void> Layouts::unmap(Fragment& fragment, wire::AddressRange::Reader unmapped, NodeId from) {
     AddressSpace& space = fragment.space;
     Range range{{unmapped.getBegin()}, {unmapped.getEnd()}};
     co_await home_.shared_memory.save_shared(space, range);
     auto gone = space.unmap(range);
     home_.pager.objects.discard_unmapped(space, gone);
+    home_.acceptors.each([&](RemoteNode& node) { tell_unmapped(node.link, fragment.pid(), range); },
+                         from);
     co_await fragment.executor().call(SYS_munmap, range.begin.value, range.size());
     for (const Mapping& old : gone) fragment.wake(old.range);
     home_.shared_memory.forget_unseen(gone);
     co_await home_.pager.trapped.forget_trapped(gone);
 }
 
-Task<void> Layouts::protect(HomeProcess& process, wire::Protect::Reader change) {
+Task<void> Layouts::protect(HomeProcess& process, wire::Protect::Reader change, NodeId from) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     AddressSpace& space = fragment->space;
     Range range{{change.getBegin()}, {change.getEnd()}};
@@ -335,12 +378,14 @@ Task<void> Layouts::protect(HomeProcess& process, wire::Protect::Reader change) 
             to_copy.push_back(&m);
         }
     });
+    home_.acceptors.each(
+        [&](RemoteNode& node) { tell_protected(node.link, fragment->pid(), range, prot); }, from);
     for (Mapping* m : to_copy) co_await home_.file_copies.make_writable(process, *m);
     co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),
                                        static_cast<uint64_t>(prot));
 }
 
-Task<void> Layouts::discard(Fragment& fragment, wire::AddressRange::Reader discarded) {
+Task<void> Layouts::discard(Fragment& fragment, wire::AddressRange::Reader discarded, NodeId from) {
     Range range{{discarded.getBegin()}, {discarded.getEnd()}};
     std::vector<Mapping> pieces;
     fragment.space.for_each(range, [&](Mapping& m) {
@@ -348,13 +393,17 @@ Task<void> Layouts::discard(Fragment& fragment, wire::AddressRange::Reader disca
     });
     home_.pager.objects.discard(pieces);
     for (const Mapping& m : pieces) {
+        home_.acceptors.each(
+            [&](RemoteNode& node) { tell_discarded(node.link, fragment.pid(), m.range); }, from);
+    }
+    for (const Mapping& m : pieces) {
         co_await fragment.executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
                                           MADV_DONTNEED);
         fragment.wake(m.range);
     }
 }
 
-Task<void> Layouts::move(HomeProcess& process, wire::Move::Reader move) {
+Task<void> Layouts::move(HomeProcess& process, wire::Move::Reader move, NodeId mover) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     AddressSpace& space = fragment->space;
     StubThread& executor = fragment->executor();
@@ -374,7 +423,12 @@ Task<void> Layouts::move(HomeProcess& process, wire::Move::Reader move) {
                         process.pid, std::strerror(static_cast<int>(-result))));
         co_return;
     }
-    auto gone = move_views(process, from, to, move.getKept(), 1);
+    auto gone = move_views(process, from, to, move.getKept(), mover);
+    home_.acceptors.each(
+        [&](RemoteNode& node) {
+            tell_moved(node.link, fragment->pid(), from, to, move.getKept(), mover);
+        },
+        mover);
     co_await fragment->keep_apart(executor, to, false);
     if (move.getKept() != 0) co_await fragment->keep_apart(executor, from, false);
     home_.shared_memory.forget_unseen(gone);

@@ -1,5 +1,7 @@
-// Pages of shared memory that the acceptor has for a moment, where it is used at home.
+// Pages of shared memory that acceptors have for a moment, where it is used at home.
 #pragma once
+
+#include <map>
 
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
@@ -16,7 +18,14 @@ public:
 private:
     Task<void> end_loan(ObjectId object);
 
+    // What acceptors may have of an object.
+    struct Loan {
+        bool ending = false;
+        bool again = false;  // there was another since it began to end
+    };
+
     Home& home_;
+    std::map<ObjectId, Loan> lent_;
 };
 
 }  // namespace gpr::home

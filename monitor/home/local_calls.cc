@@ -26,6 +26,7 @@
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/memory_lock.h"
+#include "monitor/node/mirrored_call.h"
 #include "monitor/node/refusals.h"
 #include "monitor/paging/program_faultfd.h"
 #include "monitor/tracee/extended_state.h"
@@ -64,7 +65,7 @@ bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Not
             return true;
         case advise: return advise_call(process, thread, n);
         case faultfd: spawn(h.faultfds.make_faultfd_here(process, thread, n)); return true;
-        case barrier: tell_membarrier(process, n); return false;
+        case barrier: tell_mirrored(process, n.number, n.args); return false;
         case action: spawn(h.signal_actions.action_call(process, thread, n)); return true;
         case mask: spawn(h.trap_state.mask_call(process, thread, n)); return true;
         case handler_return: spawn(h.trap_state.handler_return(process, thread, n)); return true;
@@ -82,7 +83,7 @@ bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Not
             if (static_cast<int>(n.args[0]) != PR_GET_TID_ADDRESS) return false;
             if (thread.clear_tid != 0 || h.stats.crossings == 0) return false;
             return leave(process, thread);
-        case alt_stack: thread.alt_stack_changed = true; return false;
+        case alt_stack: thread.note_alt_stack_changed(); return false;
         case cpu_state: return asks_for_state(n.number, n.args) && leave(process, thread);
         case fork: spawn(h.forks_at_home.fork_call(process, thread, n)); return true;
         case usage: spawn(h.remote_usage.usage_call_here(thread, n)); return true;
@@ -109,7 +110,7 @@ bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Not
 }
 
 bool LocalCalls::leave(HomeProcess& process, HomeThread& thread) {
-    spawn(home_.crossings.leave_at_call(process, thread, true));
+    spawn(home_.crossings.leave_at_call(process, thread, thread.last_away, true));
     return true;
 }
 
@@ -190,17 +191,20 @@ Task<void> LocalCalls::use_call(HomeThread& thread, Notification n, SharedUse us
 void LocalCalls::note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told) {
     if (number == SYS_prctl) home_.orphaned_helpers.note_prctl(args);
     bool changed = thread.cpu_modes.note(number, args);
-    if (changed && told) thread.cpu_modes_there = thread.cpu_modes;
+    if (changed && told) thread.twin(thread.node).cpu_modes = thread.cpu_modes;
 }
 
-void LocalCalls::tell_membarrier(HomeProcess& process, const Notification& n) {
-    if (!process.started_remotely) return;
+void LocalCalls::tell_mirrored(HomeProcess& process, uint32_t number, const uint64_t* args,
+                               NodeId from) {
+    if (!process.started_remotely || !is_mirrored_call(number, args)) return;
     FrameBuilder frame;
-    auto wanted = frame.session().initMembarrier();
-    wanted.setPid(process.pid);
-    wanted.setCommand(static_cast<uint32_t>(n.args[0]));
-    wanted.setFlags(static_cast<uint32_t>(n.args[1]));
-    home_.acceptor.link.send(frame, Priority::urgent);
+    auto call = frame.session().initMirror();
+    call.setPid(process.pid);
+    call.setNumber(number);
+    auto list = call.initArgs(2);
+    list.set(0, args[0]);
+    list.set(1, args[1]);
+    home_.acceptors.send(frame, from);
 }
 
 }  // namespace gpr::home

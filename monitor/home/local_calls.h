@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -18,6 +19,10 @@ public:
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     void note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told);
 
+    // A call that every kernel must have heard of has been made, at `from`.
+    void tell_mirrored(HomeProcess& process, uint32_t number, const uint64_t* args,
+                       NodeId from = directory_node);
+
 private:
     // Whether somebody else answers it; else the thread makes it, natively.
     bool is_answered(HomeProcess& process, HomeThread& thread, const Notification& n);
@@ -29,7 +34,6 @@ private:
     bool uses_shared(HomeProcess& process, HomeThread& thread, const Notification& n);
     Task<void> populate_call(HomeThread& thread, Notification n);
     Task<void> use_call(HomeThread& thread, Notification n, SharedUse use);
-    void tell_membarrier(HomeProcess& process, const Notification& n);
 
     Home& home_;
 };

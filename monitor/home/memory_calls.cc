@@ -63,7 +63,7 @@ int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(number, args, space, lock_limit_of(tid));
     mark_locked(space, lock);
-    tell_locked(home_.acceptor.link, process.pid, lock);
+    home_.acceptors.each([&](RemoteNode& node) { tell_locked(node.link, process.pid, lock); });
     return -lock.error;
 }
 
@@ -74,7 +74,7 @@ void MemoryCalls::lock_new(HomeProcess& process, Range range, bool locks) {
     if (!lock && locks) lock = MemoryLock{range, true, 0, false, std::nullopt};
     if (!lock) return;
     mark_locked(space, *lock);
-    tell_locked(home_.acceptor.link, process.pid, *lock);
+    home_.acceptors.each([&](RemoteNode& node) { tell_locked(node.link, process.pid, *lock); });
 }
 
 // Of a call that names a place where the acceptor can map nothing, in a session whose code is
@@ -83,7 +83,7 @@ int MemoryCalls::place_error(const Notification& n) const {
     if (home_.policy.mixed()) return 0;
     Range place = fixed_place(n.number, n.args);
     if (n.number == SYS_shmat && n.args[1] != 0) place = pages_of(n.args[1], 1);
-    return !place.empty() && place.begin < home_.acceptor.lowest ? EPERM : 0;
+    return !place.empty() && place.begin < home_.acceptors.lowest_address() ? EPERM : 0;
 }
 
 // Of mmap, mremap and brk, as far as they make memory that is to be locked. A positive errno or 0.
@@ -293,8 +293,8 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     const Range range{{static_cast<uint64_t>(result)}, {static_cast<uint64_t>(result) + size}};
     if (fd < 0 && (flags & MAP_HUGETLB)) co_await make_small(*thread.stub, args.data(), result);
     args[3] = flags;
-    bool noted = co_await note_private(process, *fragment, args, range, fd, link, locks);
-    if (!noted) {
+    bool ok = co_await note_private(process, *fragment, args, range, fd, link, locks, thread.node);
+    if (!ok) {
         guard.release();
         home_.calls.reply(thread, -ENOMEM);
         co_return;
@@ -307,7 +307,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
 // What map_for() mapped is the program's alone. False: there is no memory for a copy of the file.
 Task<bool> MemoryCalls::note_private(HomeProcess& process, Fragment& fragment,
                                      SyscallArguments args, Range range, int fd,
-                                     const std::string& link, bool locks) {
+                                     const std::string& link, bool locks, NodeId birth) {
     const uint64_t flags = args[3];
     Mapping m;
     m.range = range;
@@ -319,8 +319,8 @@ Task<bool> MemoryCalls::note_private(HomeProcess& process, Fragment& fragment,
     m.content_offset = args[5];
     if (fd >= 0) home_.shared_memory.follow(m, link);
     if (fd < 0) {
-        m.object = home_.layouts.new_object(1);
-        m.born_at_acceptor = true;
+        m.birth = birth;
+        m.object = home_.layouts.new_object(birth);
         m.backing = Backing::anonymous;
         m.registered = static_cast<bool>(fragment.register_range(m.range));
     } else if (m.prot & PROT_WRITE) {
@@ -413,8 +413,8 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
         Mapping m;
         m.range = {old_end, new_end};
         m.prot = PROT_READ | PROT_WRITE;
-        m.object = home_.layouts.new_object(1);  // whoever grows the heap is about to fill it
-        m.born_at_acceptor = true;
+        m.birth = thread.node;  // whoever grows the heap is about to fill it
+        m.object = home_.layouts.new_object(m.birth);
         m.registered = static_cast<bool>(fragment->register_range(m.range));
         home_.pager.objects.discard_unmapped(fragment->space, fragment->space.map(m));
         home_.layouts.announce(process, m);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 #include "syscall/marshal.h"
 
@@ -37,7 +38,7 @@ private:
     Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
                               Notification made, pid_t caller);
     Task<bool> note_private(HomeProcess& process, Fragment& fragment, SyscallArguments args,
-                            Range range, int fd, const std::string& link, bool locks);
+                            Range range, int fd, const std::string& link, bool locks, NodeId birth);
     int place_error(const Notification& n) const;
     static int lock_error(HomeProcess& process, const Notification& n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);

@@ -16,6 +16,11 @@
 
 namespace gpr::home {
 
+namespace {
+// Of the numbers of marks that are not a window's own.
+constexpr uint32_t relayed_bit = 1u << 31;
+}  // namespace
+
 bool MemoryGate::holds(HomeThread& thread, const Notification& n) {
     if (!is_told_unasked(n.number)) return false;
     HomeProcess& process = *thread.process;
@@ -32,10 +37,17 @@ bool MemoryGate::holds(HomeThread& thread, const Notification& n) {
         spawn(seal_here(of->pid, n));
         return true;
     }
-    if (!of->changes) of->changes = std::make_shared<ChangeWindow>(home_.loop);
-    if (of->changes->take(home_.acceptor.link, of->pid)) return false;
-    spawn(wait(of->changes, n));
-    return true;
+    while (of->changes.size() < home_.acceptors.size()) {
+        of->changes.push_back(std::make_shared<ChangeWindow>(home_.loop));
+    }
+    for (const auto& window : of->changes) {
+        if (window->has_room()) continue;
+        spawn(wait(window, n));
+        return true;
+    }
+    home_.acceptors.each(
+        [&](RemoteNode& node) { of->changes[node.id - 1u]->take(node.link, of->pid); });
+    return false;
 }
 
 Task<void> MemoryGate::wait(std::shared_ptr<ChangeWindow> window, Notification n) {
@@ -57,7 +69,7 @@ Task<int64_t> MemoryGate::seal(pid_t pid, std::array<uint64_t, 3> args) {
     Sealing sealing = sealing_of(space, args.data());
     if (sealing.result == 0 && !sealing.range.empty()) {
         mark_sealed(space, sealing.range);
-        tell_sealed(home_.acceptor.link, pid, sealing.range);
+        home_.acceptors.each([&](RemoteNode& node) { tell_sealed(node.link, pid, sealing.range); });
     }
     co_return sealing.result;
 }
@@ -85,8 +97,10 @@ Task<void> MemoryGate::open_text(pid_t pid, Range range) {
             auto made = co_await home_.file_copies.make_writable(*process, *m);
             if (!made) home_.failures.abandon(made.error().message());
         }
-        tell_protected(home_.acceptor.link, pid, text, prot | PROT_WRITE);
-        tell_protected(home_.acceptor.link, pid, text, prot);
+        home_.acceptors.each([&](RemoteNode& node) {
+            tell_protected(node.link, pid, text, prot | PROT_WRITE);
+            tell_protected(node.link, pid, text, prot);
+        });
     }
 }
 
@@ -104,9 +118,27 @@ void MemoryGate::inherit(const HomeThread& parent, HomeProcess& child, bool shar
     }
 }
 
-void MemoryGate::applied(pid_t pid, uint32_t mark) {
+void MemoryGate::applied(pid_t pid, NodeId from, uint32_t mark) {
+    if (mark & relayed_bit) {
+        auto relayed = relayed_.find(mark);
+        if (relayed == relayed_.end() || --relayed->second.missing > 0) return;
+        const RelayedMark done = relayed->second;
+        relayed_.erase(relayed);
+        tell_applied(home_.acceptors.at(done.of).link, pid, done.mark);
+        return;
+    }
     HomeProcess* process = home_.find_process(pid);
-    if (process && process->changes) process->changes->applied(mark);
+    if (process && from <= process->changes.size()) process->changes[from - 1u]->applied(mark);
+}
+
+void MemoryGate::answer_mark(pid_t pid, NodeId from, uint32_t mark) {
+    if (!home_.acceptors.are_several()) {
+        tell_applied(home_.acceptors.at(from).link, pid, mark);
+        return;
+    }
+    const uint32_t number = relayed_bit | (++relays_ & ~relayed_bit);
+    relayed_[number] = {from, mark, home_.acceptors.size() - 1u};
+    home_.acceptors.each([&](RemoteNode& node) { tell_mark(node.link, pid, number); }, from);
 }
 
 }  // namespace gpr::home

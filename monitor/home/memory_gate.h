@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "base/address.h"
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -30,14 +32,25 @@ public:
     // Somebody is about to write there, whatever its protection: as if the program had made its
     // text writable for a moment.
     Task<void> open_text(pid_t pid, Range range);
-    // The acceptor has applied what it was told before the mark.
-    void applied(pid_t pid, uint32_t mark);
+    // That acceptor has applied what it was told before the mark.
+    void applied(pid_t pid, NodeId from, uint32_t mark);
+    // An acceptor's own mark: what it told before is applied here, and is to be at the others.
+    void answer_mark(pid_t pid, NodeId from, uint32_t mark);
 
 private:
     Task<void> seal_here(pid_t pid, Notification n);
     Task<void> wait(std::shared_ptr<ChangeWindow> window, Notification n);
 
+    // A mark of one acceptor that the others have been sent.
+    struct RelayedMark {
+        NodeId of = directory_node;
+        uint32_t mark = 0;
+        unsigned missing = 0;  // answers
+    };
+
     Home& home_;
+    std::map<uint32_t, RelayedMark> relayed_;  // by the number that it has for the others
+    uint32_t relays_ = 0;
 };
 
 }  // namespace gpr::home

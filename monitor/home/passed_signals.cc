@@ -91,12 +91,12 @@ void PassedSignals::pass_on(HomeThread& thread, const siginfo_t& info) {
     delivery.setTid(thread.tid);
     delivery.setInfo(signal_bytes(info));
     delivery.setSerial(thread.passed->serial);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 
 // serial: 0 if the acceptor had the signal from elsewhere, such as a fault of the program.
 void PassedSignals::handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask) {
-    if (!thread.remote) return;
+    if (!thread.remote()) return;
     if (thread.passed && thread.passed->serial != serial) {
         thread.passed->mask = mask;
         return;
@@ -120,7 +120,7 @@ Task<void> PassedSignals::let_others_come(HomeThread& thread, PassedSignal begun
     word.setTid(thread.tid);
     word.setInfo(signal_bytes(begun.info));
     word.setHandled(true);
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 
 // It came there too late: the thread was leaving, the program has no handler any more, or another

@@ -15,17 +15,19 @@ constexpr std::chrono::seconds direct_io_ends_in{5};
 constexpr std::chrono::seconds one_wait{1};
 }  // namespace
 
-Task<void> PinnedPages::pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid) {
+Task<void> PinnedPages::pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid,
+                                     NodeId pinned_at) {
     FaultOrigin origin = co_await settled_origin(home_.loop, tid);
     if (origin.kind == FaultOrigin::Kind::gone) co_return;
     auto it = home_.threads.find(tid);
     HomeThread* thread = it == home_.threads.end() ? nullptr : it->second.get();
-    bool movable = thread && !thread->helper && !thread->remote && home_.policy.mixed() &&
+    bool movable = thread && !thread->helper && !thread->remote() && home_.policy.mixed() &&
                    thread->process->fragment == fragment;
     if (movable && origin.kind == FaultOrigin::Kind::program && !thread->awaited) {
         spdlog::trace("tid {} goes to {:#x}, which is pinned there", tid, at.value);
         thread->pin_wait.reset();
-        co_await home_.code_faults.leave(fragment, *thread, at, false, CodeFaults::Why::pinned);
+        co_await home_.code_faults.leave(fragment, *thread, at, false, CodeFaults::Why::pinned,
+                                         pinned_at);
     } else {
         wait_for_pin(*fragment, at, thread, tid);
     }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/address.h"
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 
 namespace gpr::home {
@@ -15,7 +16,9 @@ class PinnedPages {
 public:
     explicit PinnedPages(Home& home) : home_(home) {}
 
-    Task<void> pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
+    // The device is that acceptor's.
+    Task<void> pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid,
+                            NodeId pinned_at);
 
 private:
     void wait_for_pin(Fragment& fragment, Address at, HomeThread* thread, pid_t tid);

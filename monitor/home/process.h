@@ -54,19 +54,27 @@ struct CallInItsStead {
     OneShot<bool> over;
 };
 
+// What the thread's counterpart at one acceptor was told of it.
+struct Twin {
+    size_t filters = 0;  // of the program's, that it is under
+    CpuModes cpu_modes;
+    bool alt_stack_changed = true;  // since
+    bool affinity_told = false;
+};
+
 struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
     std::shared_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
     bool helper = false;               // puncher or executor
-    bool remote = false;               // runs at an acceptor; the kernel thread here is its shadow
+    NodeId node = directory_node;      // where it runs; the kernel thread here may be its shadow
     bool ending = false;               // past its last instruction
     bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
     bool exits = false;                // it has made its last call, at the acceptor
     bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
     FilterList filters;              // of the program, that the kernel thread here is under
-    size_t filters_there = 0;        // how many of them its twin at the acceptor is
+    std::vector<Twin> twins;         // at the acceptors, by node: twin()
     bool in_call = false;            // the shadow runs a forwarded call
     uint64_t futex_waits = 0;        // calls of futexes so far, of one that has others' memory
     Clock::time_point call_began{};  // the last one
@@ -81,9 +89,9 @@ struct HomeThread {
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;
     // In a mixed session:
-    bool alt_stack_changed = true;        // since the acceptor was told
-    CpuModes cpu_modes, cpu_modes_there;  // and what its twin at the acceptor was told
-    bool masked = false;  // the shadow's mask is not the program's: signals are postponed
+    CpuModes cpu_modes;
+    NodeId last_away = 1;  // the acceptor where it was last: gravity leads there
+    bool masked = false;   // the shadow's mask is not the program's: signals are postponed
     Clock::time_point visits_until{};  // till then it may run the acceptor's code here
     Gravity gravity;
     struct PinWait {
@@ -102,7 +110,20 @@ struct HomeThread {
     MemoryPolicy memory_policy;  // that it has set at the acceptor
     CpuMask affinity;            // if the program has set it
     CpuMask affinity_at_birth;  // the kernel's here, of what begins as a process; until it is split
-    bool affinity_told = false;  // so the acceptor knows
+
+    [[nodiscard]] bool remote() const { return node != directory_node; }
+    [[nodiscard]] Twin& twin(NodeId acceptor) { return twins.at(acceptor - 1u); }
+    // known_at: where that was done, if at an acceptor.
+    void note_alt_stack_changed(NodeId known_at = directory_node) {
+        for (size_t i = 0; i < twins.size(); i++) twins[i].alt_stack_changed = i + 1 != known_at;
+    }
+    void note_affinity_told() {
+        for (Twin& each : twins) each.affinity_told = true;
+    }
+    void note_affinity(CpuMask mask, NodeId known_at = directory_node) {
+        affinity = std::move(mask);
+        for (size_t i = 0; i < twins.size(); i++) twins[i].affinity_told = i + 1 == known_at;
+    }
 };
 
 struct FileSize {
@@ -122,8 +143,9 @@ struct InheritedCopy {
     std::shared_ptr<Fd> content;
     uint64_t content_offset = 0;
     CopiedFile file;
-    bool trapped = false;  // code that runs at the acceptor, once the process is split
-    uint32_t source = 0;   // instead of content: Mapping::source
+    bool trapped = false;               // code that runs at an acceptor, once the process is split,
+    NodeId code_node = directory_node;  // and at which
+    uint32_t source = 0;                // instead of content: Mapping::source
 };
 
 // Code with breakpoints in it that a child has from its parent.
@@ -177,7 +199,7 @@ struct HomeProcess {
     Address stack_used{};  // how far down the main stack was used, when last looked at
     std::vector<std::pair<Range, bool>> inherited_growing;  // until it is split; main stack or not
     AddressSpace marked;                                    // by its parent: MemoryGate::inherit()
-    std::shared_ptr<ChangeWindow> changes;                  // that it makes here
+    std::vector<std::shared_ptr<ChangeWindow>> changes;     // that it makes here, by acceptor
     ino_t ipc_at_birth = 0;    // in which IPC namespace its parent was then
     uint64_t break_begin = 0;  // brk: where the heap starts and ends
     uint64_t break_end = 0;
@@ -196,19 +218,21 @@ struct HomeProcess {
     // fd_names.h: those that the acceptor knows, by number; the numbers that filters watch.
     std::map<int, uint64_t> names_told;
     std::set<int> names_watched;
-    std::set<int> epolls_there;  // epoll descriptors that watch files of the acceptor, too
-    size_t common_filters = 0;   // that all its threads were put under at once, at the acceptor
-    int forks = 0;           // threads here that are in a fork: meanwhile none runs at the acceptor
-    bool frozen = false;     // none does now
-    uint32_t freezes = 0;    // how often that was asked for
-    bool new_image = false;  // it has called exec, not only been born
-    bool executing = false;  // an exec is under way: threads that end are its doing
-    bool group_exit = false;  // exit_group is under way: all threads end
-    bool finished = false;    // its last moment has passed: Ends::finish()
-    bool doomed = false;      // it is being made to end with status 125
-    bool stopped = false;     // by job control, and so is its other half
+    std::map<int, NodeId> epolls_there;  // epoll descriptors that watch files of that acceptor, too
+    size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
+    int forks = 0;  // threads here that are in a fork: meanwhile none runs at the acceptor
+    std::set<NodeId> frozen_at;  // where none does now
+    uint32_t freezes = 0;        // how often that was asked for
+    bool new_image = false;      // it has called exec, not only been born
+    bool executing = false;      // an exec is under way: threads that end are its doing
+    bool group_exit = false;     // exit_group is under way: all threads end
+    bool finished = false;       // its last moment has passed: Ends::finish()
+    bool doomed = false;         // it is being made to end with status 125
+    bool stopped = false;        // by job control, and so is its other half
     // At the acceptor:
-    Usage used_by_images;                   // by images of this process that have ended
+    Usage used_by_images;                   // by images of this process that have ended,
+    Usage used_by_ending;                   // by one of which not all acceptors have told yet,
+    NodeId ended_at = 0;                    // so many have
     Usage used_by_children;                 // by children that it has waited for, and theirs
     std::map<pid_t, Usage> ended_children;  // that it has not
     CpuTimers cpu_timers;

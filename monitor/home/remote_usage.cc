@@ -38,9 +38,14 @@ void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep
 RemoteUsage::RemoteUsage(Home& home) : home_(home), questions_(home.loop) {}
 
 // The image, or the process, has ended there.
-void RemoteUsage::note_remote_usage(pid_t pid, const Usage& used) {
-    home_.stats.remote_cpu += used;
-    if (HomeProcess* process = home_.find_process(pid)) process->used_by_images.join(used);
+void RemoteUsage::note_remote_usage(RemoteNode& node, pid_t pid, const Usage& used) {
+    node.counts.cpu += used;
+    HomeProcess* process = home_.find_process(pid);
+    if (!process) return;
+    process->used_by_ending += used;
+    if (++process->ended_at < home_.acceptors.size()) return;
+    process->used_by_images.join(std::exchange(process->used_by_ending, {}));
+    process->ended_at = 0;
 }
 
 // Only those waits are seen that ask for the usage, and those of the acceptor: a child that is not
@@ -84,11 +89,14 @@ void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
         return;
     }
     auto tells = usage_call(call.number, args);
-    if (!tells || tells->of == UsageCall::Of::thread || tells->id != 0) return;
+    if (!tells) return;
     auto result = call.bytes(args[tells->argument], tells->size);
     if (result.empty()) return;
     auto told = result.bytes(0, result.size());
-    add_usage(call.number, *tells, told, process.used_by_images, used_by_children(process));
+    bool own = tells->of != UsageCall::Of::thread && tells->id == 0;
+    Usage used = call.used_at_others;
+    if (own) used.join(process.used_by_images);
+    add_usage(call.number, *tells, told, used, own ? used_by_children(process) : Usage{});
     result.write(0, told);
 }
 
@@ -115,20 +123,32 @@ Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
     co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
-Task<ToldUsage> RemoteUsage::ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state) {
-    if (call.of == UsageCall::Of::children || !home_.acceptor.link_open) co_return ToldUsage{};
-    const uint32_t cookie = questions_.begin();
+Task<ToldUsage> RemoteUsage::ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state,
+                                       NodeId but) {
+    if (call.of == UsageCall::Of::children || !home_.acceptors.reachable()) co_return ToldUsage{};
     FrameBuilder frame;
     auto question = frame.session().initUsageQuestion();
-    question.setCookie(cookie);
     question.setPid(pid);
     question.setTid(tid);
     question.setOfThread(call.of == UsageCall::Of::thread);
     question.setId(call.id);
     question.setMemory(call.memory);
     question.setState(state);
-    home_.acceptor.link.send(frame, Priority::urgent);
-    co_return co_await questions_.answer_to(cookie);
+    std::vector<uint32_t> cookies;
+    home_.acceptors.each(
+        [&](RemoteNode& node) {
+            cookies.push_back(questions_.begin());
+            question.setCookie(cookies.back());
+            node.link.send(frame, Priority::urgent);
+        },
+        but);
+    ToldUsage all;
+    for (uint32_t cookie : cookies) {
+        ToldUsage told = co_await questions_.answer_to(cookie);
+        all.used += told.used;
+        if (told.state) all.state = told.state;
+    }
+    co_return all;
 }
 
 void RemoteUsage::on_usage_answer(wire::UsageAnswer::Reader answer) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 #include "monitor/node/open_questions.h"
 #include "monitor/node/usage_wire.h"
@@ -19,18 +20,22 @@ struct UsageCall;
 
 namespace gpr::home {
 
+struct RemoteNode;
+
 class RemoteUsage {
 public:
     explicit RemoteUsage(Home& home);
 
-    void note_remote_usage(pid_t pid, const Usage& used);
+    void note_remote_usage(RemoteNode& node, pid_t pid, const Usage& used);
     static const Usage& used_by_children(HomeProcess& process);
     void credit_parent(HomeProcess& process);
     void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
     Task<void> usage_call_here(HomeThread& thread, Notification n);
-    Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false);
+    // Of all acceptors but one.
+    Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false,
+                              NodeId but = directory_node);
     void on_usage_answer(wire::UsageAnswer::Reader answer);
-    // Nothing is known of the acceptor any more.
+    // Nothing is known of the acceptors any more.
     void on_link_closed() { questions_.answer_all({}); }
 
 private:

@@ -26,7 +26,7 @@ bool is_about_to_be_taken(const HomeProcess& process, const SentSignal& signal) 
     uint64_t bit = 1ULL << (signal.number - 1);
     if (!(process.caught_signals & bit)) return false;
     for (const auto& [tid, thread] : process.threads) {
-        if (thread->helper || !thread->remote || (signal.thread != 0 && tid != signal.thread)) {
+        if (thread->helper || !thread->remote() || (signal.thread != 0 && tid != signal.thread)) {
             continue;
         }
         const char* where = signal.thread != 0 ? "SigPnd:" : "ShdPnd:";

@@ -23,6 +23,7 @@
 #include "monitor/home/guests.h"
 #include "monitor/home/home.h"
 #include "monitor/home/images.h"
+#include "monitor/home/kept_calls.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/local_calls.h"
 #include "monitor/home/memory_gate.h"
@@ -43,17 +44,24 @@
 
 namespace gpr {
 
-HomeSession::HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
-                         SessionOutputs& outputs, unsigned fd_base, Fd stub_code)
-    : home_(std::make_unique<home::Home>(loop, waits, link, options, outputs, fd_base,
+HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
+                         const ExecOptions& options, SessionOutputs& outputs, Fd stub_code)
+    : home_(std::make_unique<home::Home>(loop, waits, std::move(acceptors), options, outputs,
                                          std::move(stub_code))) {
     home_->on_wait = [this](pid_t tid, WaitStatus status) { on_wait(tid, status); };
     home_->on_notification = [this](const Notification& n) { on_notification(n); };
     take_faults();
-    link.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
-    link.on_drained([this] { home_->pager.on_drained(); });
-    home_->pager.messages.watch_queue([this] { return home_->acceptor.link.queued_bytes(); });
-    link.on_closed([this](const Error& reason) { on_link_closed(reason); });
+    home_->acceptors.each([this](home::RemoteNode& node) {
+        node.link.on_frame([this, &node](ReceivedFrame&& f) { on_frame(node, std::move(f)); });
+        node.link.on_drained([this] { home_->pager.on_drained(); });
+        node.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
+    });
+    home_->pager.messages.watch_queue([this] {
+        uint64_t most = 0;
+        home_->acceptors.each(
+            [&](const home::RemoteNode& node) { most = std::max(most, node.link.queued_bytes()); });
+        return most;
+    });
 }
 
 HomeSession::~HomeSession() = default;
@@ -74,20 +82,16 @@ void HomeSession::take_faults() {
                                             static_cast<pid_t>(tid)));
     });
     if (home_->policy.mixed()) pager.shared.keep_home();
-    pager.pinned.on_pinned([this](Fragment& fragment, Address at, Tid tid) {
+    pager.pinned.on_pinned([this](Fragment& fragment, Address at, Tid tid, NodeId anchor) {
         spawn(home_->pinned_pages.pinned_fault(fragment.shared_from_this(), at,
-                                               static_cast<pid_t>(tid)));
+                                               static_cast<pid_t>(tid), anchor));
     });
 }
 
 void HomeSession::record(DirectoryRecord& to) { to.record(home_->directory); }
 
-void HomeSession::note_masked(std::vector<std::string> features) {
-    home_->acceptor.masked = std::move(features);
-}
-
-void HomeSession::keep_standby(const std::vector<std::string>& profiles) {
-    home_->acceptor_files.keep_standby(profiles);
+void HomeSession::keep_standby(NodeId node, const std::vector<std::string>& profiles) {
+    home_->acceptor_files.keep_standby(node, profiles);
 }
 
 void HomeSession::watch_futexes(std::unique_ptr<CallWatch> watch) {
@@ -204,13 +208,13 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
         return;
     }
     if (process.shares_memory_with && home_->acceptor_files.is_about_acceptors_fd(n) &&
-        home::FdNames::knows_call_of_guest(n.number)) {
-        spawn(home_->fd_names.call_of_guest(process.pid, n));
+        home::KeptCalls::knows(n.number)) {
+        spawn(home_->kept_calls.make(process.pid, n));
         return;
     }
     bool local = home_->policy.mixed() && process.state == HomeProcess::State::split &&
-                 !thread.helper && !thread.remote;
-    if (is_guard_advice(n.number, n.args) && !home_->acceptor.guards) {
+                 !thread.helper && !thread.remote();
+    if (is_guard_advice(n.number, n.args) && !home_->acceptors.guard()) {
         home_->notifier->reply_error(n.id, EINVAL);
         return;
     }
@@ -225,17 +229,18 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
         if (thread.fork.ready && !forks) home_->forks_at_home.end_fork(thread);  // which failed
         bool by_name = home_->fd_names.concerns(process, n.number, n.args);
         if (by_name) home_->fd_names.tell(process);
-        if (by_name || home_->acceptor_files.is_about_acceptors_fd(n) ||
-            home_->acceptor_files.is_acceptors_call(n)) {
-            spawn(home_->crossings.leave_at_call(process, thread, true));
+        if (auto owner = home_->acceptor_files.owner_of(n); owner || by_name) {
+            NodeId to = owner ? *owner : home_->fd_names.owner_of(process, n);
+            spawn(home_->crossings.leave_at_call(process, thread, to, true));
             return;
         }
         if (home_->chaos && may_leave_at_call(n.number) && home_->chaos->leaves_at_call()) {
-            spawn(home_->crossings.leave_at_call(process, thread, false));
+            NodeId to = home_->chaos->acceptor(home_->acceptors.size());
+            spawn(home_->crossings.leave_at_call(process, thread, to, false));
             return;
         }
         const Row* row = find_row(n.number);
-        if (row && row->polls() && home_->acceptor.fd_base != 0) {
+        if (row && row->polls() && home_->acceptor_files.has_fds()) {
             spawn(home_->acceptor_files.poll_call(process, thread, n));
         } else if (row && (home_->acceptor_files.paths().empty() ? row->opens_by_name()
                                                                  : row->path_argument() >= 0)) {
@@ -252,25 +257,24 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     }
 }
 
-void HomeSession::on_frame(ReceivedFrame&& received) {
+void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
     auto frame = std::make_shared<ReceivedFrame>(std::move(received));
     auto session = frame->session();
     switch (session.which()) {
         case wire::SessionMessage::PROCESS_STARTED: {
-            auto it = home_->acceptor.starting.find(session.getProcessStarted().getPid());
-            if (it == home_->acceptor.starting.end()) return;
-            home_->acceptor.guards =
-                home_->acceptor.guards || session.getProcessStarted().getGuards();
+            auto it = node.starting.find(session.getProcessStarted().getPid());
+            if (it == node.starting.end()) return;
+            node.guards = node.guards || session.getProcessStarted().getGuards();
             if (uint64_t lowest = session.getProcessStarted().getLowestAddress()) {
-                home_->acceptor.lowest = {lowest};
+                node.lowest = {lowest};
             }
             it->second->done.set(session.getProcessStarted().getError());
             return;
         }
-        case wire::SessionMessage::PROCESS_GONE: on_process_gone(frame); return;
+        case wire::SessionMessage::PROCESS_GONE: on_process_gone(node, frame); return;
         case wire::SessionMessage::PROCESS_FORKED: {
-            auto it = home_->acceptor.forking.find(session.getProcessForked().getPid());
-            if (it != home_->acceptor.forking.end()) {
+            auto it = node.forking.find(session.getProcessForked().getPid());
+            if (it != node.forking.end()) {
                 it->second->done.set(session.getProcessForked().getError());
             }
             return;
@@ -278,31 +282,35 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FORK_BARRIER:
             spawn(home_->forks_in_place.on_barrier(frame));
             return;
-        case wire::SessionMessage::CROSSING: spawn(home_->crossings.arrive(frame)); return;
+        case wire::SessionMessage::CROSSING: spawn(home_->crossings.arrive(frame, node.id)); return;
         case wire::SessionMessage::FREEZE:
             if (HomeProcess* process = home_->find_process(session.getFreeze().getPid())) {
                 bool is_last = session.getFreeze().getNumber() == process->freezes;
-                process->frozen = process->forks > 0 && is_last;
+                if (process->forks > 0 && is_last) process->frozen_at.insert(node.id);
                 home_->remote_changed.notify_all();
             }
             return;
-        case wire::SessionMessage::FUTEX_WOKEN: spawn(home_->futexes.on_futex_wake(frame)); return;
+        case wire::SessionMessage::FUTEX_WOKEN:
+            spawn(home_->futexes.on_futex_wake(frame, node.id));
+            return;
         case wire::SessionMessage::FUTEX_WAITING:
-            home_->acceptor.futex_news.heard(session.getFutexWaiting());
+            home_->futexes.news().heard(node.id, session.getFutexWaiting());
             return;
         case wire::SessionMessage::MEMORY_POLICY: spawn(home_->affinity.note_policy(frame)); return;
-        case wire::SessionMessage::CALL: spawn(home_->calls.serve_call(frame)); return;
-        case wire::SessionMessage::MAPPING: spawn(home_->layouts.apply_mapping(frame)); return;
-        case wire::SessionMessage::SIGNAL: home_->signals.on_remote_signal(frame); return;
+        case wire::SessionMessage::CALL: spawn(home_->calls.serve_call(frame, node.id)); return;
+        case wire::SessionMessage::MAPPING:
+            spawn(home_->layouts.apply_mapping(frame, node.id));
+            return;
+        case wire::SessionMessage::SIGNAL: home_->signals.on_remote_signal(frame, node.id); return;
         case wire::SessionMessage::PROFILE:
-            home_->acceptor_files.use_profile(session.getProfile());
+            home_->acceptor_files.use_profile(node, session.getProfile());
             return;
         case wire::SessionMessage::USAGE_ANSWER:
             home_->remote_usage.on_usage_answer(session.getUsageAnswer());
             return;
         case wire::SessionMessage::INTERRUPT: spawn(home_->calls.interrupt_call(frame)); return;
         case wire::SessionMessage::KEPT_DONE:
-            home_->fd_names.on_kept_done(session.getKeptDone());
+            home_->kept_calls.on_done(session.getKeptDone());
             return;
         case wire::SessionMessage::UNFILLED: {
             auto page = session.getUnfilled();
@@ -310,57 +318,63 @@ void HomeSession::on_frame(ReceivedFrame&& received) {
                                         page.getTid());
             return;
         }
-        case wire::SessionMessage::PAGES: on_pages(frame); return;
+        case wire::SessionMessage::PAGES: on_pages(node, frame); return;
         default: return;
     }
 }
 
-void HomeSession::on_process_gone(const std::shared_ptr<ReceivedFrame>& frame) {
+void HomeSession::on_process_gone(home::RemoteNode& node,
+                                  const std::shared_ptr<ReceivedFrame>& frame) {
     auto gone = frame->session().getProcessGone();
-    home_->remote_usage.note_remote_usage(gone.getPid(), usage_from_wire(gone.getUsed()));
+    home_->remote_usage.note_remote_usage(node, gone.getPid(), usage_from_wire(gone.getUsed()));
     if (HomeProcess* process = home_->find_process(gone.getPid())) {
-        process->pending_timers = gone.getPendingTimers();
+        process->pending_timers |= gone.getPendingTimers();
     }
-    home_->stats.remote_pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut(),
-                                 gone.getWaitedNs()};
-    home_->stats.calls_home = gone.getCallsHome();
-    home_->stats.calls_native = gone.getCallsNative();
-    home_->stats.calls_fd_owner = gone.getCallsFdOwner();
-    home_->stats.calls_by_rule = gone.getCallsByRule();
+    node.counts.pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut(),
+                         gone.getWaitedNs()};
+    node.counts.calls_home = gone.getCallsHome();
+    node.counts.calls_native = gone.getCallsNative();
+    node.counts.calls_fd_owner = gone.getCallsFdOwner();
+    node.counts.calls_by_rule = gone.getCallsByRule();
     for (uint32_t number : gone.getUsedPaths()) home_->rule_use.note_path(number);
-    for (uint32_t number : gone.getUsedCalls()) home_->rule_use.note_call(number);
-    auto it = home_->acceptor.ending.find(gone.getPid());
-    if (it != home_->acceptor.ending.end()) {
+    for (uint32_t number : gone.getUsedCalls()) home_->rule_use.note_call(node.id, number);
+    auto it = node.ending.find(gone.getPid());
+    if (it != node.ending.end()) {
         it->second->set(true);
     } else {
-        home_->failures.on_remote_end(gone.getPid(), gone.getReason());
+        home_->failures.on_remote_end(node, gone.getPid(), gone.getReason());
     }
 }
 
-void HomeSession::on_pages(const std::shared_ptr<ReceivedFrame>& frame) {
+void HomeSession::on_pages(home::RemoteNode& node, const std::shared_ptr<ReceivedFrame>& frame) {
     auto message = decode_pages(frame);
     if (!message) {
-        home_->acceptor.link.close(message.error().message());
+        node.link.close(message.error().message());
+        return;
+    }
+    if (const Push* push = std::get_if<Push>(&message->body);
+        push && push->to != directory_node && !home_->acceptors.contains(push->to)) {
+        node.link.close("it pushes a page to a node that the session does not have");
         return;
     }
     if (auto object = object_of(*message); object && home_->pager.shared.contains(*object)) {
         home_->contended_memory.note_request(*object);
         // What changes shared objects is decided here, so nothing has to be waited for;
         // and whoever holds the lock may be waiting for these.
-        home_->pager.on_message(1, std::move(*message));
+        home_->pager.on_message(node.id, std::move(*message));
         return;
     }
-    spawn([](home::Home& self, Message m) -> Task<void> {
+    spawn([](home::Home& self, NodeId from, Message m) -> Task<void> {
         auto guard = co_await self.metadata.lock();
         guard.release();
-        self.pager.on_message(1, std::move(m));
-    }(*home_, std::move(*message)));
+        self.pager.on_message(from, std::move(m));
+    }(*home_, node.id, std::move(*message)));
 }
 
 void HomeSession::on_link_closed(const Error& reason) {
-    home_->acceptor.link_open = false;
+    home_->acceptors.note_lost();
     home_->remote_usage.on_link_closed();
-    home_->fd_names.on_link_closed();
+    home_->kept_calls.on_link_closed();
     home_->remote_changed.notify_all();
     if (home_->processes.empty()) {
         home_->loop.stop();

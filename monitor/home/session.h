@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "monitor/home/acceptors.h"
 
 namespace gpr {
 
 class CallWatch;
 class DirectoryRecord;
 class Error;
-class Link;
 class Loop;
 class ReceivedFrame;
 class SessionOutputs;
@@ -30,9 +30,8 @@ struct Home;
 
 class HomeSession {
 public:
-    // fd_base: the first number of the acceptor's descriptors; 0: it has none.
-    HomeSession(Loop& loop, Waits& waits, Link& link, const ExecOptions& options,
-                SessionOutputs& outputs, unsigned fd_base, Fd stub_code);
+    HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors, const ExecOptions& options,
+                SessionOutputs& outputs, Fd stub_code);
     ~HomeSession();
     HomeSession(const HomeSession&) = delete;
     HomeSession& operator=(const HomeSession&) = delete;
@@ -40,10 +39,8 @@ public:
     void record(DirectoryRecord& to);
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
-    // Before start(): the acceptor lacks these CPU features, and the C library does not use them.
-    void note_masked(std::vector<std::string> features);
-    // Before start(): of the profiles that stand by the acceptor has something for these.
-    void keep_standby(const std::vector<std::string>& profiles);
+    // Before start(): of the profiles that stand by that acceptor has something for these.
+    void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     // Before start(): private wakes are not stopped, the watch tells them.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     // The reason the session failed; empty if it did not.
@@ -56,9 +53,9 @@ private:
     void on_event(HomeThread& thread, int event);
     void on_notification(const Notification& n);
     void on_call(HomeThread& thread, const Notification& n);
-    void on_frame(ReceivedFrame&& frame);
-    void on_process_gone(const std::shared_ptr<ReceivedFrame>& frame);
-    void on_pages(const std::shared_ptr<ReceivedFrame>& frame);
+    void on_frame(home::RemoteNode& node, ReceivedFrame&& frame);
+    void on_process_gone(home::RemoteNode& node, const std::shared_ptr<ReceivedFrame>& frame);
+    void on_pages(home::RemoteNode& node, const std::shared_ptr<ReceivedFrame>& frame);
     void on_link_closed(const Error& reason);
 
     std::unique_ptr<home::Home> home_;

@@ -231,7 +231,7 @@ void SharedMemory::let_private_follow(const SharedFile& file) {
             space.for_each(range, [&](Mapping& m) {
                 if (m.file && !m.shared) m.follows = file.object;
             });
-            tell_follows(home_.acceptor.link, pid, range);
+            home_.acceptors.each([&](RemoteNode& node) { tell_follows(node.link, pid, range); });
         }
     }
 }
@@ -239,7 +239,7 @@ void SharedMemory::let_private_follow(const SharedFile& file) {
 void SharedMemory::resize(SharedFile& file, uint64_t pages) {
     if (pages == home_.pager.shared.pages(file.object)) return;
     home_.pager.shared.resize(file.object, pages);
-    tell_resized(home_.acceptor.link, file.object, pages);
+    home_.acceptors.each([&](RemoteNode& node) { tell_resized(node.link, file.object, pages); });
 }
 
 void SharedMemory::note_size(SharedFile& file) {
@@ -288,14 +288,14 @@ SharedUse SharedMemory::use_of_everything() const {
 }
 
 Task<void> SharedMemory::before_use(const SharedUse& use) {
-    if (use.files.empty() || !home_.acceptor.link_open) co_return;
+    if (use.files.empty() || !home_.acceptors.reachable()) co_return;
     std::vector<ObjectId> objects = use.files;
     co_await home_.pager.shared.collect(std::move(objects),
                                         use.modifies ? Access::write : Access::read);
 }
 
 Task<void> SharedMemory::after_use(const SharedUse& use) {
-    if (use.files.empty() || !use.modifies || !home_.acceptor.link_open) co_return;
+    if (use.files.empty() || !use.modifies || !home_.acceptors.reachable()) co_return;
     std::vector<ObjectId> objects = use.files;
     co_await home_.pager.shared.collect(std::move(objects), Access::write);
     for (auto& [object, f] : files_) {
@@ -351,7 +351,7 @@ void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
         }
         files_.erase(file);
         home_.pager.shared.erase(m.object);
-        tell_forgotten(home_.acceptor.link, m.object);
+        home_.acceptors.each([&](RemoteNode& node) { tell_forgotten(node.link, m.object); });
     }
 }
 

@@ -100,18 +100,19 @@ AsyncMutex& SignalActions::actions_of(HomeProcess& process) {
     return *process.actions;
 }
 
-void SignalActions::announce_action(HomeProcess& process, const SignalAction& action) {
+void SignalActions::announce_action(HomeProcess& process, const SignalAction& action,
+                                    NodeId knows) {
     FrameBuilder frame;
     auto change = frame.session().initAction();
     change.setPid(process.pid);
     auto out = change.initAction();
     out.setSignal(static_cast<uint32_t>(action.signal));
     out.setAction({reinterpret_cast<const uint8_t*>(action.kernel.data()), sizeof action.kernel});
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.send(frame, knows);
 }
 
-// A handler that is for once has begun: the kernel that began it has forgotten it, the other one
-// is told.
+// A handler that is for once has begun: the kernel that began it has forgotten it, the others are
+// told.
 void SignalActions::note_handled(HomeThread& thread, int signal) {
     HomeProcess& process = *thread.process;
     uint64_t bit = bit_of(signal);
@@ -120,12 +121,12 @@ void SignalActions::note_handled(HomeThread& thread, int signal) {
     SignalAction left{signal, one_shot->second};
     if (is_fault_signal(signal)) process.fault_actions[signal] = left;
     process.one_shot_actions.erase(one_shot);
-    if (thread.remote) {
+    announce_action(process, left, thread.node);
+    if (thread.remote()) {
         process.to_reset |= bit;
         spawn(reset_action(thread, left));
     } else {
         process.caught_signals &= ~bit;
-        announce_action(process, left);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -21,7 +22,9 @@ public:
     static void after_action(HomeProcess& process, const SignalAction& action);
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
     AsyncMutex& actions_of(HomeProcess& process);
-    void announce_action(HomeProcess& process, const SignalAction& action);
+    // To all acceptors but the one that has it already.
+    void announce_action(HomeProcess& process, const SignalAction& action,
+                         NodeId knows = directory_node);
     void note_handled(HomeThread& thread, int signal);
 
 private:

@@ -56,7 +56,7 @@ void tell_where(pid_t tid, pid_t pid) {
 // A signal for a thread that is in its stub on the way into the program: the stub must not run a
 // handler. It is blocked until the program's own mask is back. True: that was the case.
 bool Signals::postpone_signal(HomeThread& thread, int signal) {
-    bool on_its_way = thread.stub && (!thread.remote || thread.leaving);
+    bool on_its_way = thread.stub && (!thread.remote() || thread.leaving);
     if (!on_its_way || signal == SIGSTOP) return false;
     auto regs = trace::registers(thread.tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
@@ -115,20 +115,20 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     CpuTiming::name_cpu_timer(thread, signal);
     if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
-                  !thread.remote   ? "here"
+                  !thread.remote() ? "here"
                   : thread.in_call ? "there, in a call"
                                    : "there");
     if (signal == SIGSTOP && ProcFiles::has_opened(thread)) {
         spawn(home_.proc_files.show_opened(thread));
         return;
     }
-    if (!thread.remote) restart_what_has_not_begun(thread);
+    if (!thread.remote()) restart_what_has_not_begun(thread);
     if (signal == SIGSYS && is_strict_death(thread.tid)) {
         kill(thread.process->pid, SIGKILL);
         return;
     }
     if (signal == SIGSEGV && home_.growth.grows_for(thread)) return;
-    if (!thread.remote && may_not_die(thread.process->pid, thread.tid, signal)) {
+    if (!thread.remote() && may_not_die(thread.process->pid, thread.tid, signal)) {
         auto end = [](Home& self, pid_t process, pid_t tid) -> Task<void> {
             co_await until_gone(self.loop, process);
             self.on_wait(tid, {WaitStatus::Kind::killed, SIGKILL});
@@ -142,12 +142,12 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     // Without a handler the kernel here does the right thing to the whole process: it ignores,
     // stops or ends it, and the parent sees the right status. Of what is ignored it must not hear
     // again: another thread may be about to set a handler.
-    if (!thread.remote || !caught) {
+    if (!thread.remote() || !caught) {
         go_on_waiting(thread, signal);
         if (signal == SIGSEGV) tell_where(thread.tid, process.pid);
-        bool nothing = thread.remote && is_ignored(process.pid, signal);
+        bool nothing = thread.remote() && is_ignored(process.pid, signal);
         trace::resume(thread.tid, nothing ? 0 : signal);
-        if (!thread.remote && caught) {
+        if (!thread.remote() && caught) {
             TrapState::note_handler(thread, signal);
             home_.signal_actions.note_handled(thread, signal);
         }
@@ -235,7 +235,7 @@ void Signals::stop_remotely(HomeProcess& process, bool stopped) {
     auto delivery = frame.session().initSignal();
     delivery.setPid(process.pid);
     delivery.setInfo(signal_bytes(info));
-    home_.acceptor.link.send(frame, Priority::urgent);
+    home_.acceptors.send(frame);
 }
 
 // The program dies of it at the acceptor; here it must be seen to die of the same.
@@ -251,7 +251,7 @@ Task<void> Signals::die_of(HomeThread& thread, int signal) {
     syscall(SYS_tgkill, thread.process->pid, thread.tid, signal);
 }
 
-void Signals::on_remote_signal(Frame frame) {
+void Signals::on_remote_signal(Frame frame, NodeId from) {
     auto delivery = frame->session().getSignal();
     HomeThread* thread = home_.find_thread(delivery.getPid(), delivery.getTid());
     auto info = signal_of(delivery.getInfo());
@@ -265,11 +265,12 @@ void Signals::on_remote_signal(Frame frame) {
         home_.passed_signals.came_back(*thread, delivery.getSerial());
         return;
     }
-    if (info->si_signo == SIGILL && !home_.acceptor.masked.empty()) {
+    const auto& masked = home_.acceptors.at(from).masked;
+    if (info->si_signo == SIGILL && !masked.empty()) {
         home_.outputs.tell(
             fmt::format("the program used an instruction that the acceptor does not have; "
                         "it lacks {}, and --mask-cpu hides that from the C library only",
-                        fmt::join(home_.acceptor.masked, ", ")));
+                        fmt::join(masked, ", ")));
     }
     if (auto death = filter_death(*info)) {
         spawn(home_.filters.die_by_filter(*thread, *death));

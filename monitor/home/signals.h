@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 
 namespace gpr::home {
@@ -19,7 +20,7 @@ public:
     void go_on_waiting(HomeThread& thread, int signal = 0);
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
-    void on_remote_signal(Frame frame);
+    void on_remote_signal(Frame frame, NodeId from);
     // In chaos, where all calls are: a thread at home has reported one.
     void note_reported(pid_t tid, uint32_t number) { reported_[tid] = number; }
 

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "monitor/home/failures.h"
+#include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
 #include "monitor/home/stats_report.h"
 #include "monitor/node/usage.h"
@@ -23,18 +24,20 @@ void Statistics::write_stats(int exit_status) {
     report.images = home_.stats.images;
     report.drawn_home = home_.stats.drawn_home;
     report.drawn_away = home_.stats.drawn_away;
-    report.calls_native = home_.stats.calls_native;
-    report.calls_fd_owner = home_.stats.calls_fd_owner;
-    report.calls_by_rule = home_.stats.calls_by_rule;
-    report.calls_home = home_.stats.calls_home;
-    report.calls_watched = home_.acceptor.futex_news.watched();
+    report.calls_watched = home_.futexes.news().watched();
     report.futex_wakes = home_.stats.futex_wakes;
     report.home_cpu = home_.stats.home_cpu;
-    report.remote_cpu = home_.stats.remote_cpu;
     report.home = pages;
-    report.remote = home_.stats.remote_pages;
-    report.bytes_in = home_.acceptor.link.stats().bytes_in;
-    report.bytes_out = home_.acceptor.link.stats().bytes_out;
+    home_.acceptors.each([&](const RemoteNode& node) {
+        const RemoteCounts& counts = node.counts;
+        report.calls_native += counts.calls_native;
+        report.calls_fd_owner += counts.calls_fd_owner;
+        report.calls_by_rule += counts.calls_by_rule;
+        report.calls_home += counts.calls_home;
+        report.acceptors.push_back({home_.options.acceptors.at(node.id - 1u).name, counts.arrivals,
+                                    counts.cpu, counts.pages, node.link.stats().bytes_in,
+                                    node.link.stats().bytes_out});
+    });
     report.functions = home_.stats.functions;
     home_.outputs.report(report.words(), report.json());
 }

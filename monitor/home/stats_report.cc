@@ -12,7 +12,7 @@ namespace gpr {
 
 namespace {
 
-constexpr int json_version = 2;
+constexpr int json_version = 3;
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -46,8 +46,11 @@ std::string readable(const std::string& function) {
     return text;
 }
 
-std::string row(const char* what, const std::string& home, const std::string& acceptor) {
-    return fmt::format("gpr:   {:<26}{:>16}{:>16}\n", what, home, acceptor);
+// values: home's, and each acceptor's.
+std::string row(const char* what, const std::vector<std::string>& values) {
+    std::string text = fmt::format("gpr:   {:<26}", what);
+    for (const std::string& value : values) text += fmt::format("{:>20}", value);
+    return text + '\n';
 }
 
 std::string duration(double s) { return fmt::format("{:.2f} s", s); }
@@ -64,10 +67,21 @@ constexpr double shortest_run_s = 0.5;
 
 }  // namespace
 
+StatsReport::Acceptor StatsReport::remote() const {
+    Acceptor sum;
+    for (const Acceptor& each : acceptors) {
+        sum.cpu += each.cpu;
+        sum.pages.waited_ns += each.pages.waited_ns;
+        sum.pages.pages_in += each.pages.pages_in;
+    }
+    return sum;
+}
+
 std::string StatsReport::advice() const {
+    const Acceptor away = remote();
     if (wall_s < shortest_run_s) return "";
-    const double waited = seconds(home.waited_ns + remote.waited_ns);
-    const double cpu = seconds(home_cpu.total_ns + remote_cpu.total_ns);
+    const double waited = seconds(home.waited_ns + away.pages.waited_ns);
+    const double cpu = seconds(home_cpu.total_ns + away.cpu.total_ns);
     const bool start = wall_s < longest_start_s * static_cast<double>(images);
     if (images >= most_images && start && cpu < wall_s / 2) {
         return fmt::format(
@@ -76,8 +90,8 @@ std::string StatsReport::advice() const {
             grouped(images), 1000 * wall_s / static_cast<double>(images));
     }
     if (waited > most_waiting_s && waited > most_share_of_waiting * wall_s) {
-        const uint64_t less = std::min(home.pages_in, remote.pages_in);
-        const bool ping_pong = less > std::max(home.pages_in, remote.pages_in) / 2;
+        const uint64_t less = std::min(home.pages_in, away.pages.pages_in);
+        const bool ping_pong = less > std::max(home.pages_in, away.pages.pages_in) / 2;
         return fmt::format(
             "{:.0f} % of the time threads waited for memory of the other host; {}",
             std::min(100.0, 100 * waited / wall_s),
@@ -108,13 +122,24 @@ std::string StatsReport::words() const {
         return fmt::format("{} ({})", grouped(number), megabytes(number * page_size));
     };
     std::string text = fmt::format("gpr: exit status {} after {}\n", exit_status, duration(wall_s));
-    text += row("", "home", "acceptor");
-    text += row("processor time", duration(seconds(home_cpu.total_ns)),
-                duration(seconds(remote_cpu.total_ns)));
-    text += row("waited for pages", duration(seconds(home.waited_ns)),
-                duration(seconds(remote.waited_ns)));
-    text += row("pages received", pages(home.pages_in), pages(remote.pages_in));
-    text += row("received over the link", megabytes(bytes_in), megabytes(bytes_out));
+    const auto line = [&](const char* what, const std::string& at_home, auto&& at_acceptor) {
+        std::vector<std::string> values{at_home};
+        for (const Acceptor& each : acceptors) values.push_back(at_acceptor(each));
+        text += row(what, values);
+    };
+    uint64_t received = 0;
+    for (const Acceptor& each : acceptors) received += each.bytes_in;
+    line("", "home", [&](const Acceptor& each) {
+        return acceptors.size() == 1 ? std::string("acceptor") : each.name;
+    });
+    line("processor time", duration(seconds(home_cpu.total_ns)),
+         [](const Acceptor& each) { return duration(seconds(each.cpu.total_ns)); });
+    line("waited for pages", duration(seconds(home.waited_ns)),
+         [](const Acceptor& each) { return duration(seconds(each.pages.waited_ns)); });
+    line("pages received", pages(home.pages_in),
+         [&](const Acceptor& each) { return pages(each.pages.pages_in); });
+    line("received over the link", megabytes(received),
+         [](const Acceptor& each) { return megabytes(each.bytes_out); });
     text += fmt::format("gpr: {}, {} carried home\n", counted(crossings, "crossing"),
                         counted(calls_home, "system call"));
     for (const auto& [name, use] : functions) {
@@ -126,8 +151,9 @@ std::string StatsReport::words() const {
 }
 
 std::string StatsReport::json() const {
-    auto node = [](int id, Usage cpu, const PagerStats& p, uint64_t in, uint64_t out) {
-        return nlohmann::json{{"node", id},
+    auto node = [](const std::string& name, Usage cpu, const PagerStats& p, uint64_t in,
+                   uint64_t out) {
+        return nlohmann::json{{"name", name},
                               {"cpu_s", seconds(cpu.total_ns)},
                               {"user_s", seconds(cpu.user_ns)},
                               {"faults", p.faults},
@@ -137,22 +163,30 @@ std::string StatsReport::json() const {
                               {"bytes_in", in},
                               {"bytes_out", out}};
     };
-    nlohmann::json out{
-        {"version", json_version},
-        {"exit_status", exit_status},
-        {"wall_s", wall_s},
-        {"crossings", crossings},
-        {"images", images},
-        {"gravity", {{"home", drawn_home}, {"away", drawn_away}}},
-        {"syscalls",
-         {{"native", calls_native},
-          {"fd_owner", calls_fd_owner},
-          {"by_rule", calls_by_rule},
-          {"home", calls_home}}},
-        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
-        {"nodes", nlohmann::json::array({node(0, home_cpu, home, bytes_in, bytes_out),
-                                         node(1, remote_cpu, remote, bytes_out, bytes_in)})},
-        {"advice", advice()}};
+    uint64_t received = 0, sent = 0;
+    nlohmann::json nodes = nlohmann::json::array({nullptr});
+    for (const Acceptor& each : acceptors) {
+        received += each.bytes_in;
+        sent += each.bytes_out;
+        nodes.push_back(node(each.name, each.cpu, each.pages, each.bytes_out, each.bytes_in));
+        nodes.back()["arrivals"] = each.arrivals;
+    }
+    nodes[0] = node("home", home_cpu, home, received, sent);
+    for (size_t i = 0; i < nodes.size(); i++) nodes[i]["node"] = i;
+    nlohmann::json out{{"version", json_version},
+                       {"exit_status", exit_status},
+                       {"wall_s", wall_s},
+                       {"crossings", crossings},
+                       {"images", images},
+                       {"gravity", {{"home", drawn_home}, {"away", drawn_away}}},
+                       {"syscalls",
+                        {{"native", calls_native},
+                         {"fd_owner", calls_fd_owner},
+                         {"by_rule", calls_by_rule},
+                         {"home", calls_home}}},
+                       {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
+                       {"nodes", nodes},
+                       {"advice", advice()}};
     out["functions"] = nlohmann::json::object();
     for (const auto& [name, use] : functions) {
         out["functions"][name] = {{"crossings", use.crossings}, {"calls", use.calls}};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "monitor/node/usage.h"
 #include "monitor/paging/pager.h"
@@ -21,9 +22,16 @@ struct StatsReport {
     uint64_t images = 0;         // programs that were started, by fork and exec too
     bool calls_watched = false;  // home's; else FUTEX_WAKE is stopped
     uint64_t futex_wakes = 0;    // that home told the other node
-    Usage home_cpu, remote_cpu;
-    PagerStats home, remote;
-    uint64_t bytes_in = 0, bytes_out = 0;          // of node 0's link
+    Usage home_cpu;
+    PagerStats home;
+    struct Acceptor {
+        std::string name;
+        uint64_t arrivals = 0;  // of threads, from home
+        Usage cpu;
+        PagerStats pages;
+        uint64_t bytes_in = 0, bytes_out = 0;  // of home's link to it
+    };
+    std::vector<Acceptor> acceptors;               // by node, from 1 on
     std::map<std::string, FunctionUse> functions;  // by LIBRARY!NAME; those of `fn` rules
 
     // Keys are never renamed; new ones may come, and then the version grows.
@@ -32,6 +40,10 @@ struct StatsReport {
     [[nodiscard]] std::string words() const;
     // What would help most, where much was lost; else empty.
     [[nodiscard]] std::string advice() const;
+
+private:
+    // Of all acceptors.
+    [[nodiscard]] Acceptor remote() const;
 };
 
 }  // namespace gpr

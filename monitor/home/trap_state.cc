@@ -46,7 +46,7 @@ void TrapState::note_trap_action(HomeProcess& process, const SignalAction& actio
 
 void TrapState::note_handler(HomeThread& thread, int signal) {
     if (thread.process->blocking_trap & bit_of(signal)) thread.blocks_trap = true;
-    thread.alt_stack_changed = true;  // if it has SS_AUTODISARM
+    thread.note_alt_stack_changed();  // if it has SS_AUTODISARM
 }
 
 Task<void> TrapState::mask_call(HomeProcess& process, HomeThread& thread, Notification n) {
@@ -76,7 +76,7 @@ Task<void> TrapState::handler_return(HomeProcess& process, HomeThread& thread, N
     bool readable = co_await home_.pager.memory.read(*fragment, {origin.stack}, bytes);
     if (home_.find_thread(fragment->pid(), n.tid) != &thread) co_return;
     if (readable) thread.blocks_trap = frame.mask & trap_bit;
-    if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;
+    if (frame.stack.ss_size != 0) thread.note_alt_stack_changed();
     home_.notifier->let_it_run(n.id);
 }
 

@@ -100,10 +100,10 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     std::shared_ptr<Fragment> fragment = thread.process->fragment;
     std::shared_ptr<StubThread> stub = thread.stub;
     pid_t tid = thread.tid;
-    thread.remote = false;  // a signal that comes now waits till the thread has its own mask
+    thread.node = directory_node;  // a signal that comes now waits till it has its own mask
     co_await stub->make_room(context);
     if (!co_await stand_still(thread)) co_return;
-    thread.alt_stack_changed = false;  // handlers run at the acceptor
+    thread.twin(thread.last_away).alt_stack_changed = false;  // handlers run there
     thread.visiting = true;
     thread.masked = thread.wants_device = false;
     stub->become(tid, context);
@@ -184,7 +184,7 @@ Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
     }
     co_await home_.contended_memory.meet_outsiders(false);  // another size of the file, above all
     if (stub->dead()) co_return;
-    co_await home_.crossings.cross(process, thread, *left, thread.wants_device);
+    co_await home_.crossings.cross(process, thread, *left, thread.last_away, thread.wants_device);
     if (stub->dead()) co_return;
     if (signal) home_.passed_signals.pass_on(thread, *signal);
     home_.stops.divert(thread, *left);

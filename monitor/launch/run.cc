@@ -20,6 +20,7 @@
 #include "monitor/home/directory_record.h"
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
+#include "monitor/launch/connections.h"
 #include "monitor/launch/progress.h"
 #include "monitor/node/host_match.h"
 #include "monitor/node/process_names.h"
@@ -44,7 +45,7 @@ enum class Word : int { ready, failed, go };
 
 // How the program is to be started, which follows Word::ready.
 struct Launch {
-    int fd_base = 0;  // of the acceptor's descriptors; 0: it has none
+    int fd_base = 0;  // from here on descriptors are acceptors'; 0: they have none
     bool calls_watched = false;
     char tunables[4096] = "";  // for GLIBC_TUNABLES; empty: as they are
 };
@@ -100,59 +101,6 @@ std::string receive_text(int fd) {
     return text;
 }
 
-// As the user called it.
-std::string text_of(const AcceptorAddress& acceptor) {
-    const bool has_name = acceptor.name.find_first_not_of("0123456789") != std::string::npos;
-    return has_name ? fmt::format("{} ({})", acceptor.name, acceptor.address) : acceptor.address;
-}
-
-Result<EstablishedAcceptor> connect(const ExecOptions& options, const LogOptions& log,
-                                    const StartLocalAcceptor& start_local) {
-    const AcceptorAddress& acceptor = options.acceptors.at(0);
-    Hello hello;
-    hello.software = "gpr";
-    hello.session_id = new_session_id();
-    hello.host = describe_this_host();
-    const PathRules paths(path_rules_of(options.rules), read_root_links());
-    hello.paths = paths.all();
-    hello.root_links = read_root_links();
-    hello.calls = remote_calls_of(options.rules);
-    hello.vdso = own_vdso();
-    hello.devices = {options.device_count, options.devices};
-    auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
-    if (!hello.devices.empty()) deadline += inventory_timeout;
-    if (acceptor.is_local()) {
-        GPR_TRY(auto local, start_local(log));
-        Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
-        GPR_TRY(auto greeted, greet_acceptor(std::move(local.connection), endpoint, local.token,
-                                             hello, deadline));
-        greeted.peer_name = "local";
-        return greeted;
-    }
-    GPR_TRY(auto endpoint, parse_endpoint(acceptor.address, options.plain_allowed));
-    if (options.token_file.empty()) {
-        return fail("no token for " + acceptor.address +
-                    "; name a file with --token-file (made by 'gpr token new' on the acceptor)");
-    }
-    GPR_TRY(auto tokens, TokenFile::load(options.token_file));
-    GPR_TRY(auto token, tokens.first_usable(now_seconds()));
-    return connect_session(endpoint, token, hello, deadline);
-}
-
-// The first of the descriptors that are the acceptor's: above what programs mostly may have, with
-// room for its own. 0: it has none.
-int choose_fd_base(const ExecOptions& options, const Welcome& peer, pid_t program) {
-    constexpr uint64_t usual = 4096, room = 1024;
-    PathRules paths(path_rules_of(options.rules));
-    paths.keep_standby(peer.standby);
-    if (paths.empty() && remote_calls_of(options.rules).empty()) return 0;
-    rlimit its{};
-    prlimit(program, RLIMIT_NOFILE, nullptr, &its);
-    uint64_t wanted = std::max<uint64_t>(its.rlim_cur, usual);
-    uint64_t limit = peer.host.limits.open_files_hard;
-    return static_cast<int>(std::min(wanted, limit > 2 * room ? limit - room : limit / 2));
-}
-
 // No descriptor of home has the number of one of the acceptor's.
 void keep_below(int fd_base) {
     rlimit limit{};
@@ -200,38 +148,69 @@ Result<std::unique_ptr<DirectoryRecord>> record_for(const ExecOptions& options,
     return DirectoryRecord::create(outputs.record_file(), seed);
 }
 
-// What the acceptor's CPU lacks the program must not use.
-Result<> meet_lacks(const ExecOptions& options, const std::vector<std::string>& lacking,
-                    Launch& launch) {
-    if (lacking.empty()) return {};
-    std::string refusal =
-        fmt::format("cannot run what was begun here: it lacks {}; ", fmt::join(lacking, ", "));
-    if (!can_be_masked(lacking)) return fail(refusal + "choose an acceptor with a like CPU");
-    if (!options.mask_cpu) {
-        return fail(refusal +
-                    "choose an acceptor with a like CPU, or hide them from the "
-                    "program's C library with --mask-cpu");
+// What was found out about the acceptors before there is a session.
+struct Preparation {
+    Launch packet;
+    std::vector<FdRange> fds;                       // by acceptor
+    std::vector<std::vector<std::string>> lacking;  // CPU features
+    std::vector<std::vector<std::string>> standby;  // profiles
+};
+
+Result<std::vector<EstablishedAcceptor>> connect_all(const ExecOptions& options,
+                                                     SessionOutputs& outputs,
+                                                     const StartLocalAcceptor& start_local) {
+    std::vector<EstablishedAcceptor> connected;
+    const std::string session_id = new_session_id();
+    for (const AcceptorAddress& acceptor : options.acceptors) {
+        outputs.user().doing(fmt::format("connecting to {}", text_of(acceptor)));
+        auto node = static_cast<NodeId>(connected.size() + 1);
+        GPR_TRY(auto one, connect_acceptor(options, node, session_id, outputs.log_of_acceptor(),
+                                           start_local));
+        connected.push_back(std::move(one));
     }
-    const char* now = getenv("GLIBC_TUNABLES");
-    std::string tunables = with_masked_features(now ? now : "", lacking);
-    if (tunables.size() >= sizeof launch.tunables) return fail("GLIBC_TUNABLES is too long");
-    tunables.copy(launch.tunables, sizeof launch.tunables - 1);
-    return {};
+    outputs.user().doing(
+        fmt::format("starting {} at {}", options.program, text_of(options.acceptors.front())));
+    return connected;
 }
 
-// As in the first lines of `ssh -v`.
-void tell_of(const EstablishedAcceptor& acceptor) {
-    const HostDescription& host = acceptor.peer.host;
-    spdlog::info("connected to {}: {}, {}, Linux {}, {} x {}", acceptor.peer_name,
-                 acceptor.encrypted ? "TLS 1.3" : "not encrypted", acceptor.peer.software,
-                 host.kernel_release, host.cpu.count, host.cpu.model);
-    if (!acceptor.peer.standby.empty()) {
-        spdlog::info("it has something for these profiles, which stand by: {}",
-                     fmt::join(acceptor.peer.standby, ", "));
+Result<Preparation> prepare(const ExecOptions& options,
+                            const std::vector<EstablishedAcceptor>& connected, pid_t program) {
+    Preparation launch;
+    const char* now = getenv("GLIBC_TUNABLES");
+    const std::string before = now ? now : "";
+    std::string tunables = before;
+    for (const EstablishedAcceptor& acceptor : connected) {
+        auto lacking = lacking_at(acceptor.peer.host, describe_this_host());
+        auto met = meet_lacks(options, tunables, lacking);
+        if (!met) {
+            return fail(fmt::format("acceptor {} {}", acceptor.peer_name, met.error().what));
+        }
+        tunables = *met;
+        launch.lacking.push_back(std::move(lacking));
+        launch.standby.push_back(acceptor.peer.standby);
     }
-    for (const Device& device : acceptor.peer.devices) {
-        spdlog::info("the session gets {} ({})", device.id, device.name);
+    if (tunables.size() >= sizeof launch.packet.tunables) {
+        return fail("GLIBC_TUNABLES is too long");
     }
+    if (tunables != before) {
+        tunables.copy(launch.packet.tunables, sizeof launch.packet.tunables - 1);
+    }
+    GPR_TRY(launch.fds, choose_fd_ranges(options, connected, program));
+    for (const FdRange& fds : launch.fds) {
+        if (launch.packet.fd_base == 0) launch.packet.fd_base = static_cast<int>(fds.base);
+    }
+    return launch;
+}
+
+std::string variables_for(const ExecOptions& options,
+                          const std::vector<EstablishedAcceptor>& connected) {
+    std::vector<Device> devices;
+    for (const EstablishedAcceptor& acceptor : connected) {
+        devices.insert(devices.end(), acceptor.peer.devices.begin(), acceptor.peer.devices.end());
+    }
+    auto variables = device_variables(devices);
+    variables.insert(variables.end(), options.variables.begin(), options.variables.end());
+    return variables_text(variables);
 }
 
 int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_local, pid_t program,
@@ -249,18 +228,10 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     if (auto begun = outputs->begin(); !begun) return give_up(begun.error().message());
     auto lifted = lift_own_limits(least_files_of_monitor);
     if (!lifted) return give_up(lifted.error().message());
-    const AcceptorAddress& acceptor = options.acceptors.at(0);
-    spdlog::info("connecting to {}", text_of(acceptor));
-    outputs->user().doing(fmt::format("connecting to {}", text_of(acceptor)));
-    auto connected = connect(options, outputs->log_of_acceptor(), start_local);
+    auto connected = connect_all(options, *outputs, start_local);
     if (!connected) return give_up(connected.error().message());
-    tell_of(*connected);
-    outputs->user().doing(fmt::format("starting {} at {}", options.program, text_of(acceptor)));
-    Launch launch;
-    auto lacking = lacking_at(connected->peer.host, describe_this_host());
-    if (auto met = meet_lacks(options, lacking, launch); !met) {
-        return give_up(fmt::format("acceptor {} {}", connected->peer_name, met.error().what));
-    }
+    auto launch = prepare(options, *connected, program);
+    if (!launch) return give_up(launch.error().what);
     if (chdir("/") != 0) return give_up("cannot change to /");
     auto loop = Loop::create();
     if (!loop) return give_up(loop.error().message());
@@ -268,24 +239,28 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     if (!waits) return give_up(waits.error().message());
     auto code = Mailbox::create_code_memfd();
     if (!code) return give_up(code.error().message());
-    int fd_base = choose_fd_base(options, connected->peer, program);
-    const auto standby = connected->peer.standby;
-    auto variables = device_variables(connected->peer.devices);
-    variables.insert(variables.end(), options.variables.begin(), options.variables.end());
     auto record = record_for(options, *outputs);
     if (!record) return give_up(record.error().message());
-    auto link = make_link(**loop, std::move(*connected));
-    HomeSession session(**loop, **waits, *link, options, *outputs, static_cast<unsigned>(fd_base),
-                        std::move(*code));
-    Progress progress(**loop, *link, outputs->user(), [&] { return session.waits_for_pages(); });
-    session.keep_standby(standby);
+    const std::string variables = variables_for(options, *connected);
+    std::vector<std::unique_ptr<Link>> links;
+    home::Acceptors acceptors;
+    for (size_t i = 0; i < connected->size(); i++) {
+        links.push_back(make_link(**loop, std::move((*connected)[i])));
+        const FdRange& fds = launch->fds[i];
+        acceptors.add(*links.back(), fds.base, fds.last).masked = launch->lacking[i];
+    }
+    HomeSession session(**loop, **waits, std::move(acceptors), options, *outputs, std::move(*code));
+    std::vector<std::unique_ptr<Progress>> progress;
+    for (size_t i = 0; i < links.size(); i++) {
+        progress.push_back(std::make_unique<Progress>(**loop, *links[i], outputs->user(),
+                                                      [&] { return session.waits_for_pages(); }));
+        session.keep_standby(static_cast<NodeId>(i + 1), launch->standby[i]);
+    }
     if (*record) session.record(**record);
-    if (!lacking.empty()) session.note_masked(lacking);
     auto watch = watch_for(options);
-    launch.fd_base = fd_base;
-    launch.calls_watched = watch != nullptr;
-    if (!send_word(channel, Word::ready) || !send_packet(channel, launch) ||
-        !send_text(channel, variables_text(variables))) {
+    launch->packet.calls_watched = watch != nullptr;
+    if (!send_word(channel, Word::ready) || !send_packet(channel, launch->packet) ||
+        !send_text(channel, variables)) {
         return exit_gpr_failed;
     }
     if (watch) session.watch_futexes(std::move(watch));

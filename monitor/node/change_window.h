@@ -23,10 +23,11 @@ public:
 
     explicit ChangeWindow(Scheduler& scheduler) : moved_(scheduler) {}
 
-    // Before a call that changes mappings of the process. False: there is no room; ask again when
-    // something has moved().
+    // Else ask again when something has moved().
+    [[nodiscard]] bool has_room() const { return marked_ - applied_ < most_marks; }
+    // Before a call that changes mappings of the process. False: there is no room.
     bool take(Link& link, pid_t pid) {
-        if (marked_ - applied_ >= most_marks) return false;
+        if (!has_room()) return false;
         if (++calls_ < calls_per_mark) return true;
         calls_ = 0;
         tell_mark(link, pid, ++marked_);

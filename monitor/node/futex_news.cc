@@ -11,8 +11,8 @@ namespace gpr {
 void FutexNews::use(std::unique_ptr<CallWatch> watch, Waked waked) {
     watch_ = std::move(watch);
     waked_ = std::move(waked);
-    if (elsewhere_) watch_->set_elsewhere(*elsewhere_);
-    link_.before_frame([this] { tell_waiters(); });
+    watch_->set_elsewhere(waiting_elsewhere());
+    for (Peer& peer : peers_) peer.link->before_frame([this, &peer] { tell_waiters(peer); });
     wakes_ = loop_.watch(watch_->fd(), POLLIN, [this](uint32_t) {
         watch_->fetch([this](const WatchedWake& wake) {
             waked_(wake.pid, wake.tid, {wake.address, wake.count, wake.bitset, false});
@@ -38,18 +38,26 @@ bool FutexNews::tells(uint32_t number, const uint64_t (&args)[6]) {
     }
 }
 
-void FutexNews::tell_waiters() {
+WaiterSummary FutexNews::waiting_elsewhere(const Peer* but) const {
+    WaiterSummary all;
+    for (const Peer& peer : peers_) {
+        if (&peer != but) all.join(peer.waiting ? *peer.waiting : WaiterSummary::everything());
+    }
+    return all;
+}
+
+void FutexNews::tell_waiters(Peer& peer) {
     WaiterSummary waiting = watch_->waiting();
-    if (told_ == waiting) return;
-    told_ = waiting;
+    if (peers_.size() > 1) waiting.join(waiting_elsewhere(&peer));
+    if (peer.told == waiting) return;
+    peer.told = waiting;
     FrameBuilder frame;
     auto bits = frame.session().initFutexWaiting().initBits(GPR_WAITER_WORDS);
     for (unsigned i = 0; i < bits.size(); i++) bits.set(i, waiting.words[i]);
-    link_.send(frame, Priority::urgent);
+    peer.link->send(frame, Priority::urgent);
 }
 
-bool FutexNews::tell(pid_t name, const FutexWakeCall& wake) {
-    if (elsewhere_ && !elsewhere_->may_wait(wake.address)) return false;
+unsigned FutexNews::tell(pid_t name, const FutexWakeCall& wake, std::optional<NodeId> from) {
     FrameBuilder frame;
     auto out = frame.session().initFutexWoken();
     out.setPid(name);
@@ -57,21 +65,29 @@ bool FutexNews::tell(pid_t name, const FutexWakeCall& wake) {
     out.setCount(wake.count);
     out.setBitset(wake.bitset);
     out.setShared(wake.shared);
-    link_.send(frame, Priority::urgent);
-    return true;
+    unsigned told = 0;
+    for (const Peer& peer : peers_) {
+        bool waits = !peer.waiting || peer.waiting->may_wait(wake.address);
+        if (!waits || peer.node == from) continue;
+        peer.link->send(frame, Priority::urgent);
+        told++;
+    }
+    return told;
 }
 
 FutexWakeCall FutexNews::told(wire::FutexWake::Reader wake) {
     return {wake.getAddress(), wake.getCount(), wake.getBitset(), wake.getShared()};
 }
 
-void FutexNews::heard(wire::FutexWaiters::Reader waiters) {
+void FutexNews::heard(NodeId from, wire::FutexWaiters::Reader waiters) {
     WaiterSummary summary = WaiterSummary::everything();
     auto bits = waiters.getBits();
     // Another size would be another hash: then nothing can be left out.
     if (bits.size() == GPR_WAITER_WORDS) std::copy(bits.begin(), bits.end(), summary.words.begin());
-    elsewhere_ = summary;
-    if (watch_) watch_->set_elsewhere(summary);
+    for (Peer& peer : peers_) {
+        if (peer.node == from) peer.waiting = summary;
+    }
+    if (watch_) watch_->set_elsewhere(waiting_elsewhere());
 }
 
 }  // namespace gpr

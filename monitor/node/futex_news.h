@@ -1,13 +1,16 @@
-// What two nodes tell each other about who waits for futexes (DESIGN 4.4): each says, before any
+// What nodes tell each other about who waits for futexes (decision 16): each says, before any
 // frame that could carry a page away, at which pages its threads wait, so that wakes go only where
-// they may find somebody. Needs no BPF at the other node, and works one way without it here.
+// they may find somebody. Home speaks for all other nodes: what it tells an acceptor includes who
+// waits at the others. Needs no BPF at the other node, and works one way without it here.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "bpf/call_watch.h"
+#include "mm/page_protocol.h"
 #include "monitor/node/futex_wake.h"
 #include "transport/link.h"
 #include "transport/loop.h"
@@ -19,8 +22,10 @@ public:
     // The thread is 0 where it is not known any more.
     using Waked = std::function<void(pid_t pid, pid_t tid, const FutexWakeCall&)>;
 
-    FutexNews(Loop& loop, Link& link) : loop_(loop), link_(link) {}
+    explicit FutexNews(Loop& loop) : loop_(loop) {}
 
+    // Each node that this one has a link to. Before use().
+    void add_peer(NodeId node, Link& link) { peers_.push_back({node, &link, {}, {}}); }
     // From now on private wakes of processes that join are told to `waked`, some time after they
     // were made, and need not be stopped.
     void use(std::unique_ptr<CallWatch> watch, Waked waked);
@@ -36,20 +41,28 @@ public:
         if (watch_) watch_->count_for_ever(address);
     }
 
-    // Tells the other node, unless nobody there can be waiting for it; false if so.
-    bool tell(pid_t name, const FutexWakeCall& wake);
+    // Tells the peers where somebody may be waiting for it. Gives how many. from: the node that
+    // has told us of it.
+    unsigned tell(pid_t name, const FutexWakeCall& wake, std::optional<NodeId> from = std::nullopt);
     static FutexWakeCall told(wire::FutexWake::Reader wake);
 
-    // The other node's summary has come.
-    void heard(wire::FutexWaiters::Reader waiters);
+    // A peer's summary has come.
+    void heard(NodeId from, wire::FutexWaiters::Reader waiters);
 
 private:
-    void tell_waiters();
+    struct Peer {
+        NodeId node = 0;
+        Link* link = nullptr;
+        std::optional<WaiterSummary> waiting;  // there; nothing heard: they may wait anywhere
+        std::optional<WaiterSummary> told;
+    };
+
+    // Who waits at this node's peers, but for one.
+    [[nodiscard]] WaiterSummary waiting_elsewhere(const Peer* but = nullptr) const;
+    void tell_waiters(Peer& peer);
 
     Loop& loop_;
-    Link& link_;
-    std::optional<WaiterSummary> elsewhere_;  // nothing heard: they may wait anywhere
-    std::optional<WaiterSummary> told_;
+    std::vector<Peer> peers_;
     std::unique_ptr<CallWatch> watch_;
     Waked waked_;
     Watch wakes_;

@@ -92,7 +92,7 @@ Range grown_apart(const AddressSpace& space, Range from, Range to) {
     Address last{from.end.value - page_size};
     space.overlapping({last, from.end}, [&](const Mapping& m) {
         if (m.shared || to.size() <= from.size()) return;
-        seen = seen || (m.source != 0 && !m.born_at_acceptor);
+        seen = seen || (m.source != 0 && m.birth == directory_node);
         uint64_t next = m.key(last).index + 1;
         uint64_t end = next + (to.size() - from.size()) / page_size;
         space.views(m.object, next, end, [&](const Mapping&) { seen = true; });

@@ -25,11 +25,11 @@ using Change = wire::MappingChange::Builder;
 
 }  // namespace
 
-void tell_mapped(Link& link, pid_t pid, const Mapping& mapping, uint64_t object_pages,
-                 const std::string& path) {
+void tell_mapped(Link& link, NodeId reader, pid_t pid, const Mapping& mapping,
+                 uint64_t object_pages, const std::string& path) {
     tell(link, pid, [&](Change change) {
         auto view = change.initMap();
-        mapping_to_wire(mapping, object_pages, view);
+        mapping_to_wire(mapping, object_pages, reader, view);
         view.setPath(path);
     });
 }
@@ -112,7 +112,7 @@ void tell_applied(Link& link, pid_t pid, uint32_t number) {
     tell(link, pid, [&](Change change) { change.setApplied(number); });
 }
 
-void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept) {
+void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept, NodeId kept_birth) {
     tell(link, pid, [&](Change change) {
         auto move = change.initMove();
         move.setFrom(from.begin.value);
@@ -120,6 +120,7 @@ void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept) {
         move.setTo(to.begin.value);
         move.setNewSize(to.size());
         move.setKept(kept);
+        move.setKeptBirth(kept_birth);
     });
 }
 

@@ -12,9 +12,10 @@
 
 namespace gpr {
 
-// object_pages: of shared memory, what the object has. path: of a file of the sender's host.
-void tell_mapped(Link& link, pid_t pid, const Mapping& mapping, uint64_t object_pages,
-                 const std::string& path = "");
+// reader: the node at the other end. object_pages: of shared memory, what the object has. path: of
+// a file of the sender's host.
+void tell_mapped(Link& link, NodeId reader, pid_t pid, const Mapping& mapping,
+                 uint64_t object_pages, const std::string& path = "");
 void tell_unmapped(Link& link, pid_t pid, Range range);
 void tell_protected(Link& link, pid_t pid, Range range, int prot);
 void tell_discarded(Link& link, pid_t pid, Range range);
@@ -26,8 +27,8 @@ void tell_locked(Link& link, pid_t pid, const MemoryLock& lock);
 void tell_guarded(Link& link, pid_t pid, Range range, bool install);
 void tell_follows(Link& link, pid_t pid, Range range);
 void tell_sealed(Link& link, pid_t pid, Range range);
-// kept: the object that is seen at the old place then, 0 if nothing is.
-void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept);
+// kept: the object that is seen at the old place then, 0 if nothing is; kept_birth: its birth node.
+void tell_moved(Link& link, pid_t pid, Range from, Range to, ObjectId kept, NodeId kept_birth);
 
 // See monitor/node/change_window.h.
 void tell_mark(Link& link, pid_t pid, uint32_t number);

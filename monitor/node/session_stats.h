@@ -14,15 +14,10 @@ namespace gpr {
 struct SessionStats {
     uint64_t crossings = 0;
     uint64_t images = 0;
-    uint64_t drawn_home = 0;    // of those: by gravity,
-    uint64_t drawn_away = 0;    // also the other way
-    uint64_t calls_native = 0;  // of threads at an acceptor that its worker saw
-    uint64_t calls_fd_owner = 0;
-    uint64_t calls_by_rule = 0;
-    uint64_t calls_home = 0;
-    Usage home_cpu, remote_cpu;
-    PagerStats remote_pages;
-    uint64_t futex_wakes = 0;  // that the acceptor was told of
+    uint64_t drawn_home = 0;  // of those: by gravity,
+    uint64_t drawn_away = 0;  // also the other way
+    Usage home_cpu;
+    uint64_t futex_wakes = 0;  // that acceptors were told of
     std::map<std::string, FunctionUse> functions;
 };
 

@@ -31,7 +31,7 @@ void LayoutSender::finish() {
     layout.setPid(pid_);
     auto views = layout.initMappings(static_cast<unsigned>(mappings_.size()));
     for (unsigned i = 0; i < views.size(); i++) {
-        mapping_to_wire(mappings_[i].mapping, mappings_[i].object_pages, views[i]);
+        mapping_to_wire(mappings_[i].mapping, mappings_[i].object_pages, reader_, views[i]);
     }
     auto gone = layout.initAbsent(static_cast<unsigned>(absent_.size()));
     for (unsigned i = 0; i < gone.size(); i++) {

@@ -18,7 +18,8 @@ namespace gpr {
 
 class LayoutSender {
 public:
-    LayoutSender(Link& link, pid_t pid) : link_(link), pid_(pid) {}
+    // reader: the node at the other end.
+    LayoutSender(Link& link, NodeId reader, pid_t pid) : link_(link), reader_(reader), pid_(pid) {}
 
     // object_pages: of shared memory, what the object has.
     void add(const Mapping& mapping, uint64_t object_pages);
@@ -32,6 +33,7 @@ private:
         uint64_t object_pages = 0;
     };
     Link& link_;
+    NodeId reader_;
     pid_t pid_;
     std::vector<Item> mappings_;
     std::vector<Range> absent_;

@@ -256,6 +256,12 @@ std::optional<ObjectId> object_of(const Message& message) {
         message.body);
 }
 
+// What runs at another acceptor a thread goes to by way of home.
+CodeClass class_at(NodeId reader, const Mapping& m) {
+    bool elsewhere = m.code == CodeClass::remote && reader != directory_node;
+    return elsewhere && m.code_node != reader ? CodeClass::home : m.code;
+}
+
 Mapping mapping_from_wire(wire::MappingView::Reader view) {
     Mapping m;
     m.range = {{view.getBegin()}, {view.getEnd()}};
@@ -265,7 +271,7 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.file = view.getFile();
     m.object = view.getObject();
     m.object_page = view.getObjectPage();
-    m.born_at_acceptor = view.getBornThere();
+    m.birth = view.getBirth();
     m.code = static_cast<CodeClass>(view.getCodeClass());
     m.grows_down = view.getGrowsDown();
     m.main_stack = view.getMainStack();
@@ -277,7 +283,8 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     return m;
 }
 
-void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView::Builder view) {
+void mapping_to_wire(const Mapping& m, uint64_t object_pages, NodeId reader,
+                     wire::MappingView::Builder view) {
     view.setBegin(m.range.begin.value);
     view.setEnd(m.range.end.value);
     view.setProt(static_cast<uint32_t>(m.prot));
@@ -286,8 +293,8 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, wire::MappingView:
     view.setFile(m.file);
     view.setObject(m.object);
     view.setObjectPage(m.object_page);
-    view.setBornThere(m.born_at_acceptor);
-    view.setCodeClass(static_cast<uint8_t>(m.code));
+    view.setBirth(m.birth);
+    view.setCodeClass(static_cast<uint8_t>(class_at(reader, m)));
     view.setObjectPages(object_pages);
     view.setGrowsDown(m.grows_down);
     view.setMainStack(m.main_stack);

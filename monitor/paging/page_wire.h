@@ -24,7 +24,10 @@ std::optional<ObjectId> object_of(const Message& message);
 
 // Without what is known on one node only.
 Mapping mapping_from_wire(wire::MappingView::Reader view);
-void mapping_to_wire(const Mapping& mapping, uint64_t object_pages,
+// reader: who is told of it.
+void mapping_to_wire(const Mapping& mapping, uint64_t object_pages, NodeId reader,
                      wire::MappingView::Builder view);
+// Where the code may run, as that node sees it.
+CodeClass class_at(NodeId reader, const Mapping& mapping);
 
 }  // namespace gpr

@@ -42,7 +42,7 @@ void PinnedPages::on_anchored(const Anchored& action) {
         if (action.anchor == nowhere) {
             pager_.absent.refuse_page(*p.fragment, *p.mapping, p.address);
         } else if (ask_pinned_) {
-            ask_pinned_(*p.fragment, p.address, action.tid);
+            ask_pinned_(*p.fragment, p.address, action.tid, action.anchor);
         } else {
             serve_later(*p.fragment, p.address, action.tid);
         }

@@ -22,8 +22,8 @@ public:
     // Devices here may have: a page that is to be shared is taken, and put back, which a pinned one
     // refuses.
     void probe_for_pins() { probes_pins_ = true; }
-    // asks: a thread here wants a page that is pinned elsewhere. Without it, it waits.
-    using AskPinned = std::function<void(Fragment&, Address at, Tid tid)>;
+    // asks: a thread here wants a page that is pinned at that other node. Without it, it waits.
+    using AskPinned = std::function<void(Fragment&, Address at, Tid tid, NodeId anchor)>;
     void on_pinned(AskPinned asks) { ask_pinned_ = std::move(asks); }
     void serve_later(Fragment& fragment, Address at, Tid tid);
 

@@ -10,9 +10,10 @@ namespace gpr {
 namespace {
 
 template <class Visit>
-void for_each_call(const std::vector<SplitRule>& rules, Visit visit) {
+void for_each_call(const std::vector<SplitRule>& rules, unsigned node, Visit visit) {
     for (size_t i = 0; i < rules.size(); i++) {
         const SplitRule& rule = rules[i];
+        if (node != 0 && rule.node_id != node) continue;
         if (rule.kind == SplitKind::sock) {
             auto family = family_called(rule.pattern);
             GPR_ASSERT(family.has_value());
@@ -28,15 +29,15 @@ void for_each_call(const std::vector<SplitRule>& rules, Visit visit) {
 
 }  // namespace
 
-std::vector<RemoteCall> remote_calls_of(const std::vector<SplitRule>& rules) {
+std::vector<RemoteCall> remote_calls_of(const std::vector<SplitRule>& rules, unsigned node) {
     std::vector<RemoteCall> calls;
-    for_each_call(rules, [&](size_t, RemoteCall call) { calls.push_back(call); });
+    for_each_call(rules, node, [&](size_t, RemoteCall call) { calls.push_back(call); });
     return calls;
 }
 
-std::vector<size_t> rules_of_calls(const std::vector<SplitRule>& rules) {
+std::vector<size_t> rules_of_calls(const std::vector<SplitRule>& rules, unsigned node) {
     std::vector<size_t> places;
-    for_each_call(rules, [&](size_t place, RemoteCall) { places.push_back(place); });
+    for_each_call(rules, node, [&](size_t place, RemoteCall) { places.push_back(place); });
     return places;
 }
 

@@ -22,8 +22,12 @@ public:
         left_at_faults_ += leaves;
         return leaves;
     }
-    // Where a new process begins. True: at the acceptor.
+    // Where a new process begins. True: at an acceptor.
     bool begins_remotely() { return random_() % 2 == 0; }
+    // One of so many acceptors, where a thread that leaves home goes.
+    unsigned acceptor(unsigned acceptors) {
+        return acceptors == 1 ? 1 : 1 + static_cast<unsigned>(random_() % acceptors);
+    }
 
 private:
     std::mt19937_64 random_;

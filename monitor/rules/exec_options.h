@@ -45,6 +45,7 @@ struct SplitRule {
     std::string profile;   // that the rule is part of; empty: none
     bool standby = false;  // its profile is in force only when the program uses what it is about
     std::string symbols;   // for `fn`: glob of the functions' names
+    uint8_t node_id = 1;   // of `node`, by its place among the acceptors; for `home` 0
 
     bool operator==(const SplitRule&) const = default;
 };

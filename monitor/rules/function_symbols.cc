@@ -140,16 +140,17 @@ Result<FoundFunctions> find_functions(int fd, const std::string& library,
     FoundFunctions found;
     std::set<size_t> used;
     for (const Symbol& symbol : all) {
-        bool any = false;
+        const SplitRule* first = nullptr;
         for (size_t i = 0; i < rules.size(); i++) {
             if (fnmatch(rules[i].symbols.c_str(), symbol.name.c_str(), 0) != 0) continue;
             used.insert(i);
-            any = true;
+            if (!first) first = &rules[i];
         }
-        if (!any) continue;
+        if (!first) continue;
         uint64_t end = symbol.resolver ? symbol.begin + 1 : end_of(all, symbol, unwind);
         if (auto range = code.offsets(symbol.begin, end)) {
-            chosen->list.push_back({range->first, range->second, symbol.name, symbol.resolver});
+            chosen->list.push_back(
+                {range->first, range->second, symbol.name, symbol.resolver, first->node_id});
         }
     }
     for (size_t i : used) found.rules.push_back(rules[i]);

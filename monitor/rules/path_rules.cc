@@ -26,14 +26,23 @@ bool covers(const std::string& glob, std::string path) {
     return true;
 }
 
-std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules) {
+std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules, unsigned node) {
     std::vector<RemotePath> paths;
     for (const SplitRule& rule : rules) {
         if (!is_about_files(rule.kind)) continue;
-        paths.push_back({rule.pattern, rule.target, rule.kind == SplitKind::missing,
+        bool is_its = node == 0 || rule.node_id == node;
+        paths.push_back({is_its ? rule.pattern : "", rule.target, rule.kind == SplitKind::missing,
                          rule.standby ? rule.profile : ""});
     }
     return paths;
+}
+
+std::vector<uint8_t> nodes_of_paths(const std::vector<SplitRule>& rules) {
+    std::vector<uint8_t> nodes;
+    for (const SplitRule& rule : rules) {
+        if (is_about_files(rule.kind)) nodes.push_back(rule.node_id);
+    }
+    return nodes;
 }
 
 PathRules::PathRules(std::vector<RemotePath> rules, std::vector<RootLink> links)

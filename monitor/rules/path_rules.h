@@ -25,8 +25,11 @@ struct PathVerdict {
 
 struct SplitRule;
 
-// The rules about files among them.
-std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules);
+// The rules about files among them. node: those of other acceptors match nothing, and keep their
+// numbers; 0: all.
+std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules, unsigned node = 0);
+// By those numbers, the acceptor of each.
+std::vector<uint8_t> nodes_of_paths(const std::vector<SplitRule>& rules);
 
 // Of the profiles that stand by only these can come into force. Rules of others match nothing any
 // more; all keep their numbers.
@@ -48,6 +51,8 @@ public:
     void keep_standby(const std::vector<std::string>& profiles) {
         gpr::keep_standby(rules_, profiles);
     }
+    // It matches nothing any more, and keeps its number.
+    void forget(size_t rule) { rules_.at(rule).glob.clear(); }
     // The profile of that rule is in force from now on, and no other one can be any more.
     void use(size_t rule);
     // Its first rule; none: no such profile stands by.

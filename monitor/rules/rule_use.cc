@@ -67,8 +67,12 @@ bool may_be_meant(const std::string& core, const std::string& path) {
 
 }  // namespace
 
-RuleUse::RuleUse(const std::vector<SplitRule>& rules)
-    : rules_(rules), used_(rules.size()), of_calls_(rules_of_calls(rules)) {
+RuleUse::RuleUse(const std::vector<SplitRule>& rules) : rules_(rules), used_(rules.size()) {
+    for (const SplitRule& rule : rules) {
+        for (size_t node = of_calls_.size(); node <= rule.node_id; node++) {
+            of_calls_.push_back(rules_of_calls(rules, static_cast<unsigned>(node)));
+        }
+    }
     auto any = [&](SplitKind kind) {
         return std::any_of(rules_.begin(), rules_.end(),
                            [&](const SplitRule& rule) { return rule.kind == kind; });
@@ -92,8 +96,9 @@ void RuleUse::note_path(size_t number) {
     if (number < about_files_.size()) used_[about_files_[number]] = true;
 }
 
-void RuleUse::note_call(size_t number) {
-    if (number < of_calls_.size()) used_[of_calls_[number]] = true;
+void RuleUse::note_call(unsigned node, size_t number) {
+    if (node >= of_calls_.size() || number >= of_calls_[node].size()) return;
+    used_[of_calls_[node][number]] = true;
 }
 
 bool RuleUse::note_code(const std::string& path) {

@@ -18,8 +18,9 @@ public:
     void note(const SplitRule& rule);
     // number: among the rules about files, as PathRules counts them.
     void note_path(size_t number);
-    // number: among the calls that the rules give away, as remote_calls_of() has them.
-    void note_call(size_t number);
+    // number: among the calls that the rules give to that acceptor, as remote_calls_of() has them;
+    // node 0: to any.
+    void note_call(unsigned node, size_t number);
 
     // A file whose code the program has mapped. Whether that is new.
     bool note_code(const std::string& path);
@@ -34,8 +35,8 @@ private:
 
     std::vector<SplitRule> rules_;
     std::vector<bool> used_;
-    std::vector<size_t> about_files_;  // places in rules_
-    std::vector<size_t> of_calls_;     // the same
+    std::vector<size_t> about_files_;            // places in rules_
+    std::vector<std::vector<size_t>> of_calls_;  // the same, by node; 0: of all
     std::set<std::string> code_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+
 namespace gpr {
 
 bool matches_library(const std::string& glob, const std::string& path) {
@@ -13,16 +15,19 @@ bool matches_library(const std::string& glob, const std::string& path) {
 }
 
 SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
+    bool several = std::ranges::any_of(rules, [](const SplitRule& r) { return r.node_id > 1; });
     std::erase_if(rules_, [](const SplitRule& rule) { return !is_about_code(rule.kind); });
     for (const SplitRule& rule : rules_) {
-        (rule.kind == SplitKind::all ? all_ : mixed_) = true;
+        if (rule.kind != SplitKind::all) mixed_ = true;
+        if (rule.kind == SplitKind::all && all_at_ == directory_node) all_at_ = rule.node_id;
         if (rule.kind == SplitKind::fn) has_functions_ = true;
         if (rule.kind == SplitKind::chaos) chaos_seed_ = rule.seed;
     }
     // Whole programs need no second class unless something is kept at home.
     bool keeps = false;
     for (const SplitRule& rule : rules_) keeps = keeps || rule.kind == SplitKind::home;
-    if (all_ && !keeps) mixed_ = false;
+    if (begins_remotely() && !keeps) mixed_ = false;
+    mixed_ = mixed_ || several;
 }
 
 const SplitRule* SplitPolicy::rule_for(const std::string& path) const {
@@ -43,13 +48,15 @@ std::vector<SplitRule> SplitPolicy::function_rules(const std::string& path) cons
     return found;
 }
 
-CodeClass SplitPolicy::classify(const std::string& path, const std::string& executable) const {
-    if (!mixed_ || chaos_seed_ != 0) return CodeClass::neutral;
+CodePlace SplitPolicy::place(const std::string& path, const std::string& executable) const {
+    if (!mixed_ || chaos_seed_ != 0) return {};
     if (const SplitRule* rule = rule_for(path)) {
-        return rule->kind == SplitKind::lib ? CodeClass::remote : CodeClass::home;
+        if (rule->kind == SplitKind::home) return {CodeClass::home, directory_node};
+        return {CodeClass::remote, rule->node_id};
     }
-    if (all_) return CodeClass::remote;
-    return has_functions_ && path == executable ? CodeClass::home : CodeClass::neutral;
+    if (begins_remotely()) return {CodeClass::remote, all_at_};
+    return {has_functions_ && path == executable ? CodeClass::home : CodeClass::neutral,
+            directory_node};
 }
 
 }  // namespace gpr

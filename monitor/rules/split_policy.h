@@ -9,6 +9,14 @@
 
 namespace gpr {
 
+// Where code may run, and of remote code at which acceptor.
+struct CodePlace {
+    CodeClass code = CodeClass::neutral;
+    NodeId node = directory_node;
+
+    bool operator==(const CodePlace&) const = default;
+};
+
 // A library's glob: for the whole path, where a wildcard matches slashes as well; one without a
 // slash also for the file's name alone.
 bool matches_library(const std::string& glob, const std::string& path);
@@ -18,11 +26,11 @@ public:
     // Rules about files are left to PathRules, those about system calls to call_rules.h.
     explicit SplitPolicy(const std::vector<SplitRule>& rules);
 
-    // The class of executable memory that shows this file. executable: the program's own file.
+    // Where executable memory that shows this file may run. executable: the program's own file.
     // The first rule that matches decides. Without one everything is neutral, or, under `all`,
     // remote; but the executable is home where functions are chosen, whose threads return when they
     // are done.
-    [[nodiscard]] CodeClass classify(const std::string& path, const std::string& executable) const;
+    [[nodiscard]] CodePlace place(const std::string& path, const std::string& executable) const;
 
     // The rule that names this file; none: what holds for all others decides.
     [[nodiscard]] const SplitRule* rule_for(const std::string& path) const;
@@ -35,16 +43,19 @@ public:
     // Threads go where their calls and pages are. Not where functions are chosen: no other code
     // than what they call shall run at the acceptor, and all of that.
     [[nodiscard]] bool has_gravity() const { return mixed_ && !has_functions_ && chaos_seed_ == 0; }
-    // Program code may run on both nodes of a session.
+    // Program code may run on more than one node of a session. So it does wherever there are
+    // several acceptors, of which each has something that the program uses.
     [[nodiscard]] bool mixed() const { return mixed_; }
     // A process begins at the acceptor, not at home.
-    [[nodiscard]] bool begins_remotely() const { return all_; }
+    [[nodiscard]] bool begins_remotely() const { return all_at_ != directory_node; }
+    // Where it does.
+    [[nodiscard]] NodeId begins_at() const { return all_at_; }
     // Threads cross at random; 0: they do not.
     [[nodiscard]] uint64_t chaos_seed() const { return chaos_seed_; }
 
 private:
     std::vector<SplitRule> rules_;
-    bool all_ = false;
+    NodeId all_at_ = directory_node;  // of `all`; 0: there is no such rule
     bool mixed_ = false;
     bool has_functions_ = false;
     uint64_t chaos_seed_ = 0;

@@ -72,18 +72,20 @@ TEST_CASE("no acceptor anywhere is an error, never local") {
     CHECK(refusal({"ls"}, {{"GPR_ACCEPTOR", "local"}}) == 0);
 }
 
-TEST_CASE("a rule for an acceptor that is not used is refused") {
+TEST_CASE("an acceptor that no rule is for is refused") {
     const Words two = {"--acceptor", "a=local", "--acceptor", "b=local", "--split"};
-    const auto with = [&](const std::string& rule) {
+    const auto with = [&](const std::string& rule, const std::string& another = "home:libz*") {
         Words words = two;
-        words.insert(words.end(), {rule, "ls"});
+        words.insert(words.end(), {rule, "--split", another, "ls"});
         return complaint(words);
     };
-    CHECK(with("all@a").empty());
-    CHECK(with("home:libz*").empty());
-    CHECK(with("all@b") ==
-          "split rule 'all' is for acceptor 'b', but this version uses the first alone, 'a'");
-    CHECK(with("profile:kvm@b").find("split rule 'dev:/dev/kvm' is for acceptor 'b'") == 0);
+    CHECK(with("all@a") ==
+          "no split rule is for acceptor 'b'; add one, as in --split 'lib:libx*@b', or leave the "
+          "acceptor out");
+    CHECK(with("all@b").find("no split rule is for acceptor 'a'") == 0);
+    CHECK(with("all@b", "lib:libx*@a").empty());
+    CHECK(with("all", "profile:kvm@b").empty());
+    CHECK(with("all@a", "sock:inet@b").empty());
 }
 
 TEST_CASE("an acceptor elsewhere wants a token") {

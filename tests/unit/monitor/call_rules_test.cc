@@ -37,10 +37,10 @@ TEST_CASE("rules whose calls nobody made are named") {
     RuleUse use(rules);
     CHECK(use.idle() ==
           std::vector<std::string>{"lib:libz*", "sock:inet", "path:/opt", "sys:uname"});
-    use.note_call(1);
+    use.note_call(0, 1);
     CHECK(use.idle() == std::vector<std::string>{"lib:libz*", "path:/opt", "sys:uname"});
-    use.note_call(2);
-    use.note_call(99);  // a peer may say anything
+    use.note_call(0, 2);
+    use.note_call(0, 99);  // a peer may say anything
     CHECK(use.idle() == std::vector<std::string>{"lib:libz*", "path:/opt"});
 }
 

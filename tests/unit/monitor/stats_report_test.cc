@@ -9,7 +9,8 @@ namespace {
 StatsReport lasting(double wall_s, uint64_t cpu_ns) {
     StatsReport report;
     report.wall_s = wall_s;
-    report.remote_cpu.total_ns = cpu_ns;
+    report.acceptors.resize(1);
+    report.acceptors[0].cpu.total_ns = cpu_ns;
     return report;
 }
 
@@ -31,7 +32,7 @@ TEST_CASE("system calls that took the time are told, however slow the link is") 
     StatsReport report = lasting(8, 100'000'000);
     report.calls_home = 4'500;
     CHECK(advises(report, "4,500 system calls were carried home, 562 a second"));
-    report.remote_cpu.total_ns = 7'000'000'000;  // it computed meanwhile
+    report.acceptors[0].cpu.total_ns = 7'000'000'000;  // it computed meanwhile
     CHECK(report.advice().empty());
     report.calls_home = 40'000;
     CHECK(advises(report, "40,000 system calls"));
@@ -43,6 +44,6 @@ TEST_CASE("system calls that took the time are told, however slow the link is") 
 TEST_CASE("time spent waiting for memory is told first") {
     StatsReport report = lasting(8, 100'000'000);
     report.calls_home = 4'500;
-    report.remote.waited_ns = 5'000'000'000;
+    report.acceptors[0].pages.waited_ns = 5'000'000'000;
     CHECK(advises(report, "62 % of the time threads waited for memory"));
 }

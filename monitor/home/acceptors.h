@@ -1,0 +1,96 @@
+// The acceptors of a session, by node. Every one of them has a fragment of each process that is
+// split, so that news of a process go to all; what is about one thread goes to the node it is on.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "monitor/home/remote_node.h"
+
+namespace gpr::home {
+
+class Acceptors {
+public:
+    // They get their nodes in turn: 1, 2 and so on, and each has descriptors above those before.
+    RemoteNode& add(Link& link, unsigned fd_base, unsigned fd_last = 0) {
+        auto node = static_cast<NodeId>(nodes_.size() + 1);
+        nodes_.push_back(std::make_unique<RemoteNode>(node, link, fd_base, fd_last));
+        return *nodes_.back();
+    }
+
+    [[nodiscard]] RemoteNode& at(NodeId node) const {
+        GPR_ASSERT(contains(node));
+        return *nodes_[node - 1u];
+    }
+    // Whose descriptor that is; none: home's, or nobody's.
+    [[nodiscard]] std::optional<NodeId> owner_of_fd(uint32_t number) const {
+        std::optional<NodeId> owner;
+        each([&](const RemoteNode& node) {
+            if (node.fd_base != 0 && number >= node.fd_base && number <= INT32_MAX) owner = node.id;
+        });
+        return owner;
+    }
+    // Home's descriptors have lower numbers; 0: no acceptor has any.
+    [[nodiscard]] unsigned fd_base() const {
+        unsigned lowest = 0;
+        each([&](const RemoteNode& node) {
+            if (lowest == 0) lowest = node.fd_base;
+        });
+        return lowest;
+    }
+    [[nodiscard]] bool contains(NodeId node) const { return node >= 1 && node <= nodes_.size(); }
+    [[nodiscard]] NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
+    [[nodiscard]] bool are_several() const { return nodes_.size() > 1; }
+
+    // What one node tells of an address space the others are told, too. from: who knows already.
+    template <class Tell>
+    void each(Tell tell, NodeId from = directory_node) const {
+        for (const auto& node : nodes_) {
+            if (node->id != from) tell(*node);
+        }
+    }
+    void send(FrameBuilder& frame, NodeId from = directory_node) const {
+        each([&](RemoteNode& node) { node.link.send(frame, Priority::urgent); }, from);
+    }
+
+    // Guard pages are had where every node has them.
+    [[nodiscard]] bool guard() const {
+        bool all = true;
+        each([&](const RemoteNode& node) { all = all && node.guards; });
+        return all;
+    }
+
+    // Below, some acceptor can map nothing.
+    [[nodiscard]] Address lowest_address() const {
+        Address highest{};
+        each([&](const RemoteNode& node) { highest = std::max(highest, node.lowest); });
+        return highest;
+    }
+
+    // All of them. A session ends with the first that is lost.
+    [[nodiscard]] bool reachable() const { return reachable_; }
+    void note_lost() { reachable_ = false; }
+    void close(const std::string& reason) const {
+        each([&](RemoteNode& node) { node.link.close(reason); });
+    }
+
+    [[nodiscard]] LinkStats link_stats() const {
+        LinkStats sum;
+        each([&](RemoteNode& node) {
+            sum.bytes_in += node.link.stats().bytes_in;
+            sum.bytes_out += node.link.stats().bytes_out;
+        });
+        return sum;
+    }
+
+private:
+    std::vector<std::unique_ptr<RemoteNode>> nodes_;
+    bool reachable_ = true;
+};
+
+}  // namespace gpr::home

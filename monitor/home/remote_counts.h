@@ -1,0 +1,21 @@
+// What an acceptor has counted in a session so far, as it tells when a process has ended there.
+#pragma once
+
+#include <cstdint>
+
+#include "monitor/node/usage.h"
+#include "monitor/paging/pager.h"
+
+namespace gpr::home {
+
+struct RemoteCounts {
+    uint64_t arrivals = 0;      // of threads, from home
+    uint64_t calls_native = 0;  // that its worker saw
+    uint64_t calls_fd_owner = 0;
+    uint64_t calls_by_rule = 0;
+    uint64_t calls_home = 0;
+    Usage cpu;  // of processes that have ended there
+    PagerStats pages;
+};
+
+}  // namespace gpr::home

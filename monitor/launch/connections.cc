@@ -1,0 +1,144 @@
+#include "monitor/launch/connections.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "monitor/node/host_match.h"
+#include "monitor/rules/call_rules.h"
+#include "monitor/rules/device_variables.h"
+#include "monitor/rules/path_rules.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr uint64_t usual_files = 4096;  // that programs mostly may have open
+constexpr uint64_t least_room = 1024;   // for those of an acceptor
+
+Result<EstablishedAcceptor> greet(const ExecOptions& options, NodeId node,
+                                  const std::string& session, const LogOptions& log,
+                                  const StartLocalAcceptor& start_local) {
+    const AcceptorAddress& acceptor = options.acceptors.at(node - 1u);
+    Hello hello;
+    hello.software = "gpr";
+    hello.session_id = session;
+    hello.node_id = node;
+    hello.host = describe_this_host();
+    const PathRules paths(path_rules_of(options.rules, node), read_root_links());
+    hello.paths = paths.all();
+    hello.root_links = read_root_links();
+    hello.calls = remote_calls_of(options.rules, node);
+    hello.vdso = own_vdso();
+    if (node == 1) hello.devices = {options.device_count, options.devices};
+    auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
+    if (!hello.devices.empty()) deadline += inventory_timeout;
+    if (acceptor.is_local()) {
+        GPR_TRY(auto local, start_local(log));
+        Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
+        GPR_TRY(auto greeted, greet_acceptor(std::move(local.connection), endpoint, local.token,
+                                             hello, deadline));
+        greeted.peer_name = "local";
+        return greeted;
+    }
+    GPR_TRY(auto endpoint, parse_endpoint(acceptor.address, options.plain_allowed));
+    if (options.token_file.empty()) {
+        return fail("no token for " + acceptor.address +
+                    "; name a file with --token-file (made by 'gpr token new' on the acceptor)");
+    }
+    GPR_TRY(auto tokens, TokenFile::load(options.token_file));
+    GPR_TRY(auto token, tokens.first_usable(now_seconds()));
+    return connect_session(endpoint, token, hello, deadline);
+}
+
+// Whether it may come to have descriptors: its rules say so, and what stands by is there.
+bool may_have_files(const ExecOptions& options, NodeId node, const Welcome& peer) {
+    PathRules paths(path_rules_of(options.rules, node));
+    paths.keep_standby(peer.standby);
+    return !paths.empty() || !remote_calls_of(options.rules, node).empty();
+}
+
+// As in the first lines of `ssh -v`.
+void tell_of(const EstablishedAcceptor& acceptor) {
+    const HostDescription& host = acceptor.peer.host;
+    spdlog::info("connected to {}: {}, {}, Linux {}, {} x {}", acceptor.peer_name,
+                 acceptor.encrypted ? "TLS 1.3" : "not encrypted", acceptor.peer.software,
+                 host.kernel_release, host.cpu.count, host.cpu.model);
+    if (!acceptor.peer.standby.empty()) {
+        spdlog::info("it has something for these profiles, which stand by: {}",
+                     fmt::join(acceptor.peer.standby, ", "));
+    }
+    for (const Device& device : acceptor.peer.devices) {
+        spdlog::info("the session gets {} ({})", device.id, device.name);
+    }
+}
+
+}  // namespace
+
+// As the user called it.
+std::string text_of(const AcceptorAddress& acceptor) {
+    const bool has_name = acceptor.name.find_first_not_of("0123456789") != std::string::npos;
+    return has_name ? fmt::format("{} ({})", acceptor.name, acceptor.address) : acceptor.address;
+}
+
+Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId node,
+                                             const std::string& session, const LogOptions& log,
+                                             const StartLocalAcceptor& start_local) {
+    spdlog::info("connecting to {}", text_of(options.acceptors.at(node - 1u)));
+    auto greeted = greet(options, node, session, log, start_local);
+    if (greeted) tell_of(*greeted);
+    return greeted;
+}
+
+Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
+                                              const std::vector<EstablishedAcceptor>& acceptors,
+                                              pid_t program) {
+    std::vector<FdRange> ranges(acceptors.size());
+    uint64_t limit = UINT64_MAX, with_files = 0;
+    for (size_t i = 0; i < acceptors.size(); i++) {
+        if (!may_have_files(options, static_cast<NodeId>(i + 1), acceptors[i].peer)) continue;
+        limit = std::min(limit, acceptors[i].peer.host.limits.open_files_hard);
+        with_files++;
+    }
+    if (with_files == 0) return ranges;
+    rlimit its{};
+    prlimit(program, RLIMIT_NOFILE, nullptr, &its);
+    const uint64_t room = least_room * with_files;
+    uint64_t base = std::max<uint64_t>(its.rlim_cur, usual_files);
+    base = std::min(base, limit > 2 * room ? limit - room : limit / 2);
+    const uint64_t each = (limit - base) / with_files;
+    if (each < least_fds_of_acceptor) {
+        return fail(
+            fmt::format("{} acceptors have files for the program, for which a limit "
+                        "of {} open files leaves no room; raise it there (ulimit -n)",
+                        with_files, limit));
+    }
+    for (size_t i = 0; i < acceptors.size(); i++) {
+        if (!may_have_files(options, static_cast<NodeId>(i + 1), acceptors[i].peer)) continue;
+        ranges[i].base = static_cast<unsigned>(base);
+        base += each;
+        // The last one has all that is left, as one alone has.
+        if (--with_files > 0) ranges[i].last = static_cast<unsigned>(base - 1);
+    }
+    return ranges;
+}
+
+// What the acceptor's CPU lacks the program must not use.
+Result<std::string> meet_lacks(const ExecOptions& options, const std::string& tunables,
+                               const std::vector<std::string>& lacking) {
+    if (lacking.empty()) return tunables;
+    std::string refusal =
+        fmt::format("cannot run what was begun here: it lacks {}; ", fmt::join(lacking, ", "));
+    if (!can_be_masked(lacking)) return fail(refusal + "choose an acceptor with a like CPU");
+    if (!options.mask_cpu) {
+        return fail(refusal +
+                    "choose an acceptor with a like CPU, or hide them from the "
+                    "program's C library with --mask-cpu");
+    }
+    return with_masked_features(tunables, lacking);
+}
+
+}  // namespace gpr
