@@ -1,7 +1,8 @@
 """A lane: the private place where cases run one after another.
 
-It is a process of its own with a private mount namespace and two network namespaces joined by a
-veth pair: the initiator's and the acceptor's. Everything lives in private namespaces and below one
+It is a process of its own with a private mount namespace and three network namespaces: the
+initiator's, the acceptor's, and that of a second acceptor, each of which a veth pair joins to the
+initiator's. Everything lives in private namespaces and below one
 subreaper, so nothing survives the lane, however it ends, and whatever a case leaves behind can be
 counted.
 """
@@ -21,6 +22,7 @@ import process_tree
 
 NAMESPACES = {"net", "mnt", "pid", "user", "uts", "ipc", "time", "cgroup"}
 INITIATOR_IP, ACCEPTOR_IP, PORT = "10.77.0.1", "10.77.0.2", 7711
+SECOND_INITIATOR_IP, SECOND_ACCEPTOR_IP = "10.78.0.1", "10.78.0.2"
 START_TIMEOUT_S = 10
 STOP_S = 20.0  # the daemon gives its sessions five seconds to end
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _CLONE_NEWNS = 1, 36, 0x00020000
@@ -59,6 +61,7 @@ class Lane:
         self.token_file = self.root / "token"
         self.acceptor_log = self.root / "acceptor.log"
         self._acceptor: subprocess.Popen | None = None
+        self._second: subprocess.Popen | None = None
         self._is_guest = False
         self._mounts_before: set[str] = set()
 
@@ -79,16 +82,21 @@ class Lane:
                         ["mkdir", "-p", "/run/netns"],
                         ["mount", "-t", "tmpfs", "gpr-tests", "/run/netns"]):
             subprocess.run(command, check=True)
-        for name in ("initiator", "acceptor"):
+        for name in ("initiator", "acceptor", "second"):
             _ip("netns", "add", name)
             _ip("-n", name, "link", "set", "lo", "up")
-        _ip("-n", "initiator", "link", "add", "veth0", "type", "veth",
-            "peer", "name", "veth0", "netns", "acceptor")
-        for name, address in (("initiator", INITIATOR_IP), ("acceptor", ACCEPTOR_IP)):
-            _ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
-            _ip("-n", name, "link", "set", "veth0", "up")
+        self._join("veth0", INITIATOR_IP, "acceptor", ACCEPTOR_IP)
+        self._join("veth1", SECOND_INITIATOR_IP, "second", SECOND_ACCEPTOR_IP)
         self.set_link(up=True)
         self.two_hosts = True
+
+    @staticmethod
+    def _join(device: str, initiator_ip: str, host: str, ip: str) -> None:
+        _ip("-n", "initiator", "link", "add", device, "type", "veth",
+            "peer", "name", "veth0", "netns", host)
+        for name, end, address in (("initiator", device, initiator_ip), (host, "veth0", ip)):
+            _ip("-n", name, "addr", "add", f"{address}/24", "dev", end)
+            _ip("-n", name, "link", "set", end, "up")
 
     def share(self, name: str) -> "Lane":
         """For a child process: the same hosts and acceptor, and a folder of its own.
@@ -100,7 +108,7 @@ class Lane:
         other.root.mkdir()
         os.chmod(other.root, 0o755)
         other.case_dir = other.root / "case"
-        other._acceptor, other._is_guest = None, True
+        other._acceptor, other._second, other._is_guest = None, None, True
         return other
 
     @staticmethod
@@ -109,8 +117,9 @@ class Lane:
 
     def close(self) -> None:
         process_tree.kill_all(set())
-        if self._acceptor:
-            self._acceptor.wait()
+        for daemon in (self._acceptor, self._second):
+            if daemon:
+                daemon.wait()
         shutil.rmtree(self.root, ignore_errors=True)
 
     # -- the link between the hosts
@@ -136,12 +145,16 @@ class Lane:
         return f"{ACCEPTOR_IP}:{PORT}"
 
     @property
+    def second_address(self) -> str:
+        return f"{SECOND_ACCEPTOR_IP}:{PORT}"
+
+    @property
     def acceptor_pid(self) -> int:
         return self._acceptor.pid if self._acceptor else 0
 
     def protected(self) -> set[int]:
         """Processes that belong to the lane and not to a case."""
-        return {self._acceptor.pid} if self._acceptor else set()
+        return {daemon.pid for daemon in (self._acceptor, self._second) if daemon}
 
     def stop_acceptor(self) -> None:
         if self._acceptor and self._acceptor.poll() is None:
@@ -150,22 +163,39 @@ class Lane:
         self._acceptor = None
 
     def ensure_acceptor(self, *options: str) -> None:
-        """Start the daemon on the second host, with these options, unless it runs."""
-        if self._is_guest or (self._acceptor and self._acceptor.poll() is None):
-            return
+        """Start the daemon on the acceptor's host, with these options, unless it runs."""
+        if not self._is_guest and not self._runs(self._acceptor):
+            self._acceptor = self._start_daemon("acceptor", self.address, options)
+
+    def ensure_second_acceptor(self, *options: str) -> None:
+        """The same on the third host."""
+        if not self._is_guest and not self._runs(self._second):
+            self._second = self._start_daemon("second", self.second_address, options)
+
+    def kill_second_acceptor(self) -> None:
+        self._second.kill()
+        self._second.wait()
+        self._second = None
+
+    @staticmethod
+    def _runs(daemon: subprocess.Popen | None) -> bool:
+        return daemon is not None and daemon.poll() is None
+
+    def _start_daemon(self, host: str, address: str, options: tuple) -> subprocess.Popen:
         self._make_token()
-        command = [str(self.gpr), "acceptor", "--listen", self.address,
+        command = [str(self.gpr), "acceptor", "--listen", address,
                    "--token-file", str(self.token_file), *options]
         with open(self.acceptor_log, "ab") as log:
-            self._acceptor = subprocess.Popen(
-                ["nsenter", "--net=/run/netns/acceptor", *command], stdin=subprocess.DEVNULL,
+            daemon = subprocess.Popen(
+                ["nsenter", f"--net=/run/netns/{host}", *command], stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, preexec_fn=die_with_parent, cwd="/")
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._listens():
-            if self._acceptor.poll() is not None or time.monotonic() > deadline:
+        while not self._listens(daemon):
+            if daemon.poll() is not None or time.monotonic() > deadline:
                 tail = self.acceptor_log.read_text(errors="replace")[-2000:]
-                raise LaneError(f"the acceptor does not listen on {self.address}:\n{tail}")
+                raise LaneError(f"the acceptor does not listen on {address}:\n{tail}")
             time.sleep(0.01)
+        return daemon
 
     def _make_token(self) -> None:
         if self.token_file.exists():
@@ -178,9 +208,10 @@ class Lane:
         if self.user:
             shutil.chown(self.token_file, self.user)
 
-    def _listens(self) -> bool:
+    @staticmethod
+    def _listens(daemon: subprocess.Popen) -> bool:
         try:
-            table = Path(f"/proc/{self._acceptor.pid}/net/tcp").read_text()
+            table = Path(f"/proc/{daemon.pid}/net/tcp").read_text()
         except OSError:
             return False
         wanted = f":{PORT:04X}"

@@ -9,7 +9,7 @@ from case import Case
 from lane import Lane
 
 NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
-GPR_MODES = ("home", "split", "local", "library", "bound", "function", "chaos")
+GPR_MODES = ("home", "split", "local", "library", "bound", "function", "chaos", "three")
 ALL_MODES = NATIVE_MODES + GPR_MODES
 DEFAULT_MODES = ("native", "home", "split", "library", "bound", "function")
 CHAOS_SEED = 1
@@ -48,6 +48,8 @@ def _rules(mode: str, case: Case, seed: int) -> list[str]:
     library = f"lib:{case.library}"
     if mode == "bound":
         return [library, f"home:{_program(case)}"]
+    if mode == "three":
+        mode = "chaos"
     return {"home": ["home:*"], "split": ["all"], "local": ["all"], "library": [library],
             "function": [f"fn:{case.library}!{case.functions}"], "chaos": [f"chaos:{seed}"]}[mode]
 
@@ -59,6 +61,8 @@ def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str
     where = ["--acceptor", "local"]
     if mode != "local":
         where = ["--acceptor", lane.address, "--token-file", str(lane.token_file)]
+    if mode == "three":
+        where += ["--acceptor", lane.second_address]
     split = [word for rule in _rules(mode, case, seed) for word in ("--split", rule)]
     return lane.on_initiator([str(lane.gpr), "exec", *where, *split, f"--stats={stats}", *extra,
                               "--", *case.command])

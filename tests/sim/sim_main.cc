@@ -1,4 +1,4 @@
-// sim --seeds N --first S --nodes 2|3 --verbose: runs the coherence core through N seeded worlds.
+// sim --seeds N --first S --nodes N --verbose: runs the coherence core through N seeded worlds.
 // sim --replay FILE: what a real session's directory did, see sim_replay.h.
 #include <fmt/format.h>
 
@@ -22,12 +22,12 @@ size_t record_bytes(uint64_t seed) {
 
 int main(int argc, char** argv) {
     uint64_t seeds = 1000, first = 1;
-    std::vector<unsigned> nodes{2, 3};
+    std::vector<unsigned> nodes{2, 3, 4};
     bool verbose = false;
     CLI::App app{"Seeded simulator of page coherence"};
     app.add_option("--seeds", seeds, "how many seeds");
     app.add_option("--first", first, "the first seed");
-    app.add_option("--nodes", nodes, "2 or 3; both, half of the seeds each, by default");
+    app.add_option("--nodes", nodes, "so many; several take turns (default 2, 3 and 4)");
     std::string record;
     app.add_flag("--verbose", verbose, "print every event");
     app.add_option("--replay", record, "a file that 'gpr exec --record' wrote, instead of seeds");
