@@ -18,6 +18,12 @@ const std::vector<AcceptorAddress> two = {{"gpu", "10.0.0.7:7711"}, {"2", "local
 
 SplitRule rule(std::string_view text) { return gpr::parse_split_rule(text, two).value(); }
 
+// As it is in a list of rules, which know their acceptor's number.
+SplitRule at(SplitRule rule, uint8_t node) {
+    rule.node_id = node;
+    return rule;
+}
+
 std::string complaint(std::string_view text) {
     const auto parsed = gpr::parse_split_rule(text, two);
     return parsed ? "" : parsed.error().message();
@@ -157,7 +163,7 @@ TEST_CASE("no rule means all, and that every profile stands by") {
 TEST_CASE("no rule about code means all") {
     const SplitRule all{SplitKind::all, "", "gpu"};
     CHECK(rules({"dev:/dev/kvm@2"}).value() ==
-          std::vector{SplitRule{SplitKind::dev, "/dev/kvm", "2"}, all});
+          std::vector{at({SplitKind::dev, "/dev/kvm", "2"}, 2), all});
 }
 
 TEST_CASE("rules about files") {
@@ -228,9 +234,9 @@ TEST_CASE("a profile comes in its place, from the first folder that has it") {
     const auto parsed = rules({"lib:a", "profile:box@2", "lib:b"}, {mine.path(), theirs.path()});
     REQUIRE(parsed);
     CHECK(*parsed == std::vector{SplitRule{SplitKind::lib, "a", "gpu"},
-                                 SplitRule{SplitKind::home, "libui*", "", 0, "", "box"},
-                                 SplitRule{SplitKind::lib, "libbox*", "2", 0, "", "box"},
-                                 SplitRule{SplitKind::dev, "/dev/mine", "2", 0, "", "box"},
+                                 at({SplitKind::home, "libui*", "", 0, "", "box"}, 0),
+                                 at({SplitKind::lib, "libbox*", "2", 0, "", "box"}, 2),
+                                 at({SplitKind::dev, "/dev/mine", "2", 0, "", "box"}, 2),
                                  SplitRule{SplitKind::lib, "b", "gpu"}});
 }
 

@@ -215,7 +215,7 @@ TEST_CASE("home's filter in the kernel") {
         {"munmap", SYS_munmap, {0x1000, 4096}, Expect::notified},
         {"munmap by the stub", SYS_munmap, {0x1000, 4096}, Expect::real, true},
         {"rt_sigaction", SYS_rt_sigaction, {1, 0, 0, 8}, Expect::notified},
-        {"futex wake", SYS_futex, wake_args(), Expect::real},
+        {"futex wake", SYS_futex, wake_args(), Expect::notified},
         {"rseq", SYS_rseq, {}, Expect::refused},
         {"park by the stub", gpr_park_number, {}, Expect::notified, true},
     };
