@@ -172,7 +172,9 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     }
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
-    if (auto to = goes_on_at(*thread, context)) {  // another acceptor: by way of its shadow here
+    // Another acceptor: by way of its shadow here, which does not run. A signal that was taken back
+    // is for it to handle before it goes on.
+    if (auto to = missed_one ? std::nullopt : goes_on_at(*thread, context)) {
         co_await cross(*thread->process, *thread, context, *to);
         co_return;
     }

@@ -149,8 +149,9 @@ static void requeue_to_lock(void) {
     TRY(futex(word, FUTEX_CMP_REQUEUE_PI, 1, (void*)1, word + 2, 1));
     TRY(futex(word, FUTEX_CMP_REQUEUE_PI, 1, (void*)1, other, 1));
     SAY("waiters %d", (*other & FUTEX_WAITERS) != 0);
-    TRY(futex(other, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
+    long unlocked = futex(other, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0);  // and the other one speaks
     pthread_join(thread, NULL);
+    SAY("unlocked %ld", unlocked);
     SAY("%#x", *other);
     struct timespec past = {1, 0};
     TRY(futex(word, FUTEX_WAIT_REQUEUE_PI, 1, &past, other, 0));
