@@ -85,7 +85,7 @@ Task<bool> AcceptorFiles::is_for_another(HomeThread& thread, uint32_t number,
     auto path = co_await home_.pager.memory.read_text(*fragment, at, PATH_MAX);
     if (!path || stub->dead()) co_return false;
     auto owner = owner_of_path(process, *path);
-    co_return owner&&* owner != from;
+    co_return owner.value_or(from) != from;
 }
 
 // The program has used what a profile is about that stood by.

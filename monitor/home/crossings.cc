@@ -172,9 +172,10 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     }
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
-    // Another acceptor: by way of its shadow here, which does not run. A signal that was taken back
-    // is for it to handle before it goes on.
-    if (auto to = missed_one ? std::nullopt : goes_on_at(*thread, context)) {
+    // Another acceptor: by way of its shadow here, which does not run. It does run if it came for
+    // memory of home, or has a signal to handle that was taken back.
+    const bool runs_here = missed_one || crossing.getVisit();
+    if (auto to = runs_here ? std::nullopt : goes_on_at(*thread, context)) {
         co_await cross(*thread->process, *thread, context, *to);
         co_return;
     }
