@@ -32,6 +32,7 @@
 #include "acceptor/worker/threads.h"
 #include "acceptor/worker/timers.h"
 #include "acceptor/worker/usage_reports.h"
+#include "monitor/node/object_ids.h"
 #include "monitor/paging/page_wire.h"
 #include "transport/handshake.h"
 
@@ -97,7 +98,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
             }),
       metadata(loop),
       stopped(loop),
-      next_object(static_cast<ObjectId>(self) << 27),
+      next_object(first_object_of(self)),
       parts_(std::make_unique<Parts>(*this, peer, std::move(stub_code), unlike_vdso)),
       starts(parts_->starts),
       kernel_pages(parts_->kernel_pages),

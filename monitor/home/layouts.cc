@@ -20,6 +20,7 @@
 #include "monitor/node/mapping_move.h"
 #include "monitor/node/mapping_news.h"
 #include "monitor/node/memory_lock.h"
+#include "monitor/node/object_ids.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/reserved_range.h"
 
@@ -326,7 +327,8 @@ Task<void> Layouts::map(HomeProcess& process, wire::MappingView::Reader made, No
         m.code_node = place.node;
     }
     m.trapped = m.code == CodeClass::remote;
-    bool of_another = m.source != 0 && owner_of_source(m.source) != from;
+    bool of_another =
+        maker_of_object(m.object) != from || (m.source != 0 && owner_of_source(m.source) != from);
     if (m.range.empty() || m.range.overlaps(reserved_range) || of_another) {
         home_.acceptors.at(from).link.close("the acceptor sent a mapping that cannot be");
         co_return;
