@@ -14,25 +14,12 @@
 #include <cstdio>
 #include <vector>
 
-#include "base/log.h"
-#include "base/own_limits.h"
-#include "bpf/call_watch.h"
-#include "monitor/home/directory_record.h"
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
-#include "monitor/launch/connections.h"
-#include "monitor/launch/progress.h"
-#include "monitor/node/host_match.h"
+#include "monitor/launch/session_host.h"
 #include "monitor/node/process_names.h"
-#include "monitor/rules/call_rules.h"
 #include "monitor/rules/device_variables.h"
-#include "monitor/rules/path_rules.h"
-#include "monitor/rules/split_policy.h"
-#include "monitor/tracee/mailbox.h"
 #include "monitor/tracee/ptrace.h"
-#include "monitor/tracee/waits.h"
-#include "syscall/filter.h"
-#include "transport/handshake.h"
 
 extern char** environ;
 
@@ -131,82 +118,25 @@ void detach_from_program(std::vector<int> kept) {
     close_range(next, ~0U, 0);
 }
 
-// Where threads on two nodes wake each other, and this host allows it.
-std::unique_ptr<CallWatch> watch_for(const ExecOptions& options) {
-    if (!options.bpf || !SplitPolicy(options.rules).mixed()) return nullptr;
-    auto watch = CallWatch::load();
-    if (watch) return std::move(*watch);
-    spdlog::info("calls that wake futexes are stopped: {}", watch.error().message());
-    return nullptr;
-}
-
-// None: the user does not want it.
-Result<std::unique_ptr<DirectoryRecord>> record_for(const ExecOptions& options,
-                                                    const SessionOutputs& outputs) {
-    if (outputs.record_file().empty()) return nullptr;
-    const uint64_t seed = SplitPolicy(options.rules).chaos_seed();
-    return DirectoryRecord::create(outputs.record_file(), seed);
-}
-
-// What was found out about the acceptors before there is a session.
-struct Preparation {
-    Launch packet;
-    std::vector<FdRange> fds;                       // by acceptor
-    std::vector<std::vector<std::string>> lacking;  // CPU features
-    std::vector<std::vector<std::string>> standby;  // profiles
-};
-
-Result<std::vector<EstablishedAcceptor>> connect_all(const ExecOptions& options,
-                                                     SessionOutputs& outputs,
-                                                     const StartLocalAcceptor& start_local) {
-    std::vector<EstablishedAcceptor> connected;
-    const std::string session_id = new_session_id();
-    for (const AcceptorAddress& acceptor : options.acceptors) {
-        outputs.user().doing(fmt::format("connecting to {}", text_of(acceptor)));
-        auto node = static_cast<NodeId>(connected.size() + 1);
-        GPR_TRY(auto one, connect_acceptor(options, node, session_id, outputs.log_of_acceptor(),
-                                           start_local));
-        connected.push_back(std::move(one));
-    }
-    outputs.user().doing(
-        fmt::format("starting {} at {}", options.program, text_of(options.acceptors.front())));
-    return connected;
-}
-
-Result<Preparation> prepare(const ExecOptions& options,
-                            const std::vector<EstablishedAcceptor>& connected, pid_t program) {
-    Preparation launch;
+// What the program's C library must hide from it, and how that is said: by GLIBC_TUNABLES.
+Result<std::string> tunables_for(const ExecOptions& options,
+                                 const std::vector<SessionHost::Peer>& peers) {
     const char* now = getenv("GLIBC_TUNABLES");
     const std::string before = now ? now : "";
     std::string tunables = before;
-    for (const EstablishedAcceptor& acceptor : connected) {
-        auto lacking = lacking_at(acceptor.peer.host, describe_this_host());
-        auto met = meet_lacks(options, tunables, lacking);
-        if (!met) {
-            return fail(fmt::format("acceptor {} {}", acceptor.peer_name, met.error().what));
-        }
+    for (const SessionHost::Peer& peer : peers) {
+        auto met = meet_lacks(options, tunables, peer.lacking);
+        if (!met) return fail(fmt::format("acceptor {} {}", peer.name, met.error().what));
         tunables = *met;
-        launch.lacking.push_back(std::move(lacking));
-        launch.standby.push_back(acceptor.peer.standby);
     }
-    if (tunables.size() >= sizeof launch.packet.tunables) {
-        return fail("GLIBC_TUNABLES is too long");
-    }
-    if (tunables != before) {
-        tunables.copy(launch.packet.tunables, sizeof launch.packet.tunables - 1);
-    }
-    GPR_TRY(launch.fds, choose_fd_ranges(options, connected, program));
-    for (const FdRange& fds : launch.fds) {
-        if (launch.packet.fd_base == 0) launch.packet.fd_base = static_cast<int>(fds.base);
-    }
-    return launch;
+    if (tunables.size() >= sizeof Launch::tunables) return fail("GLIBC_TUNABLES is too long");
+    return tunables == before ? "" : tunables;
 }
 
-std::string variables_for(const ExecOptions& options,
-                          const std::vector<EstablishedAcceptor>& connected) {
+std::string variables_for(const ExecOptions& options, const std::vector<SessionHost::Peer>& peers) {
     std::vector<Device> devices;
-    for (const EstablishedAcceptor& acceptor : connected) {
-        devices.insert(devices.end(), acceptor.peer.devices.begin(), acceptor.peer.devices.end());
+    for (const SessionHost::Peer& peer : peers) {
+        devices.insert(devices.end(), peer.welcome.devices.begin(), peer.welcome.devices.end());
     }
     auto variables = device_variables(devices);
     variables.insert(variables.end(), options.variables.begin(), options.variables.end());
@@ -226,44 +156,20 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     kept.push_back(channel);
     detach_from_program(std::move(kept));
     if (auto begun = outputs->begin(); !begun) return give_up(begun.error().message());
-    auto lifted = lift_own_limits(least_files_of_monitor);
-    if (!lifted) return give_up(lifted.error().message());
-    auto connected = connect_all(options, *outputs, start_local);
-    if (!connected) return give_up(connected.error().message());
-    auto launch = prepare(options, *connected, program);
-    if (!launch) return give_up(launch.error().what);
-    if (chdir("/") != 0) return give_up("cannot change to /");
-    auto loop = Loop::create();
-    if (!loop) return give_up(loop.error().message());
-    auto waits = Waits::create(**loop);
-    if (!waits) return give_up(waits.error().message());
-    auto code = Mailbox::create_code_memfd();
-    if (!code) return give_up(code.error().message());
-    auto record = record_for(options, *outputs);
-    if (!record) return give_up(record.error().message());
-    const std::string variables = variables_for(options, *connected);
-    std::vector<std::unique_ptr<Link>> links;
-    home::Acceptors acceptors;
-    for (size_t i = 0; i < connected->size(); i++) {
-        links.push_back(make_link(**loop, std::move((*connected)[i])));
-        const FdRange& fds = launch->fds[i];
-        acceptors.add(*links.back(), fds.base, fds.last).masked = launch->lacking[i];
-    }
-    HomeSession session(**loop, **waits, std::move(acceptors), options, *outputs, std::move(*code));
-    std::vector<std::unique_ptr<Progress>> progress;
-    for (size_t i = 0; i < links.size(); i++) {
-        progress.push_back(std::make_unique<Progress>(**loop, *links[i], outputs->user(),
-                                                      [&] { return session.waits_for_pages(); }));
-        session.keep_standby(static_cast<NodeId>(i + 1), launch->standby[i]);
-    }
-    if (*record) session.record(**record);
-    auto watch = watch_for(options);
-    launch->packet.calls_watched = watch != nullptr;
-    if (!send_word(channel, Word::ready) || !send_packet(channel, launch->packet) ||
+    auto host = SessionHost::prepare(options, *outputs, start_local, program, options.program);
+    if (!host) return give_up(host.error().message());
+    auto tunables = tunables_for(options, (*host)->peers());
+    if (!tunables) return give_up(tunables.error().message());
+    const std::string variables = variables_for(options, (*host)->peers());
+    auto made = (*host)->make_session();
+    if (!made) return give_up(made.error().message());
+    HomeSession& session = (*host)->session();
+    Launch launch{(*host)->fd_base(), (*host)->watches_calls()};
+    tunables->copy(launch.tunables, sizeof launch.tunables - 1);
+    if (!send_word(channel, Word::ready) || !send_packet(channel, launch) ||
         !send_text(channel, variables)) {
         return exit_gpr_failed;
     }
-    if (watch) session.watch_futexes(std::move(watch));
     Word word;
     int listener_number = -1;
     if (!receive_word(channel, word, listener_number)) return exit_gpr_failed;
@@ -275,23 +181,13 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     session.start(program, std::move(listener));
     send_word(channel, Word::go);
     close(channel);
-    (*loop)->run();
-    return session.failure().empty() ? 0 : exit_gpr_failed;
+    return (*host)->run();
 }
 
-Result<int> install_filter(const std::vector<SplitRule>& rules, const Launch& launch) {
-    const SplitPolicy policy(rules);
-    FilterOptions filter_options;
-    filter_options.remote_calls = remote_calls_of(rules);
-    if (launch.fd_base != 0) {
-        filter_options.files_elsewhere = true;
-        filter_options.fd_base = static_cast<uint32_t>(launch.fd_base);
-    }
-    filter_options.conditions = {policy.mixed(), launch.calls_watched, policy.has_functions()};
-    filter_options.notify_everything = policy.chaos_seed() != 0;
+Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
     // Never freed: that might be a call (brk), and nobody listens yet.
     static std::vector<sock_filter> filter;
-    filter = home_filter(filter_options);
+    filter = home_filter_for(options, launch.fd_base, launch.calls_watched);
     sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
     auto install = [&] {
         return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
@@ -371,7 +267,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter(options.rules, launch);
+    auto listener = install_filter(options, launch);
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

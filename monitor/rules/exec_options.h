@@ -92,6 +92,7 @@ struct ExecOptions {
     bool bpf = true;                // where the kernels allow it
     bool gravity = true;            // threads in neutral code go where their calls and pages are
     bool plain_allowed = false;     // TCP without TLS, because the user said so
+    bool attaches = false;          // to a process that runs already: it begins here
     std::string program;            // as typed: argv[0] of the program
     std::string program_path;       // what execve gets, found in PATH
     std::vector<std::string> args;  // without argv[0]

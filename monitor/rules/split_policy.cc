@@ -14,7 +14,7 @@ bool matches_library(const std::string& glob, const std::string& path) {
     return fnmatch(glob.c_str(), name, 0) == 0;
 }
 
-SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
+SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules, bool begins_here) : rules_(rules) {
     bool several = std::ranges::any_of(rules, [](const SplitRule& r) { return r.node_id > 1; });
     std::erase_if(rules_, [](const SplitRule& rule) { return !is_about_code(rule.kind); });
     for (const SplitRule& rule : rules_) {
@@ -27,7 +27,7 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules) : rules_(rules) {
     bool keeps = false;
     for (const SplitRule& rule : rules_) keeps = keeps || rule.kind == SplitKind::home;
     if (begins_remotely() && !keeps) mixed_ = false;
-    mixed_ = mixed_ || several;
+    mixed_ = mixed_ || several || begins_here;
 }
 
 const SplitRule* SplitPolicy::rule_for(const std::string& path) const {

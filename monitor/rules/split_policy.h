@@ -24,7 +24,8 @@ bool matches_library(const std::string& glob, const std::string& path);
 class SplitPolicy {
 public:
     // Rules about files are left to PathRules, those about system calls to call_rules.h.
-    explicit SplitPolicy(const std::vector<SplitRule>& rules);
+    // begins_here: the program has run here before the rules held, and all of it is mapped here.
+    explicit SplitPolicy(const std::vector<SplitRule>& rules, bool begins_here = false);
 
     // Where executable memory that shows this file may run. executable: the program's own file.
     // The first rule that matches decides. Without one everything is neutral, or, under `all`,
