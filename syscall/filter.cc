@@ -109,6 +109,7 @@ private:
     }
 
     Label row_default(const Row& row) {
+        if (row.number == SYS_rseq && options_.notes_rseq) return notify_;
         if (row.place == Place::refused) return refuse_;
         if (side_ == Side::home) {
             bool launching =

@@ -32,6 +32,8 @@ struct FilterOptions {
     // At the acceptor: what has devices pin memory is reported, because the kernel cannot wait for
     // missing pages there.
     bool watch_pins = false;
+    // Reported, not refused: of a program that registered with the kernel before it was attached.
+    bool notes_rseq = false;
     bool kill_foreign_arch = false;  // else i386 calls get ENOSYS
 };
 

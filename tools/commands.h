@@ -10,6 +10,8 @@ namespace gpr {
 using Words = std::vector<std::string>;
 
 int exec_main(const Words& arguments);
+int attach_main(const Words& arguments);
+int detach_main(const Words& arguments);
 int explain_main(const Words& arguments);
 int acceptor_main(const Words& arguments);
 // Not for users: what an acceptor executes for each session.

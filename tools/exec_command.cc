@@ -1,183 +1,27 @@
 #include "tools/exec_command.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
-#include "acceptor/daemon/embedded.h"
-#include "base/log.h"
 #include "monitor/launch/run.h"
-#include "monitor/rules/rule_use.h"
 #include "tools/commands.h"
-#include "tools/common_settings.h"
-#include "tools/device_request.h"
 #include "tools/find_program.h"
-#include "tools/split_rules.h"
+#include "tools/session_options.h"
 
 namespace gpr {
-namespace {
-
-constexpr std::string_view exec_notes =
-    "split rules (default: auto):\n"
-    "  auto         the whole program runs on the node, and a profile is in force once PROGRAM\n"
-    "               opens its files\n"
-    "  all          the whole program runs on the node\n"
-    "  lib:GLOB     text of libraries whose path or name matches runs there only\n"
-    "  fn:LIB!FUNCTION\n"
-    "               exported functions run there only; both are globs: fn:libz.so*!deflate*\n"
-    "  home:GLOB    text that matches runs here only\n"
-    "  path:GLOB[=TARGET]\n"
-    "               what matches of the file tree, and all below, is the acceptor's; TARGET is\n"
-    "               what it shows there\n"
-    "  missing:GLOB the same, of what this host does not have\n"
-    "  dev:GLOB     the same, of devices: dev:/dev/kvm\n"
-    "  sock:FAMILY  sockets of this family are the acceptor's: sock:inet\n"
-    "  sys:NAME     this system call is made at the acceptor: sys:uname\n"
-    "  profile:NAME all rules of a profile: cuda, hip, kvm, opencl, vulkan, or one of your own\n"
-    "  RULE@NAME    on the acceptor called NAME; without, on the first one\n"
-    "  chaos[:SEED] for diagnosis: all threads cross at random\n"
-    "A GLOB of a library is for its whole path, where '*' matches slashes as well, and, if it has "
-    "no\n"
-    "slash, also for its file name alone: lib:libz.so*, lib:*numpy*, lib:/opt/x/*.\n"
-    "\n"
-    "ADDR is HOST[:PORT], [V6]:PORT, unix:/path, a name from the configuration, or 'local' for an\n"
-    "acceptor inside this command.\n"
-    "Lists in the environment are separated by commas.\n"
-    "\n"
-    "exit status: the program's; 125 gpr failed; 126 the program cannot be executed; 127 not found";
-
-Failure no_acceptor() {
-    return fail(
-        "no acceptor is named; add '--acceptor HOST:PORT', set GPR_ACCEPTOR or 'acceptor' in the"
-        " configuration, or try '--acceptor local'");
-}
-
-Result<> check_credentials(const ExecOptions& options) {
-    for (const AcceptorAddress& acceptor : options.acceptors) {
-        if (!acceptor.is_local() && options.token_file.empty()) {
-            return fail(fmt::format(
-                "acceptor {} wants a token and none is named; run 'gpr token new' there, copy it"
-                " here, and add '--token-file FILE'",
-                acceptor.address));
-        }
-    }
-    return {};
-}
-
-// One that no rule names would be greeted for nothing, and its loss would end the program.
-Result<> check_nodes(const ExecOptions& options) {
-    for (const AcceptorAddress& acceptor : options.acceptors) {
-        const bool is_used =
-            std::any_of(options.rules.begin(), options.rules.end(), [&](const SplitRule& rule) {
-                return rule.node == acceptor.name || rule.kind == SplitKind::chaos;
-            });
-        if (is_used || options.acceptors.size() == 1) continue;
-        return fail(
-            fmt::format("no split rule is for acceptor '{}'; add one, as in "
-                        "--split 'lib:libx*@{}', or leave the acceptor out",
-                        acceptor.name, acceptor.name));
-    }
-    return {};
-}
-
-StatsOptions stats_options(const Settings& settings) {
-    const std::string stats = settings.text("stats");
-    if (stats.empty() || is_false(stats)) return {};
-    return {true, is_true(stats) ? "" : stats};
-}
-
-Result<ExecOptions> session_options(const ParsedCommand& parsed, const Environment& environment) {
-    GPR_TRY(const GatheredSettings gathered,
-            gather_settings(exec_spec(), parsed.flags, environment));
-    const Settings& settings = gathered.settings;
-    ExecOptions options;
-    options.config_file = gathered.config_file;
-    options.plain_allowed = settings.toggle("plain");
-    options.token_file = settings.text("token-file");
-    options.log = {settings.text("log"), settings.text("log-level", options.log.level),
-                   settings.has("log-level")};
-    options.stats = stats_options(settings);
-    options.record_file = settings.text("record");
-    options.bpf = !settings.toggle("no-bpf");
-    options.gravity = !settings.toggle("no-gravity");
-    options.mask_cpu = settings.toggle("mask-cpu");
-    if (!is_log_level(options.log.level)) {
-        return fail(
-            fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"
-                        " error and off",
-                        options.log.level));
-    }
-    GPR_TRY(options.acceptors, parse_acceptors(acceptors_of(gathered), options.plain_allowed));
-    if (options.acceptors.empty()) return no_acceptor();
-    GPR_TRY(options.rules, parse_split_rules(settings.list("split"), options.acceptors,
-                                             Profiles(profile_folders(environment))));
-    GPR_CHECK(request_devices(settings, environment, options));
-    GPR_CHECK(check_nodes(options));
-    GPR_CHECK(check_credentials(options));
-    return options;
-}
-
-// Whoever meets a failure wants to meet it again.
-void announce_seed(const ExecOptions& options) {
-    for (const SplitRule& rule : options.rules) {
-        const bool chosen = !rule.pattern.empty();
-        if (rule.kind != SplitKind::chaos || chosen) continue;
-        fmt::print(stderr, "gpr: '--split chaos:{}' repeats this run\n", rule.seed);
-    }
-}
-
-// The beginning of the story that --log-level info tells; the monitor tells the rest.
-void tell_of(const ExecOptions& options) {
-    if (!options.log.file.empty() || !options.log.on_stderr) return;
-    if (const auto logging = start_logging("", options.log.level); !logging) return;
-    spdlog::info("gpr {}, configuration: {}", GPR_VERSION,
-                 options.config_file.empty() ? "none" : options.config_file);
-    std::vector<std::string> rules;
-    for (const SplitRule& rule : options.rules) {
-        if (!rule.standby) rules.push_back(rule_text(rule));
-    }
-    spdlog::info("split rules: {}", fmt::join(rules, ", "));
-    spdlog::info("running {}", options.program_path);
-}
-
-// Its kernel is ours, so it need not say what that can do.
-Result<LocalAcceptor> start_local(const LogOptions& log) {
-    const EmbeddedAcceptorOptions options{log.file, log.level, {}};
-    GPR_TRY(EmbeddedAcceptor acceptor, start_embedded_acceptor(options));
-    return LocalAcceptor{std::move(acceptor.connection), std::move(acceptor.token)};
-}
-
-}  // namespace
-
 const CommandSpec& exec_spec() {
+    static const std::string notes =
+        split_rule_notes +
+        "\nexit status: the program's; 125 gpr failed; 126 the program cannot be executed; 127 not "
+        "found";
     static const CommandSpec spec{
         "exec",
         "[OPTION]... [--] PROGRAM [ARG]...",
         "Run PROGRAM split over this host and acceptors. Options after PROGRAM are PROGRAM's.",
-        {
-            acceptor_setting,
-            split_setting,
-            device_setting,
-            device_count_setting,
-            token_file_setting,
-            {"stats", SettingKind::toggle_or_text, "FILE",
-             "say at the end what crossed, in words; with FILE as JSON ('-': to stdout)", true},
-            {"mask-cpu", SettingKind::toggle, "",
-             "hide CPU features that the acceptor lacks from PROGRAM's C library"},
-            plain_setting,
-            config_setting,
-            log_setting,
-            log_level_setting,
-            for_diagnosis({"record", SettingKind::attached_text, "FILE",
-                           "record which node asked for which page, and what was decided", true}),
-            for_diagnosis({"no-gravity", SettingKind::toggle, "",
-                           "let threads in code that is on every node stay where they are"}),
-            for_diagnosis({"no-bpf", SettingKind::toggle, "",
-                           "use no BPF on any node; BPF costs everybody's system calls 60 ns"}),
-        },
+        session_settings(),
         true,
         0,
-        exec_notes};
+        notes};
     return spec;
 }
 
@@ -189,7 +33,7 @@ tl::expected<ExecOptions, ExecRefusal> make_exec_options(const ParsedCommand& pa
              "no program is named; write it behind the options, as in 'gpr exec --acceptor local"
              " ls -l'"}});
     }
-    auto options = session_options(parsed, environment);
+    auto options = session_options(exec_spec(), parsed, environment);
     if (!options) return tl::unexpected(ExecRefusal{options.error()});
 
     options->program = parsed.program.front();
@@ -216,8 +60,8 @@ int exec_main(const Words& arguments) {
         return options.error().status;
     }
     announce_seed(*options);
-    tell_of(*options);
-    return run_exec(*options, start_local);
+    tell_of_session(*options, "running " + options->program_path);
+    return run_exec(*options, start_local_acceptor);
 }
 
 }  // namespace gpr

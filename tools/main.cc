@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/suggest.h"
+#include "monitor/launch/resident.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 
@@ -21,6 +22,8 @@ struct Command {
 
 constexpr std::array commands = {
     Command{"exec", "run a program split over this host and acceptors", gpr::exec_main},
+    Command{"attach", "split a process that runs already", gpr::attach_main},
+    Command{"detach", "let a process that was attached go on without gpr", gpr::detach_main},
     Command{"explain", "say what would run where, and why", gpr::explain_main},
     Command{"acceptor", "offer this host to initiators", gpr::acceptor_main},
     Command{"devices", "list the devices of an acceptor", gpr::devices_main},
@@ -91,6 +94,7 @@ int main(int argc, char** argv) {
         return 0;
     }
     if (first == "serve-session") return gpr::serve_session_main({});
+    if (first == gpr::resident_command) return gpr::answer_filter();
     const Command* command = find_command(first);
     if (command == nullptr) return unknown_command(first);
     // Not an error: it may be of another version of gpr, or of the program.

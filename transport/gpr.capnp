@@ -72,6 +72,7 @@ struct SessionMessage {
     keptDone @31 :KeptDone;
     layout @32 :Layout;                 # home: mappings of the process that begins next
     memoryPolicy @33 :MemoryPolicy;     # acceptor: the thread has set it there
+    recall @34 :Recall;                 # home: all threads of the process are to come home
   }
 }
 
@@ -102,6 +103,7 @@ struct UsageQuestion {
   memory @5 :Bool;
   state @6 :Bool;  # and what does tid do, or the first thread?
 }
+struct Recall { pid @0 :Int32; on @1 :Bool; }  # not on: those that come may stay
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
 # Of the program, not of gpr.
@@ -206,6 +208,7 @@ struct ProcessStart {
   barriers @16 :UInt32;  # commands of membarrier(2) by which it has registered
   fdLast @17 :UInt32;    # and end with this one; 0: they do not
   memoryPolicy @18 :List(UInt64);  # of its thread, as it set it at the acceptor; empty: it has not
+  notesRseq @19 :Bool;   # it was attached: rseq(2) is home's to answer
 }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
@@ -248,6 +251,7 @@ struct Crossing {
   byGravity @9 :Bool;      # to home: nothing but its calls and pages draws it there
   cpuModes @10 :UInt8;     # to the acceptor: PR_SET_TSC, ARCH_SET_CPUID; 0: as it is there
   affinity @11 :Data;      # to the acceptor: as it has been set; empty: as it is there
+  clearTid @12 :UInt64;    # of a recalled thread: what its end clears; 0: nothing
 }
 
 struct CallRequest {

@@ -29,6 +29,7 @@ constexpr std::chrono::milliseconds stops_in{10};
 // Looks, each of which takes that long, or a millisecond: who waits for its CPU has it in a second.
 constexpr int surely_stopped_after = 100;
 constexpr int surely_asleep_after = 1000;
+constexpr std::chrono::milliseconds looks_again_in{1};
 
 // Until the thread, which is in a ptrace stop, has the program's mask again.
 void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
@@ -208,7 +209,9 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
     crossing.setByGravity(by_gravity);
-    if (thread.process->mixed) crossing.setRobustList(robust_list_of(thread.host_tid));
+    if (thread.process->recalled) crossing.setClearTid(thread.clear_tid);
+    if (thread.process->mixed || thread.process->recalled)
+        crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
     // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it
@@ -245,6 +248,24 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     if (leaving.empty()) co_return;
     co_await worker_.pager.hot.sent(std::move(leaving));
     worker_.link.send(frame, gpr::Priority::urgent);
+}
+
+Task<void> Crossings::come_home(RemoteThread& thread) {
+    const pid_t host_tid = thread.host_tid;
+    auto context = capture_context(host_tid);
+    if (!context) co_return;
+    const bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;  // on its way out
+    if (in_stub || has_fault_pending(host_tid)) {
+        trace::resume(host_tid);
+        worker_.loop.after(looks_again_in, [this, host_tid] {
+            auto it = worker_.by_host_tid.find(host_tid);
+            bool stays = it != worker_.by_host_tid.end() && it->second->here && !it->second->held;
+            if (stays && it->second->process->recalled) trace::interrupt(host_tid);
+        });
+        co_return;
+    }
+    trace::rewind_interrupted_call(context->regs);
+    co_await send_home(thread, *context);
 }
 
 Task<void> Crossings::arrive(Frame frame) {

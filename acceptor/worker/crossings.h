@@ -31,6 +31,8 @@ public:
                               const Notification& n);
     Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
     Task<void> arrive(Frame frame);
+    // A thread that has stopped, of a process that is wanted at home.
+    Task<void> come_home(RemoteThread& thread);
 
 private:
     // A thread that faulted, and has been asked to stop.

@@ -99,6 +99,7 @@ struct RemoteProcess {
     std::string end_reason;            // why it ended, if home did not ask for it
     bool halted = false;               // by job control at home: no thread may run
     std::vector<pid_t> halted_tids;    // host tids that stand still because of it
+    bool recalled = false;             // its threads go home as soon as they stop
     bool frozen = false;               // for a fork: no thread may run
     std::vector<pid_t> stopped;        // host tids that stand still because of it
     bool unfinished = false;           // a copy that is not watched yet

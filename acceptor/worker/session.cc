@@ -97,7 +97,8 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
             } else if (thread) {
                 worker_.signals.on_signal_stop(*thread->process, *thread, status.value);
                 // A stop for a signal has cancelled the one that was asked for.
-                if (thread->process->halted || thread->process->frozen) trace::interrupt(host_tid);
+                const RemoteProcess& of = *thread->process;
+                if (of.halted || of.frozen || of.recalled) trace::interrupt(host_tid);
             } else {
                 trace::resume(host_tid, status.value);
             }
@@ -109,6 +110,8 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
                 make_wait_again(host_tid);
                 thread->process->stopped.push_back(host_tid);
                 worker_.stopped.notify_all();
+            } else if (thread->process->recalled) {
+                spawn(worker_.crossings.come_home(*thread));
             } else if (status.kind == WaitStatus::Kind::group_stop) {
                 trace::stay_stopped(host_tid);  // there is another stop when somebody continues it
             } else if (thread->process->halted) {
@@ -187,6 +190,7 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
             return;
         case wire::SessionMessage::SHADOW_END: spawn(worker_.ends.end_shadow(frame)); return;
         case wire::SessionMessage::FREEZE: spawn(worker_.standstill.freeze_for_home(frame)); return;
+        case wire::SessionMessage::RECALL: worker_.standstill.recall(frame); return;
         case wire::SessionMessage::FILTERS: spawn(worker_.filters.set_filters(frame)); return;
         case wire::SessionMessage::FORK_BARRIER: spawn(worker_.forks.on_barrier(frame)); return;
         case wire::SessionMessage::PROCESS_FORK: spawn(worker_.forks.fork_process(frame)); return;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "acceptor/worker/crossings.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/tracee/ptrace.h"
@@ -85,7 +86,24 @@ void Standstill::thaw(RemoteProcess& process) {
             process.halted_tids.push_back(host_tid);
         } else {
             trace::resume(host_tid);
+            if (process.recalled) trace::interrupt(host_tid);
         }
+    }
+}
+
+// Those that wait for an answer of home stop when they have it.
+void Standstill::recall(const Frame& frame) {
+    auto wanted = frame->session().getRecall();
+    RemoteProcess* process = worker_.find_process(wanted.getPid());
+    if (!process) return;
+    process->recalled = wanted.getOn();
+    if (!process->recalled) return;
+    for (auto& [tid, thread] : process->threads) {
+        if (!thread->held && !thread->stub->in_stub()) trace::interrupt(thread->host_tid);
+    }
+    for (pid_t host_tid : std::exchange(process->halted_tids, {})) {
+        auto it = worker_.by_host_tid.find(host_tid);
+        if (it != worker_.by_host_tid.end()) spawn(worker_.crossings.come_home(*it->second));
     }
 }
 

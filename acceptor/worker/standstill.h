@@ -14,6 +14,9 @@ public:
     Task<void> freeze_for_home(Frame frame);
     void thaw(RemoteProcess& process);
 
+    // Home wants all threads of a process back, or does no more.
+    void recall(const Frame& frame);
+
     void halt(RemoteProcess& process);
     void let_go_on(RemoteProcess& process);
 

@@ -141,6 +141,7 @@ Result<EmptyProcessOptions> Starts::options_for(RemoteProcess& process,
     }
     filter.remote_calls = worker_.call_rules.all();
     filter.watch_sent_fds = make_unix_sockets(worker_.call_rules.all());
+    filter.notes_rseq = start.getNotesRseq();
     filter.watch_pins = !worker_.call_rules.all().empty();
     options.filter = acceptor_filter(filter);
     options.name = std::string(start.getName());

@@ -110,13 +110,16 @@ Task<void> Threads::set_free(RemoteThread& thread, const ThreadContext& context)
     if (!still) co_return;
     still->leaving_stub = false;
     const RemoteProcess& process = *still->process;
-    if (process.frozen || process.halted) trace::interrupt(still->host_tid);
+    const bool stops = process.frozen || process.halted || process.recalled;
+    if (stops) trace::interrupt(still->host_tid);
 }
 
 // The stop that it stands in was the only one, whoever else has asked for one meanwhile.
 void Threads::go_on(RemoteThread& thread) {
     trace::resume(thread.host_tid);
-    if (thread.process->frozen || thread.process->halted) trace::interrupt(thread.host_tid);
+    const RemoteProcess& process = *thread.process;
+    const bool stops = process.frozen || process.halted || process.recalled;
+    if (stops) trace::interrupt(thread.host_tid);
 }
 
 }  // namespace gpr::worker

@@ -123,6 +123,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     first.cpu_modes = parent.cpu_modes;
     first.affinity = parent.affinity;
     first.memory_policy = parent.memory_policy;
+    first.rseq = parent.rseq;
     first.affinity_at_birth = cpu_mask_now(tid);
     child.stays_home = home_.namespaces.stays_home(tid);
     return first;

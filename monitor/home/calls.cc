@@ -101,8 +101,9 @@ bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
 }
 
 // What the kernel need not be asked.
-std::optional<int64_t> answer_without_kernel(const HomeProcess& process, const HomeThread& thread,
+std::optional<int64_t> answer_without_kernel(const HomeProcess& process, HomeThread& thread,
                                              uint32_t number, const SyscallArguments& args) {
+    if (number == SYS_rseq) return register_rseq(thread.rseq, args.data());
     if (asks_for_seccomp_mode(number, args.data())) return Filters::seccomp_mode(thread);
     if (auto answer = answer_about_reserved(number, args.data())) return answer;
     return answer_about_sealed(process.fragment->space, number, args.data(), process.break_end);

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 
 #include "monitor/home/acceptor_files.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/fd_names.h"
 #include "monitor/home/home.h"
@@ -49,6 +50,7 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 // orphans, among which may be helpers, or to see a file again behind its copy.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
+    if (home_.detachment.is_under_way()) return false;
     if (home_.acceptor_files.owner_of(n)) {
         return true;
     }
@@ -120,6 +122,7 @@ Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadConte
 Task<void> Children::split_child(pid_t pid) {
     HomeProcess* process = home_.find_process(pid);
     if (!process || process->state != HomeProcess::State::native) co_return;
+    if (home_.detachment.is_under_way()) co_return;
     if (process->shares_memory_with || process->stays_home) co_return;
     if (process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/home.h"
 #include "monitor/home/loans.h"
 #include "monitor/home/passed_signals.h"
@@ -146,7 +147,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     context.signal_mask = crossing.getSignalMask();
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     home_.stats.crossings++;
-    if (!home_.policy.mixed()) {
+    if (!home_.policy.mixed() && !thread->process->detaching) {
         if (thread->passed) {
             co_await home_.passed_signals.take_back(*thread,
                                                     false);  // it left before that came there
@@ -172,6 +173,11 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     }
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
+    if (thread->process->detaching) {
+        if (uint64_t word = crossing.getClearTid()) thread->clear_tid = word;
+        home_.detachment.arrived(*thread, context);
+        co_return;
+    }
     // Another acceptor: by way of its shadow here, which does not run. It does run if it came for
     // memory of home, or has a signal to handle that was taken back.
     const bool runs_here = missed_one || crossing.getVisit();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "monitor/home/acceptor_files.h"
+#include "monitor/home/adoption.h"
 #include "monitor/home/affinity.h"
 #include "monitor/home/aio.h"
 #include "monitor/home/births.h"
@@ -13,6 +14,7 @@
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/faultfds.h"
@@ -65,6 +67,8 @@ struct Home::Parts {
     Images images{home};
     StubEntry stub_entry{home, std::move(stub_code)};
     Children children{home};
+    Adoption adoption{home};
+    Detachment detachment{home};
     ForksAtHome forks_at_home{home};
     ForksInPlace forks_in_place{home};
     Guests guests{home};
@@ -130,11 +134,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       has_gravity(options.gravity && policy.has_gravity()),
       rule_use(options.rules),
       pager(directory_node, loop, &directory,
-            [this](NodeId to, bool bulk, const Message& message) {
-                FrameBuilder frame;
-                encode_pages(frame, message);
-                acceptors.at(to).link.send(frame, bulk ? Priority::bulk : Priority::urgent);
-            }),
+            [this](NodeId to, bool bulk, const Message& m) { send_pages(to, bulk, m); }),
       acceptors(std::move(its_acceptors)),
       metadata(loop),
       remote_changed(loop),
@@ -143,6 +143,8 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       images(parts_->images),
       stub_entry(parts_->stub_entry),
       children(parts_->children),
+      adoption(parts_->adoption),
+      detachment(parts_->detachment),
       forks_at_home(parts_->forks_at_home),
       forks_in_place(parts_->forks_in_place),
       guests(parts_->guests),
@@ -189,11 +191,16 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       signals(parts_->signals),
       signal_actions(parts_->signal_actions),
       passed_signals(parts_->passed_signals) {
-    const uint64_t seed = policy.chaos_seed();
-    if (seed != 0) chaos = std::make_unique<Chaos>(seed, directory_node);
+    if (uint64_t seed = policy.chaos_seed()) chaos = std::make_unique<Chaos>(seed, directory_node);
 }
 
 Home::~Home() = default;
+
+void Home::send_pages(NodeId to, bool bulk, const Message& message) const {
+    FrameBuilder frame;
+    encode_pages(frame, message);
+    acceptors.at(to).link.send(frame, bulk ? Priority::bulk : Priority::urgent);
+}
 
 HomeThread* Home::find_thread(pid_t pid, pid_t tid) {
     auto it = threads.find(tid);

@@ -29,6 +29,7 @@
 namespace gpr::home {
 
 class AcceptorFiles;
+class Adoption;
 class Affinity;
 class Aio;
 class Births;
@@ -39,6 +40,7 @@ class CodePlacement;
 class ContendedMemory;
 class CpuTiming;
 class Crossings;
+class Detachment;
 class Ends;
 class Failures;
 class Faultfds;
@@ -112,6 +114,8 @@ struct Home {
     std::function<void(const Notification& n)> on_notification;
 
 private:
+    void send_pages(NodeId to, bool bulk, const Message& message) const;
+
     struct Parts;
     const std::unique_ptr<Parts> parts_;
 
@@ -121,6 +125,8 @@ public:
     Images& images;
     StubEntry& stub_entry;
     Children& children;
+    Adoption& adoption;
+    Detachment& detachment;
     ForksAtHome& forks_at_home;
     ForksInPlace& forks_in_place;
     Guests& guests;

@@ -81,6 +81,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     thread.in_call = thread.ending = thread.leaving = false;
     thread.passed.reset();
     thread.cpu_modes.note_exec();
+    thread.rseq = {};
     if (process.shares_memory_with) home_.guests.end_of_guest(thread);
     process.shares_memory_with = nullptr;
     process.has_guests = false;
@@ -221,8 +222,12 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
     }
     for (const auto& [begin, m] : process.marked.all()) {
         if (m.sealed) mark_sealed(fragment.space, m.range);
-        if (!m.wiped_on_fork) continue;
-        fragment.space.for_each(m.range, [](Mapping& part) { part.wiped_on_fork = true; });
+        if (!m.wiped_on_fork && !m.not_forked && !m.locked) continue;
+        fragment.space.for_each(m.range, [&mark = m](Mapping& part) {
+            part.wiped_on_fork = mark.wiped_on_fork;
+            part.not_forked = mark.not_forked;
+            part.locked = mark.locked;
+        });
     }
     process.marked.clear();
     process.inherited.clear();
@@ -248,6 +253,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     start.setBpf(home_.options.bpf);
     start.setNewImage(process.new_image);
     start.setGravity(home_.has_gravity);
+    start.setNotesRseq(home_.options.attaches);
     start.setLimitsMemory(std::ranges::any_of(memory_resources, [&](int resource) {
         const auto limit = limit_of(process.pid, resource);
         return !limit || limit->rlim_cur != RLIM_INFINITY;

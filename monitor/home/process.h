@@ -24,6 +24,7 @@
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/requeued_signals.h"
 #include "monitor/tracee/resumed_wait.h"
+#include "monitor/tracee/rseq_area.h"
 #include "monitor/tracee/signal_action.h"
 #include "monitor/tracee/waits.h"
 
@@ -108,7 +109,11 @@ struct HomeThread {
     OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
     MemoryPolicy memory_policy;  // that it has set at the acceptor
-    CpuMask affinity;            // if the program has set it
+    RseqArea rseq;               // in a session that was attached
+    // Of a process that is being detached: it has come home, and goes on like this.
+    std::unique_ptr<ThreadContext> goes_on_with;
+    uint64_t timed_wait = 0;    // the call with a time limit that its kernel thread here was in
+    CpuMask affinity;           // if the program has set it
     CpuMask affinity_at_birth;  // the kernel's here, of what begins as a process; until it is split
 
     [[nodiscard]] bool remote() const { return node != directory_node; }
@@ -239,6 +244,7 @@ struct HomeProcess {
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
     uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
     bool is_root = false;
+    bool detaching = false;   // all of it comes home, to go on without us: detachment.h
     bool stays_home = false;  // in namespaces of its own: namespaces.h
     int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
 

@@ -1,8 +1,10 @@
 #include "monitor/home/session.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 
 #include "monitor/home/acceptor_files.h"
+#include "monitor/home/adoption.h"
 #include "monitor/home/affinity.h"
 #include "monitor/home/births.h"
 #include "monitor/home/calls.h"
@@ -10,6 +12,7 @@
 #include "monitor/home/code_faults.h"
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/crossings.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/directory_record.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/failures.h"
@@ -111,6 +114,30 @@ void HomeSession::start(pid_t root, Fd listener) {
     HomeProcess& p = *process;
     home_->processes[root] = std::move(process);
     home_->stops.watch(home_->births.add_thread(p, root));
+    listen(std::move(listener));
+}
+
+void HomeSession::adopt(Infection::Taken taken) {
+    home_->statistics.begin();
+    home_->namespaces.begin(taken.pid);
+    listen(std::move(taken.listener));
+    home_->adoption.adopt(std::move(taken));
+}
+
+void HomeSession::detach(std::function<void(const Result<>&)> done) {
+    spawn([](home::Home& self, std::function<void(const Result<>&)> tell) -> Task<void> {
+        auto result = co_await self.detachment.detach();
+        tell(result);
+    }(*home_, std::move(done)));
+}
+
+Fd HomeSession::listener() const {
+    return Fd(home_->notifier ? fcntl(home_->notifier->fd(), F_DUPFD_CLOEXEC, 0) : -1);
+}
+
+const std::vector<pid_t>& HomeSession::detached() const { return home_->detachment.left(); }
+
+void HomeSession::listen(Fd listener) {
     home_->notifier = std::make_unique<Notifier>(
         home_->loop, std::move(listener), [this](const Notification& n) { on_notification(n); });
     home_->loop.spin_while([this] {
@@ -147,7 +174,9 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
             return;
         case WaitStatus::Kind::trap_stop:  // after a group-stop: it goes on
             home_->signals.stop_remotely(*thread.process, false);
-            if (thread.interrupted && thread.in_call) {
+            if (thread.interrupted && thread.in_call && thread.process->detaching) {
+                home_->detachment.end_call(thread);
+            } else if (thread.interrupted && thread.in_call) {
                 end_interrupted_call(tid);
             } else {
                 home_->signals.go_on_waiting(thread);
@@ -216,6 +245,10 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
                  !thread.helper && !thread.remote();
     if (is_guard_advice(n.number, n.args) && !home_->acceptors.guard()) {
         home_->notifier->reply_error(n.id, EINVAL);
+        return;
+    }
+    if (n.number == SYS_rseq) {
+        home_->notifier->reply_raw(n.id, register_rseq(thread.rseq, n.args));
         return;
     }
     home_->local_calls.note_modes(thread, n.number, n.args, false);

@@ -3,12 +3,14 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "monitor/home/acceptors.h"
+#include "monitor/tracee/infection.h"
 
 namespace gpr {
 
@@ -39,6 +41,14 @@ public:
     void record(DirectoryRecord& to);
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
+    // Of a process that runs already.
+    void adopt(Infection::Taken taken);
+    // Ends the session; its program goes on here, natively but for the filter. done is told of it,
+    // or of what is in the way, and the session goes on then.
+    void detach(std::function<void(const Result<>&)> done);
+    // Once the session is over: who has the filter and goes on needs somebody who lets calls run.
+    [[nodiscard]] Fd listener() const;
+    [[nodiscard]] const std::vector<pid_t>& detached() const;
     // Before start(): of the profiles that stand by that acceptor has something for these.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     // Before start(): private wakes are not stopped, the watch tells them.
@@ -48,6 +58,7 @@ public:
     [[nodiscard]] bool waits_for_pages() const;
 
 private:
+    void listen(Fd listener);
     void take_faults();
     void on_wait(pid_t tid, WaitStatus status);
     void on_event(HomeThread& thread, int event);

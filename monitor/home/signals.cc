@@ -111,6 +111,7 @@ void Signals::on_signal(HomeThread& thread, int signal) {
                                            thread.process->pid, command_name(thread.tid)));
         return;
     }
+    if (signal == SIGCONT) stop_remotely(*thread.process, false);
     PassedSignals::keep_order(thread, signal);
     CpuTiming::name_cpu_timer(thread, signal);
     if (postpone_signal(thread, signal)) return;

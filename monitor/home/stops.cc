@@ -52,6 +52,24 @@ Task<std::optional<ThreadContext>> Stops::capture(HomeThread& thread) {
     co_return context;
 }
 
+Task<Result<void>> Stops::take_out(HomeThread& thread, const ThreadContext& context) {
+    const pid_t tid = thread.tid;
+    std::shared_ptr<StubThread> stub = thread.stub;
+    for (;;) {
+        co_await stub->parked();
+        if (stub->dead()) co_return fail(ESRCH, "the program ended");
+        trace::interrupt(tid);
+        WaitStatus status = co_await next_stop(thread, true);
+        if (status.ended()) co_return fail(ESRCH, "the program ended");
+        if (status.kind == WaitStatus::Kind::trap_stop) break;
+        home_.on_wait(tid, status);
+    }
+    stub->become(tid, context);
+    home_.notifier->on_thread_gone(tid);
+    // With what `become` takes for nothing: the number of the call.
+    co_return trace::set_registers(tid, context.regs);
+}
+
 void Stops::watch(HomeThread& thread) {
     pid_t tid = thread.tid;
     home_.waits.set_handler(tid, [this, tid](WaitStatus status) { home_.on_wait(tid, status); });

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/result.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -22,6 +23,9 @@ public:
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
+    // From its stub to a stop outside, with these registers: perhaps those of a system call that
+    // the kernel here goes on with. Without extended state it keeps what it has.
+    Task<Result<void>> take_out(HomeThread& thread, const ThreadContext& context);
 
 private:
     Home& home_;

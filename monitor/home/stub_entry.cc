@@ -3,12 +3,9 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 #include "base/log.h"
 #include "base/uapi/userfaultfd.h"
@@ -17,6 +14,7 @@
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/room_for_descriptors.h"
 #include "syscall/park.h"
 
 namespace gpr::home {
@@ -32,32 +30,6 @@ int free_descriptor(pid_t pid) {
         if (lstat(link.c_str(), &st) != 0) return number;
     }
 }
-
-// Preparation needs descriptors of the program for a moment, and it may have used all it has.
-class RoomForDescriptors {
-public:
-    explicit RoomForDescriptors(pid_t pid) : pid_(pid) {
-        if (prlimit(pid, RLIMIT_NOFILE, nullptr, &before_) != 0) return;
-        rlimit more = before_;
-        more.rlim_cur = before_.rlim_cur + needed;
-        more.rlim_max = std::max(before_.rlim_max, more.rlim_cur);
-        changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
-        if (changed_ || before_.rlim_cur == before_.rlim_max) return;
-        more.rlim_cur = more.rlim_max = before_.rlim_max;  // without the right to raise that one
-        changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
-    }
-    ~RoomForDescriptors() {
-        if (changed_) prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr);
-    }
-    RoomForDescriptors(const RoomForDescriptors&) = delete;
-    RoomForDescriptors& operator=(const RoomForDescriptors&) = delete;
-
-private:
-    static constexpr rlim_t needed = 8;
-    pid_t pid_;
-    rlimit before_{};
-    bool changed_ = false;
-};
 
 }  // namespace
 

@@ -124,6 +124,7 @@ std::vector<sock_filter> home_filter_for(const ExecOptions& options, int fd_base
     }
     filter.conditions = {policy.mixed(), watches_calls, policy.has_functions()};
     filter.notify_everything = policy.chaos_seed() != 0;
+    filter.notes_rseq = options.attaches;
     return home_filter(filter);
 }
 

@@ -390,10 +390,11 @@ void Fragment::retire(const StubThread& thread) {
     mailbox_->release(thread.slot());
 }
 
-void Fragment::on_exec() {
+void Fragment::on_exec(bool unwatched) {
     for (StubThread* thread : by_slot_) {
         if (thread) thread->on_death();
     }
+    if (unwatched) uffd_ = Fd();
 }
 
 StubThread* Fragment::stub_thread(Mailbox::SlotIndex slot) {

@@ -110,8 +110,9 @@ public:
     // The thread is dead and nobody waits for it any more: its slot may be used again.
     void retire(const StubThread& thread);
     [[nodiscard]] StubThread* stub_thread(Mailbox::SlotIndex slot);
-    // No thread of it is in the stub any more: who waits for one need not wait.
-    void on_exec();
+    // No thread of it is in the stub any more: who waits for one need not wait. unwatched: nor is
+    // its memory watched any more, all of which must be here.
+    void on_exec(bool unwatched = false);
 
     AddressSpace space;
     bool lost = false;  // its memory cannot be had any more: see poison()

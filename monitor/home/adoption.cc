@@ -1,0 +1,100 @@
+#include "monitor/home/adoption.h"
+
+#include <csignal>
+
+#include "base/log.h"
+#include "monitor/home/births.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/home.h"
+#include "monitor/home/images.h"
+#include "monitor/home/namespaces.h"
+#include "monitor/home/signals.h"
+#include "monitor/home/stops.h"
+#include "monitor/tracee/mapping_flags.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/resumed_wait.h"
+
+namespace gpr::home {
+
+namespace {
+
+// What read_layout() does not see in the kernel's list of mappings.
+void note_flags(HomeProcess& process) {
+    auto flags = read_mapping_flags(process.pid);
+    if (!flags) return;
+    for (const MappingFlags& m : *flags) {
+        const bool main = m.name == "[stack]";
+        if (main) process.stack_used = m.range.begin;
+        if (m.grows_down) process.inherited_growing.emplace_back(m.range, main);
+        if (!m.locked && !m.not_forked && !m.wiped_on_fork) continue;
+        Mapping marked;
+        marked.range = m.range;
+        marked.locked = m.locked;
+        marked.not_forked = m.not_forked;
+        marked.wiped_on_fork = m.wiped_on_fork;
+        process.marked.map(std::move(marked));
+    }
+}
+
+}  // namespace
+
+void Adoption::adopt(Infection::Taken taken) {
+    HomeProcess& process = add_process(taken);
+    spawn(take_over(process, std::move(taken.threads)));
+}
+
+HomeProcess& Adoption::add_process(Infection::Taken& taken) {
+    auto made = std::make_unique<HomeProcess>();
+    HomeProcess& process = *made;
+    process.pid = taken.pid;
+    process.is_root = true;
+    process.state = HomeProcess::State::preparing;
+    process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
+    note_flags(process);
+    home_.processes[process.pid] = std::move(made);
+    const CpuMask all = cpu_mask_now(getpid());
+    for (const StoppedThread& was : taken.threads) {
+        HomeThread& thread = home_.births.add_thread(process, was.tid);
+        thread.clear_tid = was.clear_tid;
+        thread.rseq = was.rseq;
+        thread.blocks_trap = was.signal_mask >> (SIGTRAP - 1) & 1;
+        process.stopped |= was.by_job_control;
+        if (CpuMask its = cpu_mask_now(was.tid); its != all) thread.affinity = std::move(its);
+        home_.stops.watch(thread);
+    }
+    return process;
+}
+
+Task<void> Adoption::take_over(HomeProcess& process, std::vector<StoppedThread> threads) {
+    const pid_t pid = process.pid;
+    HomeThread& main = *process.threads.at(pid);
+    auto prepared = co_await home_.images.prepare(process, main);
+    if (!prepared) {
+        home_.failures.could_not_split(pid, prepared.error());
+        co_return;
+    }
+    spdlog::info("process {} is attached: {}, {} threads", pid, process.executable, threads.size());
+    home_.outputs.user().doing("");
+    // Its main thread was in our stub meanwhile.
+    ThreadContext context;
+    context.regs = threads.front().regs;
+    context.signal_mask = threads.front().signal_mask;
+    auto back = co_await home_.stops.take_out(main, context);
+    if (!back || home_.find_process(pid) != &process) co_return;
+    if (process.stopped) Signals::stop_after_all(main);
+    for (const StoppedThread& was : threads) go_on(process, was);
+}
+
+void Adoption::go_on(HomeProcess& process, const StoppedThread& was) {
+    HomeThread* thread = home_.find_thread(process.pid, was.tid);
+    if (!thread) return;
+    for (Twin& twin : thread->twins) twin = {twin.filters, {}, true, twin.affinity_told};
+    if (was.by_job_control) {
+        let_wait_end(was.tid);  // as the stop would have ended it
+    } else {
+        home_.signals.go_on_waiting(*thread);
+    }
+    trace::resume(was.tid);
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,25 @@
+// A process that has run before it came into the session: it is made ready as a program is after
+// its exec, and its threads go on from where they were stopped.
+#pragma once
+
+#include "monitor/home/part.h"
+#include "monitor/tracee/infection.h"
+
+namespace gpr::home {
+
+class Adoption {
+public:
+    explicit Adoption(Home& home) : home_(home) {}
+
+    // It is stopped, and has the filter.
+    void adopt(Infection::Taken taken);
+
+private:
+    HomeProcess& add_process(Infection::Taken& taken);
+    Task<void> take_over(HomeProcess& process, std::vector<StoppedThread> threads);
+    void go_on(HomeProcess& process, const StoppedThread& was);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

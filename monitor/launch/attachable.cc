@@ -1,0 +1,183 @@
+#include "monitor/launch/attachable.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "monitor/launch/resident.h"
+#include "monitor/node/process_names.h"
+#include "monitor/tracee/process_stat.h"
+#include "monitor/tracee/remote_memory_raw.h"
+#include "stub/layout.h"
+
+namespace gpr {
+
+namespace {
+
+// /proc/PID/status by name; empty: there is no such process.
+using Status = std::map<std::string, std::string>;
+
+Status status_of(pid_t pid) {
+    Status status;
+    std::ifstream in(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(in, line);) {
+        const size_t colon = line.find(":\t");
+        if (colon != std::string::npos) status[line.substr(0, colon)] = line.substr(colon + 2);
+    }
+    return status;
+}
+
+int number_in(const Status& status, const std::string& name) {
+    const auto found = status.find(name);
+    return found == status.end() ? 0 : std::atoi(found->second.c_str());
+}
+
+size_t words_in(const Status& status, const std::string& name) {
+    const auto found = status.find(name);
+    if (found == status.end()) return 0;
+    std::istringstream words(found->second);
+    size_t count = 0;
+    for (std::string word; words >> word;) count++;
+    return count;
+}
+
+std::string named(pid_t pid) { return fmt::format("process {} ({})", pid, command_name(pid)); }
+
+Result<> check_not_ours(pid_t pid) {
+    std::array<struct stat, 2> files{};
+    const bool known = stat("/proc/self/exe", files.data()) == 0 &&
+                       stat(fmt::format("/proc/{}/exe", pid).c_str(), &files[1]) == 0;
+    if (known && files[0].st_ino == files[1].st_ino && files[0].st_dev == files[1].st_dev) {
+        return fail(
+            fmt::format("{} is gpr itself; attach to the program that it runs", named(pid)));
+    }
+    return {};
+}
+
+Result<> check_tracer(pid_t pid, const Status& status) {
+    const int tracer = number_in(status, "TracerPid");
+    if (tracer == 0) return {};
+    if (command_name(tracer) == monitor_process_name) {
+        return fail(fmt::format("{} is in a session of gpr already (its monitor is process {})",
+                                named(pid), tracer));
+    }
+    return fail(
+        fmt::format("{} is traced already, by {}; end that first", named(pid), named(tracer)));
+}
+
+// Of the file that it executes: what it calls the kernel with may be 32-bit in any process.
+Result<> check_64_bit(pid_t pid) {
+    const Fd file(open(fmt::format("/proc/{}/exe", pid).c_str(), O_RDONLY | O_CLOEXEC));
+    Elf64_Ehdr header{};
+    if (!file || pread(file.get(), &header, sizeof header, 0) != sizeof header) return {};
+    if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64) return {};
+    return fail(fmt::format("{} is a 32-bit program; gpr splits x86-64 programs only", named(pid)));
+}
+
+}  // namespace
+
+Result<> check_attachable(pid_t pid) {
+    const Status status = status_of(pid);
+    if (status.empty()) {
+        return fail(fmt::format("there is no process {}; 'ps' lists them", pid));
+    }
+    if (const int process = number_in(status, "Tgid"); process != pid) {
+        return fail(fmt::format("{} is a thread of process {}; attach to that", pid, process));
+    }
+    if (pid == getpid() || number_in(status, "Kthread") != 0 || words_in(status, "VmSize") == 0) {
+        const bool ended = status.at("State").starts_with('Z');
+        return fail(fmt::format(
+            "{} {}", named(pid),
+            ended ? "has ended; its parent has yet to wait for it" : "is not a program's"));
+    }
+    GPR_CHECK(check_not_ours(pid));
+    GPR_CHECK(check_tracer(pid, status));
+    GPR_CHECK(check_64_bit(pid));
+    const bool only_ours = number_in(status, "Seccomp_filters") == 1 && resident_of(pid);
+    if (number_in(status, "Seccomp") != 0 && !only_ours) {
+        return fail(fmt::format(
+            "{} has seccomp filters of its own, which cannot be taken along; begin it under "
+            "'gpr exec'",
+            named(pid)));
+    }
+    if (words_in(status, "NSpid") > 1) {
+        return fail(fmt::format(
+            "{} is in a PID namespace of its own; run gpr in there, or begin it under 'gpr exec'",
+            named(pid)));
+    }
+    return {};
+}
+
+Result<pid_t> monitor_of(pid_t pid) {
+    const Status status = status_of(pid);
+    if (status.empty()) return fail(fmt::format("there is no process {}", pid));
+    const int tracer = number_in(status, "TracerPid");
+    if (tracer == 0 || command_name(tracer) != monitor_process_name) {
+        return fail(fmt::format("{} is in no session of gpr", named(pid)));
+    }
+    return tracer;
+}
+
+Result<> check_memory(pid_t pid, const std::vector<MappingFlags>& memory) {
+    const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+    for (const MappingFlags& m : memory) {
+        const char* what = nullptr;
+        if (m.range.overlaps(reserved)) what = "is where gpr puts its own part";
+        if (m.sealed) what = "is sealed (mseal), so it cannot be moved";
+        if (m.huge_pages) what = "is of huge pages (MAP_HUGETLB)";
+        if (m.of_device) what = "is a device's";
+        if (m.watched) what = "is watched by a userfaultfd of its own";
+        if (m.protected_by_key) what = "has a protection key";
+        if (m.name.find("[io_uring]") != std::string::npos) what = "is an io_uring's";
+        if (m.name.starts_with("/[aio]")) what = "is of asynchronous I/O (io_setup)";
+        const bool kernels = m.name.starts_with("[v") || m.name == "[uprobes]";
+        if (!what || kernels) continue;
+        return fail(
+            fmt::format("{} has memory that cannot be attached: {:#x}{}{} {}; begin it "
+                        "under 'gpr exec'",
+                        named(pid), m.range.begin.value, m.name.empty() ? "" : ", ", m.name, what));
+    }
+    return {};
+}
+
+Failure explain_refusal(pid_t pid, const Error& refusal) {
+    if (refusal.code != EPERM) return fail(refusal.code, refusal.what);
+    const Status status = status_of(pid);
+    if (auto tracer = check_tracer(pid, status); !tracer) return Failure(tracer.error());
+    const int user = number_in(status, "Uid");
+    if (geteuid() != 0 && static_cast<uid_t>(user) != geteuid()) {
+        return fail(fmt::format("{} is of another user (uid {}); run gpr as that user or as root",
+                                named(pid), user));
+    }
+    struct stat owner {};
+    const bool dumpable = stat(fmt::format("/proc/{}/environ", pid).c_str(), &owner) != 0 ||
+                          owner.st_uid == static_cast<uid_t>(user);
+    if (!dumpable) {
+        return fail(
+            fmt::format("{} is a set-user-ID program, or does not want to be looked at "
+                        "(PR_SET_DUMPABLE); run gpr as root",
+                        named(pid)));
+    }
+    int scope = 0;
+    std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+    if (scope > 0) {
+        return fail(fmt::format(
+            "Yama keeps users from tracing {} (kernel.yama.ptrace_scope is {}); {}", named(pid),
+            scope,
+            scope == 3 ? "nothing but a reboot changes that"
+                       : "run gpr as root, or set it to 0: sysctl kernel.yama.ptrace_scope=0"));
+    }
+    return fail(refusal.code,
+                fmt::format("the kernel does not let {} be traced; run gpr as root", named(pid)));
+}
+
+}  // namespace gpr

@@ -1,0 +1,152 @@
+#include "monitor/launch/resident.h"
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include "base/file_text.h"
+#include "monitor/tracee/process_stat.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr int begins = resident_listener + 1;  // a pipe that ends when it has executed gpr
+
+[[noreturn]] void become_resident(int listener, int begun, const std::vector<std::string>& words) {
+    setsid();
+    const int null = open("/dev/null", O_RDWR);
+    for (int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, number);
+    dup2(listener, resident_listener);
+    dup3(begun, begins, O_CLOEXEC);
+    close_range(begins + 1, ~0U, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    execv("/proc/self/exe", arguments.data());
+    _exit(EXIT_FAILURE);
+}
+
+// Of /proc/PID/cmdline.
+std::vector<std::string> words_of(pid_t pid) {
+    std::vector<std::string> words;
+    const std::string all = text_of(fmt::format("/proc/{}/cmdline", pid));
+    for (size_t at = 0; at < all.size();) {
+        const size_t end = std::min(all.find('\0', at), all.size());
+        words.push_back(all.substr(at, end - at));
+        at = end + 1;
+    }
+    return words;
+}
+
+// Of ours, and of nobody who only calls himself so.
+bool is_resident(pid_t pid, const std::vector<std::string>& words) {
+    if (words.size() < 3 || words[1] != resident_command) return false;
+    std::error_code error;
+    const auto one = std::filesystem::read_symlink("/proc/self/exe", error);
+    const auto other = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+    return !error && one == other;
+}
+
+bool anybody_has_filter(const Fd& listener) {
+    pollfd state{listener.get(), POLLIN, 0};
+    poll(&state, 1, 0);
+    return !(state.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+}  // namespace
+
+std::string name_of_filter(std::span<const sock_filter> filter) {
+    const std::string_view bytes(reinterpret_cast<const char*>(filter.data()), filter.size_bytes());
+    return fmt::format("{:016x}", std::hash<std::string_view>{}(bytes));
+}
+
+Result<> leave_resident(const Fd& listener, const std::string& filter,
+                        const std::vector<pid_t>& processes) {
+    if (!anybody_has_filter(listener)) return {};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return fail(errno, "cannot make a pipe");
+    const Fd begun(ends[0]);
+    Fd begins_now(ends[1]);
+    // Above the numbers that they get there.
+    const Fd high(fcntl(listener.get(), F_DUPFD, begins + 1));
+    Fd high_pipe(fcntl(begins_now.get(), F_DUPFD_CLOEXEC, begins + 1));
+    if (!high || !high_pipe) return fail(errno, "cannot keep the program's filter answered");
+    std::vector<std::string> words{"gpr", resident_command, filter};
+    for (const pid_t pid : processes) words.push_back(std::to_string(pid));
+    const pid_t middle = fork();
+    if (middle < 0) return fail(errno, "cannot keep the program's filter answered");
+    if (middle == 0) {
+        if (fork() == 0) become_resident(high.get(), high_pipe.get(), words);
+        _exit(EXIT_SUCCESS);
+    }
+    waitpid(middle, nullptr, 0);
+    begins_now = Fd();
+    high_pipe = Fd();
+    char none = 0;
+    while (read(begun.get(), &none, 1) < 0 && errno == EINTR) {
+    }
+    return {};
+}
+
+int answer_filter() {
+    for (;;) {
+        pollfd reported{resident_listener, POLLIN, 0};
+        if (poll(&reported, 1, -1) < 0 && errno != EINTR) return EXIT_FAILURE;
+        if (!(reported.revents & POLLIN)) {
+            if (reported.revents != 0) return EXIT_SUCCESS;  // nobody has the filter any more
+            continue;
+        }
+        seccomp_notif n{};
+        if (ioctl(resident_listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) continue;
+        seccomp_notif_resp go_on{n.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+        ioctl(resident_listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on);
+    }
+}
+
+std::optional<FilterResident> resident_of(pid_t process) {
+    std::vector<std::string> family;
+    for (pid_t pid = process; pid > 1; pid = parent_of(pid)) family.push_back(std::to_string(pid));
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+        const pid_t pid = std::atoi(entry.path().filename().c_str());
+        if (pid <= 0) continue;
+        const auto words = words_of(pid);
+        if (!is_resident(pid, words)) continue;
+        const bool answers = std::any_of(words.begin() + 3, words.end(), [&](const auto& word) {
+            return std::ranges::find(family, word) != family.end();
+        });
+        if (answers) return FilterResident{pid, words[2]};
+    }
+    return std::nullopt;
+}
+
+Result<Fd> relieve(const FilterResident& resident) {
+    const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, resident.pid, 0)));
+    Fd listener(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), resident_listener, 0)));
+    if (!listener) {
+        return fail(errno, fmt::format("cannot take over from process {}, which answers for the "
+                                       "filter of an earlier session",
+                                       resident.pid));
+    }
+    syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+    return listener;
+}
+
+}  // namespace gpr

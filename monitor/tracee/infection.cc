@@ -1,0 +1,341 @@
+#include "monitor/tracee/infection.h"
+
+#include <dirent.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/room_for_descriptors.h"
+
+namespace gpr {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto get_rseq_request = static_cast<__ptrace_request>(0x420f);
+constexpr uint64_t room_size = 16 * page_size;  // for the largest filter, and a word before it
+constexpr uint64_t all_signals = ~0ULL;
+constexpr std::chrono::microseconds between_looks{100};
+
+std::vector<pid_t> threads_of(pid_t pid) {
+    std::vector<pid_t> tids;
+    const std::string folder = fmt::format("/proc/{}/task", pid);
+    std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+    while (const dirent* entry = dir ? readdir(dir.get()) : nullptr) {
+        if (const int tid = std::atoi(entry->d_name)) tids.push_back(tid);
+    }
+    // The main thread first.
+    std::ranges::stable_partition(tids, [pid](pid_t tid) { return tid == pid; });
+    return tids;
+}
+
+// In words, for somebody who wonders why it does not stop.
+std::string what_it_does(pid_t pid, pid_t tid) {
+    std::string wchan, call;
+    std::getline(std::ifstream(fmt::format("/proc/{}/task/{}/wchan", pid, tid)), wchan);
+    std::getline(std::ifstream(fmt::format("/proc/{}/task/{}/syscall", pid, tid)), call);
+    return fmt::format("call {}, waiting in {}", call.substr(0, call.find(' ')),
+                       wchan.empty() || wchan == "0" ? "the kernel" : wchan);
+}
+
+// One that the filter has reported, or soon does.
+void let_call_run(int listener) {
+    pollfd reported{listener, POLLIN, 0};
+    if (poll(&reported, 1, 1 /* ms */) != 1 || !(reported.revents & POLLIN)) return;
+    seccomp_notif n{};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) return;
+    seccomp_notif_resp go_on{n.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on);
+}
+
+}  // namespace
+
+Infection::Infection(Infection&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)),
+      threads_(std::exchange(other.threads_, {})),
+      syscall_instruction_(other.syscall_instruction_),
+      room_(std::exchange(other.room_, {})),
+      listener_(std::move(other.listener_)) {}
+
+Infection::Infection(Taken taken)
+    : pid_(taken.pid), threads_(std::move(taken.threads)), listener_(std::move(taken.listener)) {
+    (void)prepare_calls();
+}
+
+Infection::~Infection() { let_go(); }
+
+Result<Infection> Infection::begin(pid_t pid, std::chrono::milliseconds patience) {
+    Infection infection(pid);
+    GPR_CHECK(infection.seize_all(steady_clock::now() + patience));
+    GPR_CHECK(infection.prepare_calls());
+    return infection;
+}
+
+Result<> Infection::seize_all(steady_clock::time_point until) {
+    // A thread that still runs may begin others.
+    for (;;) {
+        const size_t stopped = threads_.size();
+        GPR_TRY(const bool any, seize_new());
+        if (!any) break;
+        for (size_t i = stopped; i < threads_.size(); i++) {
+            GPR_CHECK(await_stop(threads_[i], until));
+        }
+        std::erase_if(threads_, [](const StoppedThread& thread) { return thread.tid == 0; });
+    }
+    if (threads_.empty() || threads_.front().tid != pid_) {
+        return fail(ESRCH, fmt::format("process {} has ended, or its main thread has", pid_));
+    }
+    return {};
+}
+
+Result<bool> Infection::seize_new() {
+    bool any = false;
+    for (const pid_t tid : threads_of(pid_)) {
+        if (std::ranges::find(threads_, tid, &StoppedThread::tid) != threads_.end()) continue;
+        auto seized = trace::seize(tid, 0);
+        if (!seized && seized.error().code == ESRCH) continue;  // it has ended, or is about to
+        if (!seized) return tl::make_unexpected(seized.error());
+        trace::interrupt(tid);
+        StoppedThread thread;
+        thread.tid = tid;
+        threads_.push_back(thread);
+        any = true;
+    }
+    return any;
+}
+
+// tid 0 afterwards: it has ended instead.
+Result<> Infection::await_stop(StoppedThread& thread, steady_clock::time_point until) {
+    for (;;) {
+        int status = 0;
+        const pid_t got = waitpid(thread.tid, &status, WNOHANG | __WALL);
+        if (got == 0) {
+            if (steady_clock::now() > until) {
+                return fail(ETIMEDOUT,
+                            fmt::format("thread {} of process {} does not stop ({})", thread.tid,
+                                        pid_, what_it_does(pid_, thread.tid)));
+            }
+            std::this_thread::sleep_for(between_looks);
+            continue;
+        }
+        const WaitStatus stop = WaitStatus::decode(status);
+        if (got < 0 || stop.ended()) {
+            thread.tid = 0;
+            return {};
+        }
+        if (stop.kind == WaitStatus::Kind::signal_stop) {  // that one came first
+            trace::resume(thread.tid, stop.value);
+            continue;
+        }
+        thread.by_job_control = stop.kind == WaitStatus::Kind::group_stop;
+        break;
+    }
+    GPR_TRY(thread.regs, trace::registers(thread.tid));
+    thread.signal_mask = trace::signal_mask(thread.tid);
+    return {};
+}
+
+Result<> Infection::prepare_calls() {
+    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    GPR_TRY(const auto maps, read_maps(pid_));
+    GPR_TRY(syscall_instruction_, find_syscall_instruction(maps, memory));
+    return {};
+}
+
+Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
+                                std::initializer_list<uint64_t> arguments) {
+    uint64_t a[6] = {};
+    std::ranges::copy(arguments, a);
+    user_regs_struct regs = thread.regs;
+    regs.rax = number, regs.orig_rax = ~0UL;
+    regs.rdi = a[0], regs.rsi = a[1], regs.rdx = a[2], regs.r10 = a[3], regs.r8 = a[4];
+    regs.r9 = a[5];
+    regs.rip = syscall_instruction_.value;
+    trace::set_signal_mask(thread.tid, all_signals);
+    GPR_CHECK(trace::set_registers(thread.tid, regs));
+    user_regs_struct after{};
+    for (;;) {
+        trace::single_step(thread.tid);
+        GPR_TRY(const WaitStatus stop, await_step(thread.tid));
+        // SIGSTOP, which cannot be blocked.
+        thread.by_job_control |=
+            stop.kind == WaitStatus::Kind::group_stop ||
+            (stop.kind == WaitStatus::Kind::signal_stop && stop.value == SIGSTOP);
+        GPR_TRY(after, trace::registers(thread.tid));
+        const bool done = stop.kind == WaitStatus::Kind::signal_stop && stop.value == SIGTRAP;
+        if (done && !trace::is_restart(static_cast<long>(after.rax))) break;
+    }
+    GPR_CHECK(trace::set_registers(thread.tid, thread.regs));
+    trace::set_signal_mask(thread.tid, thread.signal_mask);
+    return from_kernel(static_cast<long>(after.rax), "a system call made for the program");
+}
+
+// Nobody but us answers what the filter reports meanwhile.
+Result<WaitStatus> Infection::await_step(pid_t tid) {
+    for (;;) {
+        int status = 0;
+        const pid_t got = waitpid(tid, &status, __WALL | (listener_ ? WNOHANG : 0));
+        if (got == 0) {
+            let_call_run(listener_.get());
+            continue;
+        }
+        const WaitStatus stop = WaitStatus::decode(status);
+        if (got == tid && !stop.ended()) return stop;
+        return fail(ESRCH, "the process ended while it was being taken over");
+    }
+}
+
+Result<> Infection::open_room() {
+    GPR_TRY(const int64_t at,
+            call(threads_.front(), SYS_mmap,
+                 {0, room_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~0ULL, 0}));
+    room_ = {static_cast<uint64_t>(at)};
+    return {};
+}
+
+void Infection::close_room() {
+    if (room_.value == 0) return;
+    (void)call(threads_.front(), SYS_munmap, {std::exchange(room_, {}).value, room_size});
+}
+
+Result<> Infection::take_thread_state() {
+    GPR_CHECK(open_room());
+    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    for (StoppedThread& thread : threads_) {
+        GPR_CHECK(call(thread, SYS_prctl, {PR_GET_TID_ADDRESS, room_.value}));
+        if (!memory.read_exact(room_, &thread.clear_tid, sizeof thread.clear_tid)) {
+            return fail(EIO, "cannot read what the program was told");
+        }
+        GPR_CHECK(forget_rseq(thread));
+    }
+    close_room();
+    return {};
+}
+
+Result<> Infection::forget_rseq(StoppedThread& thread) {
+    struct {  // struct ptrace_rseq_configuration, Linux 5.13
+        uint64_t pointer;
+        uint32_t size, signature, flags, pad;
+    } its{};
+    const long got = ptrace(get_rseq_request, thread.tid, sizeof its, &its);
+    if (got < 0 || its.size == 0) return {};
+    GPR_CHECK(call(thread, SYS_rseq, {its.pointer, its.size, rseq_unregister, its.signature}));
+    thread.rseq = {its.pointer, its.size, its.signature};
+    return {};
+}
+
+Result<> Infection::unlock(std::vector<Range> locked) {
+    for (const Range& range : locked) {
+        GPR_CHECK(call(threads_.front(), SYS_munlock, {range.begin.value, range.size()}));
+        unlocked_.push_back(range);
+    }
+    return {};
+}
+
+Result<> Infection::install(std::span<const sock_filter> filter) {
+    StoppedThread& main = threads_.front();
+    GPR_CHECK(open_room());
+    const sock_fprog program{static_cast<unsigned short>(filter.size()),
+                             reinterpret_cast<sock_filter*>(room_.value + page_size)};
+    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    if (filter.size_bytes() > room_size - page_size ||
+        !memory.write_exact(room_ + page_size, filter.data(), filter.size_bytes()) ||
+        !memory.write_exact(room_, &program, sizeof program)) {
+        return fail(EIO, "cannot give the program its filter");
+    }
+    const uint64_t flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC |
+                           SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+    const RoomForDescriptors room(pid_);
+    auto install = [&] {
+        return call(main, SYS_seccomp, {SECCOMP_SET_MODE_FILTER, flags, room_.value});
+    };
+    auto listener = install();
+    if (!listener && listener.error().code == EACCES) {
+        // Not an administrator: set-user-id programs then run without their privileges.
+        GPR_CHECK(call(main, SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1}));
+        listener = install();
+    }
+    if (!listener && listener.error().code == EBUSY) {
+        return fail(EBUSY,
+                    fmt::format("something else supervises the system calls of process {}", pid_));
+    }
+    if (!listener) return tl::make_unexpected(listener.error());
+    const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    listener_ = Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), *listener, 0)));
+    if (!listener_) return fail(errno, "cannot take over the seccomp listener");
+    GPR_CHECK(call(main, SYS_close, {static_cast<uint64_t>(*listener)}));
+    close_room();
+    return {};
+}
+
+Result<Infection::Taken> Infection::hand_over(long ptrace_options) {
+    for (const StoppedThread& thread : threads_) {
+        if (ptrace(PTRACE_SETOPTIONS, thread.tid, nullptr, ptrace_options) != 0) {
+            return fail(errno, fmt::format("cannot trace thread {}", thread.tid));
+        }
+    }
+    return Taken{std::exchange(pid_, 0), std::exchange(threads_, {}), std::move(listener_)};
+}
+
+Result<> Infection::unmap(Range range) {
+    GPR_CHECK(call(threads_.front(), SYS_munmap, {range.begin.value, range.size()}));
+    return {};
+}
+
+void Infection::reap(std::span<const pid_t> children) {
+    for (const pid_t child : children) {
+        (void)call(threads_.front(), SYS_wait4,
+                   {static_cast<uint64_t>(child), 0, __WALL | WNOHANG, 0});
+    }
+}
+
+// Only a fault makes it grow, such as that of a call that writes there.
+Result<> Infection::grow_stack(Address to, std::span<const std::byte> content) {
+    GPR_CHECK(call(threads_.front(), SYS_clock_gettime, {CLOCK_MONOTONIC, to.value}));
+    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    if (!memory.write_exact(to, content.data(), content.size())) {
+        return fail(EIO, "cannot give the program its stack back");
+    }
+    return {};
+}
+
+// What the kernel has forgotten, or never heard of from a thread that began elsewhere.
+void Infection::tell_thread_state(StoppedThread& thread) {
+    if (thread.clear_tid != 0) (void)call(thread, SYS_set_tid_address, {thread.clear_tid});
+    const RseqArea& rseq = thread.rseq;
+    if (rseq.size != 0) {
+        (void)call(thread, SYS_rseq, {rseq.address, rseq.size, 0, rseq.signature});
+    }
+}
+
+void Infection::let_go() {
+    if (std::exchange(pid_, 0) == 0 || threads_.empty()) return;
+    close_room();
+    for (const Range& range : unlocked_) {
+        (void)call(threads_.front(), SYS_mlock, {range.begin.value, range.size()});
+    }
+    for (StoppedThread& thread : threads_) {
+        if (thread.tid == 0) continue;
+        tell_thread_state(thread);
+        ptrace(PTRACE_DETACH, thread.tid, nullptr, 0L);
+    }
+}
+
+}  // namespace gpr

@@ -1,0 +1,99 @@
+// Taking over a process that runs: all of its threads are seized and stopped where they are, and
+// make calls for us there, until it either goes on under a supervisor or is let go as it was.
+//
+// Blocking, and by the thread that will trace the process from then on: ptrace(2) knows one.
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/address.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "monitor/tracee/rseq_area.h"
+#include "monitor/tracee/waits.h"
+
+namespace gpr {
+
+struct StoppedThread {
+    pid_t tid = 0;
+    user_regs_struct regs{};   // as it was stopped, perhaps inside a system call
+    uint64_t signal_mask = 0;  // bit n-1 is signal n
+    bool by_job_control = false;
+    uint64_t clear_tid = 0;  // set_tid_address(2)
+    RseqArea rseq;
+};
+
+class Infection {
+public:
+    // Errors: a thread cannot be traced (the errno is ptrace's), or does not stop in time, which
+    // is said of it with the call that it is in. The process goes on then.
+    static Result<Infection> begin(pid_t pid, std::chrono::milliseconds patience);
+    // Whoever has not been handed over is let go as it was.
+    ~Infection();
+    Infection(Infection&& other) noexcept;
+    Infection& operator=(Infection&&) = delete;
+
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    [[nodiscard]] const std::vector<StoppedThread>& threads() const { return threads_; }
+
+    // What only the threads themselves can tell the kernel or hear from it: where their end clears
+    // a word. The kernel forgets their rseq areas.
+    Result<> take_thread_state();
+    // What mlock(2) has locked: no page can be taken from there. Done again if it is let go.
+    Result<> unlock(std::vector<Range> locked);
+    // A filter for all threads at once, whose listener the process does not keep.
+    Result<> install(std::span<const sock_filter> filter);
+
+    // One that it has already.
+    void use_listener(Fd listener) { listener_ = std::move(listener); }
+
+    // From now on the process is the supervisor's: stopped, with these options.
+    struct Taken {
+        pid_t pid = 0;
+        std::vector<StoppedThread> threads;
+        Fd listener;
+    };
+    Result<Taken> hand_over(long ptrace_options);
+    // The way back, for a process whose threads are stopped and have nothing of ours in them but
+    // what is named here; they go on when this ends.
+    explicit Infection(Taken taken);
+    Result<> unmap(Range range);
+    // The kernel's own stack mapping down to there, with this content below what it was.
+    Result<> grow_stack(Address to, std::span<const std::byte> content);
+    // Children of it that were ours, and have ended.
+    void reap(std::span<const pid_t> children);
+    void lock_again(std::vector<Range> ranges) { unlocked_ = std::move(ranges); }
+
+private:
+    explicit Infection(pid_t pid) : pid_(pid) {}
+
+    Result<> seize_all(std::chrono::steady_clock::time_point until);
+    Result<bool> seize_new();
+    Result<> await_stop(StoppedThread& thread, std::chrono::steady_clock::time_point until);
+    Result<> prepare_calls();
+    // In the thread, which is as it was afterwards. Errors: the kernel's, with its errno.
+    Result<int64_t> call(StoppedThread& thread, uint64_t number,
+                         std::initializer_list<uint64_t> arguments);
+    Result<WaitStatus> await_step(pid_t tid);
+    Result<> open_room();
+    void close_room();
+    void tell_thread_state(StoppedThread& thread);
+    Result<> forget_rseq(StoppedThread& thread);
+    void let_go();
+
+    pid_t pid_ = 0;
+    std::vector<StoppedThread> threads_;  // the main thread is the first
+    Address syscall_instruction_{};
+    Address room_{};  // memory of the process that is ours for a while; 0: there is none
+    std::vector<Range> unlocked_;
+    Fd listener_;  // of the filter, once it is on
+};
+
+}  // namespace gpr

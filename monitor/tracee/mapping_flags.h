@@ -1,0 +1,30 @@
+// proc_pid_smaps(5): what a process has asked of its mappings, as the kernel keeps it ("VmFlags").
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "base/result.h"
+
+namespace gpr {
+
+struct MappingFlags {
+    Range range;
+    std::string name;            // as in /proc/PID/maps
+    bool locked = false;         // mlock(2)
+    bool grows_down = false;     // MAP_GROWSDOWN, and the stack
+    bool not_forked = false;     // MADV_DONTFORK
+    bool wiped_on_fork = false;  // MADV_WIPEONFORK
+    bool sealed = false;         // mseal(2)
+    bool huge_pages = false;     // MAP_HUGETLB
+    bool of_device = false;      // a driver's own pages
+    bool watched = false;        // by a userfaultfd
+    bool protected_by_key = false;
+};
+
+Result<std::vector<MappingFlags>> read_mapping_flags(pid_t pid);
+
+}  // namespace gpr

@@ -1,0 +1,85 @@
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "base/fd.h"
+#include "monitor/launch/attachable.h"
+#include "monitor/tracee/ptrace.h"
+#include "tools/commands.h"
+#include "tools/process_number.h"
+
+namespace gpr {
+namespace {
+
+constexpr int patience_ms = 20'000;
+
+const CommandSpec& detach_spec() {
+    static const CommandSpec spec{
+        "detach",
+        "PID",
+        "End the session of a process that 'gpr attach' has split: all of its threads and pages "
+        "come\nback to this host, where it goes on. Its descendants that are in the session do so, "
+        "too.",
+        {},
+        false,
+        1,
+        "exit status: 0 when it runs natively again; 1 it does not, and why is said by its 'gpr "
+        "attach'"};
+    return spec;
+}
+
+// The monitor of a program that gpr has begun is as hard to end as the program's own signals wish.
+bool heeds_sigterm(pid_t monitor) {
+    return !(trace::signal_set(monitor, "SigIgn:") >> (SIGTERM - 1) & 1);
+}
+
+Result<> detach(pid_t pid) {
+    GPR_TRY(const pid_t monitor, monitor_of(pid));
+    if (!heeds_sigterm(monitor)) {
+        return fail(fmt::format(
+            "process {} was begun by 'gpr exec'; only what 'gpr attach' has split can be detached",
+            pid));
+    }
+    const Fd watched(static_cast<int>(syscall(SYS_pidfd_open, monitor, 0)));
+    if (!watched || syscall(SYS_pidfd_send_signal, watched.get(), SIGTERM, nullptr, 0) != 0) {
+        return fail(errno,
+                    fmt::format("cannot ask the monitor of process {} (process {})", pid, monitor));
+    }
+    // It ends when all is done.
+    pollfd ends{watched.get(), POLLIN, 0};
+    if (poll(&ends, 1, patience_ms) == 1) return {};
+    return fail(
+        fmt::format("process {} is not detached after {} s; its 'gpr attach' (process {}) says why",
+                    pid, patience_ms / 1000, monitor));
+}
+
+}  // namespace
+
+int detach_main(const Words& arguments) {
+    const auto parsed = parse_command(detach_spec(), arguments);
+    if (!parsed) {
+        complain(parsed.error().message());
+        return exit_usage;
+    }
+    if (parsed->wants_help) {
+        std::fputs(help_text(detach_spec()).c_str(), stdout);
+        return 0;
+    }
+    const auto pid = process_number(*parsed, "gpr detach 1234");
+    if (!pid) {
+        complain(pid.error().message());
+        return exit_usage;
+    }
+    if (const auto done = detach(*pid); !done) {
+        complain(done.error().message());
+        return exit_failed;
+    }
+    return 0;
+}
+
+}  // namespace gpr
