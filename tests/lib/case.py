@@ -51,6 +51,8 @@ class Case:
     def runs_in(self, mode: str) -> bool:
         if mode == "function":
             return bool(self.library and self.functions)
+        if mode in ("attach", "detach"):  # and is split then
+            mode = "split"
         if mode == "three":  # crossing at random over two acceptors
             mode = "chaos"
         return bool(self.library) if mode in ("library", "bound") else mode in self.modes

@@ -9,7 +9,9 @@ from case import Case
 from lane import Lane
 
 NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
-GPR_MODES = ("home", "split", "local", "library", "bound", "function", "chaos", "three")
+GPR_MODES = ("home", "split", "local", "library", "bound", "function", "chaos", "three",
+             "attach", "detach")
+LATE_MODES = ("attach", "detach")  # split in the middle of its life
 ALL_MODES = NATIVE_MODES + GPR_MODES
 DEFAULT_MODES = ("native", "home", "split", "library", "bound", "function")
 CHAOS_SEED = 1
@@ -56,7 +58,7 @@ def _rules(mode: str, case: Case, seed: int) -> list[str]:
 
 def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str],
                  seed: int = CHAOS_SEED) -> list[str]:
-    if mode in NATIVE_MODES:
+    if mode in NATIVE_MODES or mode in LATE_MODES:  # which begins like that
         return lane.on_initiator(case.command)
     where = ["--acceptor", "local"]
     if mode != "local":
@@ -66,6 +68,13 @@ def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str
     split = [word for rule in _rules(mode, case, seed) for word in ("--split", rule)]
     return lane.on_initiator([str(lane.gpr), "exec", *where, *split, f"--stats={stats}", *extra,
                               "--", *case.command])
+
+
+def attach_line(lane: Lane, stats: Path, log: Path, extra: list[str]) -> list[str]:
+    """Of gpr attach, but for the process."""
+    return lane.on_initiator([
+        str(lane.gpr), "attach", "--acceptor", lane.address, "--token-file", str(lane.token_file),
+        "--split", "all", f"--stats={stats}", "--log", str(log), "--log-level", "info", *extra])
 
 
 def read_stats(path: Path) -> dict | None:

@@ -80,6 +80,8 @@ def stats_values(stats: dict) -> dict[str, float]:
 
 
 def split_problems(case: Case, mode: str, outcome: Outcome, stats: dict | None) -> list[str]:
+    if mode == "detach":  # they are of what came before
+        return []
     if stats is None:
         return ["no statistics were written"]
     try:
@@ -104,7 +106,7 @@ def _bounds(case: Case, mode: str) -> dict[str, float]:
         return {"crossings_max": 0, "home_calls_min": 0}
     if mode == "bound":  # each call of the library crosses twice
         return bounds | case.expect_bound
-    if mode in ("library", "function"):
+    if mode in ("library", "function", "attach"):
         return bounds
     if case.cpu_bound and mode in ("split", "local"):
         bounds["remote_cpu_share_min"] = 0.9

@@ -7,6 +7,8 @@ from pathlib import Path
 import launch
 import modes
 import oracle
+
+from attaching import Attacher
 from case import SKIP_STATUS, Case
 from lane import Lane, LaneError
 
@@ -69,8 +71,12 @@ class CaseRunner:
                 self.lane.ensure_second_acceptor()
         except LaneError as error:
             return Result(case.full_name, mode, "failed", str(error))
-        outcome = self._execute(case, mode, stats_path)
+        attacher = self._attacher(mode, stats_path, native) if mode in modes.LATE_MODES else None
+        outcome = self._execute(case, mode, stats_path, attacher)
+        if attacher and (skipped := self._not_attached(case, mode, attacher, outcome)):
+            return skipped
         problems = oracle.differences(case, native, outcome)
+        problems += attacher.problems if attacher else []
         numbers: dict[str, float] = {}
         if mode in modes.GPR_MODES:
             stats = modes.read_stats(stats_path)
@@ -88,7 +94,27 @@ class CaseRunner:
                           outcome.wall_s, numbers)
         return self._result(case, mode, outcome, problems, numbers)
 
-    def _execute(self, case: Case, mode: str, stats_path: Path | None) -> launch.Outcome:
+    def _attacher(self, mode: str, stats_path: Path, native: launch.Outcome) -> Attacher:
+        log = self.lane.root / "attach.log"
+        command = modes.attach_line(self.lane, stats_path, log, self.gpr_args)
+        return Attacher(command, log, native.wall_s, self.chaos_seed, mode == "detach")
+
+    def _not_attached(self, case: Case, mode: str, attacher: Attacher,
+                      outcome: launch.Outcome) -> Result | None:
+        """A refusal with a reason, or a program that was too quick, is no failure."""
+        ended = attacher.end()
+        if attacher.attached:
+            if ended == 0:
+                return None
+            return Result(case.full_name, mode, "failed", f"gpr: {attacher.said[-600:]}",
+                          outcome.wall_s)
+        self.lane.clean_up_leaks()
+        refused = "cannot attach" in attacher.said
+        return Result(case.full_name, mode, "skipped" if refused or ended is None else "failed",
+                      attacher.said[-600:].strip() or "it had ended", outcome.wall_s)
+
+    def _execute(self, case: Case, mode: str, stats_path: Path | None,
+                 attacher: Attacher | None = None) -> launch.Outcome:
         lane = self.lane
         cwd = lane.fresh_case_dir()
         env = lane.environment() | case.env
@@ -101,7 +127,8 @@ class CaseRunner:
                 return launch.Outcome(None, b"", b"", 0.0, setup_error=error)
         command = modes.command_line(mode, case, lane, stats_path, self.gpr_args,
                                      self.chaos_seed)
-        outcome = launch.run(command, cwd, env, case.stdin, case.timeout_s, lane.protected())
+        outcome = launch.run(command, cwd, env, case.stdin, case.timeout_s, lane.protected(),
+                             attacher.on_start if attacher else None)
         outcome.files = launch.hash_tree(cwd, case.ignore_files)
         return outcome
 
