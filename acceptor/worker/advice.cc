@@ -6,21 +6,18 @@
 #include <algorithm>
 
 #include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/starts.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/node/memory_lock.h"
 #include "monitor/tracee/reserved_range.h"
 
 namespace gpr::worker {
 
 namespace {
-
-constexpr int madv_dontneed_locked = 24;  // Linux 5.18
-
-constexpr Range reserved = reserved_range;
 
 // Advice about fork, which happens at home, and about the file itself.
 bool belongs_home(int advice) {
@@ -31,7 +28,7 @@ bool belongs_home(int advice) {
 }  // namespace
 
 Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
+    uint64_t size = whole_pages(n.args[1]);
     Range range{{n.args[0]}, {n.args[0] + size}};
     auto advice = static_cast<int>(n.args[2]);
     if (int error = advice_error(process.fragment->space, n.args)) {
@@ -56,7 +53,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         process.notifier->reply(n.id, 0);
         co_return;
     }
-    if (range.overlaps(reserved)) {
+    if (range.overlaps(reserved_range)) {
         process.notifier->reply_error(n.id, ENOMEM);
         co_return;
     }
@@ -69,7 +66,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     }
     auto guard = co_await worker_.metadata.lock();
     bool of_file = false;
-    bool discards = sound && (advice == MADV_DONTNEED || advice == madv_dontneed_locked);
+    bool discards = sound && (advice == MADV_DONTNEED || n.args[2] == madv_dontneed_locked);
     if (discards) {
         process.fragment->space.for_each(range, [&](const Mapping& m) {
             bool of_home = m.file && !m.shared && m.birth != worker_.self;
@@ -82,7 +79,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     if (discards) {
-        co_await discard_call(process, n, range);
+        co_await discard_call(process, n);
         co_return;
     }
     int64_t result =
@@ -121,26 +118,17 @@ Task<int64_t> Advice::populate(RemoteProcess& process, Notification n, Range ran
 }
 
 // MADV_DONTNEED and its kin, under the lock.
-Task<void> Advice::discard_call(RemoteProcess& process, Notification n, Range range) {
-    std::vector<Mapping> pieces;
-    uint64_t covered = 0;
+Task<void> Advice::discard_call(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    Range whole = range;
-    if (n.args[2] == MADV_DONTNEED) range = before_locked(fragment->space, whole);
-    fragment->space.for_each(range, [&](Mapping& m) {
-        covered += m.range.size();
-        if (!m.shared) pieces.push_back(m);  // what is shared keeps its content anyway
-    });
-    for (const Mapping& m : pieces) {
+    auto notifier = process.notifier;
+    const DiscardPlan plan = plan_discard(fragment->space, n.args);
+    for (const Mapping& m : plan.pieces) {
         co_await fragment->executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
                                            MADV_DONTNEED);
-        worker_.pager.objects.discard({m});
+        worker_.mapping_changes.changes.note_discarded(*fragment, m.range, {m});
         fragment->wake(m.range);
-        tell_discarded(worker_.link, process.pid, m.range);
     }
-    // With gaps, what is mapped has been emptied all the same.
-    int64_t result = covered == range.size() ? 0 : -ENOMEM;
-    process.notifier->reply_raw(n.id, range == whole ? result : -EINVAL);
+    notifier->reply_raw(n.id, -plan.error);
 }
 
 // To lock memory is for home to allow.
@@ -149,7 +137,7 @@ void Advice::unlock_call(RemoteProcess& process, const Notification& n) {
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(n.number, n.args, space);
     mark_locked(space, lock);
-    tell_locked(worker_.link, process.pid, lock);
+    worker_.tell(process.pid, lock);
     process.notifier->reply_raw(n.id, -lock.error);
 }
 

@@ -17,7 +17,7 @@ public:
 
 private:
     Task<int64_t> populate(RemoteProcess& process, Notification n, Range range);
-    Task<void> discard_call(RemoteProcess& process, Notification n, Range range);
+    Task<void> discard_call(RemoteProcess& process, Notification n);
 
     Worker& worker_;
 };

@@ -8,18 +8,16 @@
 #include <array>
 #include <filesystem>
 
+#include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/memory_calls.h"
-#include "acceptor/worker/places.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
-#include "monitor/node/mapping_news.h"
-#include "monitor/node/memory_lock.h"
+#include "monitor/node/address_plan.h"
+#include "monitor/node/anonymous_memory.h"
 
 namespace gpr::worker {
 
 namespace {
-
-constexpr uint64_t address_limit = 0x7ffffffff000;
 
 // The rings of io_uring go where the kernel likes, which is as high as there is room
 // (io_uring_get_unmapped_area): so there is room nowhere above the place that we have for them.
@@ -97,7 +95,8 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     worker_.counts.fd_owner++;
     auto guard = co_await worker_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;
-    auto at = worker_.memory_calls.place_for(fragment->space, n);
+    auto notifier = process.notifier;
+    auto at = place_for(fragment->space, n.args, arena_of(worker_.self));
     if (!at) {
         process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
         co_return;
@@ -107,13 +106,10 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     struct stat status = {};
     bool regular = stat(link.c_str(), &status) == 0 && S_ISREG(status.st_mode);
     constexpr uint64_t placing = MAP_FIXED | MAP_FIXED_NOREPLACE;
-    Mapping m;
-    m.range = {*at, Address{at->value + n.args[1]}.page_end()};
-    m.prot = static_cast<int>(n.args[2]);
+    Mapped made;
+    Mapping& m = made.mapping = private_mapping(n.args, pages_of(at->value, n.args[1]));
     m.object = worker_.next_object++;
     m.birth = worker_.self;
-    m.file = true;
-    m.backing = Backing::native_file;
     m.anchored = !regular || (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
     int64_t result = co_await fragment->executor().call(SYS_mmap, at->value, n.args[1], n.args[2],
                                                         (n.args[3] & ~placing) | MAP_FIXED,
@@ -132,7 +128,6 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
             m.content = std::make_shared<Fd>(
                 static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), fd, 0)));
         }
-        m.content_offset = n.args[5];
         m.source = name_source(m.content);
     }
     if (!m.anchored && (m.prot & PROT_WRITE)) {
@@ -144,28 +139,19 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
             co_return;
         }
     }
-    worker_.pager.objects.add(m.object, worker_.self);
+    const Range range = m.range;
     std::error_code ignored;
-    tell_mapped(worker_.link, directory_node, process.pid, m, 0,
-                std::filesystem::read_symlink(link, ignored).string());
-    auto lock = lock_of_new(fragment->space, m.range);
-    auto replaced = fragment->space.map(std::move(m));
-    worker_.pager.objects.discard_unmapped(fragment->space, replaced);
-    if (lock) {
-        mark_locked(fragment->space, *lock);
-        tell_locked(worker_.link, process.pid, *lock);
-    }
-    for (const Mapping& old : replaced) fragment->wake(old.range);
-    co_await worker_.pager.trapped.forget_trapped(replaced);
-    process.notifier->reply_raw(n.id, result);
+    made.path = std::filesystem::read_symlink(link, ignored).string();
+    AddressChanges& changes = worker_.mapping_changes.changes;
+    co_await changes.map(fragment, std::move(made), worker_.self);
+    changes.lock_new(*fragment, range, false);
+    notifier->reply_raw(n.id, result);
 }
 
 // Private file memory cannot be taken page by page once it is written; a copy of it can. Each page
 // of the copy comes from the file when somebody touches it first.
 Task<Result<void>> FileMappings::copy_of_file(Fragment& fragment, Mapping& m) {
-    int64_t made = co_await fragment.executor().call(
-        SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
+    int64_t made = co_await map_anonymous(fragment.executor(), m.range, m.prot);
     auto mapped = from_kernel(made, "cannot copy the program's private file memory");
     if (!mapped) co_return tl::make_unexpected(mapped.error());
     auto registered = fragment.register_range(m.range);
@@ -188,10 +174,9 @@ Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range rang
         copy.object_page = 0;
         auto copied = co_await copy_of_file(fragment, copy);
         if (!copied) worker_.link.close(copied.error().message());
-        worker_.pager.objects.add(copy.object, worker_.self);
-        tell_mapped(worker_.link, directory_node, fragment.pid(), copy, 0);
-        auto replaced = fragment.space.map(std::move(copy));
-        worker_.pager.objects.discard_unmapped(fragment.space, replaced);
+        Mapped made;
+        made.mapping = std::move(copy);
+        co_await worker_.mapping_changes.changes.map(shared, std::move(made), worker_.self);
     }
 }
 

@@ -1,13 +1,12 @@
 #include "acceptor/worker/growth.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <csignal>
 
+#include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
-#include "monitor/node/mapping_news.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/signal_action.h"
@@ -30,19 +29,10 @@ Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
     auto guard = co_await worker_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;
     pid_t host_tid = thread.host_tid;
-    if (auto m = growth_for(fragment->space, info)) {  // else it is there by now
-        m->object = worker_.next_object++;
-        m->birth = worker_.self;
-        int64_t result = co_await fragment->executor().call(
-            SYS_mmap, m->range.begin.value, m->range.size(), static_cast<uint64_t>(m->prot),
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
-        if (result != static_cast<int64_t>(m->range.begin.value)) {
-            trace::resume(host_tid, SIGSEGV);
-            co_return;
-        }
-        worker_.pager.objects.add(m->object, worker_.self);
-        tell_mapped(worker_.link, directory_node, process.pid, *m, 0);
-        fragment->space.map(std::move(*m));
+    const bool grown = co_await worker_.mapping_changes.changes.grow_down(fragment, info);
+    if (!grown) {
+        trace::resume(host_tid, SIGSEGV);
+        co_return;
     }
     co_await repair_signal(process.pid, thread.tid, SIGSEGV);
     trace::resume(host_tid);

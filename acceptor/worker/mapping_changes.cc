@@ -1,28 +1,17 @@
 #include "acceptor/worker/mapping_changes.h"
 
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
 #include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/futexes.h"
-#include "acceptor/worker/places.h"
-#include "acceptor/worker/remaps.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
-#include "monitor/node/guard_advice.h"
-#include "monitor/node/mapping_news.h"
-#include "monitor/node/memory_lock.h"
-#include "monitor/paging/page_wire.h"
-#include "monitor/tracee/sealed_memory.h"
+#include "monitor/node/address_plan.h"
 
 namespace gpr::worker {
 
-namespace {
-constexpr uint64_t fixed_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-}  // namespace
+MappingChanges::MappingChanges(Worker& worker)
+    : changes(worker.pager, worker.self, *this), worker_(worker) {}
 
-// Home changed the address space, for one of our calls.
 Task<void> MappingChanges::apply_mapping(Frame frame) {
     auto change = frame->session().getMapping();
     if (change.isApplied()) {
@@ -35,121 +24,69 @@ Task<void> MappingChanges::apply_mapping(Frame frame) {
         tell_applied(worker_.link, change.getPid(), change.getMark());
         co_return;
     }
+    if (apply_to_object(change)) co_return;
+    RemoteProcess* process = worker_.find_process(change.getPid());
+    auto made = change_from_wire(change);
+    if (!process || !process->fragment || !made) co_return;
+    co_await changes.apply(process->fragment, std::move(*made), directory_node);
+}
+
+bool MappingChanges::apply_to_object(wire::MappingChange::Reader change) {
     if (change.isResize()) {
         worker_.shared_memory.resize_shared(change.getResize());
-        co_return;
-    }
-    if (change.isForget()) {
+    } else if (change.isForget()) {
         worker_.pager.shared.erase(change.getForget());
-        co_return;
-    }
-    if (change.isUsedAtHome()) {
+    } else if (change.isUsedAtHome()) {
         worker_.futexes.use_at_home(change.getUsedAtHome());
-        co_return;
+    } else {
+        return false;
     }
-    RemoteProcess* process = worker_.find_process(change.getPid());
-    if (!process || !process->fragment) co_return;
-    std::shared_ptr<Fragment> fragment = process->fragment;
-    if (change.isMap()) {
-        co_await map(*fragment, change.getMap());
-    } else if (change.isUnmap()) {
-        co_await unmap(*fragment, change.getUnmap());
-    } else if (change.isProtect()) {
-        co_await protect(fragment, change.getProtect());
-    } else if (change.isDiscard()) {
-        co_await discard(*fragment, change.getDiscard());
-    } else if (change.isGuard()) {
-        auto guards = change.getGuard();
-        co_await fragment->executor().call(SYS_madvise, guards.getBegin(),
-                                           guards.getEnd() - guards.getBegin(),
-                                           guards.getInstall() ? guard_install : guard_remove);
-    } else if (change.isSeal()) {
-        auto seal = change.getSeal();
-        mark_sealed(fragment->space, {{seal.getBegin()}, {seal.getEnd()}});
-    } else if (change.isFollow()) {
-        auto follow = change.getFollow();
-        fragment->space.for_each({{follow.getBegin()}, {follow.getEnd()}},
-                                 [](Mapping& m) { m.follows = m.shared ? 0 : 1; });
-    } else if (change.isLock()) {
-        mark_locked(fragment->space, lock_from_wire(change.getLock()));
-    } else if (change.isFills()) {
-        auto fills = change.getFills();
-        Range range{{fills.getBegin()}, {fills.getEnd()}};
-        if (fills.isWake()) {
-            worker_.pager.unfilled.wake_unfilled(*fragment, range);
-        } else {
-            worker_.pager.unfilled.let_program_fill(*fragment, range, fills.getOn());
-        }
-    } else if (change.isMove()) {
-        co_await worker_.remaps.apply_move(*fragment, change.getMove());
-    }
+    return true;
 }
 
-Task<void> MappingChanges::map(Fragment& fragment, wire::MappingView::Reader made) {
-    Mapping m = mapping_from_wire(made);
-    m.trapped = m.code == CodeClass::home;
-    if (!sound(m.range.begin.value, m.range.size()) || m.range.overlaps(reserved)) {
-        worker_.link.close("home sent a mapping that cannot be");
-        co_return;
-    }
-    if (!m.shared) worker_.pager.objects.add(m.object, m.birth);
-    Range range = m.range;
-    bool here = m.birth == worker_.self;
-    // A new life of private memory that shows a file of ours: home has none of it.
-    if (here && m.source != 0 && owner_of_source(m.source) == worker_.self &&
-        !worker_.file_mappings.find_content(m)) {
+void MappingChanges::tell(pid_t pid, const AddressChange& change, NodeId made_at) {
+    if (made_at == worker_.self) worker_.tell(pid, change);
+}
+
+ObjectId MappingChanges::new_object() { return worker_.next_object++; }
+
+// A new life of private memory that shows a file of ours: home has none of it.
+void MappingChanges::show_same_file(pid_t, ObjectId, Mapping& m) {
+    const bool ours = m.source != 0 && owner_of_source(m.source) == worker_.self;
+    const bool begins_here = ours && m.birth == worker_.self;
+    if (begins_here && !worker_.file_mappings.find_content(m)) {
         spdlog::warn("a file that the program has mapped is not known any more");
     }
-    auto prot = static_cast<uint64_t>(m.prot);
-    Mapping view = m;
-    auto replaced = fragment.space.map(std::move(m));
-    worker_.pager.objects.discard_unmapped(fragment.space, replaced);
-    if (view.shared) {
-        worker_.shared_memory.know_shared(made);
-        co_await worker_.shared_memory.show_shared(fragment, view);
-        for (const Mapping& old : replaced) fragment.wake(old.range);
-        co_await worker_.pager.trapped.forget_trapped(replaced);
-        co_return;
-    }
-    co_await fragment.executor().call(SYS_mmap, range.begin.value, range.size(), prot, fixed_flags,
-                                      ~0UL, 0);
-    if (!here || view.content) {
-        bool registered = static_cast<bool>(fragment.register_range(range));
-        fragment.space.for_each(range, [&](Mapping& p) { p.registered = registered; });
-    }
-    for (const Mapping& old : replaced) fragment.wake(old.range);
-    co_await worker_.pager.trapped.forget_trapped(replaced);
 }
 
-Task<void> MappingChanges::unmap(Fragment& fragment, wire::AddressRange::Reader unmapped) {
-    Range range{{unmapped.getBegin()}, {unmapped.getEnd()}};
-    auto gone = fragment.space.unmap(range);
-    worker_.pager.objects.discard_unmapped(fragment.space, gone);
-    co_await fragment.executor().call(SYS_munmap, range.begin.value, range.size());
-    for (const Mapping& old : gone) fragment.wake(old.range);
-    co_await worker_.pager.trapped.forget_trapped(gone);
-}
-
-Task<void> MappingChanges::protect(std::shared_ptr<Fragment> fragment,
-                                   wire::Protect::Reader change) {
-    Range range{{change.getBegin()}, {change.getEnd()}};
-    int prot = static_cast<int>(change.getProt());
-    if (prot & PROT_WRITE) {
-        co_await worker_.pager.trapped.stop_trapping(fragment, range);
-        co_await worker_.file_mappings.copy_files(fragment, range);
+bool MappingChanges::admit(pid_t pid, Mapped& made, NodeId) {
+    Mapping& m = made.mapping;
+    m.trapped = m.code == CodeClass::home;
+    if (!is_place(m.range) || m.range.overlaps(reserved_range)) {
+        worker_.link.close("home sent a mapping that cannot be");
+        return false;
     }
-    fragment->space.for_each(range, [&](Mapping& m) { m.prot = prot; });
-    co_await fragment->executor().call(SYS_mprotect, range.begin.value, range.size(),
-                                       static_cast<uint64_t>(prot));
+    show_same_file(pid, m.object, m);
+    if (m.shared) worker_.shared_memory.know_shared(m.object, made.object_pages);
+    return true;
 }
 
-Task<void> MappingChanges::discard(Fragment& fragment, wire::AddressRange::Reader discarded) {
-    Range range{{discarded.getBegin()}, {discarded.getEnd()}};
-    std::vector<Mapping> pieces;
-    fragment.space.for_each(range, [&](Mapping& m) { pieces.push_back(m); });
-    worker_.pager.objects.discard(pieces);
-    co_await fragment.executor().call(SYS_madvise, range.begin.value, range.size(), MADV_DONTNEED);
-    fragment.wake(range);
+// At home it is, if it has to be: what is hidden there is hidden here afterwards.
+Task<void> MappingChanges::save_shared(std::shared_ptr<Fragment>, Range) { co_return; }
+
+Task<void> MappingChanges::show_shared(std::shared_ptr<Fragment> fragment, Mapping mapping) {
+    co_await worker_.shared_memory.show_shared(*fragment, mapping);
+}
+
+Task<void> MappingChanges::let_write(std::shared_ptr<Fragment> fragment, Range range) {
+    co_await worker_.file_mappings.copy_files(std::move(fragment), range);
+}
+
+// Home says when nobody has it any more.
+void MappingChanges::forget_shared(const std::vector<Mapping>&) {}
+
+void MappingChanges::cannot_follow(pid_t, NodeId, const std::string& why) {
+    worker_.link.close(why);
 }
 
 }  // namespace gpr::worker

@@ -1,24 +1,38 @@
-// What home has changed in a process's address space is changed here, too.
+// What home has changed in a process's address space is changed here, too, and what is changed here
+// is told to home.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "acceptor/worker/part.h"
+#include "monitor/node/address_changes.h"
 #include "transport/wire.h"
 
 namespace gpr::worker {
 
-class MappingChanges {
+class MappingChanges final : public AddressSide {
 public:
-    explicit MappingChanges(Worker& worker) : worker_(worker) {}
+    explicit MappingChanges(Worker& worker);
+
+    AddressChanges changes;
 
     Task<void> apply_mapping(Frame frame);
 
 private:
-    Task<void> map(Fragment& fragment, wire::MappingView::Reader made);
-    Task<void> unmap(Fragment& fragment, wire::AddressRange::Reader unmapped);
-    Task<void> protect(std::shared_ptr<Fragment> fragment, wire::Protect::Reader change);
-    Task<void> discard(Fragment& fragment, wire::AddressRange::Reader discarded);
+    // Of shared memory. False: it is about something else.
+    bool apply_to_object(wire::MappingChange::Reader change);
+
+    void tell(pid_t pid, const AddressChange& change, NodeId made_at) override;
+    ObjectId new_object() override;
+    void show_same_file(pid_t pid, ObjectId other, Mapping& mapping) override;
+    bool admit(pid_t pid, Mapped& made, NodeId made_at) override;
+    Task<void> save_shared(std::shared_ptr<Fragment> fragment, Range range) override;
+    Task<void> show_shared(std::shared_ptr<Fragment> fragment, Mapping mapping) override;
+    Task<void> let_write(std::shared_ptr<Fragment> fragment, Range range) override;
+    void forget_shared(const std::vector<Mapping>& gone) override;
+    void cannot_follow(pid_t pid, NodeId made_at, const std::string& why) override;
 
     Worker& worker_;
 };

@@ -6,50 +6,12 @@
 
 #include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/forwarding.h"
-#include "acceptor/worker/places.h"
+#include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/worker.h"
-#include "monitor/node/mapping_news.h"
-#include "monitor/node/protection.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/paging/growth.h"
 
 namespace gpr::worker {
-
-namespace {
-
-constexpr uint64_t lowest_hint = 0x10000;                         // the usual vm.mmap_min_addr
-constexpr uint64_t low_begin = 0x40000000, low_end = 0x80000000;  // of MAP_32BIT
-
-}  // namespace
-
-tl::expected<Address, int> MemoryCalls::place_for(AddressSpace& space,
-                                                  const Notification& n) const {
-    uint64_t flags = n.args[3];
-    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
-    uint64_t at = n.args[0];
-    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
-    if (n.args[1] == 0 || (fixed && at % page_size != 0) || n.args[5] % page_size != 0) {
-        return tl::make_unexpected(EINVAL);
-    }
-    if (size < n.args[1] || size > address_limit || (fixed && !sound(at, size)) ||
-        (fixed && Range{{at}, {at + size}}.overlaps(reserved))) {
-        return tl::make_unexpected(ENOMEM);
-    }
-    if ((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE &&
-        !space.is_free({{at}, {at + size}})) {
-        return tl::make_unexpected(EEXIST);
-    }
-    if (fixed) return Address{at};
-    at &= page_mask;
-    Range hint{{at}, {at + size}};
-    bool low = flags & MAP_32BIT;
-    bool heeded = at >= lowest_hint && sound(at, size) && (!low || hint.end.value <= low_end);
-    if (heeded && space.is_free(hint) && !hint.overlaps(reserved)) return Address{at};
-    Range window = arena_of(worker_.self);
-    if (low) window = {{low_begin}, {low_end}};
-    auto gap = space.find_gap(window, size);
-    if (!gap) return tl::make_unexpected(no_room);
-    return *gap;
-}
 
 // Whether the kernel here, whose memory it would be, lets there be so much. Under the lock.
 Task<int64_t> MemoryCalls::try_size(RemoteProcess& process, Notification n) {
@@ -87,7 +49,7 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
     }
     auto guard = co_await worker_.metadata.lock();
     AddressSpace& space = process.fragment->space;
-    auto at = place_for(space, n);
+    auto at = place_for(space, n.args, arena_of(worker_.self));
     if (!at && at.error() == no_room && co_await try_size(process, n) == 0) {
         guard.release();
         n.args[3] |= MAP_NORESERVE;
@@ -100,15 +62,11 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
         process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
         co_return;
     }
-    Mapping m;
-    m.range = {*at, Address{at->value + n.args[1]}.page_end()};
-    m.prot = static_cast<int>(n.args[2]);
-    m.object = worker_.next_object++;
-    m.birth = worker_.self;
+    const Range range = pages_of(at->value, n.args[1]);
     bool replaces = (flags & MAP_FIXED_NOREPLACE) == 0 && (flags & MAP_FIXED) != 0;
     uint64_t made = MAP_PRIVATE | MAP_ANONYMOUS | (flags & (MAP_POPULATE | MAP_NORESERVE));
     int64_t result = co_await process.fragment->executor().call(
-        SYS_mmap, at->value, m.range.size(), n.args[2],
+        SYS_mmap, at->value, range.size(), n.args[2],
         made | (replaces ? MAP_FIXED : MAP_FIXED_NOREPLACE), ~0UL, 0);
     if (result == -EEXIST) {  // the kernel's own pages, which no list has: home's knows what to do
         guard.release();
@@ -116,12 +74,12 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
         co_return;
     }
     if (result == static_cast<int64_t>(at->value)) {
-        worker_.pager.objects.add(m.object, worker_.self);
-        tell_mapped(worker_.link, directory_node, process.pid, m, 0);
-        auto replaced = space.map(std::move(m));
-        worker_.pager.objects.discard_unmapped(space, replaced);
-        for (const Mapping& old : replaced) process.fragment->wake(old.range);
-        co_await worker_.pager.trapped.forget_trapped(replaced);
+        Mapped new_one;
+        new_one.mapping = private_mapping(n.args, range);
+        new_one.mapping.object = worker_.next_object++;
+        new_one.mapping.birth = worker_.self;
+        co_await worker_.mapping_changes.changes.map(process.fragment, std::move(new_one),
+                                                     worker_.self);
     }
     process.notifier->reply_raw(n.id, result);
 }
@@ -133,9 +91,8 @@ Task<void> MemoryCalls::unmap_call(RemoteProcess& process, RemoteThread& thread,
     }
     worker_.counts.native++;
     auto guard = co_await worker_.metadata.lock();
-    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
-    Range range{{n.args[0]}, {n.args[0] + size}};
-    if (!sound(n.args[0], size) || range.overlaps(reserved)) {
+    const Range range{{n.args[0]}, {n.args[0] + whole_pages(n.args[1])}};
+    if (!is_place(range) || range.overlaps(reserved_range)) {
         process.notifier->reply_error(n.id, EINVAL);
         co_return;
     }
@@ -149,11 +106,7 @@ Task<int64_t> MemoryCalls::unmap(RemoteProcess& process, Range range) {
     int64_t result =
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
     if (result != 0) co_return result;
-    auto gone = fragment->space.unmap(range);
-    worker_.pager.objects.discard_unmapped(fragment->space, gone);
-    for (const Mapping& old : gone) fragment->wake(old.range);
-    tell_unmapped(worker_.link, process.pid, range);
-    co_await worker_.pager.trapped.forget_trapped(gone);
+    co_await worker_.mapping_changes.changes.unmap(fragment, range, worker_.self);
     co_return 0;
 }
 
@@ -163,27 +116,19 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
         co_return;
     }
     worker_.counts.native++;
-    const pid_t pid = process.pid;
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
     auto guard = co_await worker_.metadata.lock();
-    if (protects_growing(n.number, n.args)) {
-        auto all = growing_range(fragment->space, n.args);
-        if (!all) {
-            notifier->reply_error(n.id, all.error());
-            co_return;
-        }
-        n.args[0] = all->begin.value;
-        n.args[1] = all->size();
-        n.args[2] &= ~uint64_t{PROT_GROWSDOWN | PROT_GROWSUP};
+    if (int error = spell_out_growing(fragment->space, n.number, n.args)) {
+        notifier->reply_error(n.id, error);
+        co_return;
     }
-    uint64_t size = (n.args[1] + page_size - 1) & page_mask;
-    Range range{{n.args[0]}, {n.args[0] + size}};
+    Range range{{n.args[0]}, {n.args[0] + whole_pages(n.args[1])}};
     if (n.args[0] % page_size != 0) {
         notifier->reply_error(n.id, EINVAL);
         co_return;
     }
-    if (range.overlaps(reserved)) {
+    if (range.overlaps(reserved_range)) {
         notifier->reply_error(n.id, ENOMEM);
         co_return;
     }
@@ -193,27 +138,23 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
         notifier->reply_error(n.id, EINVAL);
         co_return;
     }
-    Protection allowed = protection_of(fragment->space, range, n.args[2]);
-    const bool refused = allowed.error == EACCES;  // which our memfd would not mind
+    const Protection plan = protection_of(fragment->space, range, n.args[2]);
+    const bool refused = plan.error == EACCES;  // which our memfd would not mind
     if (refused) {
-        range = allowed.range;
-        n.args[1] = size = range.size();
+        range = plan.range;
+        n.args[1] = range.size();
     }
-    if ((n.args[2] & PROT_WRITE) && size != 0) {
+    if ((n.args[2] & PROT_WRITE) && !range.empty()) {
         co_await worker_.pager.trapped.stop_trapping(fragment, range);
         co_await worker_.file_mappings.copy_files(fragment, range);
     }
     int64_t result =
         co_await fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);
     if (refused && result == 0) result = -EACCES;
-    if (result == -ENOMEM) {  // the kernel stops at the first gap; without one it did nothing
-        Address until = fragment->space.mapped_until(range.begin);
-        range.end = until < range.end ? until : range.begin;
-    }
-    bool changed = result == 0 || result == -ENOMEM || (refused && result == -EACCES);
-    if (changed && !range.empty() && size != 0) {
-        fragment->space.for_each(range, [&](Mapping& m) { m.prot = static_cast<int>(n.args[2]); });
-        tell_protected(worker_.link, pid, range, static_cast<int>(n.args[2]));
+    const Range part = plan.changed(range, result);
+    if (!part.empty()) {
+        co_await worker_.mapping_changes.changes.protect(
+            fragment, part, static_cast<int>(n.args[2]), worker_.self);
     }
     notifier->reply_raw(n.id, result);
 }

@@ -6,10 +6,6 @@
 #include "acceptor/worker/part.h"
 #include "base/address.h"
 
-namespace gpr {
-class AddressSpace;
-}  // namespace gpr
-
 namespace gpr::worker {
 
 class MemoryCalls {
@@ -21,8 +17,6 @@ public:
     Task<int64_t> unmap(RemoteProcess& process, Range range);
     Task<void> protect_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     void note_limit(RemoteProcess& caller, const Notification& n);
-    // Where the mapping that mmap asks for goes, or why it cannot.
-    tl::expected<Address, int> place_for(AddressSpace& space, const Notification& n) const;
 
 private:
     static Task<int64_t> try_size(RemoteProcess& process, Notification n);

@@ -9,14 +9,14 @@
 
 namespace gpr::worker {
 
-void SharedMemory::know_shared(wire::MappingView::Reader view) {
-    if (worker_.pager.shared.contains(view.getObject())) return;
+void SharedMemory::know_shared(ObjectId object, uint64_t pages) {
+    if (worker_.pager.shared.contains(object)) return;
     Fd memfd(memfd_create("shared", MFD_CLOEXEC));
-    if (!memfd || view.getObjectPages() > max_object_pages) {
+    if (!memfd || pages > max_object_pages) {
         worker_.link.close("no memory to share between the program's processes");
         return;
     }
-    worker_.pager.shared.add(view.getObject(), std::move(memfd), view.getObjectPages());
+    worker_.pager.shared.add(object, std::move(memfd), pages);
 }
 
 // The executor asks for the object's memfd: a call of ours, made in the process.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "acceptor/worker/part.h"
+#include "mm/page_protocol.h"
 #include "transport/wire.h"
 
 namespace gpr {
@@ -16,7 +17,7 @@ class SharedMemory {
 public:
     explicit SharedMemory(Worker& worker) : worker_(worker) {}
 
-    void know_shared(wire::MappingView::Reader view);
+    void know_shared(ObjectId object, uint64_t pages);
     Task<int64_t> show_shared(Fragment& fragment, const Mapping& mapping);
     void give_shared(RemoteProcess& process, const Notification& n);
     void resize_shared(wire::Resize::Reader resize);

@@ -210,7 +210,7 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
         Mapping m = mapping_from_wire(view);
         m.trapped = m.code == CodeClass::home;
         if (m.shared) {
-            worker_.shared_memory.know_shared(view);
+            worker_.shared_memory.know_shared(view.getObject(), view.getObjectPages());
             shared.push_back(m);
             fragment.space.map(std::move(m));
             return;

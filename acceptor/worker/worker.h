@@ -9,6 +9,7 @@
 
 #include "acceptor/box/sandbox.h"
 #include "acceptor/worker/remote_process.h"
+#include "monitor/node/address_change.h"
 #include "monitor/paging/layout_parts.h"
 #include "monitor/paging/pager.h"
 #include "monitor/tracee/waits.h"
@@ -68,6 +69,10 @@ struct Worker {
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
+    // What has been changed here, to home.
+    void tell(pid_t pid, const AddressChange& change) const {
+        tell_change(link, directory_node, pid, change);
+    }
     RemoteProcess* find_process(pid_t pid);
     RemoteThread* find_thread(pid_t pid, pid_t tid);
 

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "monitor/home/remote_node.h"
+#include "monitor/node/address_change.h"
 
 namespace gpr::home {
 
@@ -53,6 +54,9 @@ public:
         for (const auto& node : nodes_) {
             if (node->id != from) tell(*node);
         }
+    }
+    void tell(pid_t pid, const AddressChange& change, NodeId from = directory_node) const {
+        each([&](RemoteNode& node) { tell_change(node.link, node.id, pid, change); }, from);
     }
     void send(FrameBuilder& frame, NodeId from = directory_node) const {
         each([&](RemoteNode& node) { node.link.send(frame, Priority::urgent); }, from);

@@ -17,9 +17,10 @@ Task<void> Aio::note_aio_call(HomeProcess& process, uint32_t number, Address con
     auto guard = co_await home_.metadata.lock();
     if (!process.fragment) co_return;
     if (number == SYS_io_setup) {
-        home_.shared_memory.note_attached(process, context);
+        co_await home_.shared_memory.note_attached(process, context);
     } else if (const Mapping* ring = process.fragment->space.find(context)) {
-        home_.layouts.note_unmapped(process, ring->range);
+        const Range range = ring->range;
+        co_await home_.layouts.changes.unmap(process.fragment, range, directory_node);
     }
 }
 

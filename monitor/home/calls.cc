@@ -37,6 +37,7 @@
 #include "monitor/home/truncation.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/proc_file.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/paging/program_faultfd.h"
 #include "monitor/tracee/ptrace.h"
@@ -49,7 +50,6 @@ namespace {
 constexpr unsigned arguments_of_call = 6;
 // Pages of a raw call that are fetched before it runs; beyond that it faults as it goes.
 constexpr uint64_t prefetch_limit = 64ULL << 20;
-constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
 // A call that is to end is stopped again, if it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
 

@@ -1,7 +1,6 @@
 #include "monitor/home/code_placement.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "monitor/home/file_copies.h"
 #include "monitor/home/functions.h"
 #include "monitor/home/home.h"
+#include "monitor/node/anonymous_memory.h"
 
 namespace gpr::home {
 
@@ -83,9 +83,7 @@ Task<Result<void>> CodePlacement::trap_code(HomeProcess& process, Mapping& m, st
 
 // Its content is known, and stays so.
 Task<Result<void>> CodePlacement::take_code_away(Fragment& fragment, Mapping& m) {
-    int64_t made = co_await fragment.executor().call(
-        SYS_mmap, m.range.begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
+    int64_t made = co_await map_anonymous(fragment.executor(), m.range, m.prot);
     auto checked = from_kernel(made, "cannot take the code of a library away");
     if (!checked) co_return tl::make_unexpected(checked.error());
     auto registered = fragment.register_range(m.range);

@@ -15,7 +15,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/loans.h"
 #include "monitor/home/shared_memory.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_change.h"
 #include "monitor/node/passed_fds.h"
 
 namespace gpr::home {

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "monitor/home/home.h"
 #include "monitor/home/taken_calls.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_change.h"
 #include "monitor/paging/program_faultfd.h"
 
 namespace gpr::home {
@@ -154,8 +154,7 @@ Task<int64_t> Faultfds::let_fill(ProgramFaultfd& faultfd, Range range, uint64_t 
     });
     if (error != 0 || covered == 0) co_return error != 0 ? error : -EINVAL;
     home_.pager.unfilled.let_program_fill(*process->fragment, range, true);
-    home_.acceptors.each(
-        [&](RemoteNode& node) { tell_program_fills(node.link, process->pid, range, true); });
+    home_.acceptors.tell(process->pid, ProgramFills{range, true});
     faultfd.ranges.push_back(range);
     co_return 0;
 }
@@ -177,8 +176,7 @@ Task<int64_t> Faultfds::stop_filling(ProgramFaultfd& faultfd, Range range) {
     HomeProcess* process = home_.find_process(pid);
     if (!process || !process->fragment) co_return 0;
     home_.pager.unfilled.let_program_fill(*process->fragment, range, false);
-    home_.acceptors.each(
-        [&](RemoteNode& node) { tell_program_fills(node.link, pid, range, false); });
+    home_.acceptors.tell(pid, ProgramFills{range, false});
     co_return 0;
 }
 
@@ -235,7 +233,7 @@ void Faultfds::wake_filled(const ProgramFaultfd& faultfd, Range range) {
     HomeProcess* process = home_.find_process(faultfd.pid);
     if (!process || !process->fragment || !is_sound(range)) return;
     home_.pager.unfilled.wake_unfilled(*process->fragment, range);
-    home_.acceptors.each([&](RemoteNode& node) { tell_filled(node.link, process->pid, range); });
+    home_.acceptors.tell(process->pid, Filled{range});
 }
 
 // A thread waits for a page that only the program can provide.

@@ -11,39 +11,28 @@
 #include "monitor/home/calls.h"
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
-#include "monitor/node/advice.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_plan.h"
+#include "monitor/node/anonymous_memory.h"
 
 namespace gpr::home {
 
-void FileCopies::announce_discard(HomeProcess& process, Range range,
-                                  const std::vector<Mapping>& pieces) {
-    home_.pager.objects.discard(pieces);
-    home_.acceptors.each([&](RemoteNode& node) { tell_discarded(node.link, process.pid, range); });
-}
-
-Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub, Range range) {
+Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub,
+                                          DiscardPlan plan) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    uint64_t covered = 0;
-    std::vector<Mapping> pieces;
-    bool cannot = false;  // what we have no file for keeps what it has
-    fragment->space.for_each(range, [&](Mapping& m) {
-        covered += m.range.size();
-        if (m.shared) return;
+    // What we have no file for keeps what it has.
+    const bool cannot = std::ranges::any_of(plan.pieces, [](const Mapping& m) {
         bool copy = m.backing == Backing::anonymous;
-        cannot = cannot || (copy && m.file && !m.content && m.source == 0 && !m.trapped);
-        pieces.push_back(m);
+        return copy && m.file && !m.content && m.source == 0 && !m.trapped;
     });
-    int64_t result = covered == range.size() ? 0 : -ENOMEM;
-    if (cannot || pieces.empty()) co_return result;
-    announce_discard(process, range, pieces);
-    for (const Mapping& m : pieces) {
+    if (cannot || plan.pieces.empty()) co_return -plan.error;
+    home_.layouts.changes.note_discarded(*fragment, plan.range, plan.pieces);
+    for (const Mapping& m : plan.pieces) {
         if (m.backing != Backing::anonymous || m.trapped) continue;
         if (m.source != 0 && m.birth == directory_node) begin_at_acceptor(process, m);
         co_await stub.call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);
         fragment->wake(m.range);
     }
-    co_return result;
+    co_return -plan.error;
 }
 
 // The acceptor has the file. What a child has of its parent's mapping began here, with what was in
@@ -59,41 +48,33 @@ void FileCopies::begin_at_acceptor(HomeProcess& process, Mapping fresh) {
 
 // MADV_DONTNEED and its kin.
 Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, Notification n) {
-    Range range{{n.args[0]}, Address{n.args[0] + n.args[1]}.page_end()};
-    std::vector<Mapping> pieces;
-    bool has_content = false;
-    Range whole = range;
-    if (n.args[2] == MADV_DONTNEED || n.args[2] == MADV_FREE) {
-        range = before_locked(process.fragment->space, range);
-    }
-    bool locked = range != whole;
-    if (locked && (range.empty() || n.args[2] == MADV_FREE)) co_return -EINVAL;
-    n.args[1] = range.size();
-    process.fragment->space.for_each(range, [&](Mapping& m) {
-        has_content = has_content || (m.file && m.backing == Backing::anonymous);
-        pieces.push_back(m);  // of files, too: the acceptor drops what it has of the whole range
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    DiscardPlan plan = plan_discard(fragment->space, n.args);
+    const bool locked = plan.error == EINVAL, frees = n.args[2] == MADV_FREE;
+    if (locked && (plan.range.empty() || frees)) co_return -EINVAL;
+    if (frees) co_return 0;
+    const bool has_content = std::ranges::any_of(plan.pieces, [](const Mapping& m) {
+        return m.file && m.backing == Backing::anonymous;
     });
-    if (n.args[2] == MADV_FREE) co_return 0;
     if (has_content && n.args[2] == MADV_DONTNEED) {
-        int64_t dropped = co_await discard_content(process, stub, range);
-        co_return locked ? -EINVAL : dropped;
+        co_return co_await discard_content(process, stub, std::move(plan));
     }
-    int64_t result = co_await stub.call(SYS_madvise, n.args[0], n.args[1], n.args[2]);
+    const int64_t result = co_await stub.call(SYS_madvise, n.args[0], plan.range.size(), n.args[2]);
     // ENOMEM: there are gaps, but what is mapped has been emptied.
-    if ((result != 0 && result != -ENOMEM) || pieces.empty()) co_return result;
-    announce_discard(process, range, pieces);
-    process.fragment->wake(range);
+    if (result != 0 && result != -ENOMEM) co_return result;
+    if (!plan.pieces.empty()) {
+        home_.layouts.changes.note_discarded(*fragment, plan.range, plan.pieces);
+        fragment->wake(plan.range);
+    }
     co_return locked ? -EINVAL : result;
 }
 
 Task<void> FileCopies::discard_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto args = frame->session().getCall().getArgs();
     auto guard = co_await home_.metadata.lock();
-    Range range{{args[0]}, Address{args[0] + args[1]}.page_end()};
-    Range whole = range;
-    if (args[2] == MADV_DONTNEED) range = before_locked(process.fragment->space, whole);
-    int64_t result = co_await discard_content(process, *thread.stub, range);
-    if (range != whole) result = -EINVAL;
+    const uint64_t given[] = {args[0], args[1], args[2]};
+    DiscardPlan plan = plan_discard(process.fragment->space, given);
+    const int64_t result = co_await discard_content(process, *thread.stub, std::move(plan));
     guard.release();
     home_.calls.reply(thread, result);
 }
@@ -206,10 +187,7 @@ Task<Result<void>> FileCopies::make_anonymous(HomeProcess& process, Mapping& map
     std::vector<Fragment::Taken> kept;
     for (Range range : own) kept.push_back(fragment.peek(range.begin, range.size() / page_size));
     note_copied(process, mapping);
-    int64_t mapped = co_await fragment.executor().call(
-        SYS_mmap, mapping.range.begin.value, mapping.range.size(),
-        static_cast<uint64_t>(mapping.prot),
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
+    int64_t mapped = co_await map_anonymous(fragment.executor(), mapping.range, mapping.prot);
     auto checked = from_kernel(mapped, "cannot copy the program's private file memory");
     if (!checked) co_return tl::make_unexpected(checked.error());
     for (size_t k = 0; k < own.size(); k++) {

@@ -11,6 +11,7 @@
 #include "monitor/node/private_files.h"
 
 namespace gpr {
+struct DiscardPlan;
 struct Mapping;
 }  // namespace gpr
 
@@ -24,7 +25,6 @@ public:
                                       std::vector<Range> own = {});
     Task<Result<void>> make_writable(HomeProcess& process, Mapping& mapping);
     void note_copied(HomeProcess& process, const Mapping& mapping);
-    void announce_discard(HomeProcess& process, Range range, const std::vector<Mapping>& pieces);
     Task<int64_t> discard_here(HomeProcess& process, StubThread& stub, Notification n);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
     static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
@@ -34,7 +34,7 @@ public:
 
 private:
     void begin_at_acceptor(HomeProcess& process, Mapping fresh);
-    Task<int64_t> discard_content(HomeProcess& process, StubThread& stub, Range range);
+    Task<int64_t> discard_content(HomeProcess& process, StubThread& stub, DiscardPlan plan);
 
     Home& home_;
     PrivateFiles files_;

@@ -1,6 +1,5 @@
 #include "monitor/home/growth.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <csignal>
@@ -30,17 +29,10 @@ Task<void> Growth::grow_down(HomeProcess& process, HomeThread& thread, siginfo_t
     auto guard = co_await home_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;
     pid_t tid = thread.tid;
-    if (auto m = growth_for(fragment->space, info)) {  // else it is there by now
-        m->object = home_.layouts.new_object(directory_node);
-        int64_t result = co_await fragment->executor().call(
-            SYS_mmap, m->range.begin.value, m->range.size(), static_cast<uint64_t>(m->prot),
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0);
-        if (result != static_cast<int64_t>(m->range.begin.value)) {
-            trace::resume(tid, SIGSEGV);
-            co_return;
-        }
-        home_.layouts.announce(process, *m);
-        fragment->space.map(std::move(*m));
+    const bool grown = co_await home_.layouts.changes.grow_down(fragment, info);
+    if (!grown) {
+        trace::resume(tid, SIGSEGV);
+        co_return;
     }
     guard.release();
     if (home_.find_thread(fragment->pid(), tid) == &thread) co_await go_on_after(thread, SIGSEGV);

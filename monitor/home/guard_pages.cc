@@ -4,11 +4,11 @@
 
 #include <cerrno>
 
-#include "monitor/home/file_copies.h"
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_plan.h"
 
 namespace gpr::home {
 
@@ -26,15 +26,11 @@ Task<int64_t> GuardPages::change(HomeProcess& process, StubThread& stub, Notific
     // With gaps, what is mapped has them all the same.
     if ((result != 0 && result != -ENOMEM) || range.empty() || stub.dead()) co_return result;
     if (install) {
-        std::vector<Mapping> pieces;
-        fragment->space.for_each(range, [&](const Mapping& m) {
-            if (!m.shared) pieces.push_back(m);
-        });
-        home_.file_copies.announce_discard(process, range, pieces);
+        auto pieces = private_pieces(fragment->space, range);
+        home_.layouts.changes.note_discarded(*fragment, range, pieces);
         fragment->wake(range);
     }
-    home_.acceptors.each(
-        [&](RemoteNode& node) { tell_guarded(node.link, process.pid, range, install); });
+    home_.acceptors.tell(process.pid, Guarded{range, install});
     co_return refused ? -EINVAL : result;
 }
 
@@ -43,9 +39,7 @@ void GuardPages::tell_all(HomeProcess& process) {
     for (const auto& [begin, m] : process.fragment->space.all()) {
         auto guards = process.fragment->guards(m.range);
         if (!guards) return;
-        for (Range range : *guards)
-            home_.acceptors.each(
-                [&](RemoteNode& node) { tell_guarded(node.link, process.pid, range, true); });
+        for (Range range : *guards) home_.acceptors.tell(process.pid, Guarded{range, true});
     }
 }
 

@@ -5,47 +5,47 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/address.h"
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
+#include "monitor/node/address_changes.h"
 #include "syscall/marshal.h"
-#include "transport/wire.h"
-
-namespace gpr {
-struct Mapping;
-}  // namespace gpr
 
 namespace gpr::home {
 
-class Layouts {
+class Layouts final : public AddressSide {
 public:
-    explicit Layouts(Home& home) : home_(home) {}
+    explicit Layouts(Home& home);
+
+    AddressChanges changes;
 
     ObjectId new_object(NodeId birth);
-    // To all acceptors but `from`.
-    void announce(HomeProcess& process, const Mapping& mapping, NodeId from = directory_node);
+    void announce(HomeProcess& process, const Mapping& mapping);
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
-    void note_unmapped(HomeProcess& process, Range range);
-    Task<void> note_protect(HomeProcess& process, Notification n);
+    Task<void> note_break(HomeProcess& process, uint64_t end, NodeId filler);
+    Task<Result<void>> show_file(HomeProcess& process, Mapping& mapping, pid_t caller, int fd);
+    // The kernel here has made it.
+    Task<void> map_here(HomeProcess& process, Mapping mapping);
     Task<void> apply_mapping(Frame frame, NodeId from);
     ObjectId next_object() { return next_object_++; }
     // To what mincore has told of home: pages that any acceptor has, as far as home knows.
     Task<void> add_resident_elsewhere(std::shared_ptr<Fragment> fragment, SyscallArguments args);
 
 private:
-    Task<void> note_mmap(HomeProcess& process, Notification n, uint64_t begin, pid_t caller);
-    void note_move(HomeProcess& process, const Notification& n, uint64_t to);
-    void map_grown(HomeProcess& process, Range range);
-    void note_break(HomeProcess& process, uint64_t end);
-    std::vector<Mapping> move_views(HomeProcess& process, Range from, Range to, ObjectId kept,
-                                    NodeId mover);
-    Task<void> map(HomeProcess& process, wire::MappingView::Reader made, NodeId from);
-    Task<void> unmap(Fragment& fragment, wire::AddressRange::Reader unmapped, NodeId from);
-    Task<void> protect(HomeProcess& process, wire::Protect::Reader change, NodeId from);
-    Task<void> discard(Fragment& fragment, wire::AddressRange::Reader discarded, NodeId from);
-    Task<void> move(HomeProcess& process, wire::Move::Reader move, NodeId from);
+    Task<void> note_mmap(HomeProcess& process, Notification n, Address at, pid_t caller);
+
+    void tell(pid_t pid, const AddressChange& change, NodeId made_at) override;
+    ObjectId new_object() override { return next_object(); }
+    void show_same_file(pid_t pid, ObjectId other, Mapping& mapping) override;
+    bool admit(pid_t pid, Mapped& made, NodeId from) override;
+    Task<void> save_shared(std::shared_ptr<Fragment> fragment, Range range) override;
+    Task<void> show_shared(std::shared_ptr<Fragment> fragment, Mapping mapping) override;
+    Task<void> let_write(std::shared_ptr<Fragment> fragment, Range range) override;
+    void forget_shared(const std::vector<Mapping>& gone) override;
+    void cannot_follow(pid_t pid, NodeId made_at, const std::string& why) override;
 
     Home& home_;
     ObjectId next_object_ = 1;

@@ -57,8 +57,9 @@ Task<void> MainStack::fit(HomeProcess& process) {
 
 Task<void> MainStack::cut(HomeProcess& process, Range range) {
     if (range.empty()) co_return;
-    co_await process.fragment->executor().call(SYS_munmap, range.begin.value, range.size());
-    home_.layouts.note_unmapped(process, range);
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
+    co_await home_.layouts.changes.unmap(fragment, range, directory_node);
 }
 
 Task<void> MainStack::make_room(HomeProcess& process, Range wanted) {

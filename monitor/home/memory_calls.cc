@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <filesystem>
 
 #include "base/log.h"
 #include "monitor/home/calls.h"
@@ -19,22 +18,16 @@
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/main_stack.h"
-#include "monitor/home/mapping_call.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/taken_calls.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/mapping_move.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/node/memory_lock.h"
 #include "monitor/node/placement.h"
-#include "monitor/node/protection.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/reserved_range.h"
-
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
 
 namespace gpr::home {
 
@@ -63,18 +56,8 @@ int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
     AddressSpace& space = process.fragment->space;
     MemoryLock lock = memory_lock_of(number, args, space, lock_limit_of(tid));
     mark_locked(space, lock);
-    home_.acceptors.each([&](RemoteNode& node) { tell_locked(node.link, process.pid, lock); });
+    home_.acceptors.tell(process.pid, lock);
     return -lock.error;
-}
-
-// A mapping that has been made. locks: the call wants it locked, whatever mlockall does.
-void MemoryCalls::lock_new(HomeProcess& process, Range range, bool locks) {
-    AddressSpace& space = process.fragment->space;
-    auto lock = lock_of_new(space, range);
-    if (!lock && locks) lock = MemoryLock{range, true, 0, false, std::nullopt};
-    if (!lock) return;
-    mark_locked(space, *lock);
-    home_.acceptors.each([&](RemoteNode& node) { tell_locked(node.link, process.pid, *lock); });
 }
 
 // Of a call that names a place where the acceptor can map nothing, in a session whose code is
@@ -199,7 +182,7 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     const bool locks = n.number == SYS_mmap && (n.args[3] & MAP_LOCKED);
     if (locks) made.args[3] &= ~uint64_t{MAP_LOCKED};
     if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);
-    if (n.number == SYS_mmap && grows_down(n)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
+    if (n.number == SYS_mmap && maps_growing(n.args)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
     const uint64_t* a = made.args;
@@ -209,16 +192,20 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
                          : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
     result = co_await place_elsewhere(*fragment, stub, made.number, a, result);
     if (stub.dead()) co_return result;
-    bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
-    if (protects && (result == -ENOMEM || result == -EACCES)) {
-        Protection done = protection_of(fragment->space, pages_of(n.args[0], n.args[1]), n.args[2]);
-        n.args[1] = done.range.size();
-        bool some = result == -done.error && !done.range.empty();
-        if (some) co_await home_.layouts.note_protect(process, n);
+    const bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
+    if (protects && failed(result)) {
+        const Range asked = pages_of(n.args[0], n.args[1]);
+        const Protection plan = protection_of(fragment->space, asked, n.args[2]);
+        const Range part = plan.changed(asked, result);
+        const int prot = static_cast<int>(n.args[2]);
+        if (!part.empty()) {
+            co_await home_.layouts.changes.protect(fragment, part, prot, directory_node);
+        }
     }
     if (!failed(result)) co_await home_.layouts.note_call(process, n, result, caller);
     if (!failed(result) && n.number == SYS_mmap) {
-        lock_new(process, pages_of(static_cast<uint64_t>(result), n.args[1]), locks);
+        const Range mapped = pages_of(static_cast<uint64_t>(result), n.args[1]);
+        home_.layouts.changes.lock_new(*fragment, mapped, locks);
     }
     if (moving.empty()) co_return result;
     bool done = !failed(result);
@@ -282,8 +269,8 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     const uint64_t size = mapped_size(args.data(), link);
     if ((flags & MAP_TYPE) != MAP_PRIVATE) {
         Address at{static_cast<uint64_t>(result)};
-        home_.shared_memory.map_shared(process, at, size, static_cast<int>(args[2]), link);
-        lock_new(process, {at, at + size}, locks);
+        co_await home_.shared_memory.map_shared(process, at, size, static_cast<int>(args[2]), link);
+        home_.layouts.changes.lock_new(*fragment, {at, at + size}, locks);
         if (near_stack) co_await home_.main_stack.fit(process);
         guard.release();
         co_await home_.contended_memory.meet_outsiders(false);
@@ -293,52 +280,29 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     const Range range{{static_cast<uint64_t>(result)}, {static_cast<uint64_t>(result) + size}};
     if (fd < 0 && (flags & MAP_HUGETLB)) co_await make_small(*thread.stub, args.data(), result);
     args[3] = flags;
-    bool ok = co_await note_private(process, *fragment, args, range, fd, link, locks, thread.node);
+    bool ok = co_await note_private(process, args, range, fd, thread.node);
     if (!ok) {
         guard.release();
         home_.calls.reply(thread, -ENOMEM);
         co_return;
     }
+    home_.layouts.changes.lock_new(*fragment, range, locks);
     if (near_stack) co_await home_.main_stack.fit(process);
     guard.release();
     home_.calls.reply(thread, result);
 }
 
 // What map_for() mapped is the program's alone. False: there is no memory for a copy of the file.
-Task<bool> MemoryCalls::note_private(HomeProcess& process, Fragment& fragment,
-                                     SyscallArguments args, Range range, int fd,
-                                     const std::string& link, bool locks, NodeId birth) {
-    const uint64_t flags = args[3];
-    Mapping m;
-    m.range = range;
-    m.prot = static_cast<int>(args[2]);
-    m.file = fd >= 0;
-    m.object = home_.layouts.new_object(directory_node);
-    m.backing = Backing::native_file;
-    m.grows_down = (flags & MAP_ANONYMOUS) && (flags & MAP_GROWSDOWN);
-    m.content_offset = args[5];
-    if (fd >= 0) home_.shared_memory.follow(m, link);
-    if (fd < 0) {
-        m.birth = birth;
-        m.object = home_.layouts.new_object(birth);
-        m.backing = Backing::anonymous;
-        m.registered = static_cast<bool>(fragment.register_range(m.range));
-    } else if (m.prot & PROT_WRITE) {
-        if (fd >= 0) m.content = home_.file_copies.files().of_descriptor(process.pid, fd);
-        auto made = co_await home_.file_copies.make_anonymous(process, m);
-        if (!made) co_return false;
-    } else if (fd >= 0) {
-        std::error_code ignored;
-        std::string path = std::filesystem::read_symlink(link, ignored).string();
-        auto placed = co_await home_.code_placement.place_code(process, m, path, args[5]);
-        if (!placed) home_.failures.abandon(placed.error().message());
-    }
-    auto gone = fragment.space.map(m);
-    home_.pager.objects.discard_unmapped(fragment.space, gone);
-    home_.layouts.announce(process, m);
-    lock_new(process, m.range, locks);
-    home_.shared_memory.forget_unseen(gone);
-    co_await home_.pager.trapped.forget_trapped(gone);
+Task<bool> MemoryCalls::note_private(HomeProcess& process, SyscallArguments args, Range range,
+                                     int fd, NodeId birth) {
+    Mapping m = private_mapping(args.data(), range);
+    if (fd < 0) m.birth = birth;
+    m.object = home_.layouts.new_object(m.birth);
+    if (fd < 0) m.registered = process.fragment->register_range(m.range).has_value();
+    auto shown = co_await home_.layouts.show_file(process, m, process.pid, fd);
+    if (!shown && (m.prot & PROT_WRITE)) co_return false;
+    if (!shown) home_.failures.abandon(shown.error().message());
+    co_await home_.layouts.map_here(process, std::move(m));
     co_return true;
 }
 
@@ -361,13 +325,9 @@ Task<void> MemoryCalls::change_memory_for(HomeProcess& process, HomeThread& thre
 Task<int64_t> MemoryCalls::change_memory(HomeProcess& process, StubThread& stub, Notification n,
                                          Notification made, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    if (protects_growing(n.number, n.args)) {
-        auto range = growing_range(fragment->space, n.args);
-        if (!range) co_return -range.error();
-        made.args[0] = n.args[0] = range->begin.value;
-        made.args[1] = n.args[1] = range->size();
-        made.args[2] = n.args[2] &= ~uint64_t{PROT_GROWSDOWN | PROT_GROWSUP};
-    }
+    int error = spell_out_growing(fragment->space, n.number, n.args);
+    if (error == 0) error = spell_out_growing(fragment->space, made.number, made.args);
+    if (error != 0) co_return -error;
     bool near_stack = concerns_stack(fragment->space, n.number, n.args);
     if (near_stack) {
         co_await home_.main_stack.make_room(process, fixed_place(n.number, n.args));
@@ -406,23 +366,10 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
     if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // it stays where it is
     int64_t result = co_await thread.stub->call(SYS_brk, wanted);
     auto guard = co_await home_.metadata.lock();
-    uint64_t end = static_cast<uint64_t>(result);
-    Address old_end = Address{process.break_end}.page_end();
-    Address new_end = Address{end}.page_end();
-    if (result > 0 && new_end > old_end) {
-        Mapping m;
-        m.range = {old_end, new_end};
-        m.prot = PROT_READ | PROT_WRITE;
-        m.birth = thread.node;  // whoever grows the heap is about to fill it
-        m.object = home_.layouts.new_object(m.birth);
-        m.registered = static_cast<bool>(fragment->register_range(m.range));
-        home_.pager.objects.discard_unmapped(fragment->space, fragment->space.map(m));
-        home_.layouts.announce(process, m);
-        lock_new(process, m.range, false);
-    } else if (result > 0 && new_end < old_end) {
-        home_.layouts.note_unmapped(process, {new_end, old_end});
+    // Whoever makes the heap grow is about to fill it.
+    if (result > 0) {
+        co_await home_.layouts.note_break(process, static_cast<uint64_t>(result), thread.node);
     }
-    if (result > 0) process.break_end = end;
     guard.release();
     home_.calls.reply(thread, result);
 }

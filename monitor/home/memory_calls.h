@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/address.h"
@@ -22,7 +21,6 @@ public:
 
     int64_t lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
                         std::span<const uint64_t, 6> args);
-    void lock_new(HomeProcess& process, Range range, bool locks);
     static std::vector<Range> hidden_by(HomeProcess& process, const Notification& n);
     Task<void> save_hidden(HomeProcess& process, Notification n);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);
@@ -37,8 +35,8 @@ public:
 private:
     Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
                               Notification made, pid_t caller);
-    Task<bool> note_private(HomeProcess& process, Fragment& fragment, SyscallArguments args,
-                            Range range, int fd, const std::string& link, bool locks, NodeId birth);
+    Task<bool> note_private(HomeProcess& process, SyscallArguments args, Range range, int fd,
+                            NodeId birth);
     int place_error(const Notification& n) const;
     static int lock_error(HomeProcess& process, const Notification& n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);

@@ -10,7 +10,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/shared_identity.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_change.h"
 #include "monitor/tracee/sealed_memory.h"
 #include "syscall/table.h"
 
@@ -69,7 +69,7 @@ Task<int64_t> MemoryGate::seal(pid_t pid, std::array<uint64_t, 3> args) {
     Sealing sealing = sealing_of(space, args.data());
     if (sealing.result == 0 && !sealing.range.empty()) {
         mark_sealed(space, sealing.range);
-        home_.acceptors.each([&](RemoteNode& node) { tell_sealed(node.link, pid, sealing.range); });
+        home_.acceptors.tell(pid, Sealed{sealing.range});
     }
     co_return sealing.result;
 }
@@ -97,10 +97,8 @@ Task<void> MemoryGate::open_text(pid_t pid, Range range) {
             auto made = co_await home_.file_copies.make_writable(*process, *m);
             if (!made) home_.failures.abandon(made.error().message());
         }
-        home_.acceptors.each([&](RemoteNode& node) {
-            tell_protected(node.link, pid, text, prot | PROT_WRITE);
-            tell_protected(node.link, pid, text, prot);
-        });
+        home_.acceptors.tell(pid, Protected{text, prot | PROT_WRITE});
+        home_.acceptors.tell(pid, Protected{text, prot});
     }
 }
 

@@ -17,7 +17,7 @@
 #include "monitor/home/layouts.h"
 #include "monitor/home/memory_calls.h"
 #include "monitor/node/huge_pages.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_change.h"
 #include "monitor/node/placement.h"
 #include "syscall/table.h"
 
@@ -171,22 +171,22 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
 }
 
 // The kernel here has just made the mapping at `at`.
-void SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t size, int prot,
-                              const std::string& link) {
+Task<void> SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t size, int prot,
+                                    std::string link) {
     Mapping m;
     m.range = {at, (at + size).page_end()};
     m.prot = prot;
     auto maps = read_maps(process.pid);
-    if (!maps) return;
+    if (!maps) co_return;
     for (const MapsEntry& e : *maps) {
         if (!e.range.contains(at)) continue;
         join_shared(process, m, e, link);
-        auto replaced = process.fragment->space.map(m);
+        std::shared_ptr<Fragment> fragment = process.fragment;
+        auto replaced = home_.layouts.changes.replace(*fragment, m);
         home_.contended_memory.choose_node(files_.at(m.object));
-        home_.pager.objects.discard_unmapped(process.fragment->space, replaced);
         home_.layouts.announce(process, m);
-        forget_unseen(replaced);
-        return;
+        co_await home_.layouts.changes.settle(fragment, std::move(replaced));
+        co_return;
     }
 }
 
@@ -231,7 +231,7 @@ void SharedMemory::let_private_follow(const SharedFile& file) {
             space.for_each(range, [&](Mapping& m) {
                 if (m.file && !m.shared) m.follows = file.object;
             });
-            home_.acceptors.each([&](RemoteNode& node) { tell_follows(node.link, pid, range); });
+            home_.acceptors.tell(pid, Following{range});
         }
     }
 }
@@ -379,7 +379,7 @@ Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Fr
         auto guard = co_await home_.metadata.lock();
         uint64_t given[]{args[0], args[1], args[2]};
         result = co_await place_elsewhere(*fragment, *thread.stub, SYS_shmat, given, result);
-        if (result >= 0) note_attached(process, {static_cast<uint64_t>(result)});
+        if (result >= 0) co_await note_attached(process, {static_cast<uint64_t>(result)});
         guard.release();
         co_await home_.contended_memory.meet_outsiders(false);
     }
@@ -387,17 +387,17 @@ Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Fr
 }
 
 // The kernel here makes a mapping of each part that is seen at another place of the file.
-void SharedMemory::note_remapped(HomeProcess& process, Range range) {
+Task<void> SharedMemory::note_remapped(HomeProcess& process, Range range) {
     Mapping* old = process.fragment->space.find(range.begin);
-    if (old) map_shared(process, range.begin, range.size(), old->prot);
+    if (old) co_await map_shared(process, range.begin, range.size(), old->prot);
 }
 
-void SharedMemory::note_attached(HomeProcess& process, Address at) {
+Task<void> SharedMemory::note_attached(HomeProcess& process, Address at) {
     auto maps = read_maps(process.pid);
     for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
         if (e.range.begin != at) continue;
-        map_shared(process, at, e.range.size(), e.prot);
-        home_.memory_calls.lock_new(process, e.range, false);
+        co_await map_shared(process, at, e.range.size(), e.prot);
+        home_.layouts.changes.lock_new(*process.fragment, e.range, false);
     }
 }
 

@@ -26,7 +26,7 @@ public:
     explicit SharedMemory(Home& home) : home_(home) {}
 
     void join_shared(HomeProcess&, Mapping& mapping, const MapsEntry&, const std::string& link);
-    void map_shared(HomeProcess&, Address, uint64_t size, int prot, const std::string& link = "");
+    Task<void> map_shared(HomeProcess&, Address, uint64_t size, int prot, std::string link = "");
     void note_size(SharedFile& file);
     SharedUse shared_use(HomeProcess& process, uint32_t number, const SyscallArguments& args);
     [[nodiscard]] SharedUse use_of_everything() const;
@@ -43,8 +43,8 @@ public:
     void forget_unseen(const std::vector<Mapping>& gone);
     void forget_memory(HomeProcess& process);
     Task<void> attach_for(HomeProcess& process, HomeThread& thread, Frame frame);
-    void note_remapped(HomeProcess& process, Range range);
-    void note_attached(HomeProcess& process, Address at);
+    Task<void> note_remapped(HomeProcess& process, Range range);
+    Task<void> note_attached(HomeProcess& process, Address at);
     std::map<ObjectId, SharedFile>& files() { return files_; }
 
 private:

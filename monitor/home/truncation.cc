@@ -9,6 +9,7 @@
 
 #include "monitor/home/file_copies.h"
 #include "monitor/home/home.h"
+#include "monitor/home/layouts.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/taken_calls.h"
 
@@ -99,7 +100,7 @@ Task<void> Truncation::drop_beyond(std::shared_ptr<Fd> file, uint64_t size) {
             pieces.push_back(m);
             copied = copied || m.backing == Backing::anonymous;
         });
-        home_.file_copies.announce_discard(*process, range, pieces);
+        home_.layouts.changes.note_discarded(*process->fragment, range, pieces);
         if (!copied) continue;  // the kernel knows whose pages those are
         co_await fragment->executor().call(SYS_madvise, range.begin.value, range.size(),
                                            MADV_DONTNEED);

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "base/task.h"
-#include "monitor/node/mapping_news.h"
+#include "monitor/node/address_change.h"
 
 namespace gpr {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "monitor/node/anonymous_memory.h"
 
 namespace gpr {
 
@@ -68,9 +69,9 @@ bool has_huge_pages(const std::string& link) {
 }
 
 Task<int64_t> make_small(StubThread& caller, const uint64_t* args, int64_t mapped) {
-    constexpr uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    co_return co_await caller.call(SYS_mmap, static_cast<uint64_t>(mapped), mapped_size(args, ""),
-                                   args[2], flags, ~0UL, 0);
+    const Address at{static_cast<uint64_t>(mapped)};
+    co_return co_await map_anonymous(caller, {at, at + mapped_size(args, "")},
+                                     static_cast<int>(args[2]));
 }
 
 }  // namespace gpr

@@ -6,9 +6,9 @@
 
 #include <cerrno>
 
+#include "monitor/node/address_plan.h"
 #include "monitor/node/mapping_move.h"
 #include "monitor/node/memory_lock.h"
-#include "monitor/node/protection.h"
 #include "monitor/tracee/reserved_range.h"
 #include "stub/layout.h"
 

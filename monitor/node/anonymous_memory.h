@@ -1,0 +1,20 @@
+// Fresh private memory of the program's.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/address.h"
+#include "monitor/tracee/stub_thread.h"
+
+namespace gpr {
+
+inline constexpr uint64_t anonymous_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+// In the place of what is there; the kernel's result.
+inline Task<int64_t> map_anonymous(StubThread& caller, Range range, int prot) {
+    return caller.call(SYS_mmap, range.begin.value, range.size(), static_cast<uint64_t>(prot),
+                       anonymous_flags | MAP_FIXED, ~0UL, 0);
+}
+
+}  // namespace gpr
