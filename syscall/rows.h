@@ -33,7 +33,11 @@ inline constexpr Trait notify = Trait::home_notify;
 inline constexpr Trait by_rule = Trait::by_rule;
 inline constexpr Trait fd_first = Trait::fd_first;
 inline constexpr Trait told = Trait::told_unasked;
+inline constexpr Trait modifies = Trait::modifies_files;
+inline constexpr Trait split_only = Trait::of_split_only;
 inline constexpr Trait maps = Trait::home_notify | Trait::maps_memory | told;
+
+constexpr Details changes_memory(MemoryCall call) { return {.memory = call}; }
 
 // Struct sizes of the x86-64 ABI; tests/unit/syscall compares them with the headers.
 inline constexpr uint16_t stat_size = 144;

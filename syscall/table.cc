@@ -225,6 +225,22 @@ bool is_told_unasked(uint64_t number) {
     return row && row->told_unasked();
 }
 
+const Details& details_of(uint64_t number) {
+    static constexpr Details none{};
+    const Row* row = find_row(static_cast<uint32_t>(number));
+    return row ? row->details : none;
+}
+
+bool has_trait(uint64_t number, Trait trait) {
+    const Row* row = find_row(static_cast<uint32_t>(number));
+    return row && row->has(trait);
+}
+
+Handlers handlers_of(uint64_t number) {
+    const Row* row = find_row(static_cast<uint32_t>(number));
+    return row ? row->handlers : Handlers{};
+}
+
 std::span<const Row* const> all_rows() { return index().ordered; }
 
 std::span<const ArgumentRule> argument_rules() { return rules; }

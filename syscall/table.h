@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "syscall/details.h"
 #include "syscall/shape.h"
 
 namespace gpr {
@@ -36,6 +37,10 @@ enum class Trait : uint16_t {
     by_rule = 1 << 6,        // a split rule may give it to the acceptor
     fd_first = 1 << 7,       // looks at its descriptor, the first argument, before anything else
     told_unasked = 1 << 8,   // the other node may be told, and nobody waits until it has done it
+    // After it the content or the size of a file may be another, or it orders accesses with
+    // processes outside the session.
+    modifies_files = 1 << 9,
+    of_split_only = 1 << 10,  // a child that has not been split is, before it makes it
 };
 constexpr Trait operator|(Trait a, Trait b) {
     return static_cast<Trait>(static_cast<uint16_t>(a) | static_cast<uint16_t>(b));
@@ -130,6 +135,7 @@ struct Row {
     std::array<Argument, 6> arguments{};
     const char* caveat = "";
     Handlers handlers{};  // of coherent and special rows always named
+    Details details{};
 
     [[nodiscard]] constexpr bool has(Trait t) const {
         return (static_cast<uint16_t>(traits) & static_cast<uint16_t>(t)) != 0;
@@ -181,6 +187,12 @@ bool is_told_unasked(uint64_t number);
 
 // nullptr: unknown, to be refused with ENOSYS. A seccomp `nr` is an int, hence 32 bits.
 const Row* find_row(uint32_t number);
+
+// Of a number without a row: none of all.
+const Details& details_of(uint64_t number);
+inline MemoryCall memory_call_of(uint64_t number) { return details_of(number).memory; }
+bool has_trait(uint64_t number, Trait trait);
+Handlers handlers_of(uint64_t number);
 
 // In numeric order.
 std::span<const Row* const> all_rows();

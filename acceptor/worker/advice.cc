@@ -9,9 +9,9 @@
 #include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/starts.h"
 #include "acceptor/worker/worker.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"
-#include "monitor/node/address_plan.h"
 #include "monitor/node/memory_lock.h"
 #include "monitor/tracee/reserved_range.h"
 

@@ -13,6 +13,7 @@
 #include "acceptor/worker/timers.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
+#include "syscall/table.h"
 
 namespace gpr::worker {
 
@@ -147,29 +148,30 @@ std::pair<int64_t, uint64_t> Inheritance::make_kept_call(wire::KeptCall::Reader 
         return static_cast<uint32_t>(fd.number) == number;
     });
     if (it == all.end()) return {-EBADF, 0};
-    switch (call.getNumber()) {
-        case SYS_close: all.erase(it); return {0, 0};
-        case SYS_fcntl:
-            if (args[1] == F_GETFD) return {it->closes_on_exec ? FD_CLOEXEC : 0, 0};
-            if (args[1] == F_SETFD) {
-                it->closes_on_exec = args[2] & FD_CLOEXEC;
-                return {0, 0};
-            }
-            if (args[1] == F_GETFL) return {fcntl(it->copy.get(), F_GETFL), 0};
-            return {-EBADF, 0};
-        case SYS_dup3:
-            if (static_cast<uint32_t>(args[2]) & ~O_CLOEXEC) return {-EINVAL, 0};
-            [[fallthrough]];
-        case SYS_dup2: {
-            if (number == static_cast<uint32_t>(args[1])) {
-                return {call.getNumber() == SYS_dup2 ? int64_t{number} : -EINVAL, 0};
-            }
-            Fd copy(fcntl(it->copy.get(), F_DUPFD_CLOEXEC, 0));
-            if (!copy) return {-EMFILE, 0};
-            return {static_cast<int64_t>(args[1]), worker_.names.add_file(std::move(copy))};
-        }
-        default: return {-EBADF, 0};
+    const AtAcceptor handler = handlers_of(call.getNumber()).there;
+    if (handler == AtAcceptor::close) {
+        all.erase(it);
+        return {0, 0};
     }
+    if (handler == AtAcceptor::duplicate) return duplicate_kept(*it, call.getNumber(), args);
+    if (call.getNumber() != SYS_fcntl) return {-EBADF, 0};
+    if (args[1] == F_GETFD) return {it->closes_on_exec ? FD_CLOEXEC : 0, 0};
+    if (args[1] == F_GETFL) return {fcntl(it->copy.get(), F_GETFL), 0};
+    if (args[1] != F_SETFD) return {-EBADF, 0};
+    it->closes_on_exec = args[2] & FD_CLOEXEC;
+    return {0, 0};
+}
+
+// dup2 and dup3.
+std::pair<int64_t, uint64_t> Inheritance::duplicate_kept(const KeptFd& kept, uint32_t number,
+                                                         capnp::List<uint64_t>::Reader args) {
+    const bool is_dup2 = number == SYS_dup2;
+    const auto from = static_cast<uint32_t>(args[0]), to = static_cast<uint32_t>(args[1]);
+    if (!is_dup2 && (static_cast<uint32_t>(args[2]) & ~O_CLOEXEC)) return {-EINVAL, 0};
+    if (from == to) return {is_dup2 ? int64_t{from} : -EINVAL, 0};
+    Fd copy(fcntl(kept.copy.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) return {-EMFILE, 0};
+    return {static_cast<int64_t>(args[1]), worker_.names.add_file(std::move(copy))};
 }
 
 }  // namespace gpr::worker

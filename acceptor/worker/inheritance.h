@@ -46,6 +46,8 @@ private:
     };
 
     Task<Result<void>> give_descriptors(RemoteProcess& process, const Kept& all, bool new_image);
+    std::pair<int64_t, uint64_t> duplicate_kept(const KeptFd& kept, uint32_t number,
+                                                capnp::List<uint64_t>::Reader args);
     std::pair<int64_t, uint64_t> make_kept_call(wire::KeptCall::Reader call);
 
     Worker& worker_;

@@ -12,6 +12,7 @@
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/signal_frame.h"
+#include "syscall/table.h"
 
 namespace gpr::worker {
 
@@ -95,22 +96,14 @@ Task<void> Masks::suspend_call(RemoteProcess& process, RemoteThread& thread, Not
 
 // The address of the signal mask that the call puts in force while it waits; 0: none.
 Task<uint64_t> Masks::mask_of_call(RemoteProcess& process, Notification n) {
-    switch (n.number) {
-        case SYS_rt_sigsuspend: co_return n.args[0];
-        case SYS_ppoll: co_return n.args[3];
-        case SYS_epoll_pwait:
-        case SYS_epoll_pwait2: co_return n.args[4];
-        case SYS_pselect6:
-        case SYS_io_pgetevents: {
-            uint64_t pair[2] = {0, 0};  // address and size
-            Address at{n.args[5]};
-            if (n.args[5] == 0) co_return 0;
-            bool read = co_await worker_.pager.memory.read(
-                *process.fragment, at, {reinterpret_cast<std::byte*>(pair), sizeof pair});
-            co_return read ? pair[0] : 0;
-        }
-        default: co_return 0;
-    }
+    const MaskPlace place = details_of(n.number).mask;
+    if (place.argument < 0) co_return 0;
+    const uint64_t given = n.args[place.argument];
+    if (!place.in_pair || given == 0) co_return given;
+    uint64_t pair[2] = {0, 0};  // address and size
+    bool read = co_await worker_.pager.memory.read(
+        *process.fragment, {given}, {reinterpret_cast<std::byte*>(pair), sizeof pair});
+    co_return read ? pair[0] : 0;
 }
 
 // A signal that only the call's own mask let through: its handler must run under that mask and

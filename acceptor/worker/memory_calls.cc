@@ -153,8 +153,8 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
     if (refused && result == 0) result = -EACCES;
     const Range part = plan.changed(range, result);
     if (!part.empty()) {
-        co_await worker_.mapping_changes.changes.protect(
-            fragment, part, static_cast<int>(n.args[2]), worker_.self);
+        co_await worker_.mapping_changes.changes.protect(fragment, part,
+                                                         static_cast<int>(n.args[2]), worker_.self);
     }
     notifier->reply_raw(n.id, result);
 }

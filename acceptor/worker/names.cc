@@ -261,13 +261,9 @@ Task<bool> Names::named_call(RemoteProcess& process, RemoteThread& thread, Notif
         bool beside = co_await is_beside_its_fd(process, n, row->path_argument());
         if (beside) co_return false;
     }
-    switch (n.number) {  // these know what to do with descriptors here
-        case SYS_sendmsg:
-        case SYS_sendmmsg:
-        case SYS_setsockopt:
-        case SYS_io_uring_register: co_return false;
-        default: break;
-    }
+    // These know what to do with descriptors here.
+    const AtAcceptor handler = row->handlers.there;
+    if (handler == AtAcceptor::send_message || handler == AtAcceptor::pin) co_return false;
     worker_.counts.fd_owner++;
     process.notifier->let_it_run(n.id);
     co_return true;

@@ -35,14 +35,15 @@
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signal_actions.h"
 #include "monitor/home/truncation.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/proc_file.h"
-#include "monitor/node/address_plan.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/paging/program_faultfd.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/reserved_range.h"
 #include "monitor/tracee/sealed_memory.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -55,16 +56,6 @@ constexpr std::chrono::milliseconds interrupts_every{1};
 
 constexpr uint64_t unknown = UINT64_MAX / 2;
 
-// What calls without a descriptor fill at most, whatever room they are given.
-uint64_t most_of_call(uint32_t number) {
-    constexpr uint64_t most_groups = 65536;  // NGROUPS_MAX
-    switch (number) {
-        case SYS_getcwd: return PATH_MAX;
-        case SYS_getgroups: return most_groups * sizeof(gid_t);
-        default: return unknown;
-    }
-}
-
 // How much of its memory a call can fill (or read, to write it to its descriptor), as the file
 // tells: a size that the caller has made up must cost nothing. What is not brought ahead of time
 // comes as the kernel goes along.
@@ -72,15 +63,13 @@ uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
     // What pipes and sockets hold if nobody asks for more; and files of /proc have no size.
     constexpr uint64_t at_least = 256 << 10;
     if (!call.row || call.row->arguments[0].kind != Kind::fd) {
-        return fills ? most_of_call(call.number) : unknown;
+        const uint32_t most = details_of(call.number).fills_most;
+        return fills && most != 0 ? most : unknown;
     }
     auto link = fmt::format("/proc/{}/fd/{}", pid, static_cast<int>(call.given[0]));
     struct stat itself {};  // its permissions say what the descriptor is open for
     if (lstat(link.c_str(), &itself) != 0) return errno == ENOENT ? 0 : at_least;
-    bool writes_data = call.number == SYS_write || call.number == SYS_pwrite64 ||
-                       call.number == SYS_writev || call.number == SYS_pwritev ||
-                       call.number == SYS_pwritev2;
-    if (writes_data && !(itself.st_mode & S_IWUSR)) return 0;
+    if (call.row->details.transfer.writes && !(itself.st_mode & S_IWUSR)) return 0;
     struct statx file {};  // as it is known here: its file system may be the program's
     unsigned wanted = STATX_TYPE | STATX_SIZE;
     if (statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, wanted, &file) != 0) return at_least;
@@ -92,7 +81,8 @@ uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
 // What is written is shown by memory that shows the same file: as the kernel goes along it may
 // change what it has yet to write.
 bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
-    if (call.number != SYS_write && call.number != SYS_pwrite64) return false;
+    const Transfer& transfer = details_of(call.number).transfer;
+    if (!transfer.writes || transfer.vector) return false;
     uint64_t from = call.given[1], size = call.given[2];
     const Mapping* m = space.find({from});
     const std::vector<ObjectId>& files = call.use.files;
@@ -173,69 +163,69 @@ void Calls::send_elsewhere(HomeThread& thread) {
 // By whoever knows what the call is about; by its shadow, if it is nothing special.
 Task<void> Calls::make_call(HomeProcess& process, HomeThread& thread, Frame frame,
                             SyscallArguments args) {
-    auto call = frame->session().getCall();
-    switch (call.getNumber()) {
-        case SYS_clone:
-        case SYS_clone3:
-        case SYS_fork:
-        case SYS_vfork:
-            if (args[0] & CLONE_THREAD) {
-                co_await home_.births.spawn_thread(process, thread, frame);
-            } else {
-                co_await home_.births.spawn_process(process, thread, frame);
-            }
-            co_return;
-        case SYS_mmap: co_await home_.memory_calls.map_for(process, thread, frame); co_return;
-        case SYS_mlock:
-        case SYS_mlock2:
-        case SYS_mlockall: {
-            auto guard = co_await home_.metadata.lock();
-            reply(thread,
-                  home_.memory_calls.lock_memory(process, thread.tid, call.getNumber(), args));
-            co_return;
+    const uint32_t number = frame->session().getCall().getNumber();
+    const Handlers handlers = handlers_of(number);
+    if (memory_call_of(number) != MemoryCall::none) {
+        co_await make_memory_call(process, thread, frame, args);
+    } else if (handlers.there == AtAcceptor::clone) {
+        if (args[0] & CLONE_THREAD) {
+            co_await home_.births.spawn_thread(process, thread, frame);
+        } else {
+            co_await home_.births.spawn_process(process, thread, frame);
         }
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_mremap:
-        case SYS_remap_file_pages:
-        case SYS_shmdt:
-            co_await home_.memory_calls.change_memory_for(process, thread, frame);
-            co_return;
-        case SYS_brk: co_await home_.memory_calls.brk_for(process, thread, frame); co_return;
-        case SYS_shmat: co_await home_.shared_memory.attach_for(process, thread, frame); co_return;
-        case SYS_madvise:
-            if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
-                co_await home_.file_copies.discard_for(process, thread, frame);
-                co_return;
-            }
-            if (is_guard_advice(SYS_madvise, args.data())) {
-                co_await home_.memory_calls.change_memory_for(process, thread, frame);
-                co_return;
-            }
+    } else if (handlers.here == AtHome::faultfd) {
+        reply(thread, co_await home_.faultfds.make_faultfd(process, *thread.stub, args[0]));
+    } else if (handlers.here == AtHome::ioctl && is_faultfd_ioctl(args[1])) {
+        auto faultfd = home_.faultfds.faultfd_of(process.pid, static_cast<int>(args[0]));
+        if (!faultfd) {
             co_await run_call(process, thread, frame);
             co_return;
-        case number_mseal: {
+        }
+        const auto command = static_cast<uint32_t>(args[1]);
+        reply(thread, co_await home_.faultfds.ioctl_faultfd(process, faultfd, command, {args[2]}));
+    } else {
+        co_await run_call(process, thread, frame);
+    }
+}
+
+Task<void> Calls::make_memory_call(HomeProcess& process, HomeThread& thread, Frame frame,
+                                   SyscallArguments args) {
+    auto call = frame->session().getCall();
+    MemoryCalls& memory = home_.memory_calls;
+    switch (memory_call_of(call.getNumber())) {
+        case MemoryCall::map: co_await memory.map_for(process, thread, frame); co_return;
+        case MemoryCall::lock:
+        case MemoryCall::lock_all: {
+            auto guard = co_await home_.metadata.lock();
+            reply(thread, memory.lock_memory(process, thread.tid, call.getNumber(), args));
+            co_return;
+        }
+        case MemoryCall::unmap:
+        case MemoryCall::protect:
+        case MemoryCall::move:
+        case MemoryCall::remap_file:
+        case MemoryCall::detach:
+            co_await memory.change_memory_for(process, thread, frame);
+            co_return;
+        case MemoryCall::set_break: co_await memory.brk_for(process, thread, frame); co_return;
+        case MemoryCall::attach:
+            co_await home_.shared_memory.attach_for(process, thread, frame);
+            co_return;
+        case MemoryCall::advise:
+            if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
+                co_await home_.file_copies.discard_for(process, thread, frame);
+            } else if (is_guard_advice(call.getNumber(), args.data())) {
+                co_await memory.change_memory_for(process, thread, frame);
+            } else {
+                co_await run_call(process, thread, frame);
+            }
+            co_return;
+        case MemoryCall::seal: {
             std::array<uint64_t, 3> what{args[0], args[1], args[2]};
             int64_t result = co_await home_.memory_gate.seal(process.pid, what);
             if (home_.find_thread(call.getPid(), call.getTid()) == &thread) reply(thread, result);
             co_return;
         }
-        case SYS_userfaultfd:
-            reply(thread, co_await home_.faultfds.make_faultfd(process, *thread.stub, args[0]));
-            co_return;
-        case SYS_ioctl:
-            if (is_faultfd_ioctl(args[1])) {
-                if (auto faultfd =
-                        home_.faultfds.faultfd_of(process.pid, static_cast<int>(args[0]))) {
-                    auto command = static_cast<uint32_t>(args[1]);
-                    reply(thread, co_await home_.faultfds.ioctl_faultfd(process, faultfd, command,
-                                                                        {args[2]}));
-                    co_return;
-                }
-            }
-            co_await run_call(process, thread, frame);
-            co_return;
         default: co_await run_call(process, thread, frame); co_return;
     }
 }

@@ -26,6 +26,8 @@ public:
     void send_elsewhere(HomeThread& thread);
 
 private:
+    Task<void> make_memory_call(HomeProcess& process, HomeThread& thread, Frame frame,
+                                SyscallArguments args);
     Task<void> make_call(HomeProcess& process, HomeThread& thread, Frame frame,
                          SyscallArguments args);
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame);

@@ -18,12 +18,19 @@
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/sealed_memory.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
 namespace {
 
-bool must_split_to_clone(uint64_t flags) {
+bool must_split_to_clone(const HomeProcess& process, const Notification& n) {
+    uint64_t flags = n.args[0];
+    if (n.number == SYS_fork) flags = 0;
+    if (n.number == SYS_clone3) {
+        auto memory = RemoteMemory::open(process.pid);
+        if (!memory || !memory->read_exact({n.args[0]}, &flags, sizeof flags)) return false;
+    }
     bool shares_beside = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
     return (flags & (CLONE_THREAD | CLONE_UNTRACED)) || shares_beside;
 }
@@ -57,36 +64,31 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
     if (home_.fd_names.concerns(process, n.number, n.args)) return true;
     if (home_.acceptor_files.names_acceptors_file(process, n)) return true;
     if (installs_filter(n.number, n.args)) return true;
-    switch (n.number) {
-        case SYS_madvise: return must_split_for_advice(process, n.args[2]);
+    if (has_trait(n.number, Trait::of_split_only)) return true;
+    switch (memory_call_of(n.number)) {
+        case MemoryCall::advise: return must_split_for_advice(process, n.args[2]);
         // What becomes longer may show more of a file.
-        case SYS_mremap: return n.args[2] > n.args[1] && !process.inherited.empty();
-        case SYS_mmap: return (n.args[3] & MAP_TYPE) != MAP_PRIVATE || (n.args[3] & MAP_LOCKED);
+        case MemoryCall::move: return n.args[2] > n.args[1] && !process.inherited.empty();
+        case MemoryCall::map:
+            return (n.args[3] & MAP_TYPE) != MAP_PRIVATE || (n.args[3] & MAP_LOCKED);
         // What a kernel has locked, no page leaves.
-        case SYS_mlock:
-        case SYS_mlock2:
-        case SYS_mlockall:
-        case SYS_userfaultfd:
-        case SYS_set_mempolicy:  // which is kept where the program runs
-        case number_mseal:
-        case SYS_shmat: return true;
-        case SYS_getrlimit:
-        case SYS_setrlimit:
-        case SYS_prlimit64: return must_widen(process, n.number, n.args);
-        case SYS_prctl: return static_cast<int>(n.args[0]) == PR_SET_CHILD_SUBREAPER;
-        // Helpers that are made later would be in the namespace of its children, and end with it.
-        case SYS_setns: return true;
-        case SYS_unshare: return Namespaces::changes_children(n.args[0]);
+        case MemoryCall::lock:
+        case MemoryCall::lock_all:
+        case MemoryCall::seal:
+        case MemoryCall::attach: return true;
+        default: break;
+    }
+    if (details_of(n.number).limit.resource >= 0) return must_widen(process, n.number, n.args);
+    switch (handlers_of(n.number).here) {
+        case AtHome::process_state: return static_cast<int>(n.args[0]) == PR_SET_CHILD_SUBREAPER;
+        case AtHome::children:
+            return n.number == SYS_unshare && Namespaces::changes_children(n.args[0]);
         // The kernel here would not see the time that they count.
-        case SYS_setitimer: return n.args[0] != ITIMER_REAL;
-        case SYS_timer_create: return cpu_clock_name(static_cast<clockid_t>(n.args[0])).has_value();
-        case SYS_clone: return must_split_to_clone(n.args[0]);
-        case SYS_clone3: {
-            uint64_t flags = 0;
-            auto memory = RemoteMemory::open(process.pid);
-            return memory && memory->read_exact({n.args[0]}, &flags, sizeof flags) &&
-                   must_split_to_clone(flags);
-        }
+        case AtHome::timer:
+            return (n.number == SYS_setitimer && n.args[0] != ITIMER_REAL) ||
+                   (n.number == SYS_timer_create &&
+                    cpu_clock_name(static_cast<clockid_t>(n.args[0])).has_value());
+        case AtHome::fork: return must_split_to_clone(process, n);
         default: return false;
     }
 }

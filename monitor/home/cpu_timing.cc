@@ -14,6 +14,7 @@
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/taken_calls.h"
 #include "monitor/tracee/ptrace.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -79,18 +80,12 @@ Words words_of(CpuTimers::Setting setting, int64_t in_second) {
 std::optional<TimerCall> timer_call(const CpuTimers& timers, uint64_t number,
                                     const uint64_t* args) {
     TimerCall call{number, static_cast<int>(args[0])};
-    switch (number) {
-        case SYS_setitimer: call.from = args[1], call.to = args[2]; break;
-        case SYS_timer_settime:
-            call.from = args[2], call.to = args[3];
-            call.absolute = args[1] & TIMER_ABSTIME;
-            break;
-        case SYS_getitimer:
-        case SYS_timer_gettime: call.to = args[1]; break;
-        case SYS_timer_getoverrun: break;
-        default: return std::nullopt;
-    }
-    if (number == SYS_setitimer || number == SYS_getitimer) {
+    const TimerPlaces places = details_of(number).timer;
+    if (!places.asks) return std::nullopt;
+    if (places.given >= 0) call.from = args[places.given];
+    if (places.before >= 0) call.to = args[places.before];
+    call.absolute = places.flags >= 0 && (args[places.flags] & TIMER_ABSTIME);
+    if (handlers_of(number).there == AtAcceptor::interval_timer) {
         bool of_user = args[0] == ITIMER_VIRTUAL;
         if (!of_user && args[0] != ITIMER_PROF) return std::nullopt;
         call.id = of_user ? CpuTimers::interval_virtual : CpuTimers::interval_prof;

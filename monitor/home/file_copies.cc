@@ -53,9 +53,8 @@ Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, N
     const bool locked = plan.error == EINVAL, frees = n.args[2] == MADV_FREE;
     if (locked && (plan.range.empty() || frees)) co_return -EINVAL;
     if (frees) co_return 0;
-    const bool has_content = std::ranges::any_of(plan.pieces, [](const Mapping& m) {
-        return m.file && m.backing == Backing::anonymous;
-    });
+    const bool has_content = std::ranges::any_of(
+        plan.pieces, [](const Mapping& m) { return m.file && m.backing == Backing::anonymous; });
     if (has_content && n.args[2] == MADV_DONTNEED) {
         co_return co_await discard_content(process, stub, std::move(plan));
     }

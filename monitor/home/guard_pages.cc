@@ -6,9 +6,9 @@
 
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"
-#include "monitor/node/address_plan.h"
 
 namespace gpr::home {
 

@@ -62,24 +62,11 @@ HomeProcess* Guests::owner_of_memory(const HomeProcess& guest) const {
 }
 
 bool Guests::changes_memory(const Notification& n) {
-    switch (n.number) {
-        case SYS_mmap:
-        case SYS_shmat:
-        case SYS_shmdt:
-        case SYS_remap_file_pages:
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_mremap:
-        case SYS_brk:
-        case SYS_mlock:
-        case SYS_mlock2:
-        case SYS_munlock:
-        case SYS_mlockall:
-        case SYS_munlockall: return true;
-        case SYS_madvise: return drops_content(n.args[2]) || is_guard_advice(n.number, n.args);
-        default: return false;
+    const MemoryCall call = memory_call_of(n.number);
+    if (call == MemoryCall::advise) {
+        return drops_content(n.args[2]) || is_guard_advice(n.number, n.args);
     }
+    return call != MemoryCall::none && call != MemoryCall::seal;
 }
 
 // From now on children that have the process's memory run here while it runs at the acceptor. What

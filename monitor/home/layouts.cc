@@ -16,6 +16,7 @@
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/object_ids.h"
 #include "monitor/tracee/reserved_range.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -25,17 +26,16 @@ Layouts::Layouts(Home& home) : changes(home.pager, directory_node, *this), home_
 Task<void> Layouts::note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     const Address at{static_cast<uint64_t>(result)};
-    switch (n.number) {
-        case SYS_mmap: co_await note_mmap(process, n, at, caller); break;
-        case SYS_munmap:
+    switch (memory_call_of(n.number)) {
+        case MemoryCall::map: co_await note_mmap(process, n, at, caller); break;
+        case MemoryCall::unmap:
             co_await changes.unmap(fragment, pages_of(n.args[0], n.args[1]), directory_node);
             break;
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
+        case MemoryCall::protect:
             co_await changes.protect(fragment, pages_of(n.args[0], n.args[1]),
                                      static_cast<int>(n.args[2]), directory_node);
             break;
-        case SYS_mremap:
+        case MemoryCall::move:
             if (n.args[1] != 0) {
                 MovePlan plan = move_made(fragment->space, n.args, at);
                 plan.move.kept_birth = directory_node;
@@ -46,12 +46,12 @@ Task<void> Layouts::note_call(HomeProcess& process, Notification n, int64_t resu
                 co_await home_.shared_memory.map_shared(process, at, n.args[2], old->prot);
             }
             break;
-        case SYS_remap_file_pages:
+        case MemoryCall::remap_file:
             co_await home_.shared_memory.note_remapped(process, pages_of(n.args[0], n.args[1]));
             break;
-        case SYS_brk: co_await note_break(process, at.value, directory_node); break;
-        case SYS_shmat: co_await home_.shared_memory.note_attached(process, at); break;
-        case SYS_shmdt:
+        case MemoryCall::set_break: co_await note_break(process, at.value, directory_node); break;
+        case MemoryCall::attach: co_await home_.shared_memory.note_attached(process, at); break;
+        case MemoryCall::detach:
             for (Range range : MemoryCalls::hidden_by(process, n)) {
                 co_await changes.unmap(fragment, range, directory_node);
             }

@@ -20,14 +20,15 @@
 #include "monitor/home/main_stack.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/taken_calls.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/mapping_move.h"
-#include "monitor/node/address_plan.h"
 #include "monitor/node/memory_lock.h"
 #include "monitor/node/placement.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/reserved_range.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -73,14 +74,14 @@ int MemoryCalls::place_error(const Notification& n) const {
 int MemoryCalls::lock_error(HomeProcess& process, const Notification& n, pid_t caller) {
     AddressSpace& space = process.fragment->space;
     const bool locks_all = space.lock_of_new() != LockOfNew::none;
-    switch (n.number) {
-        case SYS_mmap:
+    switch (memory_call_of(n.number)) {
+        case MemoryCall::map:
             if (n.args[3] & MAP_LOCKED) {
                 return locked_mapping_error(space, n.args[1], lock_limit_of(caller));
             }
             return locks_all ? new_mapping_error(space, n.args[1], lock_limit_of(caller)) : 0;
-        case SYS_mremap: return locked_growth_error(space, n.args, lock_limit_of(caller));
-        case SYS_brk: {
+        case MemoryCall::move: return locked_growth_error(space, n.args, lock_limit_of(caller));
+        case MemoryCall::set_break: {
             Address old_end = Address{process.break_end}.page_end();
             Address new_end = Address{n.args[0]}.page_end();
             if (!locks_all || new_end <= old_end) return 0;
@@ -125,16 +126,16 @@ Task<int64_t> MemoryCalls::refusal(HomeProcess& process, StubThread& stub, Notif
 // Where the call takes shared memory out of sight here, or lets nobody write it any more.
 std::vector<Range> MemoryCalls::hidden_by(HomeProcess& process, const Notification& n) {
     const Range named = pages_of(n.args[0], n.args[1]);
-    switch (n.number) {
-        case SYS_mmap: return n.args[3] & MAP_FIXED ? std::vector{named} : std::vector<Range>{};
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_remap_file_pages: return {named};
-        case SYS_mremap:
+    switch (memory_call_of(n.number)) {
+        case MemoryCall::map:
+            return n.args[3] & MAP_FIXED ? std::vector{named} : std::vector<Range>{};
+        case MemoryCall::unmap:
+        case MemoryCall::protect:
+        case MemoryCall::remap_file: return {named};
+        case MemoryCall::move:
             if (!(n.args[3] & MREMAP_FIXED)) return {named};
             return {named, pages_of(n.args[4], n.args[2])};
-        case SYS_shmdt: return parts_of_segment(process.fragment->space, {n.args[0]});
+        case MemoryCall::detach: return parts_of_segment(process.fragment->space, {n.args[0]});
         default: return {};
     }
 }
@@ -192,8 +193,7 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
                          : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
     result = co_await place_elsewhere(*fragment, stub, made.number, a, result);
     if (stub.dead()) co_return result;
-    const bool protects = n.number == SYS_mprotect || n.number == SYS_pkey_mprotect;
-    if (protects && failed(result)) {
+    if (memory_call_of(n.number) == MemoryCall::protect && failed(result)) {
         const Range asked = pages_of(n.args[0], n.args[1]);
         const Protection plan = protection_of(fragment->space, asked, n.args[2]);
         const Range part = plan.changed(asked, result);
@@ -226,9 +226,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     const bool locks = args[3] & MAP_LOCKED;
     args[3] &= ~uint64_t{MAP_LOCKED};
     uint64_t flags = args[3];
-    const bool private_anonymous =
-        (flags & (MAP_TYPE | MAP_ANONYMOUS)) == (MAP_PRIVATE | MAP_ANONYMOUS);
-    if (private_anonymous) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // growth.h
+    if (maps_growing(args.data())) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // growth.h
     Notification n{};
     n.number = SYS_mmap;
     for (unsigned i = 0; i < args.size(); i++) n.args[i] = given[i];

@@ -19,28 +19,6 @@ namespace gpr::home {
 
 namespace {
 
-struct Use {
-    bool writes = false;
-    bool vector = false;
-    bool at_offset = false;  // argument 3; else the descriptor's own
-};
-
-std::optional<Use> use_of(uint32_t number) {
-    switch (number) {
-        case SYS_read: return Use{};
-        case SYS_write: return Use{true, false, false};
-        case SYS_readv: return Use{false, true, false};
-        case SYS_writev: return Use{true, true, false};
-        case SYS_pread64: return Use{false, false, true};
-        case SYS_pwrite64: return Use{true, false, true};
-        case SYS_preadv:
-        case SYS_preadv2: return Use{false, true, true};
-        case SYS_pwritev:
-        case SYS_pwritev2: return Use{true, true, true};
-        default: return std::nullopt;
-    }
-}
-
 uint64_t offset_of(pid_t pid, int fd) {
     std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
     std::string word;
@@ -63,14 +41,14 @@ Task<void> MemoryFiles::note_opened(HomeProcess& process, StubThread& stub, int 
 
 Task<void> MemoryFiles::bring_for_memory_file(HomeProcess& process, uint32_t number,
                                               SyscallArguments args) {
-    auto use = use_of(number);
+    const Transfer& use = details_of(number).transfer;
     int fd = static_cast<int>(args[0]);
-    auto file = use ? proc_file_of(process.pid, fd) : std::nullopt;
+    auto file = use.reads || use.writes ? proc_file_of(process.pid, fd) : std::nullopt;
     HomeProcess* target = file && file->name == "mem" ? home_.find_process(file->process) : nullptr;
     if (!target || !target->fragment) co_return;
     std::shared_ptr<Fragment> fragment = target->fragment, own = process.fragment;
     uint64_t size = args[2];
-    if (use->vector) {
+    if (use.vector) {
         std::vector<iovec> parts(std::min<uint64_t>(args[2], IOV_MAX));
         Address at{args[1]};
         bool readable =
@@ -79,15 +57,15 @@ Task<void> MemoryFiles::bring_for_memory_file(HomeProcess& process, uint32_t num
         size = 0;
         for (const iovec& part : parts) size += std::min<uint64_t>(part.iov_len, INT_MAX);
     }
-    Address from{use->at_offset ? args[3] : offset_of(process.pid, fd)};
+    Address from{use.at_offset ? args[3] : offset_of(process.pid, fd)};
     Address end = from + std::min<uint64_t>(size, INT_MAX);
-    Access access = use->writes ? Access::write : Access::read;
+    Access access = use.writes ? Access::write : Access::read;
     while (from < end) {
         Mapping* m = fragment->space.find_from(from);
         if (!m || m->range.begin >= end) co_return;
         Range part{std::max(from, m->range.begin), std::min(end, m->range.end)};
         from = part.end;
-        if (use->writes && !m->shared && !(m->prot & PROT_WRITE)) {
+        if (use.writes && !m->shared && !(m->prot & PROT_WRITE)) {
             co_await home_.memory_gate.open_text(file->process, part.pages());
             m = fragment->space.find(part.begin);
             if (!m) continue;

@@ -8,6 +8,7 @@
 #include "monitor/home/forwarded_call.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/process_stat.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -30,13 +31,11 @@ struct LimitArguments {
 };
 
 std::optional<LimitArguments> arguments_of(uint64_t number, const uint64_t* args) {
-    LimitArguments found{};
-    switch (number) {
-        case SYS_setrlimit: found = {static_cast<int>(args[0]), 0, args[1], 0}; break;
-        case SYS_getrlimit: found = {static_cast<int>(args[0]), 0, 0, args[1]}; break;
-        case SYS_prlimit64: found = {static_cast<int>(args[1]), args[0], args[2], args[3]}; break;
-        default: return std::nullopt;
-    }
+    const LimitPlaces places = details_of(number).limit;
+    if (places.resource < 0) return std::nullopt;
+    auto at = [&](int8_t place) { return place < 0 ? 0 : args[place]; };
+    LimitArguments found{static_cast<int>(args[places.resource]), at(places.process),
+                         at(places.given), at(places.before)};
     if (std::ranges::find(memory_resources, found.resource) == std::end(memory_resources)) {
         return std::nullopt;
     }

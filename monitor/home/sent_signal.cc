@@ -1,23 +1,20 @@
 #include "monitor/home/sent_signal.h"
 
-#include <sys/syscall.h>
+#include <algorithm>
 
 #include "monitor/tracee/ptrace.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
 std::optional<SentSignal> sent_signal(uint32_t number, const SyscallArguments& args) {
-    auto id = [&](size_t i) { return static_cast<pid_t>(args[i]); };
-    SentSignal sent;
-    switch (number) {
-        case SYS_kill:
-        case SYS_rt_sigqueueinfo: sent = {id(1), id(0) > 0 ? id(0) : 0, 0}; break;
-        case SYS_tkill: sent = {id(1), 0, id(0)}; break;
-        case SYS_tgkill:
-        case SYS_rt_tgsigqueueinfo: sent = {id(2), id(0), id(1)}; break;
-        case SYS_pidfd_send_signal: sent = {id(1), 0, 0}; break;
-        default: return std::nullopt;
-    }
+    const SentPlaces places = details_of(number).sends;
+    if (places.signal < 0) return std::nullopt;
+    auto id = [&](int8_t place) {
+        return place < 0 ? 0 : std::max(static_cast<pid_t>(args[static_cast<size_t>(place)]), 0);
+    };
+    SentSignal sent{static_cast<int>(args[static_cast<size_t>(places.signal)]), id(places.process),
+                    id(places.thread)};
     if (sent.number < 1 || sent.number > 64) return std::nullopt;
     return sent;
 }

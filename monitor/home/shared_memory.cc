@@ -16,8 +16,8 @@
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/memory_calls.h"
-#include "monitor/node/huge_pages.h"
 #include "monitor/node/address_change.h"
+#include "monitor/node/huge_pages.h"
 #include "monitor/node/placement.h"
 #include "syscall/table.h"
 
@@ -26,31 +26,6 @@ namespace gpr::home {
 namespace {
 
 constexpr Range everything{{0}, {~0ULL & page_mask}};
-
-// Calls after which the content or the size of a file may be another, or which order accesses
-// with processes outside the session. The rest only looks.
-bool may_modify(uint32_t number) {
-    switch (number) {
-        case SYS_write:
-        case SYS_pwrite64:
-        case SYS_writev:
-        case SYS_pwritev:
-        case SYS_pwritev2:
-        case SYS_ftruncate:
-        case SYS_truncate:
-        case SYS_fallocate:
-        case SYS_sendfile:
-        case SYS_splice:
-        case SYS_copy_file_range:
-        case SYS_ioctl:
-        case SYS_io_uring_enter:
-        case SYS_io_submit:
-        case SYS_flock:
-        case SYS_fcntl:
-        case SYS_madvise: return true;
-        default: return false;
-    }
-}
 
 bool opens_truncating(uint32_t number, const SyscallArguments& args) {
     return number == SYS_creat || (number == SYS_open && (args[1] & O_TRUNC)) ||
@@ -253,7 +228,7 @@ SharedUse SharedMemory::shared_use(HomeProcess& process, uint32_t number,
     SharedUse use;
     const Row* row = files_.empty() ? nullptr : find_row(number);
     if (!row) return use;
-    use.modifies = may_modify(number);
+    use.modifies = row->has(Trait::modifies_files);
     bool all = number == SYS_execve || number == SYS_execveat || number == SYS_truncate;
     if (opens_truncating(number, args)) all = use.modifies = true;
     if (all) {

@@ -166,10 +166,10 @@ Task<void> AddressChanges::follow_move(std::shared_ptr<Fragment> fragment, Moved
         result = co_await make_move(fragment, move, Range{}, made_at);
     }
     if (result == static_cast<int64_t>(move.to.begin.value)) co_return;
-    side_.cannot_follow(fragment->pid(), made_at,
-                        fmt::format("memory of process {} cannot be moved as it was at node {}: {}",
-                                    fragment->pid(), made_at,
-                                    std::strerror(static_cast<int>(-result))));
+    side_.cannot_follow(
+        fragment->pid(), made_at,
+        fmt::format("memory of process {} cannot be moved as it was at node {}: {}",
+                    fragment->pid(), made_at, std::strerror(static_cast<int>(-result))));
 }
 
 Task<int64_t> AddressChanges::make_move(std::shared_ptr<Fragment> fragment, Moved move, Range apart,

@@ -110,8 +110,8 @@ tl::expected<MovePlan, int> plan_move(AddressSpace& space, const uint64_t* args,
     const bool only_shrinks = !fixed && !keeps && new_size <= old_size;
     if (!is_one_mapping(space, from) && !only_shrinks) return tl::make_unexpected(EFAULT);
     const Range tail{from.end, from.begin + new_size};
-    bool fits = new_size <= old_size ||
-                (in_place && space.is_free(tail) && !tail.overlaps(reserved_range));
+    bool fits =
+        new_size <= old_size || (in_place && space.is_free(tail) && !tail.overlaps(reserved_range));
     if (!fixed && (keeps || !fits)) {
         if (!may_move) return tl::make_unexpected(ENOMEM);
         auto gap = space.find_gap(arena, new_size);
@@ -166,7 +166,8 @@ DiscardPlan plan_discard(AddressSpace& space, const uint64_t* args) {
     uint64_t covered = 0;
     space.for_each(plan.range, [&](const Mapping& m) { covered += m.range.size(); });
     plan.pieces = private_pieces(space, plan.range);
-    if (covered != plan.range.size()) plan.error = ENOMEM;  // what is mapped is emptied all the same
+    if (covered != plan.range.size())
+        plan.error = ENOMEM;  // what is mapped is emptied all the same
     if (plan.range != whole) plan.error = EINVAL;
     return plan;
 }

@@ -82,7 +82,7 @@ struct MovePlan {
 struct DiscardPlan {
     Range range;
     std::vector<Mapping> pieces;  // those that are not shared
-    int error = 0;                // EINVAL: it ends before one that is locked; ENOMEM: there are gaps
+    int error = 0;  // EINVAL: it ends before one that is locked; ENOMEM: there are gaps
 };
 [[nodiscard]] DiscardPlan plan_discard(AddressSpace& space, const uint64_t* args);
 [[nodiscard]] std::vector<Mapping> private_pieces(AddressSpace& space, Range range);

@@ -9,6 +9,7 @@
 
 #include "monitor/node/mapping_move.h"
 #include "monitor/tracee/reserved_range.h"
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -27,10 +28,11 @@ bool is_set_aside(Range range) {
 // Whether the program left the address to the kernel, and did not even propose this one.
 bool kernel_chose(uint64_t number, const uint64_t* args, int64_t result) {
     auto at = static_cast<uint64_t>(result);
-    switch (number) {
-        case SYS_mmap: return !(args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && args[0] != at;
-        case SYS_mremap: return !(args[3] & MREMAP_FIXED) && args[0] != at;
-        case SYS_shmat: return args[1] == 0;
+    switch (memory_call_of(number)) {
+        case MemoryCall::map:
+            return !(args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && args[0] != at;
+        case MemoryCall::move: return !(args[3] & MREMAP_FIXED) && args[0] != at;
+        case MemoryCall::attach: return args[1] == 0;
         default: return false;
     }
 }

@@ -122,20 +122,18 @@ void add_memory_of(pid_t pid, Usage& usage) {
 }
 
 std::optional<UsageCall> usage_call(uint64_t number, const uint64_t* args) {
-    switch (number) {
-        case SYS_getrusage: {
-            UsageCall call{UsageCall::Of::process, 0, 1, sizeof(rusage), false, true};
-            auto who = static_cast<int>(args[0]);
-            if (who == RUSAGE_CHILDREN) call.of = UsageCall::Of::children;
-            if (who == RUSAGE_THREAD) call.of = UsageCall::Of::thread;
-            return call;
-        }
-        case SYS_times:
-            if (args[0] == 0) return std::nullopt;
-            return UsageCall{UsageCall::Of::process, 0, 0, sizeof(tms)};
-        case SYS_clock_gettime: return of_clock(static_cast<clockid_t>(args[0]));
-        default: return std::nullopt;
+    if (number == SYS_getrusage) {
+        UsageCall call{UsageCall::Of::process, 0, 1, sizeof(rusage), false, true};
+        auto who = static_cast<int>(args[0]);
+        if (who == RUSAGE_CHILDREN) call.of = UsageCall::Of::children;
+        if (who == RUSAGE_THREAD) call.of = UsageCall::Of::thread;
+        return call;
     }
+    if (number == SYS_times && args[0] != 0) {
+        return UsageCall{UsageCall::Of::process, 0, 0, sizeof(tms)};
+    }
+    if (number != SYS_clock_gettime) return std::nullopt;
+    return of_clock(static_cast<clockid_t>(args[0]));
 }
 
 void add_to_rusage(std::span<std::byte> bytes, const Usage& used) {

@@ -1,10 +1,11 @@
 #include "monitor/paging/growth.h"
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -53,7 +54,7 @@ std::optional<Mapping> growth_for(AddressSpace& space, const siginfo_t& info) {
 }
 
 bool protects_growing(uint64_t number, const uint64_t* args) {
-    return (number == SYS_mprotect || number == SYS_pkey_mprotect) && (args[2] & growing);
+    return memory_call_of(number) == MemoryCall::protect && (args[2] & growing);
 }
 
 // As mprotect(2) finds it, in the order of its errors (mm/mprotect.c).
@@ -117,16 +118,18 @@ bool concerns_stack(const AddressSpace& space, Range range) {
 }
 
 bool concerns_stack(const AddressSpace& space, uint64_t number, const uint64_t* args) {
-    bool changes = number == SYS_munmap || number == SYS_mprotect || number == SYS_pkey_mprotect ||
-                   number == SYS_mremap;
+    const MemoryCall call = memory_call_of(number);
+    bool changes =
+        call == MemoryCall::unmap || call == MemoryCall::protect || call == MemoryCall::move;
     return (changes && concerns_stack(space, pages_of(args[0], args[1]))) ||
            concerns_stack(space, fixed_place(number, args));
 }
 
 Range fixed_place(uint64_t number, const uint64_t* args) {
-    bool maps = number == SYS_mmap && (args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE));
+    const MemoryCall call = memory_call_of(number);
+    bool maps = call == MemoryCall::map && (args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE));
     if (maps) return pages_of(args[0], args[1]);
-    bool moves = number == SYS_mremap && (args[3] & MREMAP_FIXED);
+    bool moves = call == MemoryCall::move && (args[3] & MREMAP_FIXED);
     return moves ? pages_of(args[4], args[2]) : Range{};
 }
 

@@ -2,9 +2,10 @@
 
 #include <sys/mman.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 
 #include <cerrno>
+
+#include "syscall/table.h"
 
 namespace gpr {
 
@@ -29,29 +30,27 @@ bool is_fixed(const uint64_t* mmap) { return mmap[3] & (MAP_FIXED | MAP_FIXED_NO
 }  // namespace
 
 std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* args) {
-    switch (number) {
-        case SYS_mmap:
+    switch (memory_call_of(number)) {
+        case MemoryCall::map:
             if (!is_fixed(args) || !meets(args[0], args[1])) return std::nullopt;
             return args[3] & MAP_FIXED_NOREPLACE ? -EEXIST : -ENOMEM;
-        case SYS_munmap:
+        case MemoryCall::unmap:
             if (!meets(args[0], args[1])) return std::nullopt;
             return lies_in(args[0], args[1]) ? 0 : -EINVAL;
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_madvise:
-        case SYS_mlock:
-        case SYS_mlock2:
-        case SYS_munlock:
+        case MemoryCall::protect:
+        case MemoryCall::advise:
+        case MemoryCall::lock:
+        case MemoryCall::unlock:
             if (!meets(args[0], args[1])) return std::nullopt;
             return -ENOMEM;
-        case SYS_mremap:
+        case MemoryCall::move:
             if (meets(args[0], args[1])) return -EFAULT;
             if (!(args[3] & MREMAP_FIXED) || !meets(args[4], args[2])) return std::nullopt;
             return -EINVAL;
-        case SYS_remap_file_pages:
+        case MemoryCall::remap_file:
             if (!meets(args[0], args[1])) return std::nullopt;
             return -EINVAL;
-        case SYS_shmat:  // else the kernel sees that something is there
+        case MemoryCall::attach:  // else the kernel sees that something is there
             if (!meets(args[1] & page_mask, args[2] & SHM_REMAP ? largest_segment : 1)) {
                 return std::nullopt;
             }

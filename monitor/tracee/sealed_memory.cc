@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "monitor/tracee/reserved_range.h"
+#include "syscall/table.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -65,15 +66,16 @@ bool moves_sealed(const AddressSpace& space, const uint64_t* args) {
 std::optional<int64_t> answer_about_sealed(const AddressSpace& space, uint64_t number,
                                            const uint64_t* args, uint64_t break_end) {
     bool refused = false;
-    switch (number) {
-        case SYS_mmap: refused = (args[3] & MAP_FIXED) && is_sealed(space, args[0], args[1]); break;
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_remap_file_pages: refused = is_sealed(space, args[0], args[1]); break;
-        case SYS_mremap: refused = moves_sealed(space, args); break;
-        case SYS_madvise: refused = keeps_content(space, args); break;
-        case SYS_brk: {  // which fails by changing nothing
+    switch (memory_call_of(number)) {
+        case MemoryCall::map:
+            refused = (args[3] & MAP_FIXED) && is_sealed(space, args[0], args[1]);
+            break;
+        case MemoryCall::unmap:
+        case MemoryCall::protect:
+        case MemoryCall::remap_file: refused = is_sealed(space, args[0], args[1]); break;
+        case MemoryCall::move: refused = moves_sealed(space, args); break;
+        case MemoryCall::advise: refused = keeps_content(space, args); break;
+        case MemoryCall::set_break: {  // which fails by changing nothing
             uint64_t end = (args[0] + page_size - 1) & page_mask;
             bool shrinks = break_end != 0 && end < break_end;
             if (!shrinks || !is_sealed(space, end, break_end - end)) return std::nullopt;

@@ -1,8 +1,8 @@
 // A change of an address space is the same on the other side of a link.
+#include "monitor/node/address_change.h"
+
 #include <doctest/doctest.h>
 #include <sys/mman.h>
-
-#include "monitor/node/address_change.h"
 
 namespace gpr {
 namespace {
