@@ -27,7 +27,7 @@ void Affinity::choose_cpus(RemoteThread& thread, CpuMask mask) {
 
 bool Affinity::answer_here(RemoteProcess& process, RemoteThread& thread, const Notification& n) {
     RemoteThread* target = thread_named(thread, n.args[0]);
-    if (!target || !target->here) return false;
+    if (!target || !target->here()) return false;
     process.notifier->let_it_run(n.id);
     return true;
 }
@@ -42,7 +42,7 @@ Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread,
         co_await worker_.pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(mask)));
     if (worker_.find_thread(pid, tid) != &thread) co_return;
     RemoteThread* target = thread_named(thread, n.args[0]);
-    bool here = target && target->here;
+    bool here = target && target->here();
     int error = !read ? EFAULT : here ? set_cpu_mask(target->host_tid, mask) : 0;
     if (error != 0) {
         process.notifier->reply_error(n.id, error);

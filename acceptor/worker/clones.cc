@@ -130,7 +130,7 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     auto context = co_await worker_.threads.stop_in_call(thread, n.id);
     if (!context) co_return;
-    thread.held = true;
+    thread.now_is(RemoteThread::Where::held);
     worker_.stopped.notify_all();
     if (!is_thread && std::exchange(thread.alt_stack_changed, false)) {
         co_await worker_.mirrors.mirror_alt_stack(process, thread, *context);
@@ -173,7 +173,7 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
         if (request.has(CLONE_VFORK) && !co_await outlives(process.pid, thread.tid, tid)) co_return;
     }
     while (process.frozen) co_await worker_.stopped.wait();
-    thread.held = false;
+    thread.now_is(RemoteThread::Where::running);
     trace::return_from_call(context->regs, n.number, result);
     if (thread.stub->in_stub()) {
         co_await worker_.threads.set_free(thread, *context);

@@ -63,7 +63,7 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     bool only_home = is_used_at_home(*fragment, at);
     auto find_movable = [&]() -> RemoteThread* {
         RemoteThread* t = worker_.find_thread(fragment->pid(), tid);
-        return t && t->here && (t->process->mixed || only_home) ? t : nullptr;
+        return t && t->here() && (t->process->mixed || only_home) ? t : nullptr;
     };
     RemoteThread* thread = find_movable();
     FaultOrigin origin;
@@ -108,7 +108,7 @@ Task<void> Crossings::pinned_fault(std::shared_ptr<Fragment> fragment, Address a
     FaultOrigin origin;
     if (thread) origin = co_await settled_origin(worker_.loop, thread->host_tid);
     thread = worker_.find_thread(fragment->pid(), tid);
-    bool movable = thread && thread->here && thread->process->mixed;
+    bool movable = thread && thread->here() && thread->process->mixed;
     if (movable && origin.kind == FaultOrigin::Kind::program) {
         co_await depart(fragment, *thread, at, false, false, true);
     } else {
@@ -176,7 +176,7 @@ void Crossings::serve_if_stuck(Stopping stopping) {
 }
 
 bool Crossings::leaves_by_chance(const RemoteThread& thread, const Notification& n) {
-    return chaos_ && thread.here && !thread.borrowed && may_leave_at_call(n.number) &&
+    return chaos_ && thread.here() && !thread.borrowed && may_leave_at_call(n.number) &&
            chaos_->leaves_at_call();
 }
 
@@ -220,7 +220,7 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     block_all_signals(thread.host_tid);
     bool stub_first = std::exchange(thread.alt_stack_changed, false);
     if (stub_first) {
-        thread.here = false;
+        thread.now_is(RemoteThread::Where::elsewhere);
         thread.stub->capture(thread.host_tid, context.regs);
         worker_.stopped.notify_all();
         co_await put_alt_stack(*thread.stub, crossing);
@@ -235,13 +235,13 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
         LinkBatch together(worker_.link);
         const auto& others = thread.process->threads;
         bool alone = std::none_of(others.begin(), others.end(), [&](const auto& other) {
-            return other.second->here && other.second.get() != &thread;
+            return other.second->here() && other.second.get() != &thread;
         });
         leaving = worker_.pager.hot.send_along(*thread.process->fragment, thread.tid, context.regs,
                                                directory_node, alone);
         if (leaving.empty()) worker_.link.send(frame, gpr::Priority::urgent);
     }
-    thread.here = false;
+    thread.now_is(RemoteThread::Where::elsewhere);
     if (!stub_first) thread.stub->capture(thread.host_tid, context.regs);
     worker_.pager.on_thread_gone(thread.tid);
     worker_.stopped.notify_all();

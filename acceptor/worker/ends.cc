@@ -95,7 +95,8 @@ Task<void> Ends::end_shadow(Frame frame) {
     { auto guard = co_await worker_.metadata.lock(); }
     auto end = frame->session().getShadowEnd();
     RemoteThread* thread = worker_.find_thread(end.getPid(), end.getTid());
-    if (!thread || thread->here || thread->process->ending) co_return;
+    if (!thread || thread->here() || thread->process->life == RemoteProcess::Life::ending)
+        co_return;
     if (end.getTid() == end.getPid()) {
         co_await clear_tid_of_main(*thread);
         co_return;
@@ -134,7 +135,7 @@ Task<void> Ends::end_process(Frame frame) {
             RemoteProcess* late = worker_.find_process(pid);
             if (!late || late->fragment != it.lock()) return;
             spdlog::info("process {} does not end, and is killed", pid);
-            late->ending = true;
+            late->life = RemoteProcess::Life::ending;
             end_now(*late);
         });
     }
@@ -144,7 +145,7 @@ Task<void> Ends::end_process(Frame frame) {
         co_return;
     }
     RemoteProcess* process = worker_.find_process(pid);
-    while (process && process->unfinished) {  // its helpers are being born
+    while (process && process->life == RemoteProcess::Life::copied) {  // its helpers are being born
         co_await worker_.stopped.wait();
         process = worker_.find_process(pid);
     }
@@ -154,7 +155,7 @@ Task<void> Ends::end_process(Frame frame) {
         worker_.link.send(answer, gpr::Priority::urgent);
         co_return;
     }
-    process->ending = true;
+    process->life = RemoteProcess::Life::ending;
     if (end.getNewImage()) {
         co_await worker_.inheritance.keep_of_image(*process);
         if (worker_.find_process(pid) != process) co_return;
@@ -207,7 +208,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
         RemoteThread& thread = *it->second;
         worker_.by_host_tid.erase(it);
         thread.stub->on_death();
-        if (process.mixed && !process.ending) {
+        if (process.mixed && process.life != RemoteProcess::Life::ending) {
             for (const auto& wake : last_wakes(thread)) {
                 worker_.futexes.send_futex_wake(process, wake);
             }
@@ -231,7 +232,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
 
 // Processes here end when home says so. One that does otherwise has been killed, whole or in part.
 void Ends::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status) {
-    if (process.ending || !process.end_reason.empty()) return;
+    if (process.life == RemoteProcess::Life::ending || !process.end_reason.empty()) return;
     bool helper = host_tid == process.puncher_host_tid;
     if (host_tid != process.host_pid && !helper) return;
     if (!helper && status.kind != WaitStatus::Kind::killed) return;

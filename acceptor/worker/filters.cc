@@ -33,7 +33,7 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
     }
     auto context = co_await worker_.threads.stop_in_call(thread, n.id);
     if (!context) co_return;
-    thread.held = true;
+    thread.now_is(RemoteThread::Where::held);
     worker_.stopped.notify_all();
     pid_t pid = process.pid, tid = thread.tid;
     int64_t result = co_await worker_.forwarding.ask_home(process, thread, n, true);
@@ -54,7 +54,6 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
         if (worker_.find_thread(pid, tid) != &thread) co_return;
     }
     while (process.frozen) co_await worker_.stopped.wait();
-    thread.held = false;
     co_await worker_.threads.set_free(thread, *context);
 }
 
@@ -131,7 +130,7 @@ bool Filters::dies_by_filter(RemoteThread& thread, const siginfo_t& info) {
     auto regs = trace::registers(thread.host_tid);
     if (!regs) return true;
     spdlog::debug("a filter of the program ends thread {}: call {}", thread.tid, info.si_syscall);
-    thread.here = false;
+    thread.now_is(RemoteThread::Where::elsewhere);
     thread.stub->capture(thread.host_tid, *regs);
     worker_.pager.on_thread_gone(thread.tid);
     worker_.stopped.notify_all();

@@ -119,7 +119,9 @@ Task<void> Forks::fork_process(Frame frame) {
         if (!finished) error = finished.error().message();
     }
     RemoteProcess* process = worker_.find_process(pid);
-    if (process) process->unfinished = false;
+    if (process && process->life == RemoteProcess::Life::copied) {
+        process->life = RemoteProcess::Life::alive;
+    }
     worker_.stopped.notify_all();
     if (!error.empty() && process && process->host_pid > 0) kill(process->host_pid, SIGKILL);
     FrameBuilder last;
@@ -140,7 +142,7 @@ Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pi
     auto owned = std::make_unique<RemoteProcess>();
     RemoteProcess& process = *owned;
     process.pid = pid;
-    process.unfinished = true;
+    process.life = RemoteProcess::Life::copied;
     process.notifier = parent.notifier;
     process.fd_base = parent.fd_base;
     process.fd_last = parent.fd_last;

@@ -106,7 +106,7 @@ Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     bool may_leave =
-        process.mixed && thread.here && !thread.borrowed && may_leave_at_call(n.number);
+        process.mixed && thread.here() && !thread.borrowed && may_leave_at_call(n.number);
     if (may_leave && !here && worker_.crossings.is_drawn_home(process, thread, n)) {
         co_await worker_.crossings.leave_at_call(thread, n, true);
         co_return;
@@ -219,7 +219,7 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
     call.setNoReply(!wants_reply);
     call.setWait(wait);
     call.setFile(file);
-    call.setRepeatable(wants_reply && !task && !thread.held);
+    call.setRepeatable(wants_reply && !task && thread.where() != RemoteThread::Where::held);
     if (task) {
         describe_task(call, *task);
         if (!(n.args[0] & CLONE_VM)) call.setOwnPages(worker_.forks.own_pages(process));

@@ -81,7 +81,7 @@ bool Futexes::waits_for_home(const RemoteThread& thread) const {
 void Futexes::use_at_home(ObjectId object) {
     worker_.pager.shared.keep_home(object);
     for (const auto& [host_tid, thread] : worker_.by_host_tid) {
-        bool waits = thread->here && !thread->awaited && waits_for_home(*thread);
+        bool waits = thread->here() && !thread->awaited && waits_for_home(*thread);
         if (waits) trace::interrupt(host_tid);
     }
 }
@@ -90,7 +90,7 @@ Task<void> Futexes::on_futex_wake(Frame frame) {
     { auto guard = co_await worker_.metadata.lock(); }
     auto wake = frame->session().getFutexWoken();
     RemoteProcess* process = worker_.find_process(wake.getPid());
-    if (!process || !process->fragment || process->ending) co_return;
+    if (!process || !process->fragment || process->life == RemoteProcess::Life::ending) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     co_await wake_futex_held(worker_.pager, *fragment, FutexNews::told(wake));
 }

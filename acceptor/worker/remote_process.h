@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "monitor/node/change_window.h"
 #include "monitor/node/program_filter.h"
 #include "monitor/node/usage.h"
@@ -37,11 +38,16 @@ struct HandledSignal {
 };
 
 struct RemoteThread {
+    enum class Where : uint8_t {
+        elsewhere,     // the kernel thread here is a shadow, parked in its stub
+        leaving_stub,  // about to run the program
+        running,
+        held,  // stopped by the call it made, until that is done
+    };
     pid_t tid = 0;       // what the program knows
     pid_t host_tid = 0;  // for this supervisor
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
-    bool here = false;  // it runs here; else the kernel thread is a shadow, parked in its stub
     std::optional<uint64_t> mask;            // its signal mask, if known
     std::optional<HandledSignal> passed;     // by home; the kernel here is to deliver it
     std::optional<HandledSignal> beginning;  // its handler: the thread is about to stand there
@@ -62,8 +68,6 @@ struct RemoteThread {
     Address waits_at{};                // the word in shared memory that its last call here was on
     Clock::time_point visits_until{};  // till then it may run home's code here
     user_regs_struct came_with{};      // the registers with which it came last, if for a visit
-    bool leaving_stub = false;         // it is about to run the program
-    bool held = false;                 // stopped by the call it made, until that is done
     uint64_t exit_hold = 0;            // paging::Supply::hold of what the kernel writes at its end
     bool ending = false;               // nothing but its last call is left of it
     bool alt_stack_changed = false;    // since home was told
@@ -76,6 +80,17 @@ struct RemoteThread {
     uint64_t clear_tid = 0;              // CLONE_CHILD_CLEARTID: what the kernel clears at its end
     std::vector<uint64_t> robust_locks;  // that its end hands on to who waits for them
     FilterList filters;                  // of the program, that it is under and the executor is not
+
+    [[nodiscard]] Where where() const { return where_; }
+    [[nodiscard]] bool here() const { return where_ != Where::elsewhere; }
+    void now_is(Where where) {
+        // Who comes does so by the stub.
+        GPR_ASSERT(here() || where == Where::leaving_stub || where == Where::elsewhere);
+        where_ = where;
+    }
+
+private:
+    Where where_ = Where::elsewhere;
 };
 
 // Processes and threads that one of the program's processes is here when it begins: its own, the
@@ -95,14 +110,18 @@ struct RemoteProcess {
     pid_t executor_host_tid = 0;
     pid_t waker_host_tid = 0;
     int alive = 0;
-    bool ending = false;
+    enum class Life : uint8_t {
+        copied,  // of a fork, and not watched yet
+        alive,
+        ending,
+    };
+    Life life = Life::alive;
     std::string end_reason;            // why it ended, if home did not ask for it
     bool halted = false;               // by job control at home: no thread may run
     std::vector<pid_t> halted_tids;    // host tids that stand still because of it
     bool recalled = false;             // its threads go home as soon as they stop
     bool frozen = false;               // for a fork: no thread may run
     std::vector<pid_t> stopped;        // host tids that stand still because of it
-    bool unfinished = false;           // a copy that is not watched yet
     RemoteProcess* newborn = nullptr;  // a fork of its memory is about to be born
     int fork_barriers = 0;             // of the two that begin a fork, see transport/gpr.capnp
     std::unique_ptr<AsyncMutex> forking;

@@ -110,7 +110,7 @@ Task<int64_t> Selects::call_home(RemoteProcess& process, RemoteThread& thread, u
     auto list = request.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, args[i]);
     request.setWait(wait);
-    request.setRepeatable(!thread.held);
+    request.setRepeatable(thread.where() != RemoteThread::Where::held);
     std::vector<std::byte> bytes = serialise_call(*call);
     frame.add_raw(bytes);
     thread.answer = std::make_unique<OneShot<int64_t>>(worker_.loop);

@@ -146,7 +146,7 @@ Task<void> Signals::signal_from_home(Frame frame) {
     RemoteThread* thread = worker_.find_thread(delivery.getPid(), delivery.getTid());
     HandledSignal signal{*info, delivery.getSerial()};
     bool none = delivery.getHandled();  // see others_wait
-    if (!none && (!thread || !thread->here)) {
+    if (!none && (!thread || !thread->here())) {
         bounce(delivery.getPid(), delivery.getTid(), signal);
     } else if (!none && thread->answer) {
         thread->answer_signal = signal;
@@ -242,7 +242,7 @@ bool Signals::postpone_signal(RemoteThread& thread, int signal) {
         end_now(process);
         return true;
     }
-    if (!thread.here) {  // it was passed on when the thread left
+    if (!thread.here()) {  // it was passed on when the thread left
         trace::resume(thread.host_tid);
         return true;
     }

@@ -26,11 +26,13 @@ Task<void> Standstill::freeze(RemoteProcess& process, RemoteThread* but) {
     process.stopped.clear();
     for (auto& [tid, thread] : process.threads) {
         // In its stub it stands already, and may be about to end, which cannot wait.
-        bool runs = thread.get() != but && !thread->held && !thread->stub->in_stub();
+        bool runs = thread.get() != but && thread->where() != RemoteThread::Where::held &&
+                    !thread->stub->in_stub();
         if (runs) trace::interrupt(thread->host_tid);
     }
     auto stands = [&](const RemoteThread& t) {
-        return &t == but || t.held || t.answer || (t.stub->in_stub() && !t.leaving_stub) ||
+        return &t == but || t.where() == RemoteThread::Where::held || t.answer ||
+               (t.stub->in_stub() && t.where() != RemoteThread::Where::leaving_stub) ||
                std::find(process.stopped.begin(), process.stopped.end(), t.host_tid) !=
                    process.stopped.end();
     };
@@ -112,7 +114,8 @@ void Standstill::recall(const Frame& frame) {
 void Standstill::halt(RemoteProcess& process) {
     process.halted = true;
     for (auto& [tid, thread] : process.threads) {
-        if (!thread->held && !thread->stub->in_stub()) trace::interrupt(thread->host_tid);
+        if (thread->where() != RemoteThread::Where::held && !thread->stub->in_stub())
+            trace::interrupt(thread->host_tid);
     }
 }
 

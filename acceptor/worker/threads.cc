@@ -104,11 +104,13 @@ Task<Result<ThreadContext>> Threads::stop_in_call(RemoteThread& thread, uint64_t
 // way out of it now.
 Task<void> Threads::set_free(RemoteThread& thread, const ThreadContext& context) {
     pid_t pid = thread.process->pid, tid = thread.tid;
-    thread.here = thread.leaving_stub = true;
+    thread.now_is(RemoteThread::Where::leaving_stub);
     co_await thread.stub->resume(context);
     RemoteThread* still = worker_.find_thread(pid, tid);
     if (!still) co_return;
-    still->leaving_stub = false;
+    if (still->where() == RemoteThread::Where::leaving_stub) {
+        still->now_is(RemoteThread::Where::running);
+    }
     const RemoteProcess& process = *still->process;
     const bool stops = process.frozen || process.halted || process.recalled;
     if (stops) trace::interrupt(still->host_tid);

@@ -19,7 +19,7 @@ uint64_t nanoseconds(const timeval& t) {
 // As the kernel tells the process itself: in microseconds, and none of its parts ever shrinks.
 Task<Usage> UsageReports::usage_of(RemoteProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool asks = fragment && fragment->has_helpers() && !process.ending;
+    bool asks = fragment && fragment->has_helpers() && process.life != RemoteProcess::Life::ending;
     if (!asks) co_return usage_of_process(process.host_pid);  // it begins, or ends
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
@@ -85,7 +85,7 @@ Task<void> UsageReports::answer_usage(Frame frame) {
     pid_t tid = question.getTid() != 0 ? question.getTid() : question.getPid();
     RemoteThread* thread =
         question.getState() ? worker_.find_thread(question.getPid(), tid) : nullptr;
-    if (thread && thread->here) {
+    if (thread && thread->here()) {
         ThreadState now = thread_state(thread->host_tid);
         auto state = answer.initState();
         state.setLetter(static_cast<uint8_t>(now.letter));

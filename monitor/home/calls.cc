@@ -121,7 +121,7 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
         co_return;
     }
     if (call.getNumber() == SYS_exit) {
-        thread->exits = true;
+        thread->advance(HomeThread::Life::made_last_call);
         co_await home_.passed_signals.give_to_others(*thread);
     }
     SyscallArguments args{};
@@ -342,7 +342,7 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     }
     if (executes) process.executing = true;
     if (call.number == SYS_exit_group) process.group_exit = true;
-    thread.in_call = call.wants_reply;
+    if (call.wants_reply) thread.begin(HomeThread::Business::call);
     thread.call_began = Clock::now();
     std::optional<Outsiders::Opening> opening;
     if (home_.contended_memory.outsiders() && call.opens_by_name()) {
@@ -362,7 +362,7 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
         if (sent && call.made.result == 0) co_await home_.passed_signals.pass_on_sent(*sent);
     }
     if (executes && !shadow.dead()) process.executing = false;
-    thread.in_call = false;
+    thread.end(HomeThread::Business::call);
     thread.resumed_wait.reset();
 }
 
@@ -409,7 +409,7 @@ Task<void> Calls::interrupt_call(Frame frame) {
     };
     while (HomeThread* thread = find()) {
         thread->interrupted = true;
-        if (thread->in_call) trace::interrupt(thread->tid);
+        if (thread->is_in(HomeThread::Business::call)) trace::interrupt(thread->tid);
         OneShot<bool> later(home_.loop);
         home_.loop.after(interrupts_every, [&later] { later.set(true); });
         co_await later;

@@ -52,7 +52,7 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
     Mapping* data = fragment->space.find(at);
     bool anchored = data && data->anchored;
     bool by_program = thread && origin.kind == FaultOrigin::Kind::program;
-    if (anchored && by_program && thread->visiting) {
+    if (anchored && by_program && thread->is_in(HomeThread::Business::visit)) {
         thread->wants_device = true;
         trace::interrupt(tid);
         co_return;

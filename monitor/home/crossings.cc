@@ -79,10 +79,10 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
         if (leaving.empty()) link.send(frame, Priority::urgent);
     }
     if (!leaving.empty()) {
-        thread.leaving = true;
+        thread.begin(HomeThread::Business::departure);
         co_await home_.pager.hot.sent(std::move(leaving));
         if (stub.dead()) co_return;
-        thread.leaving = false;
+        thread.end(HomeThread::Business::departure);
         link.send(frame, Priority::urgent);
     }
     // At its end the kernel looks at the list where the thread runs then. That is there, unless

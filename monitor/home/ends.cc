@@ -207,15 +207,16 @@ Task<void> Ends::end_remotely(HomeProcess& process, bool memory_gone, bool new_i
 Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
     pid_t tid = thread.tid;
     bool is_helper = thread.helper;  // of a process that was killed with all of its threads
-    thread.ending = true;
+    const bool made_last_call = thread.life() == HomeThread::Life::made_last_call;
+    thread.advance(HomeThread::Life::ending);
     auto status = trace::event_message(tid);
     int raw = status ? static_cast<int>(*status) : 0;
     bool filtered = WIFSIGNALED(raw) && Filters::is_ended_by_filter(thread, WTERMSIG(raw));
     bool all_end = process.group_exit || (WIFSIGNALED(raw) && !filtered);
     bool others = false;
-    for (auto& [other, t] : process.threads) others = others || !(t->ending || t->helper);
+    for (auto& [other, t] : process.threads) others = others || !(t->ends() || t->helper);
     auto first = process.threads.find(process.pid);
-    bool first_ends = first == process.threads.end() || first->second->ending;
+    bool first_ends = first == process.threads.end() || first->second->ends();
     bool last = !process.executing && !process.finished && (all_end ? first_ends : !others);
     if (last) {
         process.finished = true;
@@ -224,7 +225,7 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
         home_.stats.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
             // Of a thread that has made its last call at the acceptor the kernel there does it.
-            if (home_.policy.mixed() && (all_end || !thread.exits) && !process.doomed) {
+            if (home_.policy.mixed() && (all_end || !made_last_call) && !process.doomed) {
                 co_await home_.last_words.before_exit(thread, false);
             }
             while (process.ends_begun > 0) co_await home_.remote_changed.wait();

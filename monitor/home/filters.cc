@@ -42,7 +42,7 @@ Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<u
 Task<void> Filters::await_ends(pid_t pid) {
     auto is_ending = [pid](const auto& entry) {
         const HomeThread& thread = *entry.second;
-        return (thread.ending || thread.exits) && !thread.helper && thread.tid != pid;
+        return thread.life() != HomeThread::Life::runs && !thread.helper && thread.tid != pid;
     };
     for (;;) {
         HomeProcess* process = home_.find_process(pid);
@@ -166,7 +166,7 @@ bool Filters::is_ended_by_filter(const HomeThread& thread, int signal) {
     constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
     if (signal != SIGSYS || thread.filters.empty()) return false;
     for (const auto& [tid, other] : thread.process->threads) {
-        if (other == &thread || other->helper || other->ending) continue;
+        if (other == &thread || other->helper || other->ends()) continue;
         if (!(trace::signal_set(tid, "SigPnd:") & sigkill)) return true;
     }
     return false;
@@ -180,7 +180,7 @@ Task<void> Filters::die_by_filter(HomeThread& thread, FilterDeath death) {
     }
     auto goes_on = [&](const auto& entry) {
         const HomeThread& other = *entry.second;
-        return &other != &thread && !other.helper && !other.ending;
+        return &other != &thread && !other.helper && !other.ends();
     };
     const auto& all = thread.process->threads;
     bool alone = std::none_of(all.begin(), all.end(), goes_on);

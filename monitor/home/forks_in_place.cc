@@ -38,7 +38,7 @@ bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::
     bool pinned = home_.acceptor_files.has_remote_calls() && call.getOwnPages() > 0;
     // With CLONE_VFORK the call here would not return before the child has done with it.
     constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK | CLONE_INTO_CGROUP;
-    auto visits = [](const auto& t) { return t.second->visiting; };
+    auto visits = [](const auto& t) { return t.second->is_in(HomeThread::Business::visit); };
     return !(flags & not_here) && !home_.policy.mixed() && home_.acceptors.reachable() &&
            call.getSetTid().size() == 0 && !home_.namespaces.child_stays_home(thread.tid, flags) &&
            std::ranges::none_of(thread.process->threads, visits) &&

@@ -78,7 +78,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     home_.ends.forget_other_threads(process);
     thread.stub.reset();
     thread.node = directory_node;
-    thread.in_call = thread.ending = thread.leaving = false;
+    thread.begin_image();
     thread.passed.reset();
     thread.cpu_modes.note_exec();
     thread.rseq = {};

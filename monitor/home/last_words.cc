@@ -96,7 +96,8 @@ Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
 }
 
 void LastWords::tell_exit(HomeThread& thread) {
-    if (std::exchange(thread.exit_told, true)) return;
+    if (thread.life() == HomeThread::Life::end_told) return;
+    thread.advance(HomeThread::Life::end_told);
     HomeProcess& process = *thread.process;
     if (process.state != HomeProcess::State::split || !process.started_remotely ||
         !home_.acceptors.reachable()) {

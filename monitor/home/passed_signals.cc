@@ -80,11 +80,13 @@ void PassedSignals::pass_on(HomeThread& thread, const siginfo_t& info) {
     uint32_t serial = ++thread.signals_passed & ~others_wait;
     uint64_t pending = trace::pending_signals(thread.tid) & process.caught_signals;
     // In a call with a mask of its own ptrace tells of the one that will be when the call is over.
-    uint64_t held = thread.in_call && (pending & mask) ? blocked_now(thread.tid) : mask;
+    uint64_t held = thread.is_in(HomeThread::Business::call) && (pending & mask)
+                        ? blocked_now(thread.tid)
+                        : mask;
     if ((pending & ~held) != 0) serial |= others_wait;
-    thread.passed = PassedSignal{info, serial, mask, thread.in_call};
+    thread.passed = PassedSignal{info, serial, mask, thread.is_in(HomeThread::Business::call)};
     trace::set_signal_mask(thread.tid, mask | process.caught_signals);
-    if (thread.in_call) return;
+    if (thread.is_in(HomeThread::Business::call)) return;
     FrameBuilder frame;
     auto delivery = frame.session().initSignal();
     delivery.setPid(process.pid);
@@ -184,7 +186,7 @@ void PassedSignals::wake_others(const HomeThread& thread, uint64_t mask) {
     uint64_t waiting = trace::signal_set(process.pid, "ShdPnd:") & mask;
     if (waiting == 0) return;
     for (const auto& [tid, other] : process.threads) {
-        bool looks = other != &thread && !other->helper && !other->ending && !other->awaited;
+        bool looks = other != &thread && !other->helper && !other->ends() && !other->awaited;
         if (looks && (waiting & ~trace::signal_set(tid, "SigBlk:"))) trace::interrupt(tid);
     }
 }

@@ -98,7 +98,7 @@ std::optional<ThreadState> shown_state(const HomeThread* thread,
     ThreadState here = thread_state(thread->tid);
     if (here.letter == 'Z' || here.letter == 'X') return here;
     if (thread->process->stopped) return ThreadState{'T', "do_signal_stop"};
-    return thread->remote() && !thread->in_call && there ? *there : here;
+    return thread->remote() && !thread->is_in(HomeThread::Business::call) && there ? *there : here;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "monitor/node/change_window.h"
 #include "monitor/node/program_filter.h"
 #include "monitor/node/usage.h"
@@ -64,28 +66,36 @@ struct Twin {
 };
 
 struct HomeThread {
+    // How far its end has come.
+    enum class Life : uint8_t {
+        runs,
+        made_last_call,  // at an acceptor
+        ending,          // past its last instruction
+        end_told,        // the acceptors know that it has ended
+    };
+    // What it is in the middle of, which is one thing at a time.
+    enum class Business : uint8_t {
+        none,
+        call,       // the shadow runs a forwarded one
+        departure,  // it is at the acceptor as soon as its crossing has been sent
+        visit,      // it came for shared memory that others use: visits.h
+    };
     pid_t tid = 0;
     HomeProcess* process = nullptr;
     std::shared_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
     bool helper = false;               // puncher or executor
     NodeId node = directory_node;      // where it runs; the kernel thread here may be its shadow
-    bool ending = false;               // past its last instruction
     bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
-    bool exits = false;                // it has made its last call, at the acceptor
-    bool exit_told = false;            // the acceptor knows that it has ended
     ForkAtHome fork;
     FilterList filters;              // of the program, that the kernel thread here is under
     std::vector<Twin> twins;         // at the acceptors, by node: twin()
-    bool in_call = false;            // the shadow runs a forwarded call
     uint64_t futex_waits = 0;        // calls of futexes so far, of one that has others' memory
     Clock::time_point call_began{};  // the last one
     std::optional<ResumedWait> resumed_wait;  // its call, which went on after an interruption
     uint32_t wait = 0;          // the name of that call for the acceptor that may interrupt it
     bool interrupted = false;   // it has
     bool repeatable = false;    // which can be made again, after a handler
-    bool leaving = false;       // it is at the acceptor as soon as its crossing has been sent
-    bool visiting = false;      // it came for shared memory that others use: visits.h
-    bool wants_device = false;  // and there met memory that only the acceptor may use
+    bool wants_device = false;  // on a visit it met memory that only the acceptor may use
     std::optional<PassedSignal> passed;  // till the acceptor says what became of it
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;
@@ -117,6 +127,23 @@ struct HomeThread {
     CpuMask affinity_at_birth;  // the kernel's here, of what begins as a process; until it is split
 
     [[nodiscard]] bool remote() const { return node != directory_node; }
+    [[nodiscard]] Life life() const { return life_; }
+    [[nodiscard]] bool ends() const { return life_ >= Life::ending; }
+    // It never goes back.
+    void advance(Life life) { life_ = std::max(life_, life); }
+    [[nodiscard]] bool is_in(Business business) const { return business_ == business; }
+    void begin(Business business) {
+        GPR_ASSERT(business_ == Business::none);
+        business_ = business;
+    }
+    void end(Business business) {
+        if (business_ == business) business_ = Business::none;
+    }
+    // It is the one thread of a new image.
+    void begin_image() {
+        life_ = Life::runs;
+        business_ = Business::none;
+    }
     [[nodiscard]] Twin& twin(NodeId acceptor) { return twins.at(acceptor - 1u); }
     // known_at: where that was done, if at an acceptor.
     void note_alt_stack_changed(NodeId known_at = directory_node) {
@@ -129,6 +156,10 @@ struct HomeThread {
         affinity = std::move(mask);
         for (size_t i = 0; i < twins.size(); i++) twins[i].affinity_told = i + 1 == known_at;
     }
+
+private:
+    Life life_ = Life::runs;
+    Business business_ = Business::none;
 };
 
 struct FileSize {

@@ -174,10 +174,12 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
             return;
         case WaitStatus::Kind::trap_stop:  // after a group-stop: it goes on
             home_->signals.stop_remotely(*thread.process, false);
-            if (thread.interrupted && thread.in_call && thread.process->detaching) {
-                home_->detachment.end_call(thread);
-            } else if (thread.interrupted && thread.in_call) {
-                end_interrupted_call(tid);
+            if (thread.interrupted && thread.is_in(HomeThread::Business::call)) {
+                if (thread.process->detaching) {
+                    home_->detachment.end_call(thread);
+                } else {
+                    end_interrupted_call(tid);
+                }
             } else {
                 home_->signals.go_on_waiting(thread);
             }

@@ -56,7 +56,8 @@ void tell_where(pid_t tid, pid_t pid) {
 // A signal for a thread that is in its stub on the way into the program: the stub must not run a
 // handler. It is blocked until the program's own mask is back. True: that was the case.
 bool Signals::postpone_signal(HomeThread& thread, int signal) {
-    bool on_its_way = thread.stub && (!thread.remote() || thread.leaving);
+    bool on_its_way =
+        thread.stub && (!thread.remote() || thread.is_in(HomeThread::Business::departure));
     if (!on_its_way || signal == SIGSTOP) return false;
     auto regs = trace::registers(thread.tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
@@ -116,9 +117,9 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     CpuTiming::name_cpu_timer(thread, signal);
     if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
-                  !thread.remote() ? "here"
-                  : thread.in_call ? "there, in a call"
-                                   : "there");
+                  !thread.remote()                           ? "here"
+                  : thread.is_in(HomeThread::Business::call) ? "there, in a call"
+                                                             : "there");
     if (signal == SIGSTOP && ProcFiles::has_opened(thread)) {
         spawn(home_.proc_files.show_opened(thread));
         return;
@@ -175,7 +176,7 @@ void Signals::pass_on(HomeThread& thread, int signal) {
         trace::set_registers(thread.tid, *regs);
     }
     // The stub is about to make the call, which would not know of the signal.
-    bool too_early = thread.in_call && thread.repeatable && regs;
+    bool too_early = thread.is_in(HomeThread::Business::call) && thread.repeatable && regs;
     if (too_early && !thread.stub->has_begun(regs->rip)) thread.stub->take_back(thread.tid, *regs);
     home_.passed_signals.pass_on(thread, *info);
     trace::resume(thread.tid);
@@ -200,7 +201,7 @@ void Signals::go_on_waiting(HomeThread& thread, int signal) {
     uint64_t handled = trace::pending_signals(tid) & trace::signal_set(pid, "SigCgt:");
     if (handled & ~trace::signal_set(tid, "SigBlk:")) return;
     std::optional<Clock::time_point> begun;
-    if (thread.in_call) begun = thread.call_began;
+    if (thread.is_in(HomeThread::Business::call)) begun = thread.call_began;
     auto& wait = thread.resumed_wait;
     if (!wait || !wait->is_interrupted(tid, *regs, begun)) {
         wait = ResumedWait::begin(pid, tid, *regs, begun);

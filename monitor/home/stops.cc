@@ -10,7 +10,7 @@ namespace gpr::home {
 // Stops a thread that runs the program here. Nothing: it got a signal first, and goes on; what it
 // did faults or is called again.
 Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
-    if (thread.awaited || thread.remote() || thread.ending) co_return std::nullopt;
+    if (thread.awaited || thread.remote() || thread.ends()) co_return std::nullopt;
     trace::interrupt(thread.tid);
     WaitStatus status = co_await next_stop(thread, true);
     if (status.ended()) co_return std::nullopt;

@@ -104,7 +104,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     co_await stub->make_room(context);
     if (!co_await stand_still(thread)) co_return;
     thread.twin(thread.last_away).alt_stack_changed = false;  // handlers run there
-    thread.visiting = true;
+    thread.begin(HomeThread::Business::visit);
     thread.masked = thread.wants_device = false;
     stub->become(tid, context);
     Loop::TimerId timer = 0;
@@ -125,7 +125,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
         auto regs = trace::registers(tid);
         if (status.ended() || !regs || status.kind == WaitStatus::Kind::event) {
             home_.loop.cancel(timer);
-            thread.visiting = false;
+            thread.end(HomeThread::Business::visit);
             if (!status.ended()) home_.on_wait(tid, status);
             co_return;
         }
@@ -172,7 +172,7 @@ Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
                            std::optional<siginfo_t> signal, bool at_call) {
     HomeProcess& process = *thread.process;
     pid_t tid = thread.tid;
-    thread.visiting = false;
+    thread.end(HomeThread::Business::visit);
     auto left = capture_context(tid);
     if (!left) co_return;
     if (signal) {
