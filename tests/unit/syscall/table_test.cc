@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/times.h>
 #include <sys/timex.h>
@@ -101,6 +102,33 @@ TEST_CASE("what every node must know has a handler on both sides") {
         if (r->place != Place::coherent && r->place != Place::special) continue;
         CHECK(r->handlers.there != AtAcceptor::as_placed);
         CHECK(r->handlers.here != AtHome::as_placed);
+    }
+}
+
+TEST_CASE("what changes an address space is known on every node") {
+    for (const Row* row : all_rows()) {
+        if (row->details.memory == MemoryCall::none) continue;
+        CAPTURE(row->name);
+        CHECK(row->place == Place::coherent);
+        CHECK(row->told_unasked());
+        CHECK(row->home_notify());
+    }
+    CHECK(memory_call_of(SYS_pkey_mprotect) == MemoryCall::protect);
+    CHECK(memory_call_of(SYS_mlock2) == MemoryCall::lock);
+    CHECK(memory_call_of(syscall_limit) == MemoryCall::none);
+}
+
+TEST_CASE("details name arguments that the call has") {
+    auto is_argument = [](const Row& row, int8_t place, Kind kind) {
+        return place < 0 || row.arguments[static_cast<size_t>(place)].kind == kind;
+    };
+    for (const Row* row : all_rows()) {
+        CAPTURE(row->name);
+        const Details& d = row->details;
+        if (d.transfer.reads || d.transfer.writes) CHECK(row->arguments[0].kind == Kind::fd);
+        CHECK(is_argument(*row, d.sends.signal, Kind::scalar));
+        CHECK(is_argument(*row, d.limit.resource, Kind::scalar));
+        CHECK(is_argument(*row, d.timer.flags, Kind::scalar));
     }
 }
 
