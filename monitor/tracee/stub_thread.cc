@@ -19,6 +19,9 @@ void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t 
     notification_ = notification;
     bool busy = state_ == State::working || state_ == State::in_program;
     bool lost = busy && !slot_memory().get<uint32_t>(offsetof(gpr_slot, taken)).is(given_);
+    // The program may have written there; left so, the stub would take what was never given, and
+    // be asked again, for ever.
+    if (lost) slot_memory().put(offsetof(gpr_slot, given), given_);
     if (state_ == State::ordered || lost) {
         send();
         return;
