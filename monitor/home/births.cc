@@ -9,6 +9,7 @@
 #include "monitor/home/calls.h"
 #include "monitor/home/children.h"
 #include "monitor/home/failures.h"
+#include "monitor/home/file_copies.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/forks_in_place.h"
@@ -142,7 +143,8 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
     HomeProcess& child = *first.process;
     // Memory shared with others is looked after at the acceptor: no instruction without that.
     bool at_once = !parents.doomed && !shares && !child.stays_home &&
-                   home_.shared_memory.anyone_writes_shared();
+                   (home_.shared_memory.anyone_writes_shared() ||
+                    FileCopies::has_beyond_end(parents, child));
     if (planned && !parents.doomed) {
         ThreadContext context = std::move(planned->context);
         auto memory = planned->memory;

@@ -54,7 +54,8 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 // A child that is not split yet is about to do what only a split one can: to share memory, which
 // others have at the acceptor, to have threads, which cannot be moved all at once, to install a
 // filter, which would not let our preparation pass, to have a child behind our back, to get
-// orphans, among which may be helpers, or to see a file again behind its copy.
+// orphans, among which may be helpers, to see a file again behind its copy, or to have memory that
+// grows.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
     if (home_.detachment.is_under_way()) return false;
@@ -70,7 +71,8 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
         // What becomes longer may show more of a file.
         case MemoryCall::move: return n.args[2] > n.args[1] && !process.inherited.empty();
         case MemoryCall::map:
-            return (n.args[3] & MAP_TYPE) != MAP_PRIVATE || (n.args[3] & MAP_LOCKED);
+            return (n.args[3] & MAP_TYPE) != MAP_PRIVATE ||
+                   (n.args[3] & (MAP_LOCKED | MAP_GROWSDOWN));
         // What a kernel has locked, no page leaves.
         case MemoryCall::lock:
         case MemoryCall::lock_all:

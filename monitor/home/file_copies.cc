@@ -91,6 +91,25 @@ void FileCopies::inherit_copies(const HomeProcess& parent, HomeProcess& child) {
     }
 }
 
+namespace {
+bool is_beyond_end(const HomeProcess& parent, const InheritedCopy& copy) {
+    if (!copy.content) {  // of an acceptor: all that its file has was brought here for the child
+        const Range last{copy.range.end - page_size, copy.range.end};
+        return copy.source != 0 && parent.fragment && parent.fragment->private_copies(last).empty();
+    }
+    struct stat status {};
+    if (fstat(copy.content->get(), &status) != 0) return false;
+    const uint64_t shown = copy.content_offset + copy.range.size();
+    return Address{static_cast<uint64_t>(status.st_size)}.page_end().value < shown;
+}
+}  // namespace
+
+bool FileCopies::has_beyond_end(const HomeProcess& parent, const HomeProcess& child) {
+    return std::ranges::any_of(child.inherited, [&](const InheritedCopy& copy) {
+        return !copy.trapped && is_beyond_end(parent, copy);
+    });
+}
+
 // A child that is not split replaces mappings as it likes: what lay there is no copy any more.
 void FileCopies::note_native_call(HomeProcess& process, const Notification& n) {
     if (process.inherited.empty() && process.inherited_functions.empty()) return;

@@ -28,6 +28,9 @@ public:
     Task<int64_t> discard_here(HomeProcess& process, StubThread& stub, Notification n);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
     static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
+    // Some of what the child has of its parent lies beyond the end of its file; the kernel takes
+    // that for memory like any other.
+    static bool has_beyond_end(const HomeProcess& parent, const HomeProcess& child);
     static void note_native_call(HomeProcess& process, const Notification& n);
     std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);
     PrivateFiles& files() { return files_; }

@@ -2,8 +2,11 @@
 
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <csignal>
+#include <utility>
 
+#include "monitor/home/children.h"
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/signal_actions.h"
@@ -17,10 +20,28 @@ namespace gpr::home {
 // True: the signal was a touch right below such a mapping, and is dealt with.
 bool Growth::grows_for(HomeThread& thread) {
     HomeProcess& process = *thread.process;
+    if (process.state == HomeProcess::State::native) return grows_for_young(thread);
     if (thread.remote() || process.state != HomeProcess::State::split) return false;
     auto info = trace::signal_info(thread.tid);
     if (!info || !growth_for(process.fragment->space, *info)) return false;
     spawn(grow_down(process, thread, *info));
+    return true;
+}
+
+// The kernel does not know what grows in a child: once it is split, it touches the page again.
+bool Growth::grows_for_young(HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    auto grows = [](const auto& inherited) { return !inherited.second; };
+    if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
+    if (std::ranges::none_of(process.inherited_growing, grows)) return false;
+    auto info = trace::signal_info(thread.tid);
+    if (!info || info->si_code != SEGV_MAPERR) return false;
+    auto context = capture_context(thread.tid);
+    if (!context) return false;
+    auto split = [](Home& home, HomeThread& stopped, ThreadContext at) -> Task<void> {
+        co_await home.children.split_stopped(*stopped.process, stopped, at);
+    };
+    spawn(split(home_, thread, std::move(*context)));
     return true;
 }
 

@@ -19,6 +19,7 @@ public:
     bool meets_end_of_file(HomeThread& thread);
 
 private:
+    bool grows_for_young(HomeThread& thread);
     // The thread is stopped by the signal, which it will not see, and goes on.
     Task<void> go_on_after(HomeThread& thread, int signal);
     Task<void> grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info);
