@@ -142,9 +142,9 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
     HomeProcess& parents = *parent.process;
     HomeProcess& child = *first.process;
     // Memory shared with others is looked after at the acceptor: no instruction without that.
-    bool at_once = !parents.doomed && !shares && !child.stays_home &&
-                   (home_.shared_memory.anyone_writes_shared() ||
-                    FileCopies::has_beyond_end(parents, child));
+    bool at_once =
+        !parents.doomed && !shares && !child.stays_home &&
+        (home_.shared_memory.anyone_writes_shared() || FileCopies::has_beyond_end(parents, child));
     if (planned && !parents.doomed) {
         ThreadContext context = std::move(planned->context);
         auto memory = planned->memory;
