@@ -118,6 +118,7 @@ static void in_child(const char* name, long age_ms, int deep) {
     pid_t child = fork();
     if (child == 0) {
         if (age_ms > 0) pause_ms(age_ms);
+        lies_beyond(beyond_end + PAGE);
         if (deep) {
             child = fork();
             EXPECT(child >= 0);
