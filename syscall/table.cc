@@ -64,6 +64,7 @@ constexpr ArgumentRule rules[] = {
      "IORING_REGISTER_BUFFERS_UPDATE"},
     // Whoever makes a userfaultfd holds one of ours.
     {16, 1, 0xff00, 0xaa00, notify, notify, Condition::mixed_session, "of userfaultfd"},
+    {16, 1, 0xffffffff, 0xc0686611, notify, notify, Condition::always, "PROCMAP_QUERY"},
     // What a process may have done in its name holds on every node.
     {324, 0, every_bit, 1 << 2, notify, notify, Condition::mixed_session,
      "REGISTER_GLOBAL_EXPEDITED"},

@@ -30,6 +30,7 @@
 #include "monitor/home/memory_files.h"
 #include "monitor/home/memory_gate.h"
 #include "monitor/home/passed_signals.h"
+#include "monitor/home/proc_files.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/sent_signal.h"
 #include "monitor/home/shared_memory.h"
@@ -183,6 +184,9 @@ Task<void> Calls::make_call(HomeProcess& process, HomeThread& thread, Frame fram
         }
         const auto command = static_cast<uint32_t>(args[1]);
         reply(thread, co_await home_.faultfds.ioctl_faultfd(process, faultfd, command, {args[2]}));
+    } else if (handlers.here == AtHome::ioctl &&
+               home_.proc_files.queries.is_query(process.pid, args[0], args[1])) {
+        reply(thread, co_await home_.proc_files.queries.answer(process, args));
     } else {
         co_await run_call(process, thread, frame);
     }

@@ -14,6 +14,7 @@
 #include "monitor/home/images.h"
 #include "monitor/home/memory_limit.h"
 #include "monitor/home/namespaces.h"
+#include "monitor/home/proc_files.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
@@ -85,6 +86,8 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
         case AtHome::process_state: return static_cast<int>(n.args[0]) == PR_SET_CHILD_SUBREAPER;
         case AtHome::children:
             return n.number == SYS_unshare && Namespaces::changes_children(n.args[0]);
+        case AtHome::ioctl:
+            return home_.proc_files.queries.is_query(process.pid, n.args[0], n.args[1]);
         // The kernel here would not see the time that they count.
         case AtHome::timer:
             return (n.number == SYS_setitimer && n.args[0] != ITIMER_REAL) ||

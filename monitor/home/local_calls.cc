@@ -17,6 +17,7 @@
 #include "monitor/home/memory_calls.h"
 #include "monitor/home/memory_files.h"
 #include "monitor/home/memory_limit.h"
+#include "monitor/home/proc_files.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signal_actions.h"
@@ -148,6 +149,10 @@ bool LocalCalls::asks_of_children(const Notification& n) const {
 }
 
 bool LocalCalls::ioctl_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    if (home_.proc_files.queries.is_query(process.pid, n.args[0], n.args[1])) {
+        spawn(home_.proc_files.queries.answer_here(process, thread, n));
+        return true;
+    }
     if (!is_faultfd_ioctl(n.args[1])) return false;
     auto faultfd = home_.faultfds.faultfd_of(process.pid, static_cast<int>(n.args[0]));
     if (!faultfd) return false;

@@ -179,6 +179,7 @@ Task<void> ProcFiles::show_process(HomeProcess& process, StubThread& stub, int f
     int64_t made = co_await call_locked(stub, {SYS_memfd_create, {at, MFD_CLOEXEC}, 0});
     if (made < 0) co_return;  // then it sees more than it should
     std::ofstream(fmt::format("/proc/{}/fd/{}", pid, made)) << *text << std::flush;
+    if (file.name == "maps") queries.note_stand_in(*shown, pid, static_cast<int>(made));
     put(fmt::format("/proc/self/fd/{}", made));
     int64_t reader = co_await call_locked(
         stub, {SYS_openat, {static_cast<uint64_t>(AT_FDCWD), at, O_RDONLY | O_CLOEXEC}, 0});

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "monitor/home/mapping_queries.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -15,7 +16,9 @@ namespace gpr::home {
 
 class ProcFiles {
 public:
-    explicit ProcFiles(Home& home) : home_(home) {}
+    explicit ProcFiles(Home& home) : queries(home), home_(home) {}
+
+    MappingQueries queries;
 
     Task<void> show_process(HomeProcess& process, StubThread& stub, int fd, ProcFile file);
     Task<void> open_call(HomeProcess& process, HomeThread& thread, Notification n);
