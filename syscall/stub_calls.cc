@@ -47,6 +47,7 @@ constexpr StubCall calls[] = {
     {SYS_timer_getoverrun},
     {SYS_timer_delete},
     {SYS_epoll_ctl},
+    {SYS_mbind},
     {SYS_set_mempolicy},
     {SYS_set_robust_list},
     {SYS_epoll_create1},

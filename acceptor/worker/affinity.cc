@@ -1,5 +1,8 @@
 #include "acceptor/worker/affinity.h"
 
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+
 #include <algorithm>
 
 #include "acceptor/worker/forwarding.h"
@@ -61,8 +64,40 @@ Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread,
     worker_.forwarding.give_answer(thread, n.id, result);
 }
 
+// mbind. Home knows who may move pages that other processes have as well; here each process has its
+// own.
+Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto notifier = process.notifier;
+    bool may = false;
+    if (n.args[5] & MPOL_MF_MOVE_ALL) {
+        Notification about_nothing = n;  // which the kernel there allows, or not
+        const uint64_t asked[] = {0, 0, MPOL_DEFAULT, 0, 0, MPOL_MF_MOVE_ALL};
+        std::copy(std::begin(asked), std::end(asked), about_nothing.args);
+        int64_t result = co_await worker_.forwarding.ask_home(process, thread, about_nothing, true);
+        if (result == thread_gone && thread.stub->dead()) co_return;
+        if (trace::is_restart(result)) {
+            worker_.forwarding.give_answer(thread, n.id, result);
+            co_return;
+        }
+        may = result == 0;
+    }
+    if (!may) {  // the kernel here says what is wrong, or that it is not allowed
+        notifier->let_it_run(n.id);
+        co_return;
+    }
+    const uint64_t flags = (n.args[5] & ~uint64_t{MPOL_MF_MOVE_ALL}) | MPOL_MF_MOVE;
+    int64_t result = co_await fragment->executor().call(SYS_mbind, n.args[0], n.args[1], n.args[2],
+                                                        n.args[3], n.args[4], flags);
+    notifier->reply_raw(n.id, result);
+}
+
 // The thread makes the call itself, if the kernel here allows it, and home is told before.
 Task<void> Affinity::policy_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (n.number == SYS_mbind) {
+        co_await bind_call(process, thread, n);
+        co_return;
+    }
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;

@@ -23,6 +23,7 @@ public:
     static Task<void> choose_policy(RemoteThread& thread, MemoryPolicy policy);
 
 private:
+    Task<void> bind_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     RemoteThread* thread_named(RemoteThread& caller, uint64_t name);
 
     Worker& worker_;

@@ -1,5 +1,6 @@
 // set_mempolicy(2): the policy is the thread's; new threads and children have it, and a new image
 // keeps it.
+#include <linux/capability.h>
 #include <linux/mempolicy.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -84,6 +85,35 @@ static void errors(void) {
     CHECK_ERRNO(set_policy(MPOL_BIND, nodes, 1), EINVAL);
 }
 
+static long bind_memory(void* memory, unsigned flags) {
+    return syscall(SYS_mbind, memory, 1UL << 16, MPOL_BIND, nodes, (unsigned long)MOST, flags);
+}
+
+// Pages that others have as well may be moved by whoever has CAP_SYS_NICE.
+static void moves_all(char* memory) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct caps[2];
+    CHECK_EQ(syscall(SYS_capget, &header, caps), 0);
+    int may = caps[0].effective >> CAP_SYS_NICE & 1;
+    CHECK_EQ(bind_memory(memory, MPOL_MF_MOVE), 0);
+    if (may) {
+        CHECK_EQ(bind_memory(memory, MPOL_MF_MOVE_ALL), 0);
+        CHECK_EQ(bind_memory(memory, MPOL_MF_MOVE_ALL | MPOL_MF_STRICT), 0);
+        CHECK_ERRNO(bind_memory(memory + 1, MPOL_MF_MOVE_ALL), EINVAL);
+        CHECK_ERRNO(bind_memory((char*)8192, MPOL_MF_MOVE_ALL), EFAULT);
+        caps[0].effective &= ~(1U << CAP_SYS_NICE);
+        CHECK_EQ(syscall(SYS_capset, &header, caps), 0);
+    }
+    CHECK_ERRNO(bind_memory(memory, MPOL_MF_MOVE_ALL), EPERM);
+    CHECK_ERRNO(bind_memory(memory + 1, MPOL_MF_MOVE_ALL), EPERM);
+    CHECK_ERRNO(bind_memory(memory, 1U << 10 | MPOL_MF_MOVE_ALL), EINVAL);
+    CHECK_ERRNO(syscall(SYS_mbind, memory, 1UL << 16, MPOL_BIND, 8UL, (unsigned long)MOST,
+                        MPOL_MF_MOVE_ALL),
+                EFAULT);
+    CHECK_EQ(bind_memory(memory, MPOL_MF_MOVE), 0);
+    for (int i = 0; i < 1 << 16; i++) CHECK_EQ(memory[i], 1);
+}
+
 int main(int argc, char** argv) {
     nodes[0] = 1;
     if (argc == 2) {
@@ -107,5 +137,6 @@ int main(int argc, char** argv) {
     has_policy(MPOL_INTERLEAVE, 1);
     CHECK_EQ(set_policy(MPOL_DEFAULT, NULL, 0), 0);
     has_policy(MPOL_DEFAULT, 0);
+    moves_all(memory);
     return guest_passed();
 }
