@@ -56,6 +56,7 @@ constexpr ArgumentRule rules[] = {
     {15, 0, 0, 0, notify, allow, Condition::always, "rt_sigreturn"},
     // A child that is not split yet is, before it has threads.
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
+    {56, 0, 0x400, 0x400, notify, notify, Condition::always, "CLONE_FILES"},
     {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
     // What is pinned for a ring at home cannot go to the acceptor.
     {427, 1, opcode_bits, 0, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS"},

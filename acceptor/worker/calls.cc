@@ -6,6 +6,7 @@
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/clones.h"
+#include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/epolls.h"
@@ -37,6 +38,10 @@ Task<void> Calls::handle_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (worker_.call_rules.made_by_rule(process, n)) co_return;
     if (auto answer = answer_about_reserved(n.number, n.args)) {
         process.notifier->reply_raw(n.id, *answer);
+        co_return;
+    }
+    if (ClosedNumbers::is_about_one(process, n)) {
+        process.notifier->reply_error(n.id, EBADF);
         co_return;
     }
     if (is_told_unasked(n.number)) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "acceptor/worker/affinity.h"
+#include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/threads.h"
@@ -201,6 +202,7 @@ Task<void> Crossings::leave_at_call(RemoteThread& thread, Notification n, bool b
 // visit: for memory that only home may use.
 Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& context, bool visit,
                                 bool by_gravity) {
+    ClosedNumbers::forget(*thread.process);
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);

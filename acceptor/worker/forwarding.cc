@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "acceptor/worker/advice.h"
+#include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/forks.h"
 #include "acceptor/worker/masks.h"
@@ -84,6 +85,15 @@ void hide_own_fds(const RemoteProcess& process, MarshalledCall& call) {
     }
 }
 
+void describe_call(wire::CallRequest::Builder call, const RemoteThread& thread, uint32_t number,
+                   const uint64_t* args) {
+    call.setPid(thread.process->pid);
+    call.setTid(thread.tid);
+    call.setNumber(number);
+    auto list = call.initArgs(6);
+    for (unsigned i = 0; i < 6; i++) list.set(i, args[i]);
+}
+
 void describe_task(wire::CallRequest::Builder call, const NewTask& task) {
     const ThreadContext* context = &task.context;
     call.setRegisters({reinterpret_cast<const uint8_t*>(&context->regs), sizeof context->regs});
@@ -134,6 +144,11 @@ Task<void> Forwarding::end_forwarded(RemoteProcess& process, RemoteThread& threa
         } else {
             co_await worker_.usage_reports.add_used_here(process, tid, n);
         }
+        if (worker_.find_thread(pid, tid) != &thread) co_return;
+    }
+    if (result == -EBADF && n.number == SYS_close) {
+        pid_t pid = process.pid, tid = thread.tid;
+        co_await worker_.closed_numbers.look_beyond(process, thread, n);
         if (worker_.find_thread(pid, tid) != &thread) co_return;
     }
     thread.gravity.forwarded();
@@ -211,11 +226,7 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
     worker_.counts.home++;
     FrameBuilder frame;
     auto call = frame.session().initCall();
-    call.setPid(process.pid);
-    call.setTid(thread.tid);
-    call.setNumber(n.number);
-    auto list = call.initArgs(6);
-    for (unsigned i = 0; i < 6; i++) list.set(i, n.args[i]);
+    describe_call(call, thread, n.number, n.args);
     call.setNoReply(!wants_reply);
     call.setWait(wait);
     call.setFile(file);
@@ -232,21 +243,39 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
         bytes = serialise_call(*sent);
         frame.add_raw(bytes);
     }
+    worker_.closed_numbers.forget_for(process, n);
     if (!wants_reply) {
         worker_.link.send(frame, gpr::Priority::urgent);
         co_return 0;
     }
-    thread.answer = std::make_unique<OneShot<int64_t>>(worker_.loop);
-    thread.answer_bytes.clear();
-    OneShot<int64_t>& answer = *thread.answer;
-    if (process.frozen) worker_.stopped.notify_all();
-    worker_.link.send(frame, gpr::Priority::urgent);
-    int64_t result = co_await answer;
-    thread.answer.reset();
+    int64_t result = co_await answer_to(thread, frame);
     if (sent && !thread.answer_bytes.empty()) {
         std::vector<std::byte> out = std::move(thread.answer_bytes);
         result = co_await write_answer(*fragment, *sent, out, result);
     }
+    co_return result;
+}
+
+Task<int64_t> Forwarding::answer_to(RemoteThread& thread, FrameBuilder& frame) {
+    thread.answer = std::make_unique<OneShot<int64_t>>(worker_.loop);
+    thread.answer_bytes.clear();
+    OneShot<int64_t>& answer = *thread.answer;
+    if (thread.process->frozen) worker_.stopped.notify_all();
+    worker_.link.send(frame, gpr::Priority::urgent);
+    int64_t result = co_await answer;
+    thread.answer.reset();
+    co_return result;
+}
+
+Task<int64_t> Forwarding::ask_prepared(RemoteThread& thread, const MarshalledCall& call,
+                                       std::vector<std::byte>& answer) {
+    worker_.counts.home++;
+    FrameBuilder frame;
+    describe_call(frame.session().initCall(), thread, call.number, call.args.data());
+    auto bytes = serialise_call(call);
+    frame.add_raw(bytes);
+    int64_t result = co_await answer_to(thread, frame);
+    answer = std::move(thread.answer_bytes);
     co_return result;
 }
 

@@ -10,6 +10,10 @@
 #include "acceptor/worker/part.h"
 #include "syscall/marshal.h"
 
+namespace gpr {
+class FrameBuilder;
+}  // namespace gpr
+
 namespace gpr::worker {
 
 struct NewTask;
@@ -30,6 +34,9 @@ public:
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
                            bool reply, const NewTask* task = nullptr, bool* met_shared = nullptr,
                            uint32_t wait = 0, uint64_t file = 0);
+    // Of a call that is none of the program's: what home answers is for the caller alone.
+    Task<int64_t> ask_prepared(RemoteThread& thread, const MarshalledCall& call,
+                               std::vector<std::byte>& answer);
     Task<void> call_done(Frame frame);
 
     // Names a wait at home, so that it can be interrupted.
@@ -37,6 +44,7 @@ public:
     void interrupt_at_home(const RemoteThread& thread, uint32_t wait);
 
 private:
+    Task<int64_t> answer_to(RemoteThread& thread, FrameBuilder& frame);
     Task<std::optional<Marshalled>> marshal_here(RemoteProcess& process, const Notification& n,
                                                  bool wants_reply, bool* met_shared);
     Task<int64_t> write_answer(Fragment& fragment, const MarshalledCall& sent,

@@ -93,6 +93,14 @@ private:
     Where where_ = Where::elsewhere;
 };
 
+// Numbers of descriptors of home that are known to be closed: ClosedNumbers.
+struct ClosedRange {
+    uint64_t first = 0, end = 0;
+    uint64_t forgotten = 0;   // how often
+    unsigned bad_closes = 0;  // of numbers that are not open, and nothing else since
+    bool never = false;       // something of the process may open files by itself
+};
+
 // Processes and threads that one of the program's processes is here when it begins: its own, the
 // zygote, puncher, executor and waker.
 inline constexpr uint64_t tasks_of_process = 5;
@@ -150,10 +158,11 @@ struct RemoteProcess {
     // Files of ours that its parent had mapped, and that it may show again: Mapping::source.
     std::vector<std::shared_ptr<Fd>> sources;
     std::unique_ptr<AsyncMutex> naming;  // held while the table changes
-    bool mixed = false;                  // program code runs at home as well
-    bool limits_memory = false;          // RLIMIT_AS or _DATA: home says whether there may be more
-    bool gravity = false;                // and threads go there for the calls they make
-    bool plays_stub = false;  // it made calls from the stub's page that we gave no order for
+    ClosedRange closed;
+    bool mixed = false;          // program code runs at home as well
+    bool limits_memory = false;  // RLIMIT_AS or _DATA: home says whether there may be more
+    bool gravity = false;        // and threads go there for the calls they make
+    bool plays_stub = false;     // it made calls from the stub's page that we gave no order for
 };
 
 // Whether a descriptor of the program is one of this host.

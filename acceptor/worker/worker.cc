@@ -5,6 +5,7 @@
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/calls.h"
 #include "acceptor/worker/clones.h"
+#include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/epolls.h"
@@ -65,6 +66,7 @@ struct Worker::Parts {
     // Descriptors and files.
     Files files{worker, PathRules(peer.paths, peer.root_links)};
     Names names{worker};
+    ClosedNumbers closed_numbers{worker};
     Polls polls{worker};
     Epolls epolls{worker};
     Selects selects{worker};
@@ -118,6 +120,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       usage_reports(parts_->usage_reports),
       files(parts_->files),
       names(parts_->names),
+      closed_numbers(parts_->closed_numbers),
       polls(parts_->polls),
       epolls(parts_->epolls),
       selects(parts_->selects),

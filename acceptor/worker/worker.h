@@ -34,6 +34,7 @@ class Affinity;
 class CallRules;
 class Calls;
 class Clones;
+class ClosedNumbers;
 class Crossings;
 class Ends;
 class Epolls;
@@ -120,6 +121,7 @@ public:
     // Descriptors and files.
     Files& files;
     Names& names;
+    ClosedNumbers& closed_numbers;
     Polls& polls;
     Epolls& epolls;
     Selects& selects;

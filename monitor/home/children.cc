@@ -33,7 +33,7 @@ bool must_split_to_clone(const HomeProcess& process, const Notification& n) {
         if (!memory || !memory->read_exact({n.args[0]}, &flags, sizeof flags)) return false;
     }
     bool shares_beside = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
-    return (flags & (CLONE_THREAD | CLONE_UNTRACED)) || shares_beside;
+    return (flags & (CLONE_THREAD | CLONE_UNTRACED | CLONE_FILES)) || shares_beside;
 }
 
 // Advice of which the list of mappings must know, or that drops what is here only.
@@ -54,9 +54,9 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 
 // A child that is not split yet is about to do what only a split one can: to share memory, which
 // others have at the acceptor, to have threads, which cannot be moved all at once, to install a
-// filter, which would not let our preparation pass, to have a child behind our back, to get
-// orphans, among which may be helpers, to see a file again behind its copy, or to have memory that
-// grows.
+// filter, which would not let our preparation pass, to have a child behind our back, or one with
+// the same descriptors, to get orphans, among which may be helpers, to see a file again behind its
+// copy, or to have memory that grows.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
     if (home_.detachment.is_under_way()) return false;
