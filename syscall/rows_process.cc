@@ -107,7 +107,7 @@ constexpr Row table[] = {
     {324, "membarrier", native, partial, told, {num, num, num},
      "threads on other nodes are ordered by coherence alone", {there::mirror, here::barrier}},
     {334, "rseq", refused, none, plain, {raw, num, num, num},
-     "the kernel would write its area whenever a parked thread runs", {there::forward}},
+     "what it protects is of a processor by number, and two hosts share those", {there::forward}},
     {434, "pidfd_open", home, full, opens, {num, num}},
     {435, "clone3", special, full, opens, {raw, num}, "", {there::clone, here::fork}},
     {438, "pidfd_getfd", home, full, opens, {fd, num, num}},
