@@ -4,8 +4,7 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-constexpr const char* numa =
-    "placement applies to the node where the thread runs; MPOL_MF_MOVE_ALL is refused (EPERM)";
+constexpr const char* numa = "placement applies to the node where the thread runs";
 
 // clang-format off
 constexpr const char* lock = "home counts and allows it, but pages are not locked";
