@@ -38,7 +38,7 @@
 /* What [vvar] and [vdso] of an acceptor's process pass through, or stay at. */
 #define GPR_VDSO_HOP GPR_UL(0x553800000000)
 
-/* Node 1 places its new mappings here, so that it need not ask; node k that much below. Sanitizers
+/* Acceptors place their new mappings here, so that they need not ask (reserved_range.h). Sanitizers
  * expect mappings up here, but the kernel puts its own still above, as long as there is room. */
 #define GPR_ARENA_BASE GPR_UL(0x7e8000000000)
 #define GPR_ARENA_SIZE GPR_UL(0x004000000000)

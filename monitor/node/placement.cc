@@ -21,9 +21,7 @@ constexpr uint64_t room_of_stack = 1ULL << 30;
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
-bool is_set_aside(Range range) {
-    return range.overlaps(reserved_range) || range.overlaps(arena_of(1));
-}
+bool is_set_aside(Range range) { return range.overlaps(reserved_range) || range.overlaps(arenas); }
 
 // Whether the program left the address to the kernel, and did not even propose this one.
 bool kernel_chose(uint64_t number, const uint64_t* args, int64_t result) {
@@ -71,7 +69,7 @@ Task<int64_t> map_at(StubThread& caller, uint64_t number, const uint64_t* args, 
 std::optional<Address> find_place(pid_t host_pid, uint64_t size) {
     auto maps = read_maps(host_pid);
     if (!maps) return std::nullopt;
-    std::vector<Range> taken{reserved_range, arena_of(1)};
+    std::vector<Range> taken{reserved_range, arenas};
     for (const MapsEntry& e : *maps) {
         taken.push_back(e.range);
         if (e.name == "[stack]") taken.back().begin = e.range.begin - room_of_stack;

@@ -56,6 +56,19 @@ std::string moved(std::string_view plan, uint64_t old_pages, uint64_t new_pages,
     return text;
 }
 
+TEST_CASE("acceptors place mappings apart, and above what sanitizers keep free") {
+    Address from = arenas.begin;
+    for (NodeId acceptor = 1; acceptor < 16; acceptor++) {
+        const Range arena = arena_of(acceptor);
+        CHECK(arena.begin == from);
+        CHECK(arena.size() >= 1 << 20);
+        CHECK(arena.begin.value % page_size == 0);
+        from = arena.end;
+    }
+    CHECK(arenas.begin.value >= 0x7e8000000000);
+    CHECK(from < arenas.end);
+}
+
 TEST_CASE("a move over several mappings moves each, and leaves gaps out") {
     CHECK(moved("pr", 2, 2) == "0+1 1+1");
     CHECK(moved("p--r", 4, 4) == "0+1 3+1");
