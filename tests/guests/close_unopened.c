@@ -12,7 +12,7 @@
 
 #include "guest.h"
 
-enum { LIMIT = 6000, FIRST = 100 };
+enum { LIMIT = 2400, FIRST = 100 };
 
 static int null;
 
@@ -32,7 +32,7 @@ static void at(int number) { CHECK_EQ(dup2(null, number), number); }
 
 static void between(void) {
     CHECK_EQ(close_all(FIRST, LIMIT), 0);
-    static const int numbers[] = {FIRST, 101, 599, 600, 611, 612, 1123, 2000, 3999, LIMIT - 1};
+    static const int numbers[] = {FIRST, 101, 599, 600, 611, 612, 1123, 2000, LIMIT - 1};
     enum { COUNT = sizeof numbers / sizeof *numbers };
     for (int i = 0; i < COUNT; i++) at(numbers[i]);
     CHECK_EQ(close_all(FIRST, LIMIT), COUNT);
@@ -150,7 +150,7 @@ static void beside_relative(int age_us) {
 }
 
 static void in_child(int age_us) {
-    at(3000);
+    at(2200);
     pid_t child = fork();
     if (child == 0) {
         usleep((useconds_t)age_us);
@@ -159,7 +159,7 @@ static void in_child(int age_us) {
         beside_thread();
         _exit(0);
     }
-    CHECK_EQ(close_all(2900, 3100), 1);  // its own
+    CHECK_EQ(close_all(2100, 2300), 1);  // its own
     int status = -1;
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK_EQ(status, 0);
@@ -167,16 +167,16 @@ static void in_child(int age_us) {
 
 static void on_signal(int number) {
     (void)number;
-    at(4500);
+    at(2310);
 }
 
 static void beside_signals(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
     for (int i = 0; i < 10; i++) {
-        CHECK_EQ(close_all(4400, 4500), 0);
+        CHECK_EQ(close_all(2250, 2310), 0);
         CHECK_EQ(kill(getpid(), SIGUSR1), 0);
-        CHECK_EQ(close_all(4500, 4600), 1);
+        CHECK_EQ(close_all(2310, 2390), 1);
     }
 }
 
