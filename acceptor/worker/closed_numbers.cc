@@ -86,7 +86,7 @@ bool ClosedNumbers::may_look(const RemoteProcess& process, const RemoteThread& t
     if (!thread.filters.empty()) return false;  // which may not like what we ask
     return std::ranges::all_of(process.threads, [&](const auto& other) {
         const RemoteThread& one = *other.second;
-        return one.here && !one.answer;
+        return one.here() && !one.answer;
     });
 }
 

@@ -261,7 +261,8 @@ Task<void> Crossings::come_home(RemoteThread& thread) {
         trace::resume(host_tid);
         worker_.loop.after(looks_again_in, [this, host_tid] {
             auto it = worker_.by_host_tid.find(host_tid);
-            bool stays = it != worker_.by_host_tid.end() && it->second->here && !it->second->held;
+            bool stays = it != worker_.by_host_tid.end() && it->second->here() &&
+                         it->second->where() != RemoteThread::Where::held;
             if (stays && it->second->process->recalled) trace::interrupt(host_tid);
         });
         co_return;

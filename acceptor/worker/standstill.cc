@@ -101,7 +101,8 @@ void Standstill::recall(const Frame& frame) {
     process->recalled = wanted.getOn();
     if (!process->recalled) return;
     for (auto& [tid, thread] : process->threads) {
-        if (!thread->held && !thread->stub->in_stub()) trace::interrupt(thread->host_tid);
+        const bool runs = thread->where() != RemoteThread::Where::held && !thread->stub->in_stub();
+        if (runs) trace::interrupt(thread->host_tid);
     }
     for (pid_t host_tid : std::exchange(process->halted_tids, {})) {
         auto it = worker_.by_host_tid.find(host_tid);

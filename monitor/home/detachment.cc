@@ -37,7 +37,7 @@ std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
     return same ? std::make_shared<Fd>(std::move(file)) : nullptr;
 }
 
-bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.ending; }
+bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.ends(); }
 
 }  // namespace
 
@@ -135,8 +135,8 @@ Task<Result<void>> Detachment::bring_threads_home(HomeProcess& process) {
 // Or begins to.
 Task<void> Detachment::bring_thread_home(HomeProcess& process, HomeThread& thread) {
     const pid_t pid = process.pid, tid = thread.tid;
-    if (thread.remote() || thread.visiting) {
-        if (!thread.in_call || thread.awaited) co_return;
+    if (thread.remote() || thread.is_in(HomeThread::Business::visit)) {
+        if (!thread.is_in(HomeThread::Business::call) || thread.awaited) co_return;
         thread.interrupted = true;
         trace::interrupt(tid);
         co_return;
