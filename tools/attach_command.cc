@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "monitor/launch/attach.h"
 #include "tools/commands.h"
@@ -50,6 +51,9 @@ int attach_main(const Words& arguments) {
         return exit_gpr_failed;
     }
     options->attaches = true;
+    std::error_code unknown;
+    options->program_path =
+        std::filesystem::read_symlink(fmt::format("/proc/{}/exe", *pid), unknown).string();
     announce_seed(*options);
     tell_of_session(*options, fmt::format("attaching to process {}", *pid));
     return run_attach(*options, *pid, start_local_acceptor);

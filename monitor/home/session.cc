@@ -101,6 +101,8 @@ void HomeSession::watch_futexes(std::unique_ptr<CallWatch> watch) {
     home_->futexes.watch_futexes(std::move(watch));
 }
 
+home::Home& HomeSession::state() { return *home_; }
+
 const std::string& HomeSession::failure() const { return home_->failures.reason(); }
 
 bool HomeSession::waits_for_pages() const { return home_->pager.faults.faulting() > 0; }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/own_limits.h"
 #include "bpf/call_watch.h"
+#include "monitor/control/session_control.h"
 #include "monitor/home/directory_record.h"
 #include "monitor/launch/progress.h"
 #include "monitor/node/host_match.h"
@@ -42,6 +43,7 @@ Result<std::unique_ptr<SessionHost>> SessionHost::prepare(const ExecOptions& opt
                                                           const StartLocalAcceptor& start_local,
                                                           pid_t program, const std::string& name) {
     std::unique_ptr<SessionHost> host(new SessionHost(options, outputs));
+    host->program_ = program;
     GPR_CHECK(lift_own_limits(least_files_of_monitor));
     GPR_CHECK(host->connect(start_local, name));
     GPR_CHECK(host->compare(program));
@@ -109,6 +111,11 @@ Result<> SessionHost::make_session() {
 }
 
 int SessionHost::run() {
+    SessionFacts facts;
+    for (const Peer& peer : peers_) {
+        for (const Device& device : peer.welcome.devices) facts.devices.push_back(device.id);
+    }
+    const SessionControl control(*loop_, *session_, program_, facts);
     loop_->run();
     return session_->failure().empty() ? 0 : exit_gpr_failed;
 }

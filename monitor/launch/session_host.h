@@ -60,6 +60,7 @@ private:
 
     const ExecOptions& options_;
     SessionOutputs& outputs_;
+    pid_t program_ = 0;
     std::vector<Peer> peers_;
     std::vector<EstablishedAcceptor> connected_;
     std::unique_ptr<Loop> loop_;
