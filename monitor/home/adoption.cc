@@ -57,6 +57,7 @@ HomeProcess& Adoption::add_process(Infection::Taken& taken) {
         HomeThread& thread = home_.births.add_thread(process, was.tid);
         thread.clear_tid = was.clear_tid;
         thread.rseq = was.rseq;
+        thread.cpu_modes = was.cpu_modes;
         thread.blocks_trap = was.signal_mask >> (SIGTRAP - 1) & 1;
         process.stopped |= was.by_job_control;
         if (CpuMask its = cpu_mask_now(was.tid); its != all) thread.affinity = std::move(its);

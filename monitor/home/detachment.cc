@@ -10,7 +10,10 @@
 #include <csignal>
 
 #include "base/log.h"
+#include "bpf/call_watch.h"
 #include "monitor/home/ends.h"
+#include "monitor/home/faultfds.h"
+#include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/shared_memory.h"
@@ -18,6 +21,7 @@
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
+#include "monitor/tracee/room_for_descriptors.h"
 
 namespace gpr::home {
 
@@ -44,6 +48,11 @@ bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.
 Task<Result<void>> Detachment::detach() {
     if (is_under_way_) co_return fail("the session is being detached already");
     is_under_way_ = true;
+    for (const auto& [pid, process] : home_.processes) {
+        auto possible = check(*process);
+        is_under_way_ = static_cast<bool>(possible);
+        if (!possible) co_return possible;
+    }
     std::vector<pid_t> pids;  // parents before children, most often
     for (const auto& [pid, process] : home_.processes) pids.push_back(pid);
     std::ranges::sort(pids);
@@ -65,6 +74,17 @@ Task<Result<void>> Detachment::detach() {
 // What only an acceptor has cannot be had here.
 Result<void> Detachment::check(const HomeProcess& process) const {
     if (!process.fragment) return {};
+    if (process.has_guests) {
+        return fail(fmt::format("process {} shares its memory with another one (clone, CLONE_VM)",
+                                process.pid));
+    }
+    if (!process.cpu_timers.clocks().empty()) {
+        return fail(fmt::format(
+            "process {} has a timer or a limit on CPU time, which is watched here", process.pid));
+    }
+    if (home_.faultfds.has_any(process.pid)) {
+        return fail(fmt::format("process {} has a userfaultfd, which is gpr's", process.pid));
+    }
     for (const auto& [begin, m] : process.fragment->space.all()) {
         if (m.anchored || (m.source != 0 && m.birth != directory_node)) {
             return fail(
@@ -77,13 +97,20 @@ Result<void> Detachment::check(const HomeProcess& process) const {
 
 Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
     const pid_t pid = process.pid;
-    auto possible = check(process);
-    if (!possible) co_return possible;
+    const auto until = Clock::now() + patience;
     while (process.state == HomeProcess::State::preparing || process.shares_memory_with) {
         co_await home_.loop.sleep(looks_every);  // it is soon split, or executes a program
         if (home_.find_process(pid) != &process) co_return Result<void>{};
+        if (Clock::now() > until) {
+            co_return fail(fmt::format("process {} has its parent's memory (vfork)", pid));
+        }
     }
+    auto possible = check(process);
+    if (!possible) co_return possible;
     process.detaching = true;
+    // Who opens files of /proc is stopped no more.
+    auto watched = home_.futexes.news().join(pid, pid, Openers::go_on);
+    if (!watched) spdlog::warn("{}", watched.error().message());
     auto home = co_await bring_threads_home(process);
     if (home_.find_process(pid) != &process) co_return Result<void>{};
     if (!home) {
@@ -223,6 +250,7 @@ Task<Result<void>> Detachment::restore_mappings(HomeProcess& process) {
     HomeThread* main = home_.find_thread(process.pid, process.pid);
     if (!main || !main->stub) co_return fail("the process ends");
     std::shared_ptr<StubThread> stub = main->stub;
+    const RoomForDescriptors room(process.pid);
     std::vector<Mapping> copies;
     for (const auto& [begin, m] : fragment->space.all()) {
         const bool copy = m.file && m.backing == Backing::anonymous && !m.shared;
@@ -304,6 +332,7 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
         its.signal_mask = context.signal_mask;
         its.rseq = thread->rseq;
         its.clear_tid = thread->clear_tid;
+        its.cpu_modes = thread->cpu_modes;
         left.threads.push_back(its);
     }
     std::vector<Range> locked;

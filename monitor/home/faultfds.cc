@@ -78,6 +78,11 @@ std::shared_ptr<ProgramFaultfd> Faultfds::faultfd_of(pid_t pid, int fd) {
     return it == faultfds_.end() ? nullptr : it->second;
 }
 
+bool Faultfds::has_any(pid_t pid) const {
+    return std::ranges::any_of(faultfds_,
+                               [pid](const auto& entry) { return entry.second->pid == pid; });
+}
+
 Task<void> Faultfds::make_faultfd_here(HomeProcess& process, HomeThread& thread, Notification n) {
     auto taken = co_await home_.taken_calls.take_call(thread);
     if (!taken) co_return;

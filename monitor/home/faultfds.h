@@ -27,6 +27,7 @@ public:
 
     Task<int64_t> make_faultfd(HomeProcess& process, StubThread& stub, uint64_t flags);
     std::shared_ptr<ProgramFaultfd> faultfd_of(pid_t pid, int fd);
+    [[nodiscard]] bool has_any(pid_t pid) const;
     Task<void> make_faultfd_here(HomeProcess& process, HomeThread& thread, Notification n);
     Task<void> ioctl_here(HomeProcess& process, HomeThread& thread, Notification n,
                           std::shared_ptr<ProgramFaultfd> held);

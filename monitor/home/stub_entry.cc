@@ -22,6 +22,8 @@ namespace gpr::home {
 namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
+// A step that SIGTRAP is blocked for would have the kernel take the program's handler away.
+constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 
 int free_descriptor(pid_t pid) {
     for (int number = 0;; number++) {
@@ -83,7 +85,7 @@ Task<void> StubEntry::take_mask(HomeThread& thread, uint64_t mask) {
 
 // The thread is in the stub then, and the process has its fragment, of which nothing is known yet.
 Task<Result<void>> StubEntry::prepare_stub(HomeProcess& process, HomeThread& thread) {
-    trace::set_signal_mask(thread.tid, all_signals);
+    trace::set_signal_mask(thread.tid, all_but_trap);
 
     auto memory = RemoteMemory::open(process.pid);
     if (!memory) co_return tl::make_unexpected(memory.error());
@@ -134,6 +136,7 @@ Task<Result<void>> StubEntry::enter_stub(HomeProcess& process, HomeThread& threa
     regs->orig_rax = ~0UL;
     auto set = trace::set_registers(thread.tid, *regs);
     if (!set) co_return set;
+    trace::set_signal_mask(thread.tid, all_signals);
     if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
     trace::resume(thread.tid);
     // From here on only the stub makes calls for us: the program's filters know it.

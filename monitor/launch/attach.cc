@@ -60,6 +60,9 @@ Result<Infection::Taken> take(const ExecOptions& options, const SessionHost& hos
     if (!infection) return explain_refusal(pid, infection.error());
     GPR_TRY(const auto memory, read_mapping_flags(pid));
     GPR_CHECK(check_memory(pid, memory));
+    GPR_CHECK(check_timers(pid));
+    GPR_TRY(const bool counts, infection->has_cpu_interval_timer());
+    if (counts) return has_cpu_timer(pid);
     GPR_CHECK(keep_below(pid, host.fd_base()));
     GPR_CHECK(infection->take_thread_state());
     std::vector<Range> locked;

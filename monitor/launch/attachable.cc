@@ -2,10 +2,12 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -109,10 +111,40 @@ Result<> check_attachable(pid_t pid) {
             "'gpr exec'",
             named(pid)));
     }
+    for (const auto& [resource, name] : {std::pair{RLIMIT_AS, "its address space (ulimit -v)"},
+                                         std::pair{RLIMIT_DATA, "its data (ulimit -d)"}}) {
+        const auto limit = limit_of(pid, resource);
+        if (!limit || limit->rlim_cur == RLIM_INFINITY) continue;
+        return fail(fmt::format(
+            "{} has a limit of {}, within which gpr's own part may have no room; lift it with "
+            "'prlimit', or begin it under 'gpr exec'",
+            named(pid), name));
+    }
     if (words_in(status, "NSpid") > 1) {
         return fail(fmt::format(
             "{} is in a PID namespace of its own; run gpr in there, or begin it under 'gpr exec'",
             named(pid)));
+    }
+    return {};
+}
+
+Failure has_cpu_timer(pid_t pid) {
+    return fail(fmt::format(
+        "{} has a timer on CPU time, which would not count what is used at the acceptor; begin it "
+        "under 'gpr exec'",
+        named(pid)));
+}
+
+// proc_pid_timers(5): clocks of CPU time are 2, 3, and those of a process or thread, below zero.
+Result<> check_timers(pid_t pid) {
+    constexpr std::string_view clock = "ClockID:";
+    std::ifstream in(fmt::format("/proc/{}/timers", pid));
+    for (std::string line; std::getline(in, line);) {
+        if (!line.starts_with(clock)) continue;
+        const int id = std::atoi(line.c_str() + clock.size());
+        const bool of_cpu =
+            id < 0 || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID;
+        if (of_cpu) return has_cpu_timer(pid);
     }
     return {};
 }

@@ -12,6 +12,9 @@ namespace gpr {
 Result<> check_attachable(pid_t pid);
 // Of its memory, once it is stopped.
 Result<> check_memory(pid_t pid, const std::vector<MappingFlags>& memory);
+// Of the timers that it has made (timer_create), once it is stopped.
+Result<> check_timers(pid_t pid);
+Failure has_cpu_timer(pid_t pid);
 // The monitor of the session that it is in. Errors: there is no such process, or no session.
 Result<pid_t> monitor_of(pid_t pid);
 // What a refusal by ptrace(2) means.

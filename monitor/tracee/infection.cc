@@ -1,5 +1,6 @@
 #include "monitor/tracee/infection.h"
 
+#include <asm/prctl.h>
 #include <dirent.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -7,11 +8,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -31,7 +34,8 @@ using std::chrono::steady_clock;
 
 constexpr auto get_rseq_request = static_cast<__ptrace_request>(0x420f);
 constexpr uint64_t room_size = 16 * page_size;  // for the largest filter, and a word before it
-constexpr uint64_t all_signals = ~0ULL;
+// A step that SIGTRAP is blocked for would have the kernel take the program's handler away.
+constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 constexpr std::chrono::microseconds between_looks{100};
 
 std::vector<pid_t> threads_of(pid_t pid) {
@@ -168,7 +172,7 @@ Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
     regs.rdi = a[0], regs.rsi = a[1], regs.rdx = a[2], regs.r10 = a[3], regs.r8 = a[4];
     regs.r9 = a[5];
     regs.rip = syscall_instruction_.value;
-    trace::set_signal_mask(thread.tid, all_signals);
+    trace::set_signal_mask(thread.tid, all_but_trap);
     GPR_CHECK(trace::set_registers(thread.tid, regs));
     user_regs_struct after{};
     for (;;) {
@@ -223,10 +227,24 @@ Result<> Infection::take_thread_state() {
         if (!memory.read_exact(room_, &thread.clear_tid, sizeof thread.clear_tid)) {
             return fail(EIO, "cannot read what the program was told");
         }
+        GPR_TRY(thread.cpu_modes, cpu_modes_of(thread, memory));
         GPR_CHECK(forget_rseq(thread));
     }
     close_room();
     return {};
+}
+
+Result<CpuModes> Infection::cpu_modes_of(StoppedThread& thread, const RemoteMemory& memory) {
+    CpuModes modes;
+    GPR_CHECK(call(thread, SYS_prctl, {PR_GET_TSC, room_.value}));
+    int tsc = PR_TSC_ENABLE;
+    if (memory.read_exact(room_, &tsc, sizeof tsc) && tsc == PR_TSC_SIGSEGV) {
+        modes.tsc = PR_TSC_SIGSEGV;
+    }
+    // Where the processor cannot refuse, the kernel says ENODEV of what asks for it.
+    const auto works = call(thread, SYS_arch_prctl, {ARCH_GET_CPUID, 0});
+    if (works && *works == 0) modes.cpuid = CpuModes::faults;
+    return modes;
 }
 
 Result<> Infection::forget_rseq(StoppedThread& thread) {
@@ -241,11 +259,27 @@ Result<> Infection::forget_rseq(StoppedThread& thread) {
     return {};
 }
 
-Result<> Infection::unlock(std::vector<Range> locked) {
-    for (const Range& range : locked) {
-        GPR_CHECK(call(threads_.front(), SYS_munlock, {range.begin.value, range.size()}));
-        unlocked_.push_back(range);
+Result<bool> Infection::has_cpu_interval_timer() {
+    GPR_CHECK(open_room());
+    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    bool armed = false;
+    for (const auto which : {ITIMER_VIRTUAL, ITIMER_PROF}) {
+        itimerval timer{};
+        GPR_CHECK(
+            call(threads_.front(), SYS_getitimer, {static_cast<uint64_t>(which), room_.value}));
+        if (!memory.read_exact(room_, &timer, sizeof timer))
+            return fail(EIO, "cannot read a timer");
+        armed = armed || timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
     }
+    close_room();
+    return armed;
+}
+
+Result<> Infection::unlock(std::vector<Range> locked) {
+    if (locked.empty()) return {};
+    // And what it maps later (MCL_FUTURE).
+    GPR_CHECK(call(threads_.front(), SYS_munlockall, {}));
+    unlocked_ = std::move(locked);
     return {};
 }
 
@@ -319,6 +353,9 @@ Result<> Infection::grow_stack(Address to, std::span<const std::byte> content) {
 // What the kernel has forgotten, or never heard of from a thread that began elsewhere.
 void Infection::tell_thread_state(StoppedThread& thread) {
     if (thread.clear_tid != 0) (void)call(thread, SYS_set_tid_address, {thread.clear_tid});
+    for (const Call& mode : thread.cpu_modes.calls_from({})) {
+        (void)call(thread, mode.number, {mode.args[0], mode.args[1]});
+    }
     const RseqArea& rseq = thread.rseq;
     if (rseq.size != 0) {
         (void)call(thread, SYS_rseq, {rseq.address, rseq.size, 0, rseq.signature});

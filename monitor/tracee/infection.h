@@ -16,6 +16,8 @@
 #include "base/address.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "monitor/tracee/cpu_modes.h"
+#include "monitor/tracee/remote_memory_raw.h"
 #include "monitor/tracee/rseq_area.h"
 #include "monitor/tracee/waits.h"
 
@@ -28,6 +30,7 @@ struct StoppedThread {
     bool by_job_control = false;
     uint64_t clear_tid = 0;  // set_tid_address(2)
     RseqArea rseq;
+    CpuModes cpu_modes;
 };
 
 class Infection {
@@ -44,8 +47,10 @@ public:
     [[nodiscard]] const std::vector<StoppedThread>& threads() const { return threads_; }
 
     // What only the threads themselves can tell the kernel or hear from it: where their end clears
-    // a word. The kernel forgets their rseq areas.
+    // a word, whether they may ask the processor. The kernel forgets their rseq areas.
     Result<> take_thread_state();
+    // Whether an interval timer on CPU time is armed: setitimer(2), ITIMER_VIRTUAL, ITIMER_PROF.
+    Result<bool> has_cpu_interval_timer();
     // What mlock(2) has locked: no page can be taken from there. Done again if it is let go.
     Result<> unlock(std::vector<Range> locked);
     // A filter for all threads at once, whose listener the process does not keep.
@@ -84,6 +89,7 @@ private:
     Result<WaitStatus> await_step(pid_t tid);
     Result<> open_room();
     void close_room();
+    Result<CpuModes> cpu_modes_of(StoppedThread& thread, const RemoteMemory& memory);
     void tell_thread_state(StoppedThread& thread);
     Result<> forget_rseq(StoppedThread& thread);
     void let_go();

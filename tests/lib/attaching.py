@@ -25,6 +25,8 @@ class Attacher:
         self.after_s = chance.uniform(0.1, 0.7) * native_wall_s
         self.stays_s = chance.uniform(0.05, 0.7) * native_wall_s if detaches else None
         self.problems: list[str] = []
+        self._detach_at: float | None = None
+        self._looked = False
         self.said = ""  # by a gpr that refused
         self.attached = False
         self._gpr: subprocess.Popen | None = None
@@ -45,18 +47,23 @@ class Attacher:
             self._signal(pid, signal.SIGCONT)
         if self.stays_s is None or not self.attached:
             return None
-        detach_at = time.monotonic() + self.stays_s
-        return lambda: self._detach(pid) if time.monotonic() > detach_at else None
+        self._detach_at = time.monotonic() + self.stays_s
+        return lambda: self._detach(pid)
 
     def _detach(self, pid: int) -> None:
-        if self.stays_s is None or self._gpr.poll() is not None:
-            return
-        self.stays_s = None
-        self._gpr.send_signal(signal.SIGTERM)
+        """Called every now and then; never waits, for the program's output is waited for."""
+        if self._gpr.poll() is not None:
+            if self._detach_at is None and not self._looked:
+                self._looked = True
+                self._look(pid)
+        elif self._detach_at is not None and time.monotonic() > self._detach_at:
+            self._detach_at = None
+            self._gpr.send_signal(signal.SIGTERM)
+
+    def _look(self, pid: int) -> None:
         try:
-            self._gpr.wait(PATIENCE_S)
             status = Path(f"/proc/{pid}/status").read_text()
-        except (subprocess.TimeoutExpired, OSError):
+        except OSError:
             return
         if "TracerPid:\t0\n" not in status:
             self.problems.append("still traced after it was detached")
