@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "bpf/call_watch.h"
+#include "monitor/home/children.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/faultfds.h"
 #include "monitor/home/futexes.h"
@@ -47,6 +48,7 @@ bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.
 
 Task<Result<void>> Detachment::detach() {
     if (is_under_way_) co_return fail("the session is being detached already");
+    co_await split_children();
     is_under_way_ = true;
     for (const auto& [pid, process] : home_.processes) {
         auto possible = check(*process);
@@ -69,6 +71,16 @@ Task<Result<void>> Detachment::detach() {
     home_.acceptors.close("the program has been detached");
     home_.loop.after(std::chrono::milliseconds(0), [this] { home_.loop.stop(); });
     co_return result;
+}
+
+// Copies stand for files in young children, too, and only of a split process do we know which.
+Task<void> Detachment::split_children() {
+    std::vector<pid_t> pids;
+    for (const auto& [pid, process] : home_.processes) {
+        const bool has_copies = !process->inherited.empty() || !process->inherited_functions.empty();
+        if (process->can_be_split() && has_copies) pids.push_back(pid);
+    }
+    for (const pid_t pid : pids) co_await home_.children.split_child(pid);
 }
 
 // What only an acceptor has cannot be had here.

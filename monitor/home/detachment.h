@@ -33,6 +33,7 @@ public:
     void end_call(HomeThread& thread);
 
 private:
+    Task<void> split_children();
     Task<Result<void>> detach_process(HomeProcess& process);
     Result<void> check(const HomeProcess& process) const;
     void recall(HomeProcess& process, bool on);

@@ -98,7 +98,10 @@ TEST_CASE("names are unique and rows are ordered") {
 TEST_CASE("what every node must know has a handler on both sides") {
     for (const Row* r : all_rows()) {
         CAPTURE(r->name);
-        if (r->place == Place::refused) CHECK(r->handlers.there == AtAcceptor::as_placed);
+        // But rseq, of a program that had registered before it was attached.
+        if (r->place == Place::refused && std::string_view(r->name) != "rseq") {
+            CHECK(r->handlers.there == AtAcceptor::as_placed);
+        }
         if (r->place != Place::coherent && r->place != Place::special) continue;
         CHECK(r->handlers.there != AtAcceptor::as_placed);
         CHECK(r->handlers.here != AtHome::as_placed);
