@@ -77,8 +77,8 @@ Task<Result<void>> Detachment::detach() {
 Task<void> Detachment::split_children() {
     std::vector<pid_t> pids;
     for (const auto& [pid, process] : home_.processes) {
-        const bool has_copies = !process->inherited.empty() || !process->inherited_functions.empty();
-        if (process->can_be_split() && has_copies) pids.push_back(pid);
+        const bool none = process->inherited.empty() && process->inherited_functions.empty();
+        if (process->can_be_split() && !none) pids.push_back(pid);
     }
     for (const pid_t pid : pids) co_await home_.children.split_child(pid);
 }

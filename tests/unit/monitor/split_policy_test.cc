@@ -76,6 +76,13 @@ TEST_CASE("whole programs have no classes unless something is kept at home") {
     CHECK(kept.place(program, program).code == CodeClass::remote);
 }
 
+TEST_CASE("a program that has begun here is on both nodes, and its code at the acceptor") {
+    const SplitPolicy policy({rule(SplitKind::all)}, true);
+    CHECK(policy.mixed());
+    CHECK(policy.begins_remotely());
+    CHECK(policy.place("/usr/lib/libc.so.6", "/usr/bin/x").code == CodeClass::remote);
+}
+
 TEST_CASE("a fetch is told from a read by where the instruction is") {
     constexpr uint64_t page = 0x7000;
     CHECK(may_be_fetch(0x7000, page, 0x1000));
