@@ -73,8 +73,9 @@ class CaseRunner:
             return Result(case.full_name, mode, "failed", str(error))
         attacher = self._attacher(mode, stats_path, native) if mode in modes.LATE_MODES else None
         outcome = self._execute(case, mode, stats_path, attacher)
-        if attacher and (skipped := self._not_attached(case, mode, attacher, outcome)):
-            return skipped
+        if attacher and (result := self._not_attached(case, mode, attacher, native,
+                                                            outcome)):
+            return result
         problems = oracle.differences(case, native, outcome)
         problems += attacher.problems if attacher else []
         numbers: dict[str, float] = {}
@@ -99,9 +100,9 @@ class CaseRunner:
         command = modes.attach_line(self.lane, stats_path, log, self.gpr_args)
         return Attacher(command, log, native.wall_s, self.chaos_seed, mode == "detach")
 
-    def _not_attached(self, case: Case, mode: str, attacher: Attacher,
+    def _not_attached(self, case: Case, mode: str, attacher: Attacher, native: launch.Outcome,
                       outcome: launch.Outcome) -> Result | None:
-        """A refusal with a reason, or a program that was too quick, is no failure."""
+        """A refusal with a reason is no failure, if the program goes on as natively."""
         ended = attacher.end()
         if attacher.attached:
             if ended == 0:
@@ -110,8 +111,11 @@ class CaseRunner:
                           outcome.wall_s)
         self.lane.clean_up_leaks()
         refused = "cannot attach" in attacher.said
-        return Result(case.full_name, mode, "skipped" if refused or ended is None else "failed",
-                      attacher.said[-600:].strip() or "it had ended", outcome.wall_s)
+        problems = oracle.differences(case, native, outcome) if not case.known.get(mode) else []
+        if problems or not (refused or ended is None):
+            return self._result(case, mode, outcome, [attacher.said[-600:].strip(), *problems], {})
+        return Result(case.full_name, mode, "skipped", attacher.said[-600:].strip()
+                      or "it had ended", outcome.wall_s)
 
     def _execute(self, case: Case, mode: str, stats_path: Path | None,
                  attacher: Attacher | None = None) -> launch.Outcome:
