@@ -19,10 +19,8 @@ namespace gpr::home {
 namespace {
 
 // What read_layout() does not see in the kernel's list of mappings.
-void note_flags(HomeProcess& process) {
-    auto flags = read_mapping_flags(process.pid);
-    if (!flags) return;
-    for (const MappingFlags& m : *flags) {
+void note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory) {
+    for (const MappingFlags& m : memory) {
         const bool main = m.name == "[stack]";
         if (main) process.stack_used = m.range.begin;
         if (m.grows_down) process.inherited_growing.emplace_back(m.range, main);
@@ -40,7 +38,7 @@ void note_flags(HomeProcess& process) {
 
 void Adoption::adopt(Infection::Taken taken) {
     HomeProcess& process = add_process(taken);
-    spawn(take_over(process, std::move(taken.threads)));
+    spawn(take_over(process, std::move(taken)));
 }
 
 HomeProcess& Adoption::add_process(Infection::Taken& taken) {
@@ -50,7 +48,7 @@ HomeProcess& Adoption::add_process(Infection::Taken& taken) {
     process.is_root = true;
     process.state = HomeProcess::State::preparing;
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
-    note_flags(process);
+    note_flags(process, taken.memory);
     home_.processes[process.pid] = std::move(made);
     const CpuMask all = cpu_mask_now(getpid());
     for (const StoppedThread& was : taken.threads) {
@@ -66,7 +64,8 @@ HomeProcess& Adoption::add_process(Infection::Taken& taken) {
     return process;
 }
 
-Task<void> Adoption::take_over(HomeProcess& process, std::vector<StoppedThread> threads) {
+Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken) {
+    const std::vector<StoppedThread>& threads = taken.threads;
     const pid_t pid = process.pid;
     HomeThread& main = *process.threads.at(pid);
     auto prepared = co_await home_.images.prepare(process, main);
@@ -74,7 +73,6 @@ Task<void> Adoption::take_over(HomeProcess& process, std::vector<StoppedThread> 
         home_.failures.could_not_split(pid, prepared.error());
         co_return;
     }
-    spdlog::info("process {} is attached: {}, {} threads", pid, process.executable, threads.size());
     home_.outputs.user().doing("");
     // Its main thread was in our stub meanwhile.
     ThreadContext context;
@@ -84,6 +82,9 @@ Task<void> Adoption::take_over(HomeProcess& process, std::vector<StoppedThread> 
     if (!back || home_.find_process(pid) != &process) co_return;
     if (process.stopped) Signals::stop_after_all(main);
     for (const StoppedThread& was : threads) go_on(process, was);
+    const std::chrono::duration<double, std::milli> stopped = Clock::now() - taken.since;
+    spdlog::info("process {} is attached: {}, {} threads, which stood still for {:.1f} ms", pid,
+                 process.executable, threads.size(), stopped.count());
 }
 
 void Adoption::go_on(HomeProcess& process, const StoppedThread& was) {

@@ -16,7 +16,7 @@ public:
 
 private:
     HomeProcess& add_process(Infection::Taken& taken);
-    Task<void> take_over(HomeProcess& process, std::vector<StoppedThread> threads);
+    Task<void> take_over(HomeProcess& process, Infection::Taken taken);
     void go_on(HomeProcess& process, const StoppedThread& was);
 
     Home& home_;

@@ -58,7 +58,7 @@ Result<> keep_below(pid_t pid, int fd_base) {
 Result<Infection::Taken> take(const ExecOptions& options, const SessionHost& host, pid_t pid) {
     auto infection = Infection::begin(pid, patience);
     if (!infection) return explain_refusal(pid, infection.error());
-    GPR_TRY(const auto memory, read_mapping_flags(pid));
+    GPR_TRY(auto memory, read_mapping_flags(pid));
     GPR_CHECK(check_memory(pid, memory));
     GPR_CHECK(check_timers(pid));
     GPR_TRY(const bool counts, infection->has_cpu_interval_timer());
@@ -83,7 +83,9 @@ Result<Infection::Taken> take(const ExecOptions& options, const SessionHost& hos
     } else {
         GPR_CHECK(infection->install(filter));
     }
-    return infection->hand_over(trace::home_options);
+    GPR_TRY(Infection::Taken taken, infection->hand_over(trace::home_options));
+    taken.memory = std::move(memory);
+    return taken;
 }
 
 constexpr std::array signals_to_detach{SIGINT, SIGTERM, SIGHUP};

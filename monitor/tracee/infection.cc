@@ -325,7 +325,8 @@ Result<Infection::Taken> Infection::hand_over(long ptrace_options) {
             return fail(errno, fmt::format("cannot trace thread {}", thread.tid));
         }
     }
-    return Taken{std::exchange(pid_, 0), std::exchange(threads_, {}), std::move(listener_)};
+    return Taken{
+        std::exchange(pid_, 0), std::exchange(threads_, {}), std::move(listener_), since_, {}};
 }
 
 Result<> Infection::unmap(Range range) {

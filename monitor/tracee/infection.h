@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "monitor/tracee/cpu_modes.h"
+#include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/remote_memory_raw.h"
 #include "monitor/tracee/rseq_area.h"
 #include "monitor/tracee/waits.h"
@@ -64,6 +65,8 @@ public:
         pid_t pid = 0;
         std::vector<StoppedThread> threads;
         Fd listener;
+        std::chrono::steady_clock::time_point since{};  // it has been stopped
+        std::vector<MappingFlags> memory;               // for who hands it on to say
     };
     Result<Taken> hand_over(long ptrace_options);
     // The way back, for a process whose threads are stopped and have nothing of ours in them but
@@ -95,6 +98,7 @@ private:
     void let_go();
 
     pid_t pid_ = 0;
+    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
     std::vector<StoppedThread> threads_;  // the main thread is the first
     Address syscall_instruction_{};
     Address room_{};  // memory of the process that is ours for a while; 0: there is none
