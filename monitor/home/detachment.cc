@@ -348,7 +348,11 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
         left.threads.push_back(its);
     }
     std::vector<Range> locked;
+    int future = 0;
     if (process.fragment) {
+        const LockOfNew wanted = process.fragment->space.lock_of_new();
+        if (wanted != LockOfNew::none) future = MCL_FUTURE;
+        if (wanted == LockOfNew::on_fault) future |= MCL_ONFAULT;
         for (const auto& [begin, m] : process.fragment->space.all()) {
             if (m.locked) locked.push_back(m.range);
         }
@@ -366,7 +370,7 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
     Infection cured(std::move(left));
     auto unmapped = cured.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
     cured.reap(helpers);
-    cured.lock_again(std::move(locked));
+    cured.lock_again(std::move(locked), future);
     if (unmapped && !grown_.content.empty()) {
         unmapped = cured.grow_stack(grown_.begin, grown_.content);
     }

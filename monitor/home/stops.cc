@@ -62,6 +62,10 @@ Task<Result<void>> Stops::take_out(HomeThread& thread, const ThreadContext& cont
         WaitStatus status = co_await next_stop(thread, true);
         if (status.ended()) co_return fail(ESRCH, "the program ended");
         if (status.kind == WaitStatus::Kind::trap_stop) break;
+        if (status.kind == WaitStatus::Kind::group_stop) {  // which is as good a stop
+            thread.process->stopped = true;
+            break;
+        }
         home_.on_wait(tid, status);
     }
     stub->become(tid, context);

@@ -2,12 +2,15 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -85,6 +88,25 @@ Result<> check_64_bit(pid_t pid) {
     return fail(fmt::format("{} is a 32-bit program; gpr splits x86-64 programs only", named(pid)));
 }
 
+// A child of clone(CLONE_VM), or of vfork, as long as that runs no program of its own.
+Result<> check_shared(pid_t pid) {
+    std::vector<pid_t> relatives{parent_of(pid)};
+    std::error_code error;
+    for (const auto& task :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error)) {
+        std::ifstream children(task.path() / "children");
+        for (pid_t child = 0; children >> child;) relatives.push_back(child);
+    }
+    for (const pid_t other : relatives) {
+        const bool shares = other > 0 && syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0) == 0;
+        if (!shares) continue;
+        return fail(fmt::format(
+            "{} shares its memory with {}; attach it when that has ended or runs another program",
+            named(pid), named(other)));
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<> check_attachable(pid_t pid) {
@@ -104,6 +126,7 @@ Result<> check_attachable(pid_t pid) {
     GPR_CHECK(check_not_ours(pid));
     GPR_CHECK(check_tracer(pid, status));
     GPR_CHECK(check_64_bit(pid));
+    GPR_CHECK(check_shared(pid));
     const bool only_ours = number_in(status, "Seccomp_filters") == 1 && resident_of(pid);
     if (number_in(status, "Seccomp") != 0 && !only_ours) {
         return fail(fmt::format(

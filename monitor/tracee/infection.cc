@@ -369,6 +369,9 @@ void Infection::let_go() {
     for (const Range& range : unlocked_) {
         (void)call(threads_.front(), SYS_mlock, {range.begin.value, range.size()});
     }
+    if (lock_of_new_ != 0) {
+        (void)call(threads_.front(), SYS_mlockall, {static_cast<uint64_t>(lock_of_new_)});
+    }
     for (StoppedThread& thread : threads_) {
         if (thread.tid == 0) continue;
         tell_thread_state(thread);

@@ -77,7 +77,11 @@ public:
     Result<> grow_stack(Address to, std::span<const std::byte> content);
     // Children of it that were ours, and have ended.
     void reap(std::span<const pid_t> children);
-    void lock_again(std::vector<Range> ranges) { unlocked_ = std::move(ranges); }
+    // future: what mlockall(2) is to be asked for of mappings to come, MCL_*; 0: nothing.
+    void lock_again(std::vector<Range> ranges, int future) {
+        unlocked_ = std::move(ranges);
+        lock_of_new_ = future;
+    }
 
 private:
     explicit Infection(pid_t pid) : pid_(pid) {}
@@ -103,6 +107,7 @@ private:
     Address syscall_instruction_{};
     Address room_{};  // memory of the process that is ours for a while; 0: there is none
     std::vector<Range> unlocked_;
+    int lock_of_new_ = 0;
     Fd listener_;  // of the filter, once it is on
 };
 
