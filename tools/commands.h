@@ -15,6 +15,12 @@ int acceptor_main(const Words& arguments);
 // Not for users: what an acceptor executes for each session.
 int serve_session_main(const Words& arguments);
 int devices_main(const Words& arguments);
+int ps_main(const Words& arguments);
+int kill_main(const Words& arguments);
+int stat_main(const Words& arguments);
+int threads_main(const Words& arguments);
+int maps_main(const Words& arguments);
+int top_main(const Words& arguments);
 int token_main(const Words& arguments);
 int health_main(const Words& arguments);
 int syscalls_main(const Words& arguments);

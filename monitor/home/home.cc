@@ -37,6 +37,7 @@
 #include "monitor/home/memory_files.h"
 #include "monitor/home/memory_gate.h"
 #include "monitor/home/namespaces.h"
+#include "monitor/home/observations.h"
 #include "monitor/home/passed_signals.h"
 #include "monitor/home/pinned_pages.h"
 #include "monitor/home/proc_files.h"
@@ -73,6 +74,7 @@ struct Home::Parts {
     LastWords last_words{home};
     Failures failures{home};
     Statistics statistics{home};
+    Observations observations{home};
     // Where threads run.
     Stops stops{home};
     Crossings crossings{home};
@@ -120,6 +122,18 @@ struct Home::Parts {
     PassedSignals passed_signals{home};
 };
 
+namespace {
+
+Pager::Send page_sender(const Acceptors& acceptors) {
+    return [&acceptors](NodeId to, bool bulk, const Message& message) {
+        FrameBuilder frame;
+        encode_pages(frame, message);
+        acceptors.at(to).link.send(frame, bulk ? Priority::bulk : Priority::urgent);
+    };
+}
+
+}  // namespace
+
 Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
            const ExecOptions& the_options, SessionOutputs& the_outputs, Fd stub_code)
     : loop(the_loop),
@@ -129,12 +143,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       policy(options.rules),
       has_gravity(options.gravity && policy.has_gravity()),
       rule_use(options.rules),
-      pager(directory_node, loop, &directory,
-            [this](NodeId to, bool bulk, const Message& message) {
-                FrameBuilder frame;
-                encode_pages(frame, message);
-                acceptors.at(to).link.send(frame, bulk ? Priority::bulk : Priority::urgent);
-            }),
+      pager(directory_node, loop, &directory, page_sender(acceptors)),
       acceptors(std::move(its_acceptors)),
       metadata(loop),
       remote_changed(loop),
@@ -151,6 +160,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       last_words(parts_->last_words),
       failures(parts_->failures),
       statistics(parts_->statistics),
+      observations(parts_->observations),
       stops(parts_->stops),
       crossings(parts_->crossings),
       visits(parts_->visits),

@@ -62,6 +62,13 @@ struct Twin {
     bool affinity_told = false;
 };
 
+// What a thread has done so far.
+struct ThreadCounts {
+    uint64_t departures = 0, arrivals = 0;  // to an acceptor, and back
+    uint64_t calls = 0;                     // made here for it while it was there
+    Clock::time_point call_since{};         // when the last one came
+};
+
 struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
@@ -72,6 +79,7 @@ struct HomeThread {
     bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
     bool exits = false;                // it has made its last call, at the acceptor
     bool exit_told = false;            // the acceptor knows that it has ended
+    ThreadCounts counts;
     ForkAtHome fork;
     FilterList filters;              // of the program, that the kernel thread here is under
     std::vector<Twin> twins;         // at the acceptors, by node: twin()

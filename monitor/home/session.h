@@ -43,6 +43,8 @@ public:
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     // Before start(): private wakes are not stopped, the watch tells them.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
+    // For who shows it to others.
+    [[nodiscard]] home::Home& state();
     // The reason the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const;
     [[nodiscard]] bool waits_for_pages() const;

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/own_limits.h"
 #include "bpf/call_watch.h"
+#include "monitor/control/session_control.h"
 #include "monitor/home/directory_record.h"
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
@@ -158,14 +159,15 @@ struct Preparation {
 
 Result<std::vector<EstablishedAcceptor>> connect_all(const ExecOptions& options,
                                                      SessionOutputs& outputs,
-                                                     const StartLocalAcceptor& start_local) {
+                                                     const StartLocalAcceptor& start_local,
+                                                     pid_t program) {
     std::vector<EstablishedAcceptor> connected;
     const std::string session_id = new_session_id();
     for (const AcceptorAddress& acceptor : options.acceptors) {
         outputs.user().doing(fmt::format("connecting to {}", text_of(acceptor)));
         auto node = static_cast<NodeId>(connected.size() + 1);
         GPR_TRY(auto one, connect_acceptor(options, node, session_id, outputs.log_of_acceptor(),
-                                           start_local));
+                                           start_local, program));
         connected.push_back(std::move(one));
     }
     outputs.user().doing(
@@ -202,13 +204,23 @@ Result<Preparation> prepare(const ExecOptions& options,
     return launch;
 }
 
-std::string variables_for(const ExecOptions& options,
-                          const std::vector<EstablishedAcceptor>& connected) {
+std::vector<Device> devices_of(const std::vector<EstablishedAcceptor>& connected) {
     std::vector<Device> devices;
     for (const EstablishedAcceptor& acceptor : connected) {
         devices.insert(devices.end(), acceptor.peer.devices.begin(), acceptor.peer.devices.end());
     }
-    auto variables = device_variables(devices);
+    return devices;
+}
+
+SessionFacts facts_of(const std::vector<EstablishedAcceptor>& connected) {
+    SessionFacts facts;
+    for (const Device& device : devices_of(connected)) facts.devices.push_back(device.id);
+    return facts;
+}
+
+std::string variables_for(const ExecOptions& options,
+                          const std::vector<EstablishedAcceptor>& connected) {
+    auto variables = device_variables(devices_of(connected));
     variables.insert(variables.end(), options.variables.begin(), options.variables.end());
     return variables_text(variables);
 }
@@ -228,7 +240,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     if (auto begun = outputs->begin(); !begun) return give_up(begun.error().message());
     auto lifted = lift_own_limits(least_files_of_monitor);
     if (!lifted) return give_up(lifted.error().message());
-    auto connected = connect_all(options, *outputs, start_local);
+    auto connected = connect_all(options, *outputs, start_local, program);
     if (!connected) return give_up(connected.error().message());
     auto launch = prepare(options, *connected, program);
     if (!launch) return give_up(launch.error().what);
@@ -239,9 +251,12 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     if (!waits) return give_up(waits.error().message());
     auto code = Mailbox::create_code_memfd();
     if (!code) return give_up(code.error().message());
+    auto metrics = SessionControl::metrics_at(options.metrics);
+    if (!metrics) return give_up(metrics.error().message());
     auto record = record_for(options, *outputs);
     if (!record) return give_up(record.error().message());
     const std::string variables = variables_for(options, *connected);
+    const SessionFacts facts = facts_of(*connected);
     std::vector<std::unique_ptr<Link>> links;
     home::Acceptors acceptors;
     for (size_t i = 0; i < connected->size(); i++) {
@@ -273,6 +288,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     auto seized = trace::seize(program, trace::home_options);
     if (!seized) return give_up(seized.error().message());
     session.start(program, std::move(listener));
+    const SessionControl control(**loop, session, program, facts, std::move(*metrics));
     send_word(channel, Word::go);
     close(channel);
     (*loop)->run();

@@ -1,0 +1,112 @@
+#include "monitor/control/control_client.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+namespace gpr {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A session answers in milliseconds, unless its link is slow or its host is.
+constexpr std::chrono::seconds patience{10};
+constexpr size_t most_answer_bytes = 64 << 20;
+
+bool becomes_ready(int fd, short events, Clock::time_point until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    pollfd polled{fd, events, 0};
+    return left.count() > 0 && poll(&polled, 1, static_cast<int>(left.count())) > 0;
+}
+
+Result<> send_all(int fd, const std::string& text) {
+    const ssize_t sent = send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent == static_cast<ssize_t>(text.size())) return {};
+    return fail(sent < 0 ? errno : 0, "the session does not listen");
+}
+
+Result<std::string> receive_all(int fd) {
+    const auto until = Clock::now() + patience;
+    std::string text;
+    std::array<char, 65536> bytes{};
+    while (text.size() < most_answer_bytes) {
+        if (!becomes_ready(fd, POLLIN, until)) {
+            return fail(
+                fmt::format("the session did not answer within {} s; see whether its "
+                            "monitor is stopped, or its link is cut",
+                            patience.count()));
+        }
+        const ssize_t got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+        if (got == 0) return text;
+        if (got < 0 && errno != EAGAIN && errno != EINTR) {
+            return fail(errno, "the session's answer cannot be read");
+        }
+        if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
+    }
+    return fail("the session's answer is too long");
+}
+
+}  // namespace
+
+std::vector<ControlClient> ControlClient::find(bool everybody) {
+    std::vector<ControlClient> found;
+    auto folders = everybody ? ControlFolder::of_everybody() : ControlFolder::of_this_user();
+    for (ControlFolder& each : folders) {
+        const auto folder = std::make_shared<const ControlFolder>(std::move(each));
+        for (const std::string& name : folder->names()) {
+            ControlClient client(folder, name);
+            const auto connected = client.connect();
+            if (!connected && connected.error().code == ECONNREFUSED) {
+                folder->remove(name);
+            } else if (connected) {
+                found.push_back(std::move(client));
+            }
+        }
+    }
+    std::ranges::sort(found, {}, &ControlClient::pid);
+    return found;
+}
+
+// The other end must be who the folder belongs to: what is in it, others may have linked there.
+Result<Fd> ControlClient::connect() const {
+    Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!fd) return fail(errno, "cannot make a socket");
+    const sockaddr_un address = folder_->address(name_);
+    const auto* to = reinterpret_cast<const sockaddr*>(&address);
+    if (::connect(fd.get(), to, sizeof address) != 0) {
+        return fail(errno, fmt::format("cannot connect to {}/{}", folder_->path(), name_));
+    }
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+        peer.uid != folder_->owner()) {
+        return fail(
+            fmt::format("{}/{} is not of user {}", folder_->path(), name_, folder_->owner()));
+    }
+    return fd;
+}
+
+bool ControlClient::is_there() const { return connect().has_value(); }
+
+Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) const {
+    GPR_TRY(const Fd fd, connect());
+    GPR_CHECK(send_all(fd.get(), request.dump() + "\n"));
+    GPR_TRY(const std::string text, receive_all(fd.get()));
+    nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
+    if (!answer.is_object()) {
+        return fail(text.empty() ? "the session ended before it answered"
+                                 : "the session's answer is not understood; is its gpr another?");
+    }
+    if (const auto error = answer.find("error"); error != answer.end() && error->is_string()) {
+        return fail(error->get<std::string>());
+    }
+    return answer;
+}
+
+}  // namespace gpr

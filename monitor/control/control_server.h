@@ -1,0 +1,57 @@
+// Answers whoever may ask a session, over a unix socket: one line in, one text out, and the end of
+// the connection. Whoever says nothing, says too much or does not read is dropped in time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/task.h"
+#include "monitor/control/control_folder.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+class ControlServer {
+public:
+    using Answer = std::function<Task<std::string>(std::string request)>;
+
+    // Listens in the folder, for the session whose program is process `pid`.
+    static Result<std::unique_ptr<ControlServer>> create(Loop& loop, ControlFolder folder,
+                                                         pid_t pid, Answer answer);
+    ~ControlServer();
+    ControlServer(const ControlServer&) = delete;
+    ControlServer& operator=(const ControlServer&) = delete;
+
+    [[nodiscard]] std::string path() const { return folder_.path() + "/" + name_; }
+
+private:
+    struct Connection;
+
+    ControlServer(Loop& loop, ControlFolder folder, Answer answer);
+    Result<> listen(pid_t pid);
+    void watch();
+    void accept();
+    bool make_room();
+    void read(uint64_t id);
+    static Task<void> give_answer(ControlServer* server, uint64_t id, std::string request);
+    void write(uint64_t id);
+    void set_deadline(uint64_t id);
+    void drop(uint64_t id);
+
+    Loop& loop_;
+    ControlFolder folder_;
+    Answer answer_;
+    std::string name_;  // of the socket in its folder; empty: there is none
+    Fd listener_;
+    Watch watch_;
+    Loop::TimerId pause_ = 0;
+    uint64_t last_id_ = 0;
+    std::map<uint64_t, std::unique_ptr<Connection>> connections_;
+};
+
+}  // namespace gpr

@@ -1,0 +1,38 @@
+// Lets the session's user, and root, look at a session and end it: see control_server.h.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/task.h"
+#include "monitor/control/control_server.h"
+#include "monitor/control/session_metrics.h"
+#include "monitor/control/session_view.h"
+
+namespace gpr {
+
+class HomeSession;
+
+class SessionControl {
+public:
+    // Where the socket cannot be had the log says why, and the session goes on without. metrics:
+    // none, if nobody is to fetch counts.
+    SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts,
+                   std::optional<MetricsServer> metrics);
+    // As it was asked for: ADDR, or empty.
+    static Result<std::optional<MetricsServer>> metrics_at(const std::string& address);
+
+private:
+    Task<std::string> answer(std::string request);
+    nlohmann::json end();
+    static Task<void> end_all(home::Home& home);
+
+    home::Home& home_;
+    SessionView view_;
+    std::unique_ptr<ControlServer> server_;
+    std::optional<SessionMetrics> metrics_;
+    bool ends_ = false;
+};
+
+}  // namespace gpr

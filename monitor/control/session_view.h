@@ -1,0 +1,62 @@
+// A session, its threads and its memory as they are at this moment, for people and programs that
+// look at it. But for registers() and memory() nothing here stops a thread or moves a page.
+#pragma once
+
+#include <sys/types.h>
+
+#include <ctime>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/task.h"
+
+namespace gpr {
+
+struct HomeProcess;
+struct HomeThread;
+struct Observed;
+struct ObservedThread;
+struct Usage;
+
+namespace home {
+struct Home;
+}  // namespace home
+
+// What is known of a session when it begins.
+struct SessionFacts {
+    std::vector<std::string> devices;  // of acceptors, that it has been given
+};
+
+class SessionView {
+public:
+    SessionView(home::Home& home, SessionFacts facts);
+
+    Task<nlohmann::json> session();
+    // As --stats tells it at the end, so far; `words` has the same for people.
+    Task<nlohmann::json> statistics();
+    Task<nlohmann::json> threads();
+    // Of one process.
+    Task<nlohmann::json> mappings(pid_t pid, bool with_resident);
+    // Where its threads stand: all registers of those that compute, which are stopped for a moment,
+    // and rip and rsp of those that wait.
+    Task<nlohmann::json> registers(pid_t pid);
+    // Its memory as it sees it, in hexadecimal digits, as far as it is mapped; no more than
+    // most_memory_bytes. Pages come to home for that.
+    Task<nlohmann::json> memory(pid_t pid, uint64_t address, uint64_t bytes);
+
+private:
+    // In the order of the acceptors.
+    [[nodiscard]] std::string name_of(unsigned node) const;
+    [[nodiscard]] Usage used_at_home() const;
+    nlohmann::json thread(const HomeThread& thread, const ObservedThread* away) const;
+    Task<std::vector<nlohmann::json>> ranges_of(HomeProcess& process);
+    Task<void> add_resident(pid_t pid, std::vector<nlohmann::json>& mappings);
+
+    home::Home& home_;
+    SessionFacts facts_;
+    time_t since_;
+    pid_t root_ = 0;  // once it is known
+};
+
+}  // namespace gpr

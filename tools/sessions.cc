@@ -1,0 +1,120 @@
+#include "tools/sessions.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tools/count.h"
+
+namespace gpr {
+
+namespace {
+
+bool has_process(const nlohmann::json& about, pid_t pid) {
+    if (number_at(about, "monitor") == pid || number_at(about, "session") == pid) return true;
+    const nlohmann::json& processes = object_at(about, "processes");
+    return std::ranges::any_of(
+        processes, [&](const nlohmann::json& each) { return number_at(each, "pid") == pid; });
+}
+
+}  // namespace
+
+std::vector<ListedSession> list_sessions(bool everybody,
+                                         const std::function<void(const Error&)>& mute) {
+    std::vector<ListedSession> listed;
+    for (ControlClient& client : ControlClient::find(everybody)) {
+        auto about = client.ask({{"want", "session"}});
+        if (about) {
+            listed.push_back({std::move(client), std::move(*about)});
+        } else if (client.is_there()) {  // else it has ended meanwhile
+            mute(Error{about.error().code,
+                       fmt::format("session {}: {}", client.pid(), about.error().what)});
+        }
+    }
+    return listed;
+}
+
+Result<ListedSession> session_with(pid_t pid) {
+    std::string mute;
+    auto listed =
+        list_sessions(geteuid() == 0, [&](const Error& error) { mute = error.message(); });
+    for (ListedSession& each : listed) {
+        if (has_process(each.about, pid)) return std::move(each);
+    }
+    if (!mute.empty()) return fail(mute);
+    return fail(fmt::format("no session that you may ask has process {}; 'gpr ps' lists them{}",
+                            pid, geteuid() == 0 ? "" : ", and root may ask those of other users"));
+}
+
+Result<pid_t> parse_pid(const std::string& text) {
+    const auto pid = parse_count(text, "PID");
+    if (!pid || *pid > INT32_MAX) return fail(fmt::format("'{}' is no process id", text));
+    return static_cast<pid_t>(*pid);
+}
+
+double number_at(const nlohmann::json& object, const char* key, double otherwise) {
+    if (!object.is_object()) return otherwise;
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::string text_at(const nlohmann::json& object, const char* key) {
+    if (!object.is_object()) return "";
+    const auto found = object.find(key);
+    std::string text = found != object.end() && found->is_string() ? found->get<std::string>() : "";
+    for (size_t i = 0; i < text.size(); i++) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        const unsigned char next =
+            i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+        const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // of UTF-8
+        if (byte < ' ' || byte == 0x7f || is_c1) text[i] = '?';
+    }
+    return text;
+}
+
+const nlohmann::json& object_at(const nlohmann::json& object, const char* key) {
+    static const nlohmann::json none;
+    if (!object.is_object()) return none;
+    const auto found = object.find(key);
+    return found == object.end() ? none : *found;
+}
+
+std::string megabytes_text(double bytes) { return fmt::format("{:.1f} MB", bytes / 1e6); }
+
+std::string seconds_text(double seconds) { return fmt::format("{:.2f} s", seconds); }
+
+int run_observer(const CommandSpec& spec, const Words& arguments,
+                 const std::function<int(const ParsedCommand& parsed)>& run) {
+    const auto parsed = parse_command(spec, arguments);
+    if (!parsed) {
+        complain(parsed.error().message());
+        return exit_usage;
+    }
+    if (parsed->wants_help) {
+        std::fputs(help_text(spec).c_str(), stdout);
+        return 0;
+    }
+    return run(*parsed);
+}
+
+int with_session(const ParsedCommand& parsed,
+                 const std::function<int(const ListedSession& session, pid_t pid)>& run) {
+    if (parsed.words.empty()) {
+        complain("no process is named; give a PID that 'gpr ps' lists");
+        return exit_usage;
+    }
+    const auto pid = parse_pid(parsed.words.front());
+    if (!pid) {
+        complain(pid.error().message() + "; 'gpr ps' lists sessions");
+        return exit_usage;
+    }
+    const auto session = session_with(*pid);
+    if (!session) {
+        complain(session.error().message());
+        return exit_failed;
+    }
+    return run(*session, *pid);
+}
+
+}  // namespace gpr
