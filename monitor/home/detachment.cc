@@ -13,6 +13,7 @@
 #include "bpf/call_watch.h"
 #include "monitor/home/children.h"
 #include "monitor/home/ends.h"
+#include "monitor/home/failures.h"
 #include "monitor/home/faultfds.h"
 #include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
@@ -29,7 +30,8 @@ namespace gpr::home {
 namespace {
 
 constexpr std::chrono::milliseconds looks_every{1};
-constexpr std::chrono::seconds patience{10};  // for threads, each of which may wait for pages
+constexpr std::chrono::seconds patience{10};        // for threads, each of which may wait for pages
+constexpr uint64_t most_at_once = 256 * page_size;  // of a file that is shown again
 
 // That the process showed here before; null if it cannot be had, and then a copy stays.
 std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
@@ -38,7 +40,8 @@ std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
     const std::string path = fmt::format("/proc/{}/root{}", process.pid, copied->second.path);
     Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     struct stat its {};
-    const bool same = file && fstat(file.get(), &its) == 0 && its.st_ino == copied->second.inode;
+    const bool same = file && fstat(file.get(), &its) == 0 && its.st_ino == copied->second.inode &&
+                      its.st_dev == copied->second.device;
     return same ? std::make_shared<Fd>(std::move(file)) : nullptr;
 }
 
@@ -132,11 +135,22 @@ Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
     if (process.fragment) {
         co_await home_.pager.forks.begin_fork(process.fragment);
         auto restored = co_await restore_mappings(process);
-        if (!restored) co_return restored;
+        if (!restored) {
+            give_up(process, restored.error());
+            co_return restored;
+        }
         co_await home_.shared_memory.save_shared(process);
         co_await home_.ends.end_remotely(process, false);
     }
-    co_return co_await leave(process);
+    auto left = co_await leave(process);
+    if (!left && home_.find_process(pid) == &process) give_up(process, left.error());
+    co_return left;
+}
+
+// It can neither go on here nor there.
+void Detachment::give_up(HomeProcess& process, const Error& why) {
+    home_.failures.give_up(
+        process, fmt::format("process {} could not be detached: {}", process.pid, why.message()));
 }
 
 void Detachment::recall(HomeProcess& process, bool on) {
@@ -272,9 +286,14 @@ Task<Result<void>> Detachment::restore_mappings(HomeProcess& process) {
         if (!copies.back().content) copies.pop_back();
     }
     co_await take_stack_room(process, *stub);
-    for (const Mapping& m : copies) {
-        auto shown = co_await show_file_again(process, *stub, m);
-        if (!shown) co_return shown;
+    for (Mapping& m : copies) {
+        const Range whole = m.range;
+        for (Address at = whole.begin; at < whole.end; at = m.range.end) {
+            m.content_offset += at - m.range.begin;
+            m.range = {at, std::min(at + most_at_once, whole.end)};
+            auto shown = co_await show_file_again(process, *stub, m);
+            if (!shown) co_return shown;
+        }
     }
     co_return Result<void>{};
 }
@@ -285,11 +304,7 @@ Task<Result<void>> Detachment::show_file_again(HomeProcess& process, StubThread&
     std::shared_ptr<Fragment> fragment = process.fragment;
     const uint64_t pages = m.range.size() / page_size;
     auto copy = fragment->peek(m.range.begin, pages);
-    int number = -1;
-    for (int free = 0; number < 0; free++) {
-        const std::string link = fmt::format("/proc/{}/fd/{}", process.pid, free);
-        if (access(link.c_str(), F_OK) != 0 && errno == ENOENT) number = free;
-    }
+    const int number = free_descriptor(process.pid);
     bool given = co_await stub.take_fd(m.content->get(), number);
     if (!given) co_return fail("the process does not take its file again");
     int64_t mapped = co_await stub.call(
@@ -310,15 +325,21 @@ Task<Result<void>> Detachment::show_file_again(HomeProcess& process, StubThread&
     co_return Result<void>{};
 }
 
-Task<void> Detachment::end_helpers(HomeProcess& process) {
+Task<Result<void>> Detachment::end_helpers(HomeProcess& process) {
     home_.ends.end_helpers(process);
     auto is_helper = [](const auto& entry) { return entry.second->helper; };
-    while (std::ranges::any_of(process.threads, is_helper)) co_await home_.remote_changed.wait();
+    const auto until = Clock::now() + patience;
+    while (std::ranges::any_of(process.threads, is_helper)) {
+        if (Clock::now() > until) co_return fail("a helper of gpr in it does not end");
+        co_await home_.loop.sleep(looks_every);
+    }
+    co_return Result<void>{};
 }
 
 // All of its threads are in our stub, or stopped.
 Task<Result<void>> Detachment::leave(HomeProcess& process) {
     const pid_t pid = process.pid;
+    if (!process.fragment) grown_ = {};
     Infection::Taken left;
     left.pid = pid;
     std::vector<pid_t> tids{pid};
@@ -362,7 +383,8 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
         if (thread->helper) helpers.push_back(tid);
     }
     process.state = HomeProcess::State::ending;  // so its helpers do
-    co_await end_helpers(process);
+    auto ended = co_await end_helpers(process);
+    if (!ended) co_return ended;
     left.listener = Fd(fcntl(home_.notifier->fd(), F_DUPFD_CLOEXEC, 0));
     left_.push_back(pid);
     forget(process);
@@ -371,8 +393,9 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
     auto unmapped = cured.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
     cured.reap(helpers);
     cured.lock_again(std::move(locked), future);
-    if (unmapped && !grown_.content.empty()) {
-        unmapped = cured.grow_stack(grown_.begin, grown_.content);
+    const GrownStack grown = std::exchange(grown_, {});
+    if (unmapped && !grown.content.empty()) {
+        unmapped = cured.grow_stack(grown.begin, grown.content);
     }
     co_return unmapped;
 }

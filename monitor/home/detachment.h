@@ -48,7 +48,8 @@ private:
     Task<Result<void>> restore_mappings(HomeProcess& process);
     Task<void> take_stack_room(HomeProcess& process, StubThread& stub);
     Task<Result<void>> show_file_again(HomeProcess& process, StubThread& stub, const Mapping& m);
-    Task<void> end_helpers(HomeProcess& process);
+    Task<Result<void>> end_helpers(HomeProcess& process);
+    void give_up(HomeProcess& process, const Error& why);
     Task<Result<void>> leave(HomeProcess& process);
     void forget(HomeProcess& process);
 

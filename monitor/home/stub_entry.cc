@@ -25,14 +25,6 @@ constexpr uint64_t all_signals = ~0ULL;
 // A step that SIGTRAP is blocked for would have the kernel take the program's handler away.
 constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 
-int free_descriptor(pid_t pid) {
-    for (int number = 0;; number++) {
-        std::string link = fmt::format("/proc/{}/fd/{}", pid, number);
-        struct stat st {};
-        if (lstat(link.c_str(), &st) != 0) return number;
-    }
-}
-
 }  // namespace
 
 void StubEntry::answer(const HomeProcess& process, const Notification& n) const {

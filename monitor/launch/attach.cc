@@ -6,9 +6,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/log.h"
@@ -45,17 +48,40 @@ Result<> check_cpus(const std::vector<SessionHost::Peer>& peers) {
     return {};
 }
 
-// No descriptor of home has the number of one of the acceptor's.
-Result<> keep_below(pid_t pid, int fd_base) {
-    rlimit limit{};
-    if (fd_base == 0 || prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) != 0) return {};
-    const auto most = static_cast<rlim_t>(fd_base);
-    limit = {std::min(limit.rlim_cur, most), std::min(limit.rlim_max, most)};
-    prlimit(pid, RLIMIT_NOFILE, &limit, nullptr);
-    return {};
-}
+// No descriptor of home has the number of one of the acceptor's: as long as this lives, but where
+// the process has ended.
+class DescriptorsBelow {
+public:
+    Result<> begin(pid_t pid, int fd_base) {
+        if (fd_base == 0 || prlimit(pid, RLIMIT_NOFILE, nullptr, &before_) != 0) return {};
+        std::error_code gone;
+        const std::string folder = fmt::format("/proc/{}/fd", pid);
+        for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
+            if (std::atoi(entry.path().filename().c_str()) < fd_base) continue;
+            return fail(fmt::format(
+                "process {} has a descriptor {}, and from {} on they are the acceptor's; allow "
+                "more open files there (ulimit -n)",
+                pid, entry.path().filename().string(), fd_base));
+        }
+        now_ = before_;
+        now_.rlim_cur = std::min(before_.rlim_cur, static_cast<rlim_t>(fd_base));
+        if (prlimit(pid, RLIMIT_NOFILE, &now_, nullptr) == 0) pid_ = pid;
+        return {};
+    }
+    // The process goes on without us. What it has changed meanwhile stays.
+    void end() {
+        rlimit its{};
+        if (pid_ == 0 || prlimit(pid_, RLIMIT_NOFILE, nullptr, &its) != 0) return;
+        if (its.rlim_cur == now_.rlim_cur) prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr);
+    }
 
-Result<Infection::Taken> take(const ExecOptions& options, const SessionHost& host, pid_t pid) {
+private:
+    pid_t pid_ = 0;
+    rlimit before_{}, now_{};
+};
+
+Result<Infection::Taken> take(const ExecOptions& options, const SessionHost& host, pid_t pid,
+                              DescriptorsBelow& descriptors) {
     auto infection = Infection::begin(pid, patience);
     if (!infection) return explain_refusal(pid, infection.error());
     GPR_TRY(auto memory, read_mapping_flags(pid));
@@ -63,7 +89,7 @@ Result<Infection::Taken> take(const ExecOptions& options, const SessionHost& hos
     GPR_CHECK(check_timers(pid));
     GPR_TRY(const bool counts, infection->has_cpu_interval_timer());
     if (counts) return has_cpu_timer(pid);
-    GPR_CHECK(keep_below(pid, host.fd_base()));
+    GPR_CHECK(descriptors.begin(pid, host.fd_base()));
     GPR_CHECK(infection->take_thread_state());
     std::vector<Range> locked;
     for (const MappingFlags& m : memory) {
@@ -129,12 +155,17 @@ int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& 
     if (auto made = (*host)->make_session(); !made) return refuse(made.error().message());
     sigset_t set;
     block_signals_to_detach(set);
-    auto taken = take(options, **host, pid);
-    if (!taken) return refuse("cannot attach: " + taken.error().message());
+    DescriptorsBelow descriptors;
+    auto taken = take(options, **host, pid, descriptors);
+    if (!taken) {
+        descriptors.end();
+        return refuse("cannot attach: " + taken.error().message());
+    }
     HomeSession& session = (*host)->session();
     session.adopt(std::move(*taken));
     const Watch wish = detach_on_signals(**host, *outputs);
     const int status = (*host)->run();
+    if (std::ranges::find(session.detached(), pid) != session.detached().end()) descriptors.end();
     const auto filter = home_filter_for(options, (*host)->fd_base(), (*host)->watches_calls());
     auto left = leave_resident(session.listener(), name_of_filter(filter), session.detached());
     return left ? status : refuse(left.error().message());

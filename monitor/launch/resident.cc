@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,19 @@ bool is_resident(pid_t pid, const std::vector<std::string>& words) {
     return !error && one == other;
 }
 
+// A process by more than its number, which another one may have later: proc_pid_stat(5), starttime.
+std::string name_of(pid_t pid) {
+    constexpr size_t starttime = 19;  // behind the name
+    const auto fields = stat_fields(fmt::format("/proc/{}", pid));
+    return fmt::format("{}@{}", pid, fields.size() > starttime ? fields[starttime] : "");
+}
+
+std::optional<uid_t> user_of(pid_t pid) {
+    struct stat its {};
+    if (stat(fmt::format("/proc/{}", pid).c_str(), &its) != 0) return std::nullopt;
+    return its.st_uid;
+}
+
 bool anybody_has_filter(const Fd& listener) {
     pollfd state{listener.get(), POLLIN, 0};
     poll(&state, 1, 0);
@@ -89,7 +103,7 @@ Result<> leave_resident(const Fd& listener, const std::string& filter,
     Fd high_pipe(fcntl(begins_now.get(), F_DUPFD_CLOEXEC, begins + 1));
     if (!high || !high_pipe) return fail(errno, "cannot keep the program's filter answered");
     std::vector<std::string> words{"gpr", resident_command, filter};
-    for (const pid_t pid : processes) words.push_back(std::to_string(pid));
+    for (const pid_t pid : processes) words.push_back(name_of(pid));
     const pid_t middle = fork();
     if (middle < 0) return fail(errno, "cannot keep the program's filter answered");
     if (middle == 0) {
@@ -122,13 +136,15 @@ int answer_filter() {
 
 std::optional<FilterResident> resident_of(pid_t process) {
     std::vector<std::string> family;
-    for (pid_t pid = process; pid > 1; pid = parent_of(pid)) family.push_back(std::to_string(pid));
+    for (pid_t pid = process; pid > 1; pid = parent_of(pid)) family.push_back(name_of(pid));
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
         const pid_t pid = std::atoi(entry.path().filename().c_str());
         if (pid <= 0) continue;
         const auto words = words_of(pid);
-        if (!is_resident(pid, words)) continue;
+        // One of another user, but root, might answer for what it likes.
+        const auto user = user_of(pid);
+        if (!is_resident(pid, words) || (user != user_of(process) && user != 0)) continue;
         const bool answers = std::any_of(words.begin() + 3, words.end(), [&](const auto& word) {
             return std::ranges::find(family, word) != family.end();
         });

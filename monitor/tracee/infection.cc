@@ -36,7 +36,8 @@ constexpr auto get_rseq_request = static_cast<__ptrace_request>(0x420f);
 constexpr uint64_t room_size = 16 * page_size;  // for the largest filter, and a word before it
 // A step that SIGTRAP is blocked for would have the kernel take the program's handler away.
 constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
-constexpr std::chrono::microseconds between_looks{100};
+constexpr std::chrono::microseconds between_looks{100}, between_steps{5};
+constexpr std::chrono::seconds longest_call{5};  // none of them waits for anybody
 
 std::vector<pid_t> threads_of(pid_t pid) {
     std::vector<pid_t> tids;
@@ -193,13 +194,18 @@ Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
 
 // Nobody but us answers what the filter reports meanwhile.
 Result<WaitStatus> Infection::await_step(pid_t tid) {
+    const auto until = steady_clock::now() + longest_call;
     for (;;) {
         int status = 0;
-        const pid_t got = waitpid(tid, &status, __WALL | (listener_ ? WNOHANG : 0));
-        if (got == 0) {
-            let_call_run(listener_.get());
-            continue;
+        const pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+        if (got == 0 && steady_clock::now() > until) {
+            return fail(ETIMEDOUT, fmt::format("thread {} of process {} does not come back from a "
+                                               "system call that gpr makes in it",
+                                               tid, pid_));
         }
+        if (got == 0 && listener_) let_call_run(listener_.get());
+        if (got == 0 && !listener_) std::this_thread::sleep_for(between_steps);
+        if (got == 0) continue;
         const WaitStatus stop = WaitStatus::decode(status);
         if (got == tid && !stop.ended()) return stop;
         return fail(ESRCH, "the process ended while it was being taken over");

@@ -1,12 +1,25 @@
-// A limit of open files that is wider for a while.
+// Descriptors of the program that are ours for a moment: a number, and a limit of open files that
+// is wider for a while.
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <algorithm>
+#include <string>
 
 namespace gpr {
+
+// The lowest number that it does not use.
+inline int free_descriptor(pid_t pid) {
+    for (int number = 0;; number++) {
+        std::string link = fmt::format("/proc/{}/fd/{}", pid, number);
+        struct stat st {};
+        if (lstat(link.c_str(), &st) != 0) return number;
+    }
+}
 
 // Preparation needs descriptors of the program for a moment, and it may have used all it has.
 class RoomForDescriptors {
