@@ -3,6 +3,7 @@
 // for how many seconds. Not a case of its own.
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,10 @@ static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
 static unsigned long total, turns;
 static int kinds, pipes[2];
 static double until;
+
+static volatile int trapped;
+
+static void on_trap(int number) { trapped += number == SIGTRAP; }
 
 static double now(void) {
     struct timespec t;
@@ -83,6 +88,8 @@ int main(int count, char** words) {
     kinds = count > 1 ? atoi(words[1]) : 4;
     until = now() + (count > 2 ? atof(words[2]) : 1);
     CHECK_EQ(pipe(pipes), 0);
+    // Who steps over an instruction of ours must not cost us this handler.
+    CHECK(signal(SIGTRAP, on_trap) != SIG_ERR);
     CHECK(kinds <= most);
     puts("begun");
     fflush(stdout);
@@ -98,5 +105,7 @@ int main(int count, char** words) {
         if (i < kinds) sum += (unsigned long)made;
     }
     CHECK_EQ(sum, total);
+    CHECK_EQ(raise(SIGTRAP), 0);
+    CHECK_EQ(trapped, 1);
     return guest_passed();
 }
