@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "monitor/rules/rule_use.h"
 #include "tools/common_settings.h"
+#include "tools/count.h"
 #include "tools/device_request.h"
 #include "tools/split_rules.h"
 
@@ -14,8 +15,8 @@ namespace gpr {
 
 const std::string split_rule_notes =
     "split rules (default: auto):\n"
-    "  auto         the whole program runs on the node, and a profile is in force once PROGRAM\n"
-    "               opens its files\n"
+    "  auto         a process begins here, and goes to the node as a whole once it computes or\n"
+    "               opens what a profile is about, which is in force then\n"
     "  all          the whole program runs on the node\n"
     "  lib:GLOB     text of libraries whose path or name matches runs there only\n"
     "  fn:LIB!FUNCTION\n"
@@ -102,6 +103,9 @@ std::vector<Setting> session_settings() {
                        "record which node asked for which page, and what was decided", true}),
         for_diagnosis({"no-gravity", SettingKind::toggle, "",
                        "let threads in code that is on every node stay where they are"}),
+        for_diagnosis({"go-after", SettingKind::text, "MS",
+                       "under 'auto', a process goes so many milliseconds after it began, whatever "
+                       "it does"}),
         for_diagnosis({"no-bpf", SettingKind::toggle, "",
                        "use no BPF on any node; BPF costs everybody's system calls 60 ns"}),
     };
@@ -122,6 +126,9 @@ Result<ExecOptions> session_options(const CommandSpec& spec, const ParsedCommand
     options.bpf = !settings.toggle("no-bpf");
     options.gravity = !settings.toggle("no-gravity");
     options.mask_cpu = settings.toggle("mask-cpu");
+    if (settings.has("go-after")) {
+        GPR_TRY(options.goes_after_ms, parse_count(settings.text("go-after"), "go-after"));
+    }
     if (!is_log_level(options.log.level)) {
         return fail(
             fmt::format("no log level is called '{}'; there are trace, debug, info, warning,"

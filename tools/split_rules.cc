@@ -258,6 +258,7 @@ private:
         if (!open_.empty()) return fail(fmt::format("split rule '{}' is for no profile", text));
         const std::string node(text.substr(std::string_view("auto").size()));  // with its @
         GPR_CHECK(read("all" + node));
+        rules.back().rests = true;
         const size_t first = rules.size();
         for (const std::string& name : profiles_.names()) {
             GPR_CHECK(read_profile(std::string(profile_kind) + name + node));

@@ -251,7 +251,8 @@ struct Crossing {
   byGravity @9 :Bool;      # to home: nothing but its calls and pages draws it there
   cpuModes @10 :UInt8;     # to the acceptor: PR_SET_TSC, ARCH_SET_CPUID; 0: as it is there
   affinity @11 :Data;      # to the acceptor: as it has been set; empty: as it is there
-  clearTid @12 :UInt64;    # of a recalled thread: what its end clears; 0: nothing
+  clearTid @12 :UInt64;    # what its end clears: of a recalled thread, or of one that the kernel at
+                           # home has forgotten it for; 0: as it is, or nothing
 }
 
 struct CallRequest {

@@ -8,6 +8,7 @@
 
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/closed_numbers.h"
+#include "acceptor/worker/ends.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/threads.h"
@@ -287,6 +288,7 @@ Task<void> Crossings::arrive(Frame frame) {
     }
     co_await worker_.filters.install_for_one(*thread, filters_from_wire(crossing.getFilters()));
     StubThread& stub = *thread->stub;
+    co_await Ends::take_clear_tid(*thread, crossing.getClearTid());
     co_await take_alt_stack(stub, crossing);
     ThreadContext context;
     std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);

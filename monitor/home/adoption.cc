@@ -16,10 +16,7 @@
 
 namespace gpr::home {
 
-namespace {
-
-// What read_layout() does not see in the kernel's list of mappings.
-void note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory) {
+void Adoption::note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory) {
     for (const MappingFlags& m : memory) {
         const bool main = m.name == "[stack]";
         if (main) process.stack_used = m.range.begin;
@@ -34,10 +31,16 @@ void note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory) {
     }
 }
 
-}  // namespace
+void Adoption::note_thread(HomeThread& thread, const StoppedThread& was) {
+    thread.rseq = was.rseq;
+    thread.cpu_modes = was.cpu_modes;
+    thread.blocks_trap = was.signal_mask >> (SIGTRAP - 1) & 1;
+    if (CpuMask its = cpu_mask_now(was.tid); its != cpu_mask_now(getpid())) {
+        thread.affinity = std::move(its);
+    }
+}
 
-void Adoption::adopt(Infection::Taken taken) {
-    HomeProcess& process = add_process(taken);
+void Adoption::adopt(HomeProcess& process, Infection::Taken taken) {
     spawn(take_over(process, std::move(taken)));
 }
 
@@ -50,15 +53,11 @@ HomeProcess& Adoption::add_process(Infection::Taken& taken) {
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
     note_flags(process, taken.memory);
     home_.processes[process.pid] = std::move(made);
-    const CpuMask all = cpu_mask_now(getpid());
     for (const StoppedThread& was : taken.threads) {
         HomeThread& thread = home_.births.add_thread(process, was.tid);
         thread.clear_tid = was.clear_tid;
-        thread.rseq = was.rseq;
-        thread.cpu_modes = was.cpu_modes;
-        thread.blocks_trap = was.signal_mask >> (SIGTRAP - 1) & 1;
+        note_thread(thread, was);
         process.stopped |= was.by_job_control;
-        if (CpuMask its = cpu_mask_now(was.tid); its != all) thread.affinity = std::move(its);
         home_.stops.watch(thread);
     }
     return process;

@@ -12,10 +12,14 @@ public:
     explicit Adoption(Home& home) : home_(home) {}
 
     // It is stopped, and has the filter.
-    void adopt(Infection::Taken taken);
+    HomeProcess& add_process(Infection::Taken& taken);
+    void adopt(HomeProcess& process, Infection::Taken taken);
+
+    // What read_layout() does not see in the kernel's list of mappings.
+    static void note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory);
+    static void note_thread(HomeThread& thread, const StoppedThread& was);
 
 private:
-    HomeProcess& add_process(Infection::Taken& taken);
     Task<void> take_over(HomeProcess& process, Infection::Taken taken);
     void go_on(HomeProcess& process, const StoppedThread& was);
 

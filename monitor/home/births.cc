@@ -20,6 +20,7 @@
 #include "monitor/home/last_words.h"
 #include "monitor/home/memory_gate.h"
 #include "monitor/home/namespaces.h"
+#include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
@@ -114,6 +115,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     child.fault_actions = parents.fault_actions;
     child.restarting_signals = parents.restarting_signals;
     child.names_watched = parents.names_watched;
+    child.listener = parents.listener;
     // The acceptor knows of others, and of these too late: their parent waits for them.
     if (!planned || shares) home_.kept_calls.on_birth(parents, child);
     home_.processes[tid] = std::move(process);
@@ -167,6 +169,8 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
     home_.stops.watch(first);
     if (parents.doomed) {
         home_.failures.doom(child);
+    } else if (!child.shares_memory_with && !at_once && !child.stays_home && parents.rest) {
+        home_.resting.begin(child);
     } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
         home_.loop.after(std::chrono::milliseconds(30),
                          [this, tid = child.pid] { spawn(home_.children.split_child(tid)); });

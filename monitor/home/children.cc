@@ -15,6 +15,7 @@
 #include "monitor/home/memory_limit.h"
 #include "monitor/home/namespaces.h"
 #include "monitor/home/proc_files.h"
+#include "monitor/home/resting.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
@@ -58,6 +59,7 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 // the same descriptors, to get orphans, among which may be helpers, to see a file again behind its
 // copy, or to have memory that grows.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
+    if (process.rest) return home_.resting.must_split_for(process, n);
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
     if (home_.detachment.is_under_way()) return false;
     if (home_.acceptor_files.owner_of(n)) {
@@ -100,7 +102,7 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
 
 void Children::split_children_now() {
     for (const auto& [pid, process] : home_.processes) {
-        if (process->is_root) continue;
+        if (process->is_root && !process->rest) continue;
         home_.loop.after(std::chrono::milliseconds(0),
                          [this, pid = pid] { spawn(split_child(pid)); });
     }
@@ -129,6 +131,10 @@ Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadConte
 Task<void> Children::split_child(pid_t pid) {
     HomeProcess* process = home_.find_process(pid);
     if (!process || process->state != HomeProcess::State::native) co_return;
+    if (process->rest) {
+        co_await home_.resting.split(pid, "shares what is elsewhere");
+        co_return;
+    }
     if (home_.detachment.is_under_way()) co_return;
     if (process->shares_memory_with || process->stays_home) co_return;
     if (process->threads.size() != 1) co_return;

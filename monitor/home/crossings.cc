@@ -34,7 +34,7 @@ Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, N
 }
 
 Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
-                            NodeId to, bool visit) {
+                            NodeId to, bool visit, uint64_t clear_tid) {
     Link& link = home_.acceptors.at(to).link;
     Twin& twin = thread.twin(to);
     FrameBuilder frame;
@@ -44,6 +44,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
     crossing.setVisit(visit);
+    crossing.setClearTid(clear_tid);
     auto untold = std::span(thread.filters).subspan(twin.filters);
     if (!untold.empty()) {
         filters_to_wire(untold, crossing.initFilters(static_cast<unsigned>(untold.size())));

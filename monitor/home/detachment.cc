@@ -385,7 +385,7 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
     process.state = HomeProcess::State::ending;  // so its helpers do
     auto ended = co_await end_helpers(process);
     if (!ended) co_return ended;
-    left.listener = Fd(fcntl(home_.notifier->fd(), F_DUPFD_CLOEXEC, 0));
+    left.listener = Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0));
     left_.push_back(pid);
     forget(process);
     // Gone with it; what it was is done for it again where it went on without.

@@ -251,34 +251,22 @@ bool FdNames::concerns(const HomeProcess& process, uint32_t number, const uint64
     return false;
 }
 
-void FdNames::on_watched_call(HomeThread& thread) {
+void FdNames::on_watched_call(HomeThread& thread, user_regs_struct regs) {
     HomeProcess& process = *thread.process;
     pid_t tid = thread.tid;
-    auto mark = trace::event_message(tid);
-    auto regs = trace::registers(tid);
-    if (!mark || !regs) return trace::resume(tid);
-    if (*mark != name_filter_mark) {  // a filter of the program's, which has no tracer
-        regs->orig_rax = ~0UL;
-        regs->rax = static_cast<uint64_t>(-ENOSYS);
-        trace::set_registers(tid, *regs);
-        return trace::resume(tid);
-    }
-    const uint64_t args[6] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
+    const uint64_t args[6] = {regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
     bool local = process.state == HomeProcess::State::split && home_.policy.mixed() &&
                  !thread.helper && !thread.remote();
     bool young = process.can_be_split() && home_.acceptors.reachable();
-    if ((!local && !young) || !concerns(process, static_cast<uint32_t>(regs->orig_rax), args)) {
+    if ((!local && !young) || !concerns(process, static_cast<uint32_t>(regs.orig_rax), args)) {
         return trace::resume(tid);
     }
     // It is taken back, and made again elsewhere, or by a process that can go there.
-    regs->rip -= 2;
-    regs->rax = regs->orig_rax;
-    regs->orig_rax = ~0UL;
-    trace::set_registers(tid, *regs);
+    trace::take_call_back(tid, regs);
     if (local) {
         tell(process);
         Notification call{};
-        call.number = static_cast<uint32_t>(regs->rax);
+        call.number = static_cast<uint32_t>(regs.rax);
         std::copy(args, args + 6, call.args);
         spawn(home_.crossings.leave_at_call(process, thread, owner_of(process, call), true));
     } else {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include <cstdint>
 #include <map>
@@ -45,7 +46,7 @@ public:
                                 const uint64_t* args) const;
     [[nodiscard]] bool is_name(const HomeProcess& process, int number) const;
     // A thread has been stopped at its call by a filter.
-    void on_watched_call(HomeThread& thread);
+    void on_watched_call(HomeThread& thread, user_regs_struct regs);
     // Of a call that concerns acceptors: whose file it is about.
     [[nodiscard]] NodeId owner_of(const HomeProcess& process, const Notification& n) const;
     // Whose file has that name.

@@ -35,7 +35,7 @@ Task<int64_t> GuardPages::change(HomeProcess& process, StubThread& stub, Notific
 }
 
 void GuardPages::tell_all(HomeProcess& process) {
-    if (process.new_image) return;  // it has none yet
+    if (process.new_image && !process.has_rested) return;  // it has none yet
     for (const auto& [begin, m] : process.fragment->space.all()) {
         auto guards = process.fragment->guards(m.range);
         if (!guards) return;

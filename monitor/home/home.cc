@@ -44,6 +44,7 @@
 #include "monitor/home/proc_files.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resolvers.h"
+#include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signal_actions.h"
 #include "monitor/home/signals.h"
@@ -67,6 +68,7 @@ struct Home::Parts {
     Images images{home};
     StubEntry stub_entry{home, std::move(stub_code)};
     Children children{home};
+    Resting resting{home};
     Adoption adoption{home};
     Detachment detachment{home};
     ForksAtHome forks_at_home{home};
@@ -143,6 +145,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       images(parts_->images),
       stub_entry(parts_->stub_entry),
       children(parts_->children),
+      resting(parts_->resting),
       adoption(parts_->adoption),
       detachment(parts_->detachment),
       forks_at_home(parts_->forks_at_home),
@@ -205,6 +208,14 @@ void Home::send_pages(NodeId to, bool bulk, const Message& message) const {
 HomeThread* Home::find_thread(pid_t pid, pid_t tid) {
     auto it = threads.find(tid);
     return it != threads.end() && it->second->process->pid == pid ? it->second.get() : nullptr;
+}
+
+size_t Home::supervised_threads() const {
+    size_t count = threads.size();
+    for (const auto& [pid, process] : processes) {
+        if (process->rest) count -= std::min(count, process->threads.size());
+    }
+    return count;
 }
 
 HomeProcess* Home::find_process(pid_t pid) {

@@ -70,6 +70,7 @@ class PinnedPages;
 class ProcFiles;
 class RemoteUsage;
 class Resolvers;
+class Resting;
 class SharedMemory;
 class SignalActions;
 class Signals;
@@ -90,6 +91,8 @@ struct Home {
 
     HomeThread* find_thread(pid_t pid, pid_t tid);
     HomeProcess* find_process(pid_t pid);
+    // Of processes that are split, or soon are; others run as they like.
+    [[nodiscard]] size_t supervised_threads() const;
 
     Loop& loop;
     Waits& waits;
@@ -125,6 +128,7 @@ public:
     Images& images;
     StubEntry& stub_entry;
     Children& children;
+    Resting& resting;
     Adoption& adoption;
     Detachment& detachment;
     ForksAtHome& forks_at_home;

@@ -25,6 +25,7 @@
 #include "monitor/home/main_stack.h"
 #include "monitor/home/memory_limit.h"
 #include "monitor/home/namespaces.h"
+#include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signal_actions.h"
 #include "monitor/home/stops.h"
@@ -93,6 +94,8 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     process.fault_actions.clear();
     process.one_shot_actions.clear();
     process.executing = false;
+    process.rest.reset();
+    process.has_rested = false;
     process.new_image = true;
     home_.stats.images++;
     process.marked.clear();
@@ -121,10 +124,25 @@ Task<bool> Images::leave_exec(HomeThread& thread) {
     }
 }
 
+void Images::begin_at_rest(HomeProcess& process) {
+    if (process.is_root) {
+        home_.outputs.user().doing("");
+        spdlog::info("process {} begins at home: {}", process.pid, executable_of(process.pid));
+    }
+    home_.resting.begin(process);
+}
+
 Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     std::vector<pid_t> helpers = end_old_image(process, thread);
-    if (process.started_remotely) co_await home_.ends.end_remotely(process, true, true);
+    const bool was_there = process.started_remotely;
+    if (was_there) co_await home_.ends.end_remotely(process, true, true);
     if (process.stays_home) {
+        trace::resume(thread.tid);
+        co_return;
+    }
+    // What was at the acceptor has more than memory there: timers, signals, descriptors.
+    if (home_.policy.rests() && !was_there) {
+        begin_at_rest(process);
         trace::resume(thread.tid);
         co_return;
     }
@@ -199,7 +217,10 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
             m.backing = Backing::native_file;
             m.content_offset = e.offset;
             if (e.prot & PROT_WRITE) {
-                auto made = co_await home_.file_copies.make_anonymous(process, m);
+                // Who has run here shows the file where it has not written yet.
+                const bool has_run = process.has_rested || home_.options.attaches;
+                auto made = has_run ? co_await home_.file_copies.make_writable(process, m)
+                                    : co_await home_.file_copies.make_anonymous(process, m);
                 if (!made) co_return made;
             } else {
                 auto placed =

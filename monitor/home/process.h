@@ -211,6 +211,17 @@ struct Birth {
     std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
 };
 
+// What is known of a process that rests, and decides when it has done so for long enough.
+struct Rest {
+    // When it was last looked at: of the CPU, and calls that read or write, as far as the kernel
+    // counts.
+    uint64_t total_ns = 0, user_ns = 0, transfers = 0;
+    uint64_t computed_ns = 0;  // of the CPU, while it did little else
+    Clock::time_point looked_at{};
+    std::chrono::milliseconds pause{};
+    bool being_split = false;
+};
+
 struct HomeProcess {
     enum class State {
         native,     // untouched by gpr but for the filter: a child that has not been split (yet)
@@ -225,6 +236,8 @@ struct HomeProcess {
     std::weak_ptr<Fragment> guest_of;           // the memory that it shares then, if it is split
     bool has_guests = false;                    // children that share its memory and run beside it
     std::shared_ptr<Fragment> fragment;
+    // Of the filter that reports its calls; null: there is none, and resting_filter.h stops some.
+    std::shared_ptr<Fd> listener;
     std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
     std::unordered_map<pid_t, HomeThread*> threads;
     Address syscall_instruction;  // one to inject calls with before the stub is in
@@ -260,6 +273,7 @@ struct HomeProcess {
     std::set<NodeId> frozen_at;  // where none does now
     uint32_t freezes = 0;        // how often that was asked for
     bool new_image = false;      // it has called exec, not only been born
+    bool has_rested = false;     // since then
     bool executing = false;      // an exec is under way: threads that end are its doing
     bool group_exit = false;     // exit_group is under way: all threads end
     bool finished = false;       // its last moment has passed: Ends::finish()
@@ -275,14 +289,15 @@ struct HomeProcess {
     uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
     uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
     bool is_root = false;
-    bool detaching = false;   // all of it comes home, to go on without us: detachment.h
-    bool stays_home = false;  // in namespaces of its own: namespaces.h
-    int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
+    std::unique_ptr<Rest> rest;  // while it rests: resting.h
+    bool detaching = false;      // all of it comes home, to go on without us: detachment.h
+    bool stays_home = false;     // in namespaces of its own: namespaces.h
+    int ends_begun = 0;          // threads that wait for what the kernel looks at in their end
 
-    // A child that has not been split yet, and that nothing keeps from it.
+    // One that has not been split yet, and that nothing keeps from it: a child, or one that rests.
     [[nodiscard]] bool can_be_split() const {
-        return state == State::native && !is_root && !shares_memory_with && !stays_home &&
-               !doomed && threads.size() == 1;
+        return state == State::native && !shares_memory_with && !stays_home && !doomed &&
+               (rest || (!is_root && threads.size() == 1));
     }
 };
 

@@ -33,6 +33,7 @@
 #include "monitor/home/namespaces.h"
 #include "monitor/home/pinned_pages.h"
 #include "monitor/home/remote_usage.h"
+#include "monitor/home/resting.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/statistics.h"
 #include "monitor/home/stops.h"
@@ -42,7 +43,9 @@
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"
+#include "syscall/name_filter.h"
 #include "syscall/park.h"
+#include "syscall/resting_filter.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -53,6 +56,12 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
                                          std::move(stub_code))) {
     home_->on_wait = [this](pid_t tid, WaitStatus status) { on_wait(tid, status); };
     home_->on_notification = [this](const Notification& n) { on_notification(n); };
+    home_->notifier = std::make_unique<Notifier>(
+        home_->loop, [this](const Notification& n) { on_notification(n); });
+    home_->loop.spin_while([this] {
+        return home_->notifier->waiting() + home_->pager.faults.faulting() >=
+               home_->supervised_threads();
+    });
     take_faults();
     home_->acceptors.each([this](home::RemoteNode& node) {
         node.link.on_frame([this, &node](ReceivedFrame&& f) { on_frame(node, std::move(f)); });
@@ -107,7 +116,7 @@ const std::string& HomeSession::failure() const { return home_->failures.reason(
 
 bool HomeSession::waits_for_pages() const { return home_->pager.faults.faulting() > 0; }
 
-void HomeSession::start(pid_t root, Fd listener) {
+HomeProcess& HomeSession::begin(pid_t root) {
     home_->statistics.begin();
     home_->namespaces.begin(root);
     auto process = std::make_unique<HomeProcess>();
@@ -116,14 +125,24 @@ void HomeSession::start(pid_t root, Fd listener) {
     HomeProcess& p = *process;
     home_->processes[root] = std::move(process);
     home_->stops.watch(home_->births.add_thread(p, root));
-    listen(std::move(listener));
+    return p;
+}
+
+void HomeSession::start(pid_t root, Fd listener) { listen(begin(root), std::move(listener)); }
+
+void HomeSession::start_resting(pid_t root, std::vector<sock_filter> filter) {
+    home_->resting.set_filter(std::move(filter));
+    begin(root);
 }
 
 void HomeSession::adopt(Infection::Taken taken) {
     home_->statistics.begin();
     home_->namespaces.begin(taken.pid);
-    listen(std::move(taken.listener));
-    home_->adoption.adopt(std::move(taken));
+    Fd listener = std::move(taken.listener);
+    HomeProcess& process = home_->adoption.add_process(taken);
+    listen(process, std::move(listener));
+    listener_ = process.listener;
+    home_->adoption.adopt(process, std::move(taken));
 }
 
 void HomeSession::detach(std::function<void(const Result<>&)> done) {
@@ -134,17 +153,14 @@ void HomeSession::detach(std::function<void(const Result<>&)> done) {
 }
 
 Fd HomeSession::listener() const {
-    return Fd(home_->notifier ? fcntl(home_->notifier->fd(), F_DUPFD_CLOEXEC, 0) : -1);
+    return Fd(listener_ ? fcntl(listener_->get(), F_DUPFD_CLOEXEC, 0) : -1);
 }
 
 const std::vector<pid_t>& HomeSession::detached() const { return home_->detachment.left(); }
 
-void HomeSession::listen(Fd listener) {
-    home_->notifier = std::make_unique<Notifier>(
-        home_->loop, std::move(listener), [this](const Notification& n) { on_notification(n); });
-    home_->loop.spin_while([this] {
-        return home_->notifier->waiting() + home_->pager.faults.faulting() >= home_->threads.size();
-    });
+void HomeSession::listen(HomeProcess& process, Fd listener) {
+    process.listener = std::make_shared<Fd>(std::move(listener));
+    home_->notifier->listen(process.listener);
 }
 
 void HomeSession::on_wait(pid_t tid, WaitStatus status) {
@@ -198,8 +214,24 @@ void HomeSession::on_event(HomeThread& thread, int event) {
         case PTRACE_EVENT_VFORK: home_->births.on_birth(thread, event); return;
         case PTRACE_EVENT_EXEC: spawn(home_->images.begin_image(*thread.process, thread)); return;
         case PTRACE_EVENT_EXIT: spawn(home_->ends.finish(*thread.process, thread)); return;
-        case PTRACE_EVENT_SECCOMP: home_->fd_names.on_watched_call(thread); return;
+        case PTRACE_EVENT_SECCOMP: on_filter_stop(thread); return;
         default: trace::resume(thread.tid); return;
+    }
+}
+
+void HomeSession::on_filter_stop(HomeThread& thread) {
+    auto mark = trace::event_message(thread.tid);
+    auto regs = trace::registers(thread.tid);
+    if (!mark || !regs) return trace::resume(thread.tid);
+    if (*mark == resting_filter_mark) {
+        home_->resting.on_call(thread, *regs);
+    } else if (*mark == name_filter_mark) {
+        home_->fd_names.on_watched_call(thread, *regs);
+    } else {  // a filter of the program's, which has no tracer
+        regs->orig_rax = ~0UL;
+        regs->rax = static_cast<uint64_t>(-ENOSYS);
+        trace::set_registers(thread.tid, *regs);
+        trace::resume(thread.tid);
     }
 }
 

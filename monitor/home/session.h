@@ -1,6 +1,7 @@
 // The session as node 0 runs it. What happens comes in here, and goes to the part that it is about.
 #pragma once
 
+#include <linux/filter.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -22,6 +23,7 @@ class ReceivedFrame;
 class SessionOutputs;
 class Waits;
 struct ExecOptions;
+struct HomeProcess;
 struct HomeThread;
 struct Notification;
 struct WaitStatus;
@@ -41,6 +43,9 @@ public:
     void record(DirectoryRecord& to);
     // root is seized, has the filter and is about to exec.
     void start(pid_t root, Fd listener);
+    // The same where processes rest at first: it has resting_filter(), and `filter` is for those
+    // that do not rest any more.
+    void start_resting(pid_t root, std::vector<sock_filter> filter);
     // Of a process that runs already.
     void adopt(Infection::Taken taken);
     // Ends the session; its program goes on here, natively but for the filter. done is told of it,
@@ -60,10 +65,12 @@ public:
     [[nodiscard]] bool waits_for_pages() const;
 
 private:
-    void listen(Fd listener);
+    HomeProcess& begin(pid_t root);
+    void listen(HomeProcess& process, Fd listener);
     void take_faults();
     void on_wait(pid_t tid, WaitStatus status);
     void on_event(HomeThread& thread, int event);
+    void on_filter_stop(HomeThread& thread);
     void on_notification(const Notification& n);
     void on_call(HomeThread& thread, const Notification& n);
     void on_frame(home::RemoteNode& node, ReceivedFrame&& frame);
@@ -72,6 +79,7 @@ private:
     void on_link_closed(const Error& reason);
 
     std::unique_ptr<home::Home> home_;
+    std::shared_ptr<Fd> listener_;  // of a process that runs already
 };
 
 }  // namespace gpr

@@ -165,7 +165,7 @@ Task<Result<void>> StubEntry::open_uffd(HomeProcess& process, HomeThread& thread
         co_await process.fragment->start_helpers(stub, static_cast<int>(number), any_id, false);
     if (!helped) co_return helped;
     // Should the monitor be killed, no call of the program may fail with ENOSYS before it ends.
-    bool held = co_await process.fragment->puncher().take_fd(home_.notifier->fd(),
+    bool held = co_await process.fragment->puncher().take_fd(process.listener->get(),
                                                              static_cast<int>(number) + 1);
     if (!held) co_return fail("cannot give the puncher the seccomp listener");
     if (!home_.policy.mixed()) co_return helped;

@@ -22,7 +22,6 @@
 #include "monitor/node/process_names.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/remote_memory_raw.h"
-#include "stub/layout.h"
 
 namespace gpr {
 
@@ -183,23 +182,10 @@ Result<pid_t> monitor_of(pid_t pid) {
 }
 
 Result<> check_memory(pid_t pid, const std::vector<MappingFlags>& memory) {
-    const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
-    for (const MappingFlags& m : memory) {
-        const char* what = nullptr;
-        if (m.range.overlaps(reserved)) what = "is where gpr puts its own part";
-        if (m.sealed) what = "is sealed (mseal), so it cannot be moved";
-        if (m.huge_pages) what = "is of huge pages (MAP_HUGETLB)";
-        if (m.of_device) what = "is a device's";
-        if (m.watched) what = "is watched by a userfaultfd of its own";
-        if (m.protected_by_key) what = "has a protection key";
-        if (m.name.find("[io_uring]") != std::string::npos) what = "is an io_uring's";
-        if (m.name.starts_with("/[aio]")) what = "is of asynchronous I/O (io_setup)";
-        const bool kernels = m.name.starts_with("[v") || m.name == "[uprobes]";
-        if (!what || kernels) continue;
+    if (const std::string what = what_stays(memory); !what.empty()) {
         return fail(
-            fmt::format("{} has memory that cannot be attached: {:#x}{}{} {}; begin it "
-                        "under 'gpr exec'",
-                        named(pid), m.range.begin.value, m.name.empty() ? "" : ", ", m.name, what));
+            fmt::format("{} has memory that cannot be attached: {}; begin it under 'gpr exec'",
+                        named(pid), what));
     }
     return {};
 }

@@ -19,7 +19,9 @@
 #include "monitor/launch/session_host.h"
 #include "monitor/node/process_names.h"
 #include "monitor/rules/device_variables.h"
+#include "monitor/rules/split_policy.h"
 #include "monitor/tracee/ptrace.h"
+#include "syscall/resting_filter.h"
 
 extern char** environ;
 
@@ -173,25 +175,32 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     Word word;
     int listener_number = -1;
     if (!receive_word(channel, word, listener_number)) return exit_gpr_failed;
-    Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, program, 0)));
-    Fd listener(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), listener_number, 0)));
-    if (!listener) return give_up("cannot take over the seccomp listener");
     auto seized = trace::seize(program, trace::home_options);
     if (!seized) return give_up(seized.error().message());
-    session.start(program, std::move(listener));
+    if (SplitPolicy(options.rules).rests()) {
+        session.start_resting(program, home_filter_for(options, launch.fd_base, false));
+    } else {
+        Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, program, 0)));
+        Fd listener(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), listener_number, 0)));
+        if (!listener) return give_up("cannot take over the seccomp listener");
+        session.start(program, std::move(listener));
+    }
     send_word(channel, Word::go);
     close(channel);
     return (*host)->run();
 }
 
+// Its listener; or 0, if what begins rests and has none.
 Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
     // Never freed: that might be a call (brk), and nobody listens yet.
     static std::vector<sock_filter> filter;
-    filter = home_filter_for(options, launch.fd_base, launch.calls_watched);
+    const bool rests = SplitPolicy(options.rules).rests();
+    filter = rests ? resting_filter(launch.fd_base != 0)
+                   : home_filter_for(options, launch.fd_base, launch.calls_watched);
     sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
     auto install = [&] {
         return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                                        SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+                                        rests ? 0 : SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
     };
     int listener = install();
     if (listener < 0 && errno == EACCES) {

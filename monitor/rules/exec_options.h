@@ -44,6 +44,7 @@ struct SplitRule {
     std::string target;    // for `path`: what the node shows there; empty: its own of that name
     std::string profile;   // that the rule is part of; empty: none
     bool standby = false;  // its profile is in force only when the program uses what it is about
+    bool rests = false;    // for `all`: a process begins at home, and goes when that is of use
     std::string symbols;   // for `fn`: glob of the functions' names
     uint8_t node_id = 1;   // of `node`, by its place among the acceptors; for `home` 0
 
@@ -87,15 +88,16 @@ struct ExecOptions {
     std::string token_file;                  // empty: none given (right for `local` only)
     StatsOptions stats;
     LogOptions log;
-    std::string record_file;        // what the directory did goes here; empty: nowhere
-    bool mask_cpu = false;          // hide CPU features that the acceptor lacks from the C library
-    bool bpf = true;                // where the kernels allow it
-    bool gravity = true;            // threads in neutral code go where their calls and pages are
-    bool plain_allowed = false;     // TCP without TLS, because the user said so
-    bool attaches = false;          // to a process that runs already: it begins here
-    std::string program;            // as typed: argv[0] of the program
-    std::string program_path;       // what execve gets, found in PATH
-    std::vector<std::string> args;  // without argv[0]
+    std::string record_file;  // what the directory did goes here; empty: nowhere
+    bool mask_cpu = false;    // hide CPU features that the acceptor lacks from the C library
+    bool bpf = true;          // where the kernels allow it
+    bool gravity = true;      // threads in neutral code go where their calls and pages are
+    std::optional<unsigned> goes_after_ms;  // under `auto`, a process that rests, in any case
+    bool plain_allowed = false;             // TCP without TLS, because the user said so
+    bool attaches = false;                  // to a process that runs already: it begins here
+    std::string program;                    // as typed: argv[0] of the program
+    std::string program_path;               // what execve gets, found in PATH
+    std::vector<std::string> args;          // without argv[0]
 };
 
 // Exit statuses of gpr itself, as env and nohup have them.

@@ -19,7 +19,10 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules, bool begins_here) 
     std::erase_if(rules_, [](const SplitRule& rule) { return !is_about_code(rule.kind); });
     for (const SplitRule& rule : rules_) {
         if (rule.kind != SplitKind::all) mixed_ = true;
-        if (rule.kind == SplitKind::all && all_at_ == directory_node) all_at_ = rule.node_id;
+        if (rule.kind == SplitKind::all && all_at_ == directory_node) {
+            all_at_ = rule.node_id;
+            rests_ = rule.rests;
+        }
         if (rule.kind == SplitKind::fn) has_functions_ = true;
         if (rule.kind == SplitKind::chaos) chaos_seed_ = rule.seed;
     }

@@ -47,6 +47,9 @@ public:
     // Program code may run on more than one node of a session. So it does wherever there are
     // several acceptors, of which each has something that the program uses.
     [[nodiscard]] bool mixed() const { return mixed_; }
+    // A process begins at home, as an ordinary one, and goes to begins_at() as a whole when it
+    // computes or needs what is there.
+    [[nodiscard]] bool rests() const { return rests_ && !mixed_; }
     // A process begins at the acceptor, not at home.
     [[nodiscard]] bool begins_remotely() const { return all_at_ != directory_node; }
     // Where it does.
@@ -59,6 +62,7 @@ private:
     NodeId all_at_ = directory_node;  // of `all`; 0: there is no such rule
     bool mixed_ = false;
     bool has_functions_ = false;
+    bool rests_ = false;
     uint64_t chaos_seed_ = 0;
 };
 

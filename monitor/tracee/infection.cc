@@ -77,7 +77,8 @@ Infection::Infection(Infection&& other) noexcept
       threads_(std::exchange(other.threads_, {})),
       syscall_instruction_(other.syscall_instruction_),
       room_(std::exchange(other.room_, {})),
-      listener_(std::move(other.listener_)) {}
+      listener_(std::move(other.listener_)),
+      serve_(std::move(other.serve_)) {}
 
 Infection::Infection(Taken taken)
     : pid_(taken.pid), threads_(std::move(taken.threads)), listener_(std::move(taken.listener)) {
@@ -203,6 +204,7 @@ Result<WaitStatus> Infection::await_step(pid_t tid) {
                                                "system call that gpr makes in it",
                                                tid, pid_));
         }
+        if (got == 0 && serve_) serve_();
         if (got == 0 && listener_) let_call_run(listener_.get());
         if (got == 0 && !listener_) std::this_thread::sleep_for(between_steps);
         if (got == 0) continue;
@@ -369,8 +371,7 @@ void Infection::tell_thread_state(StoppedThread& thread) {
     }
 }
 
-void Infection::let_go() {
-    if (std::exchange(pid_, 0) == 0 || threads_.empty()) return;
+void Infection::undo() {
     close_room();
     for (const Range& range : unlocked_) {
         (void)call(threads_.front(), SYS_mlock, {range.begin.value, range.size()});
@@ -379,10 +380,23 @@ void Infection::let_go() {
         (void)call(threads_.front(), SYS_mlockall, {static_cast<uint64_t>(lock_of_new_)});
     }
     for (StoppedThread& thread : threads_) {
-        if (thread.tid == 0) continue;
-        tell_thread_state(thread);
-        ptrace(PTRACE_DETACH, thread.tid, nullptr, 0L);
+        if (thread.tid != 0) tell_thread_state(thread);
     }
+}
+
+void Infection::let_go() {
+    if (pid_ == 0 || threads_.empty()) return;
+    undo();
+    pid_ = 0;
+    for (const StoppedThread& thread : threads_) {
+        if (thread.tid != 0) ptrace(PTRACE_DETACH, thread.tid, nullptr, 0L);
+    }
+}
+
+void Infection::give_back() {
+    undo();
+    pid_ = 0;
+    threads_.clear();
 }
 
 }  // namespace gpr

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -59,6 +60,8 @@ public:
 
     // One that it has already.
     void use_listener(Fd listener) { listener_ = std::move(listener); }
+    // The same, if somebody takes what comes by it: that is done while we wait for calls of ours.
+    void serve_calls_by(std::function<void()> serve) { serve_ = std::move(serve); }
 
     // From now on the process is the supervisor's: stopped, with these options.
     struct Taken {
@@ -69,6 +72,8 @@ public:
         std::vector<MappingFlags> memory;               // for who hands it on to say
     };
     Result<Taken> hand_over(long ptrace_options);
+    // Undoes what was done to a process of the supervisor's, whose threads stay stopped.
+    void give_back();
     // The way back, for a process whose threads are stopped and have nothing of ours in them but
     // what is named here; they go on when this ends.
     explicit Infection(Taken taken);
@@ -98,6 +103,7 @@ private:
     void close_room();
     Result<CpuModes> cpu_modes_of(StoppedThread& thread, const RemoteMemory& memory);
     void tell_thread_state(StoppedThread& thread);
+    void undo();
     Result<> forget_rseq(StoppedThread& thread);
     void let_go();
 
@@ -109,6 +115,7 @@ private:
     std::vector<Range> unlocked_;
     int lock_of_new_ = 0;
     Fd listener_;  // of the filter, once it is on
+    std::function<void()> serve_;
 };
 
 }  // namespace gpr

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "stub/layout.h"
+
 namespace gpr {
 
 namespace {
@@ -45,6 +47,26 @@ Result<std::vector<MappingFlags>> read_mapping_flags(pid_t pid) {
         }
     }
     return all;
+}
+
+std::string what_stays(const std::vector<MappingFlags>& memory) {
+    const Range reserved{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
+    for (const MappingFlags& m : memory) {
+        const char* what = nullptr;
+        if (m.range.overlaps(reserved)) what = "is where gpr puts its own part";
+        if (m.sealed) what = "is sealed (mseal), so it cannot be moved";
+        if (m.huge_pages) what = "is of huge pages (MAP_HUGETLB)";
+        if (m.of_device) what = "is a device's";
+        if (m.watched) what = "is watched by a userfaultfd of its own";
+        if (m.protected_by_key) what = "has a protection key";
+        if (m.name.find("[io_uring]") != std::string::npos) what = "is an io_uring's";
+        if (m.name.starts_with("/[aio]")) what = "is of asynchronous I/O (io_setup)";
+        const bool kernels = m.name.starts_with("[v") || m.name == "[uprobes]";
+        if (!what || kernels) continue;
+        return fmt::format("{:#x}{}{} {}", m.range.begin.value, m.name.empty() ? "" : ", ", m.name,
+                           what);
+    }
+    return {};
 }
 
 }  // namespace gpr

@@ -3,7 +3,9 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "base/uapi/seccomp.h"
@@ -14,28 +16,46 @@ namespace {
 constexpr int most_at_once = 64;
 }  // namespace
 
-Notifier::Notifier(Loop& loop, Fd listener, Handler handler)
-    : listener_(std::move(listener)), handler_(std::move(handler)) {
+void Notifier::listen(std::shared_ptr<Fd> listener) {
+    const int fd = listener->get();
     // Linux 6.6: caller and supervisor, of whom one runs at a time, then stay on one processor.
-    ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-    watch_ = loop.watch(listener_.get(), POLLIN, [this](uint32_t revents) {
+    ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+    auto watch = loop_.watch(fd, POLLIN, [this, fd](uint32_t revents) {
         if (revents & POLLIN) {
-            poll();
+            poll(fd);
         } else {
-            watch_.reset();  // hung up: no process has the filter any more
+            hang_up(fd);  // no process has the filter any more
         }
     });
+    listeners_.push_back({std::move(listener), std::move(watch)});
+}
+
+void Notifier::hang_up(int listener) {
+    auto at = std::ranges::find_if(
+        listeners_, [listener](const Listener& each) { return each.fd->get() == listener; });
+    if (at == listeners_.end()) return;
+    // Not in the middle of its own call.
+    auto gone = std::make_shared<Listener>(std::move(*at));
+    listeners_.erase(at);
+    gone->watch.reset();
+    loop_.after(std::chrono::milliseconds(0), [gone] {});
 }
 
 void Notifier::poll() {
+    std::vector<int> all;
+    for (const Listener& each : listeners_) all.push_back(each.fd->get());
+    for (const int listener : all) poll(listener);
+}
+
+void Notifier::poll(int listener) {
     // NOTIF_RECV blocks when the notification vanished in between: look right before each. Threads
     // that do nothing but call must not keep us from hearing that the session is over.
     for (int taken = 0; taken < most_at_once; taken++) {
-        pollfd p{listener_.get(), POLLIN, 0};
+        pollfd p{listener, POLLIN, 0};
         if (::poll(&p, 1, 0) != 1 || !(p.revents & POLLIN)) return;
         seccomp_notif n;
         std::memset(&n, 0, sizeof n);
-        if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) return;
+        if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) return;
         Notification out{n.id,
                          static_cast<pid_t>(n.pid),
                          static_cast<uint32_t>(n.data.nr),
@@ -44,7 +64,7 @@ void Notifier::poll() {
         std::memcpy(out.args, n.data.args, sizeof out.args);
         on_thread_gone(out.tid);  // an interrupted call is made again
         waiting_[out.tid] = out.id;
-        callers_[out.id] = out.tid;
+        callers_[out.id] = {out.tid, listener};
         handler_(out);
     }
 }
@@ -56,17 +76,27 @@ void Notifier::on_thread_gone(pid_t tid) {
     waiting_.erase(it);
 }
 
-void Notifier::answered(uint64_t id) const {
+int Notifier::listener_of(uint64_t id) const {
     auto it = callers_.find(id);
-    if (it == callers_.end()) return;
-    waiting_.erase(it->second);
-    callers_.erase(it);
+    if (it != callers_.end()) return it->second.listener;
+    for (const Listener& each : listeners_) {
+        if (ioctl(each.fd->get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0) return each.fd->get();
+    }
+    return -1;
+}
+
+int Notifier::answered(uint64_t id) const {
+    const int listener = listener_of(id);
+    if (auto it = callers_.find(id); it != callers_.end()) {
+        waiting_.erase(it->second.tid);
+        callers_.erase(it);
+    }
+    return listener;
 }
 
 bool Notifier::send(uint64_t id, int64_t value, int error, uint32_t flags) const {
-    answered(id);
     seccomp_notif_resp r{id, value, error, flags};
-    return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &r) == 0;
+    return ioctl(answered(id), SECCOMP_IOCTL_NOTIF_SEND, &r) == 0;
 }
 
 bool Notifier::reply(uint64_t id, int64_t value) const { return send(id, value, 0, 0); }
@@ -80,7 +110,6 @@ bool Notifier::let_it_run(uint64_t id) const {
 }
 
 bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
-    answered(id);
     seccomp_notif_addfd add{};
     add.id = id;
     add.flags = SECCOMP_ADDFD_FLAG_SEND;
@@ -88,7 +117,7 @@ bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
     add.srcfd = static_cast<uint32_t>(fd);
     add.newfd = static_cast<uint32_t>(number);
     add.newfd_flags = 02000000;  // O_CLOEXEC
-    return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0;
+    return ioctl(answered(id), SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0;
 }
 
 int64_t Notifier::put_fd(uint64_t id, int fd, int number, bool closes_on_exec) const {
@@ -98,12 +127,12 @@ int64_t Notifier::put_fd(uint64_t id, int fd, int number, bool closes_on_exec) c
     add.srcfd = static_cast<uint32_t>(fd);
     add.newfd = static_cast<uint32_t>(number);
     add.newfd_flags = closes_on_exec ? 02000000 : 0;  // O_CLOEXEC
-    int put = ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+    int put = ioctl(listener_of(id), SECCOMP_IOCTL_NOTIF_ADDFD, &add);
     return put < 0 ? -errno : put;
 }
 
 bool Notifier::still_valid(uint64_t id) const {
-    return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+    return ioctl(listener_of(id), SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-// One seccomp listener: system calls that the filter sends to the supervisor.
+// Seccomp listeners: system calls that filters send to the supervisor.
 #pragma once
 
 #include <linux/seccomp.h>
@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -29,7 +31,10 @@ class Notifier {
 public:
     using Handler = std::function<void(const Notification&)>;
 
-    Notifier(Loop& loop, Fd listener, Handler handler);
+    Notifier(Loop& loop, Handler handler) : loop_(loop), handler_(std::move(handler)) {}
+
+    // Of a filter, and of all processes that have it.
+    void listen(std::shared_ptr<Fd> listener);
 
     // All return false when the caller is gone or was interrupted: it will not see the answer.
     bool reply(uint64_t id, int64_t value) const;
@@ -51,18 +56,30 @@ public:
 
     // Takes what waits, without blocking.
     void poll();
-    [[nodiscard]] int fd() const { return listener_.get(); }
 
 private:
+    struct Listener {
+        std::shared_ptr<Fd> fd;
+        Watch watch;
+    };
+    struct Caller {
+        pid_t tid = 0;
+        int listener = -1;
+    };
+    void poll(int listener);
+    void hang_up(int listener);
     bool send(uint64_t id, int64_t value, int error, uint32_t flags) const;
-    void answered(uint64_t id) const;
+    // By which listener it came. -1: nobody waits for an answer any more.
+    [[nodiscard]] int listener_of(uint64_t id) const;
+    // The same, of one that has its answer now.
+    int answered(uint64_t id) const;
 
-    Fd listener_;
+    Loop& loop_;
     Handler handler_;
-    Watch watch_;
+    std::vector<Listener> listeners_;
     // By tid, the last notification of each; by notification. Bookkeeping of what we were told.
     mutable std::unordered_map<pid_t, uint64_t> waiting_;
-    mutable std::unordered_map<uint64_t, pid_t> callers_;
+    mutable std::unordered_map<uint64_t, Caller> callers_;
 };
 
 }  // namespace gpr

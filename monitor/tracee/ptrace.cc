@@ -83,6 +83,13 @@ uint64_t signal_set(pid_t pid, std::string_view name) {
     return 0;
 }
 
+void take_call_back(pid_t tid, user_regs_struct& regs) {
+    regs.rip -= 2;
+    regs.rax = regs.orig_rax;
+    regs.orig_rax = ~0UL;
+    set_registers(tid, regs);
+}
+
 void rewind_interrupted_call(user_regs_struct& regs) {
     bool in_call = static_cast<long>(regs.orig_rax) >= 0;
     bool waited = is_interrupted_wait(regs);  // only we have interrupted it

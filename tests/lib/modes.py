@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from lane import Lane
 
 NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
 GPR_MODES = ("home", "split", "local", "library", "bound", "function", "chaos", "three",
-             "attach", "detach")
+             "attach", "detach", "auto", "sent")
+RESTING_MODES = ("auto", "sent")  # processes begin at home
+SENT_AFTER_MS = (1, 2, 5, 10, 20, 50, 100)
 LATE_MODES = ("attach", "detach")  # split in the middle of its life
 ALL_MODES = NATIVE_MODES + GPR_MODES
 DEFAULT_MODES = ("native", "home", "split", "library", "bound", "function")
@@ -65,7 +68,11 @@ def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str
         where = ["--acceptor", lane.address, "--token-file", str(lane.token_file)]
     if mode == "three":
         where += ["--acceptor", lane.second_address]
-    split = [word for rule in _rules(mode, case, seed) for word in ("--split", rule)]
+    if mode == "sent":
+        chance = random.Random(f"{seed} {case.name}")
+        extra = [f"--go-after={chance.choice(SENT_AFTER_MS)}", *extra]
+    split = [] if mode in RESTING_MODES else [word for rule in _rules(mode, case, seed)
+                                              for word in ("--split", rule)]
     return lane.on_initiator([str(lane.gpr), "exec", *where, *split, f"--stats={stats}", *extra,
                               "--", *case.command])
 

@@ -93,6 +93,8 @@ class CaseRunner:
             self._write_log(case, mode, outcome, problems)
             return Result(case.full_name, mode, "skipped", f"known to fail: {known}",
                           outcome.wall_s, numbers)
+        if mode == "sent" and not problems and not (stats or {}).get("crossings"):
+            return Result(case.full_name, mode, "skipped", "it had ended", outcome.wall_s)
         return self._result(case, mode, outcome, problems, numbers)
 
     def _attacher(self, mode: str, stats_path: Path, native: launch.Outcome) -> Attacher:

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "syscall/name_filter.h"
+#include "syscall/resting_filter.h"
 #include "syscall/stub_calls.h"
 #include "syscall/table.h"
 
@@ -342,6 +343,55 @@ TEST_CASE("a name is always wherever a call has a descriptor, and in no other") 
         if (row->fd_arguments() == 0 && !always) {
             CHECK_FALSE(run(filter, call(row->number)).looked_beyond_number);
         }
+    }
+}
+
+TEST_CASE("the filter of a process at rest stops what ends its rest, and few calls else") {
+    constexpr uint32_t stop = SECCOMP_RET_TRACE | resting_filter_mark;
+    const auto plain = resting_filter(false, stub_high_word), names = resting_filter(true);
+    auto action = [&](uint32_t number, std::array<uint64_t, 6> args = {}) {
+        const uint32_t got = run(plain, call(number, args)).action;
+        CHECK(run(plain, call(number, args, stub_ip)).action == SECCOMP_RET_ALLOW);
+        CHECK((ends_rest(number, args.data()) ? got == stop : true));
+        return got;
+    };
+    constexpr uint64_t shared = 1, private_ = 2, huge = 0x40000, anonymous = 0x20;
+    CHECK(action(SYS_mmap, {0, 1, 3, shared}) == stop);
+    CHECK(action(SYS_mmap, {0, 1, 3, private_ | anonymous}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_mmap, {0, 1, 3, private_ | anonymous | huge}) == stop);
+    constexpr uint64_t threads = 0x3d0f00, vfork = 0x4111, memory = 0x111, files = 0x411, fork = 17;
+    CHECK(action(SYS_clone, {threads}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_clone, {vfork}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_clone, {fork}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_clone, {memory}) == stop);
+    CHECK(action(SYS_clone, {files}) == stop);
+    CHECK(action(SYS_clone, {threads | 0x800000}) == stop);
+    CHECK(action(SYS_clone3) == stop);
+    CHECK_FALSE(ends_rest(SYS_clone3, std::array<uint64_t, 6>{}.data()));
+    CHECK(action(SYS_wait4, {1, 0, 0, 0}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_wait4, {1, 0, 0, 0x7ffe'0000'1230}) == stop);
+    CHECK(action(SYS_setitimer, {0}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_setitimer, {2}) == stop);
+    CHECK(action(SYS_prlimit64, {0, 3, 0, 0x7ffe'0000'1230}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_prlimit64, {0, 3, 0x7ffe'0000'1230}) == stop);
+    CHECK(action(SYS_rseq) == (SECCOMP_RET_ERRNO | ENOSYS));
+    CHECK(action(SYS_modify_ldt) == (SECCOMP_RET_ERRNO | ENOSYS));
+    for (uint32_t number : {SYS_read, SYS_write, SYS_openat, SYS_newfstatat, SYS_munmap, SYS_brk,
+                            SYS_futex, SYS_mprotect, SYS_execve, SYS_sendmsg, SYS_recvmsg}) {
+        CHECK(action(number) == SECCOMP_RET_ALLOW);
+    }
+    CHECK(action(SYS_prctl, {59}) == (SECCOMP_RET_ERRNO | EINVAL));  // SYSCALL_USER_DISPATCH
+    CHECK(action(SYS_prctl, {15}) == SECCOMP_RET_ALLOW);             // PR_SET_NAME
+    constexpr uint64_t no_follow = 0x100, empty_path = 0x1000;
+    CHECK(run(names, call(SYS_openat)).action == stop);
+    CHECK(run(names, call(SYS_access)).action == stop);
+    CHECK(run(names, call(SYS_newfstatat)).action == stop);
+    CHECK(run(names, call(SYS_newfstatat, {3, 0, 0, no_follow})).action == SECCOMP_RET_ALLOW);
+    CHECK(run(names, call(SYS_newfstatat, {3, 0, 0, empty_path})).action == SECCOMP_RET_ALLOW);
+    CHECK(run(names, call(SYS_statx)).action == stop);
+    CHECK(run(names, call(SYS_statx, {3, 0, no_follow})).action == SECCOMP_RET_ALLOW);
+    for (uint32_t number : {SYS_read, SYS_lstat, SYS_readlink, SYS_getdents64, SYS_execve}) {
+        CHECK_FALSE(run(names, call(number)).looked_beyond_number);
     }
 }
 

@@ -1,0 +1,411 @@
+#include "monitor/home/resting.h"
+
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/log.h"
+#include "monitor/home/acceptor_files.h"
+#include "monitor/home/adoption.h"
+#include "monitor/home/crossings.h"
+#include "monitor/home/detachment.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/fd_names.h"
+#include "monitor/home/filters.h"
+#include "monitor/home/home.h"
+#include "monitor/home/images.h"
+#include "monitor/home/memory_limit.h"
+#include "monitor/home/namespaces.h"
+#include "monitor/home/remote_usage.h"
+#include "monitor/home/signals.h"
+#include "monitor/home/stops.h"
+#include "monitor/node/exit_hold.h"
+#include "monitor/tracee/mapping_flags.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
+#include "syscall/call_choice.h"
+#include "syscall/resting_filter.h"
+#include "syscall/table.h"
+
+namespace gpr::home {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t code_segment_of_64_bit = 0x33;
+// How often a process is looked at: one that computes, and one that waits.
+constexpr milliseconds shortest_pause{40}, longest_pause{1000};
+constexpr milliseconds patience{300};  // for threads to stop
+constexpr milliseconds next_try{200};  // when they did not
+constexpr milliseconds between_looks{1};
+// It computes if it used so much of a processor, which others may use as well, and of that so little
+// in the kernel,
+constexpr double least_load = 0.2, most_system = 0.25;
+// and read and wrote so seldom: each such call takes a round trip from an acceptor.
+constexpr double most_time_in_calls = 0.1, call_ns = 60'000;
+// It goes when what going costs is so little of the time that it has computed: who has computed
+// for long is likely to go on for as long.
+constexpr double most_cost = 0.1;
+constexpr double ns_to_go = 30'000'000, ns_of_page = 10'000;
+
+// As far as the kernel counts them: read(2), write(2) and their kin.
+uint64_t transfers_of(pid_t pid) {
+    uint64_t count = 0;
+    std::ifstream in(fmt::format("/proc/{}/io", pid));
+    for (std::string name; in >> name;) {
+        uint64_t number = 0;
+        in >> number;
+        if (name == "syscr:" || name == "syscw:") count += number;
+    }
+    return count;
+}
+
+uint64_t resident_pages(pid_t pid) {
+    uint64_t size = 0, resident = 0;
+    std::ifstream(fmt::format("/proc/{}/statm", pid)) >> size >> resident;
+    return resident;
+}
+
+// What may be written here, or becomes so: what is open for reading only does not.
+bool may_write_shared(pid_t pid, const Notification& n) {
+    const bool shared = (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+    if (!shared || (n.args[2] & PROT_WRITE) || (n.args[3] & MAP_ANONYMOUS)) return shared;
+    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, static_cast<int>(n.args[4])));
+    for (std::string name; in >> name;) {
+        std::string value;
+        in >> value;
+        if (name != "flags:") continue;
+        return (std::strtoul(value.c_str(), nullptr, 8) & O_ACCMODE) != O_RDONLY;
+    }
+    return true;
+}
+
+bool shares_more_than_threads(pid_t pid, const Notification& n) {
+    uint64_t flags = 0;
+    auto memory = RemoteMemory::open(pid);
+    if (!memory || !memory->read_exact({n.args[0]}, &flags, sizeof flags)) return false;
+    if (flags & CLONE_UNTRACED) return true;
+    if (flags & CLONE_THREAD) return false;
+    return (flags & CLONE_FILES) || (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
+}
+
+Notification call_of(const HomeThread& thread, const user_regs_struct& regs) {
+    Notification n{};
+    n.tid = thread.tid;
+    n.number = static_cast<uint32_t>(regs.orig_rax);
+    n.instruction_pointer = regs.rip;
+    const uint64_t args[6] = {regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
+    std::ranges::copy(args, n.args);
+    return n;
+}
+
+std::string name_of_call(uint32_t number) {
+    const Row* row = find_row(number);
+    return row ? row->name : fmt::format("call {}", number);
+}
+
+}  // namespace
+
+void Resting::begin(HomeProcess& process) {
+    const Usage used = usage_of_process(process.pid);
+    process.rest = std::make_unique<Rest>();
+    process.rest->user_ns = used.user_ns;
+    process.rest->total_ns = used.total_ns;
+    process.rest->transfers = transfers_of(process.pid);
+    process.rest->looked_at = Clock::now();
+    process.state = HomeProcess::State::native;
+    look_later(process, shortest_pause);
+    if (const auto ms = home_.options.goes_after_ms) {
+        later(process, milliseconds(*ms),
+              [this, pid = process.pid] { spawn(split(pid, "goes as it was told")); });
+    }
+}
+
+// As long as it rests.
+void Resting::later(const HomeProcess& process, milliseconds pause, std::function<void()> what) {
+    home_.loop.after(pause,
+                     [this, pid = process.pid, of = process.rest.get(), what = std::move(what)] {
+                         const HomeProcess* same = home_.find_process(pid);
+                         if (same && same->rest.get() == of) what();
+                     });
+}
+
+void Resting::look_later(HomeProcess& process, milliseconds pause) {
+    process.rest->pause = pause;
+    later(process, pause, [this, &process] { look(process); });
+}
+
+void Resting::look(HomeProcess& process) {
+    Rest& rest = *process.rest;
+    const auto now = Clock::now();
+    const auto wall = std::chrono::duration<double, std::nano>(now - rest.looked_at).count();
+    const Usage used = usage_of_process(process.pid);
+    const uint64_t transfers = transfers_of(process.pid);
+    const auto busy = static_cast<double>(used.total_ns - std::min(used.total_ns, rest.total_ns));
+    const auto user = static_cast<double>(used.user_ns - std::min(used.user_ns, rest.user_ns));
+    const auto calls = static_cast<double>(transfers - std::min(transfers, rest.transfers));
+    // The user part is counted in ticks, of which a short time may have one too few.
+    constexpr double tick_ns = 10'000'000;
+    const bool computes = busy >= least_load * wall && user + tick_ns >= (1 - most_system) * busy &&
+                          calls * call_ns <= most_time_in_calls * busy;
+    rest.computed_ns =
+        computes ? rest.computed_ns + static_cast<uint64_t>(busy) : rest.computed_ns / 2;
+    rest.user_ns = used.user_ns;
+    rest.total_ns = used.total_ns;
+    rest.transfers = transfers;
+    rest.looked_at = now;
+    if (computes && has_computed_enough(process)) {
+        spawn(split(process.pid, fmt::format("has computed for {:.1f} s",
+                                             static_cast<double>(rest.computed_ns) / 1e9)));
+        return;
+    }
+    const bool idle = busy < least_load * wall / 2;
+    look_later(process, idle ? std::min(2 * rest.pause, longest_pause) : shortest_pause);
+}
+
+bool Resting::has_computed_enough(const HomeProcess& process) {
+    const double cost = ns_to_go + ns_of_page * static_cast<double>(resident_pages(process.pid));
+    return cost <= most_cost * static_cast<double>(process.rest->computed_ns);
+}
+
+bool Resting::must_split_for(const HomeProcess& process, const Notification& n) const {
+    if (!process.rest || !process.can_be_split() || !home_.acceptors.reachable()) return false;
+    if (home_.detachment.is_under_way()) return false;
+    if (ends_rest(n.number, n.args) || installs_filter(n.number, n.args)) return true;
+    if (home_.acceptor_files.owner_of(n) || home_.fd_names.concerns(process, n.number, n.args) ||
+        home_.acceptor_files.names_acceptors_file(process, n)) {
+        return true;
+    }
+    if (memory_call_of(n.number) == MemoryCall::map) return may_write_shared(process.pid, n);
+    if (details_of(n.number).limit.resource >= 0) return must_widen(process, n.number, n.args);
+    switch (handlers_of(n.number).here) {
+        case AtHome::fork:
+            return n.number == SYS_clone3 && shares_more_than_threads(process.pid, n);
+        // What it, and its children, have used at an acceptor counts.
+        case AtHome::usage:
+            return process.used_by_images.total_ns != 0 || process.used_by_children.total_ns != 0 ||
+                   !process.ended_children.empty();
+        case AtHome::children:
+            if (n.number == SYS_unshare) return Namespaces::changes_children(n.args[0]);
+            return !process.ended_children.empty();
+        default: return false;
+    }
+}
+
+void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
+    HomeProcess& process = *thread.process;
+    const Notification n = call_of(thread, regs);
+    if (asks_for_seccomp_mode(n.number, n.args)) {
+        regs.rax = static_cast<uint64_t>(Filters::seccomp_mode(thread));
+        regs.orig_rax = ~0UL;
+        trace::set_registers(thread.tid, regs);
+    } else if (must_split_for(process, n)) {
+        trace::take_call_back(thread.tid, regs);
+        spawn(split(process.pid, "calls " + name_of_call(n.number)));
+    }
+    trace::resume(thread.tid);
+}
+
+Task<void> Resting::split(pid_t pid, std::string why) {
+    HomeProcess* process = home_.find_process(pid);
+    if (!process || !process->rest || process->rest->being_split || !process->can_be_split() ||
+        !home_.acceptors.reachable() || home_.detachment.is_under_way()) {
+        co_return;
+    }
+    if (process->stopped) {  // by job control: our interrupt would be one stop more
+        look_later(*process, shortest_pause);
+        co_return;
+    }
+    if (home_.namespaces.stays_home(pid) || home_.namespaces.child_stays_home(pid, 0)) {
+        keep(*process, "it is in namespaces of its own");
+        co_return;
+    }
+    process->rest->being_split = true;
+    const auto began = Clock::now();
+    auto stopped = co_await stop_all(pid);
+    process = home_.find_process(pid);
+    if (!stopped || !process || !process->rest) co_return;
+    auto prepared = prepare_threads(*process, *stopped);
+    if (!prepared) {
+        const std::string reason = prepared.error().message();
+        let_go_on(*process, *stopped);
+        keep(*process, reason);
+        co_return;
+    }
+    const size_t threads = stopped->size();
+    co_await send_away(*process, std::move(*stopped));
+    const std::chrono::duration<double, std::milli> took = Clock::now() - began;
+    spdlog::info("process {} {}: it goes to {}, with {} threads, within {:.1f} ms", pid, why,
+                 home_.acceptors.at(home_.policy.begins_at()).link.peer_name(), threads,
+                 took.count());
+}
+
+// For good: it runs here as it would without gpr.
+void Resting::keep(HomeProcess& process, const std::string& why) {
+    spdlog::info("process {} stays at home: {}", process.pid, why);
+    process.rest.reset();
+    process.stays_home = true;
+}
+
+void Resting::let_go_on(HomeProcess& process, const Stopped& stopped) {
+    for (const auto& [tid, context] : stopped) {
+        HomeThread* thread = home_.find_thread(process.pid, tid);
+        if (!thread) continue;
+        home_.signals.go_on_waiting(*thread);
+        trace::resume(tid);
+    }
+}
+
+// Nothing: it ends, begins another program, or a thread does not stop; it is tried again then.
+Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
+    Stopped stopped;
+    const auto until = Clock::now() + patience;
+    for (;;) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process || !process->rest || !process->rest->being_split) co_return std::nullopt;
+        std::erase_if(stopped,
+                      [&](const auto& one) { return !process->threads.contains(one.first); });
+        HomeThread* next = nullptr;
+        for (const auto& [tid, thread] : process->threads) {
+            if (!stopped.contains(tid)) next = thread;
+        }
+        if (!next) co_return stopped;
+        if (Clock::now() > until) {
+            process->rest->being_split = false;
+            let_go_on(*process, stopped);
+            look_later(*process, next_try);
+            co_return std::nullopt;
+        }
+        const pid_t tid = next->tid;
+        auto status = co_await stop_in_time(*next, until);
+        next = home_.find_thread(pid, tid);
+        if (!next || !status || status->ended()) continue;
+        if (status->kind != WaitStatus::Kind::trap_stop) {  // something else came first
+            home_.on_wait(tid, *status);
+            continue;
+        }
+        auto context = capture_context(tid);
+        if (context) stopped[tid] = std::move(*context);
+    }
+}
+
+// Nothing: not now. Its stop, should it still come, is nobody's.
+Task<std::optional<WaitStatus>> Resting::stop_in_time(HomeThread& thread, Clock::time_point until) {
+    if (thread.awaited) {
+        co_await home_.loop.sleep(between_looks);
+        co_return std::nullopt;
+    }
+    struct Wait {
+        explicit Wait(Scheduler& scheduler) : stop(scheduler) {}
+        OneShot<WaitStatus> stop;
+        bool late = false;
+    };
+    auto wait = std::make_shared<Wait>(home_.loop);
+    thread.awaited = &wait->stop;
+    trace::interrupt(thread.tid);
+    home_.waits.look_for_stop(thread.tid);
+    const auto left = std::max(until - Clock::now(), Clock::duration(between_looks));
+    auto timer = home_.loop.after(std::chrono::duration_cast<milliseconds>(left),
+                                  [this, wait, pid = thread.process->pid, tid = thread.tid] {
+                                      HomeThread* same = home_.find_thread(pid, tid);
+                                      if (same && same->awaited == &wait->stop)
+                                          same->awaited = nullptr;
+                                      wait->late = true;
+                                      wait->stop.set(WaitStatus{WaitStatus::Kind::trap_stop});
+                                  });
+    OneShot<WaitStatus>& stop = wait->stop;
+    WaitStatus status = co_await stop;
+    home_.loop.cancel(timer);
+    if (wait->late) co_return std::nullopt;
+    co_return status;
+}
+
+// All stand still. What only the threads themselves can do is done, and the process reports its
+// calls from now on.
+Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopped) {
+    const pid_t pid = process.pid;
+    Infection::Taken taken;
+    taken.pid = pid;
+    for (const auto& [tid, context] : stopped) {
+        if (context.regs.cs != code_segment_of_64_bit) return fail("it runs 32-bit code");
+        StoppedThread its;
+        its.tid = tid;
+        its.regs = context.regs;
+        its.signal_mask = context.signal_mask;
+        taken.threads.push_back(its);
+    }
+    std::ranges::stable_partition(taken.threads,
+                                  [pid](const StoppedThread& one) { return one.tid == pid; });
+    if (taken.threads.front().tid != pid) return fail("its main thread has ended");
+    GPR_TRY(auto memory, read_mapping_flags(pid));
+    if (const std::string what = what_stays(memory); !what.empty())
+        return fail("its memory " + what);
+    Infection infection(std::move(taken));
+    infection.serve_calls_by([this] { home_.notifier->poll(); });
+    auto prepare = [&]() -> Result<> {
+        GPR_CHECK(infection.take_thread_state());
+        std::vector<Range> locked;
+        for (const MappingFlags& m : memory) {
+            if (m.locked) locked.push_back(m.range);
+        }
+        GPR_CHECK(infection.unlock(std::move(locked)));
+        return process.listener ? Result<>{} : infection.install(filter_);
+    };
+    if (auto done = prepare(); !done) {
+        infection.give_back();
+        return tl::make_unexpected(done.error());
+    }
+    GPR_TRY(Infection::Taken ready, infection.hand_over(trace::home_options));
+    if (!process.listener) {
+        process.listener = std::make_shared<Fd>(std::move(ready.listener));
+        home_.notifier->listen(process.listener);
+    }
+    Adoption::note_flags(process, memory);
+    for (const StoppedThread& was : ready.threads) {
+        HomeThread* thread = home_.find_thread(pid, was.tid);
+        if (!thread) continue;
+        Adoption::note_thread(*thread, was);
+        process.threads.at(pid)->stop_met |= was.by_job_control;
+    }
+    return {};
+}
+
+// Each of its threads goes, the main one last.
+Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
+    const pid_t pid = process.pid;
+    HomeThread& main = *process.threads.at(pid);
+    process.rest.reset();
+    process.state = HomeProcess::State::preparing;
+    process.has_rested = true;
+    process.caught_signals = trace::signal_set(pid, "SigCgt:");
+    auto prepared = co_await home_.images.prepare(process, main);
+    if (!prepared) {
+        home_.failures.could_not_split(pid, prepared.error());
+        co_return;
+    }
+    for (auto& [tid, context] : stopped) {
+        HomeThread* thread = home_.find_thread(pid, tid);
+        if (!thread) continue;
+        trace::rewind_interrupted_call(context.regs);
+        if (tid == pid) continue;
+        for (Twin& twin : thread->twins) twin = {twin.filters, {}, true, twin.affinity_told};
+        if (!home_.stops.divert(*thread, context)) co_return;
+        std::shared_ptr<StubThread> stub = thread->stub;
+        const uint64_t clear_tid = co_await take_clear_tid(*stub);
+        thread = home_.find_thread(pid, tid);
+        if (!thread || stub->dead()) continue;
+        co_await home_.crossings.cross(process, *thread, context, home_.policy.begins_at(), false,
+                                       clear_tid);
+    }
+    if (!home_.find_thread(pid, pid)) co_return;
+    co_await home_.images.begin(process, main, stopped.at(pid));
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,61 @@
+// Processes that rest: they run at home as ordinary processes, with nothing of ours in them, under
+// a filter that stops few calls. A process is split, and goes to the acceptor with all of its
+// threads, when it computes, or is about to do what only a split one can.
+// docs/decisions/0051-processes-rest-at-home.md
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor/home/part.h"
+#include "monitor/tracee/context_raw.h"
+#include "monitor/tracee/infection.h"
+#include "monitor/tracee/waits.h"
+#include "transport/loop.h"
+
+namespace gpr::home {
+
+class Resting {
+public:
+    explicit Resting(Home& home) : home_(home) {}
+
+    // home_filter(), for processes that are split.
+    void set_filter(std::vector<sock_filter> filter) { filter_ = std::move(filter); }
+
+    // A program begins, or the child of one that rests.
+    void begin(HomeProcess& process);
+    // One that rests is about to make this call, which only a split process can.
+    [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
+    // A thread that the filter has stopped before a call.
+    void on_call(HomeThread& thread, user_regs_struct regs);
+    // why: for who reads the log.
+    Task<void> split(pid_t pid, std::string why);
+
+private:
+    using Stopped = std::map<pid_t, ThreadContext>;
+
+    void later(const HomeProcess& process, std::chrono::milliseconds pause,
+               std::function<void()> what);
+    void look_later(HomeProcess& process, std::chrono::milliseconds pause);
+    void look(HomeProcess& process);
+    [[nodiscard]] static bool has_computed_enough(const HomeProcess& process);
+    static void keep(HomeProcess& process, const std::string& why);
+    void let_go_on(HomeProcess& process, const Stopped& stopped);
+    Task<std::optional<Stopped>> stop_all(pid_t pid);
+    Task<std::optional<WaitStatus>> stop_in_time(HomeThread& thread, Clock::time_point until);
+    Result<void> prepare_threads(HomeProcess& process, const Stopped& stopped);
+    Task<void> send_away(HomeProcess& process, Stopped stopped);
+
+    Home& home_;
+    std::vector<sock_filter> filter_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,204 @@
+#include "syscall/resting_filter.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "syscall/filter_program.h"
+#include "syscall/table.h"
+
+namespace gpr {
+namespace {
+
+using Label = FilterProgram::Label;
+
+// always: the process does not rest any more then. asked: somebody looks at the circumstances.
+enum class When : uint8_t { always, asked };
+
+// Stopped where the argument, masked, has the value; or where it has not.
+struct Stop {
+    uint32_t number;
+    When when = When::always;
+    uint8_t argument = 0;
+    uint32_t mask = 0;  // of the low 32 bits; 0: whatever the arguments are
+    uint32_t value = 0;
+    bool unless = false;
+};
+
+using enum When;
+constexpr uint32_t every_bit = ~0U;
+constexpr uint32_t clone_memory = CLONE_VM | CLONE_VFORK | CLONE_THREAD;
+constexpr uint32_t clone_files = CLONE_FILES | CLONE_THREAD;
+constexpr uint32_t without_following = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+constexpr uint32_t sys_mseal = 462, pr_set_mdwe = 65;
+
+constexpr Stop stops[] = {
+    // A filter of its own would judge our preparation.
+    {SYS_seccomp, asked},
+    {SYS_prctl, always, 0, every_bit, PR_SET_SECCOMP},
+    {SYS_prctl, asked, 0, every_bit, PR_GET_SECCOMP},
+    {SYS_prctl, always, 0, every_bit, PR_SET_CHILD_SUBREAPER},
+    // Memory that others have as well, or of which no page can be moved.
+    {SYS_mmap, asked, 3, MAP_SHARED, MAP_SHARED},
+    {SYS_mmap, always, 3, MAP_HUGETLB, MAP_HUGETLB},
+    {SYS_shmat, always},
+    {SYS_pkey_alloc, always},
+    {SYS_mlock, always},
+    {SYS_mlock2, always},
+    {SYS_mlockall, always},
+    {SYS_prctl, always, 0, every_bit, pr_set_mdwe},
+    {sys_mseal, always},
+    {SYS_userfaultfd, always},
+    {SYS_io_uring_setup, always},
+    {SYS_io_setup, always},
+    {SYS_set_mempolicy, always},
+    // Other namespaces, and children that share more than files of the parent.
+    {SYS_setns, always},
+    {SYS_unshare, asked},
+    {SYS_clone, always, 0, CLONE_UNTRACED, CLONE_UNTRACED},
+    {SYS_clone, always, 0, clone_files, CLONE_FILES},
+    {SYS_clone, always, 0, clone_memory, CLONE_VM},
+    {SYS_clone3, asked},
+    // Time and memory that are used at an acceptor count as well.
+    {SYS_setitimer, always, 0, every_bit, 0, true},
+    {SYS_timer_create, always, 0, every_bit, CLOCK_PROCESS_CPUTIME_ID},
+    {SYS_timer_create, always, 0, every_bit, CLOCK_THREAD_CPUTIME_ID},
+    {SYS_timer_create, always, 0, 0x80000000, 0x80000000},
+    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_CPU},
+    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_STACK},
+    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_AS},
+    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_DATA},
+    {SYS_prlimit64, asked, 2, every_bit, 0, true},
+    {SYS_getrusage, asked},
+    {SYS_times, asked},
+    {SYS_wait4, asked, 3, every_bit, 0, true},
+    {SYS_waitid, asked, 4, every_bit, 0, true},
+};
+
+// Of calls that look for a file: how a walk through a directory makes them.
+std::optional<Stop> follows_links(const Row& row) {
+    switch (row.number) {
+        case SYS_newfstatat: return Stop{SYS_newfstatat, asked, 3, without_following, 0};
+        case SYS_statx: return Stop{SYS_statx, asked, 2, without_following, 0};
+        case SYS_stat:
+        case SYS_access:
+        case SYS_faccessat:
+        case SYS_faccessat2: return Stop{row.number, asked};
+        default: break;
+    }
+    if (row.opens_by_name()) return Stop{row.number, asked};
+    return std::nullopt;
+}
+
+constexpr uint32_t low_half_of(size_t argument) {
+    return static_cast<uint32_t>(offsetof(seccomp_data, args) + argument * 8);
+}
+
+class Builder {
+public:
+    Builder(bool names, uint32_t stub_word) : names_(names) {
+        allow_ = program_.ret(SECCOMP_RET_ALLOW);
+        stop_ = unless_stub(SECCOMP_RET_TRACE | resting_filter_mark, stub_word);
+        refuse_ = unless_stub(SECCOMP_RET_ERRNO | ENOSYS, stub_word);
+        unknown_ = unless_stub(SECCOMP_RET_ERRNO | EINVAL, stub_word);
+    }
+
+    std::vector<sock_filter> build() {
+        std::vector<Interval> intervals{{0, allow_}};
+        auto add = [&](uint32_t first, Label action) {
+            if (intervals.back().first == first) intervals.pop_back();
+            if (!intervals.empty() && intervals.back().action == action) return;
+            intervals.push_back({first, action});
+        };
+        for (const Row* row : all_rows()) {
+            add(row->number, action_of(*row));
+            add(row->number + 1u, allow_);
+        }
+        Label by_number = program_.load(offsetof(seccomp_data, nr), tree(intervals));
+        program_.load(offsetof(seccomp_data, arch),
+                      program_.branch(BPF_JEQ, AUDIT_ARCH_X86_64, by_number, allow_));
+        auto built = program_.finish();
+        GPR_ASSERT(built.size() < BPF_MAXINSNS);
+        return built;
+    }
+
+private:
+    struct Interval {
+        uint32_t first;
+        Label action;
+    };
+
+    Label unless_stub(uint32_t action, uint32_t stub_word) {
+        Label otherwise = program_.ret(action);
+        return program_.load(offsetof(seccomp_data, instruction_pointer) + 4,
+                             program_.branch(BPF_JEQ, stub_word, allow_, otherwise));
+    }
+
+    Label action_of(const Row& row) {
+        if (row.place == Place::refused) return refuse_;
+        Label action = allow_;
+        for (const Stop& stop : stops) {
+            if (stop.number == row.number) action = test(stop, action);
+        }
+        for (const ArgumentRule& rule : argument_rules()) {  // what no session allows
+            const bool refuses = rule.home == Verdict::refuse || rule.home == Verdict::unknown;
+            if (rule.number != row.number || !refuses || !Conditions{}.meet(rule.condition))
+                continue;
+            const Label refused = rule.home == Verdict::refuse ? refuse_ : unknown_;
+            Label branch = program_.branch(BPF_JEQ, rule.value, refused, action);
+            if (rule.mask != every_bit) branch = program_.mask(rule.mask, branch);
+            action = program_.load(low_half_of(rule.argument), branch);
+        }
+        const auto look = names_ && row.path_argument() >= 0 ? follows_links(row) : std::nullopt;
+        return look ? test(*look, action) : action;
+    }
+
+    Label test(const Stop& stop, Label otherwise) {
+        if (stop.mask == 0) return stop_;
+        Label yes = stop.unless ? otherwise : stop_, no = stop.unless ? stop_ : otherwise;
+        Label branch = program_.branch(BPF_JEQ, stop.value, yes, no);
+        if (stop.mask != every_bit) branch = program_.mask(stop.mask, branch);
+        return program_.load(low_half_of(stop.argument), branch);
+    }
+
+    Label tree(std::span<const Interval> intervals) {
+        if (intervals.size() == 1) return intervals.front().action;
+        size_t middle = intervals.size() / 2;
+        Label high = tree(intervals.subspan(middle));
+        Label low = tree(intervals.first(middle));
+        return program_.branch(BPF_JGE, intervals[middle].first, high, low);
+    }
+
+    FilterProgram program_;
+    bool names_;
+    Label allow_ = 0, stop_ = 0, refuse_ = 0, unknown_ = 0;
+};
+
+}  // namespace
+
+bool ends_rest(uint32_t number, const uint64_t* args) {
+    return std::ranges::any_of(stops, [&](const Stop& stop) {
+        if (stop.number != number || stop.when != When::always) return false;
+        return ((static_cast<uint32_t>(args[stop.argument]) & stop.mask) == stop.value) !=
+               stop.unless;
+    });
+}
+
+std::vector<sock_filter> resting_filter(bool names, uint32_t stub_word) {
+    return Builder(names, stub_word).build();
+}
+
+}  // namespace gpr
