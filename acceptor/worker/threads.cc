@@ -62,8 +62,12 @@ Task<Result<RemoteThread*>> Threads::make_shadow(RemoteProcess& process, pid_t t
     Fragment::Birth birth{basic | (flags & CLONE_CHILD_CLEARTID), tid, child_tid};
     auto born = co_await fragment.give_birth(fragment.executor(), *thread->stub, birth);
     if (!born) co_return tl::make_unexpected(born.error());
+    // It was seen before the executor could say so, and only what ends the process ends it here.
     auto seen = process.host_tids.find(*born);
-    if (seen == process.host_tids.end()) co_return fail("a new thread was not seen");
+    if (seen == process.host_tids.end()) {
+        fragment.remove_stub_thread(*thread->stub);
+        co_return fail(ESRCH, "a new thread was killed at once");
+    }
     thread->host_tid = seen->second;
     RemoteThread* raw = thread.get();
     watch(*raw);

@@ -1,11 +1,18 @@
-// Processes are killed at all moments while their threads begin and call; the others do not notice.
+// Processes end at all moments while their threads begin and call: they are killed, one of their
+// threads exits for all, or one executes another program. The others do not notice.
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 
 #include "guest.h"
 
-enum { ROUNDS = 60, STEP_US = 500, CALLERS = 2 };
+enum { ROUNDS = 60, STEP_US = 1200, CALLERS = 2 };
+enum { EXITED = 7, EXECUTED = 9 };
+enum way { IS_KILLED, EXITS, EXECUTES, WAYS };
+
+static enum way way;
+static int delay_us;
 
 static void* call(void* unused) {
     for (;;) (void)!getppid();
@@ -14,8 +21,17 @@ static void* call(void* unused) {
 
 static void* nothing(void* unused) { return unused; }
 
+static void* end_all(void* unused) {
+    usleep(delay_us);
+    if (way == EXITS) _exit(EXITED);
+    if (way == EXECUTES) execl("/proc/self/exe", "executed", "again", NULL);
+    for (;;) pause();
+    return unused;
+}
+
 static void make_threads(void) {
     pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, end_all, NULL), 0);
     for (int i = 0; i < CALLERS; i++) CHECK_EQ(pthread_create(&thread, NULL, call, NULL), 0);
     for (;;) {
         CHECK_EQ(pthread_create(&thread, NULL, nothing, NULL), 0);
@@ -23,8 +39,17 @@ static void make_threads(void) {
     }
 }
 
-int main(void) {
+static bool ended_as_wanted(int status) {
+    if (way == IS_KILLED) return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    return WIFEXITED(status) && WEXITSTATUS(status) == (way == EXITS ? EXITED : EXECUTED);
+}
+
+int main(int argc, char** argv) {
+    (void)argv;
+    if (argc > 1) return EXECUTED;
     for (int i = 0; i < ROUNDS; i++) {
+        way = i % WAYS;
+        delay_us = i * STEP_US;
         int ready[2];
         CHECK_EQ(pipe(ready), 0);
         pid_t child = fork();
@@ -37,11 +62,13 @@ int main(void) {
         CHECK_EQ(read(ready[0], &byte, 1), 1);
         close(ready[0]);
         close(ready[1]);
-        usleep(i * STEP_US);
-        CHECK_EQ(kill(child, SIGKILL), 0);
+        if (way == IS_KILLED) {
+            usleep(delay_us);
+            CHECK_EQ(kill(child, SIGKILL), 0);
+        }
         int status = 0;
         CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        CHECK(ended_as_wanted(status));
     }
     return guest_passed();
 }
