@@ -151,7 +151,7 @@ Task<void> Clones::clone_call(RemoteProcess& process, RemoteThread& thread, Noti
     int64_t result =
         co_await worker_.forwarding.ask_home(process, thread, as_clone(n, request), true, &task);
     if (copies) worker_.standstill.thaw(process);
-    if (result == thread_gone) co_return;
+    if (result == thread_gone && thread.stub->dead()) co_return;
     auto tid = static_cast<pid_t>(result);
     bool made_here = worker_.find_process(tid) != nullptr;
     if (result > 0 && copies && !made_here) {

@@ -22,11 +22,9 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
     if (call.all_threads) {
         // The kernel here could not do it: it does not know that they were told the same.
         for (const auto& [tid, other] : process.threads) {
-            // Of one that home may have seen end, home knows.
-            bool ends = other->ending || (other.get() != &thread && other->clear_tid == 0);
-            // The caller's own go to all with it, where all are here.
-            bool shares = other.get() == &thread && !process.mixed;
-            if (other->filters.empty() || ends || shares) continue;
+            // Of one that home may have seen end, home knows, and so it does of the caller.
+            bool ends = other->ending || other->clear_tid == 0;
+            if (other->filters.empty() || ends || other.get() == &thread) continue;
             process.notifier->reply_raw(n.id, call.refusal(tid));
             co_return;
         }
@@ -37,7 +35,7 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
     worker_.stopped.notify_all();
     pid_t pid = process.pid, tid = thread.tid;
     int64_t result = co_await worker_.forwarding.ask_home(process, thread, n, true);
-    if (result == thread_gone) co_return;
+    if (result == thread_gone && thread.stub->dead()) co_return;
     worker_.signals.hand_over_answered(thread);
     trace::return_from_call(context->regs, n.number, result);
     bool alone = !process.mixed && process.threads.size() == 1;

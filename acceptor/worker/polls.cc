@@ -166,7 +166,7 @@ Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Noti
         if (ours > 0) {
             int64_t others = co_await worker_.forwarding.ask_home(process, thread,
                                                                   here.without_wait(ours), true);
-            if (others == thread_gone) co_return others;
+            if (others == thread_gone && thread.stub->dead()) co_return others;
             if (!co_await here.put_again()) co_return -EFAULT;
             co_return std::max<int64_t>(others, 0) + ours;
         }
@@ -185,7 +185,7 @@ Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Noti
         int64_t result =
             co_await worker_.forwarding.ask_home(process, thread, n, true, nullptr, nullptr, wait);
         watches.clear();
-        if (result == thread_gone) co_return result;
+        if (result == thread_gone && thread.stub->dead()) co_return result;
         bool in_vain = ended && !thread.answer_signal && result == -EINTR;
         if (result < 0 && !in_vain) co_return result;
         ours = co_await here.collect(std::max<int64_t>(result, 0));

@@ -16,6 +16,13 @@
 
 namespace gpr::home {
 
+namespace {
+bool begins_with(const FilterList& filters, const FilterList& first) {
+    return first.size() <= filters.size() &&
+           std::equal(first.begin(), first.end(), filters.begin());
+}
+}  // namespace
+
 // In its stub.
 Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
                                FilterCall call) {
@@ -53,13 +60,21 @@ Task<void> Filters::await_ends(pid_t pid) {
     }
 }
 
-// Of threads of which some acceptor knows more than what it knows of all.
-std::optional<pid_t> Filters::has_own_filters(const HomeProcess& process, const HomeThread* but) {
+// A thread for which all cannot be put under a filter with the caller: some acceptor knows more of
+// it than what it knows of all. Where that is the caller itself, which the kernel would not mind,
+// it comes after those that the kernel would name.
+std::optional<pid_t> Filters::in_the_way(const HomeThread& caller, bool takes_its_own_along) {
+    const HomeProcess& process = *caller.process;
+    auto has_more = [&](const Twin& twin) { return twin.filters > process.common_filters; };
     for (const auto& [tid, other] : process.threads) {
-        auto has_more = [&](const Twin& twin) { return twin.filters > process.common_filters; };
-        if (other != but && std::ranges::any_of(other->twins, has_more)) return tid;
+        if (other != &caller && std::ranges::any_of(other->twins, has_more)) return tid;
     }
-    return std::nullopt;
+    if (takes_its_own_along || std::ranges::none_of(caller.twins, has_more)) return std::nullopt;
+    for (const auto& [tid, other] : process.threads) {
+        bool counts = other != &caller && !other->helper && !other->ends();
+        if (counts && !begins_with(caller.filters, other->filters)) return tid;
+    }
+    return caller.tid;
 }
 
 // A thread at the acceptor called. It is put under the filter there when this one is.
@@ -72,8 +87,7 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
         co_await await_ends(pid);
         if (home_.find_thread(pid, tid) != &thread || stub->dead()) co_return;
         // The caller's own go to all with it, where all are there.
-        const HomeThread* shares = home_.policy.mixed() ? nullptr : &thread;
-        if (auto other = has_own_filters(process, shares)) {
+        if (auto other = in_the_way(thread, !home_.policy.mixed())) {
             home_.calls.reply(thread, call.refusal(*other));
             co_return;
         }
@@ -100,7 +114,7 @@ Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notifi
     if (!home_.notifier->still_valid(n.id)) co_return;
     if (call.all_threads) {
         // The kernel there could not do it: it does not know that they were told the same.
-        if (auto other = has_own_filters(process)) {
+        if (auto other = in_the_way(thread, false)) {
             home_.notifier->reply(n.id, call.refusal(*other));
             co_return;
         }

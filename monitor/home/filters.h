@@ -33,8 +33,7 @@ private:
     Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
                           FilterCall call);
     Task<void> await_ends(pid_t pid);
-    static std::optional<pid_t> has_own_filters(const HomeProcess& process,
-                                                const HomeThread* but = nullptr);
+    static std::optional<pid_t> in_the_way(const HomeThread& caller, bool takes_its_own_along);
     void tell_common_filters(const HomeThread& thread, NodeId from = directory_node);
 
     Home& home_;
