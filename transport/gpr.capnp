@@ -73,6 +73,8 @@ struct SessionMessage {
     layout @32 :Layout;                 # home: mappings of the process that begins next
     memoryPolicy @33 :MemoryPolicy;     # acceptor: the thread has set it there
     recall @34 :Recall;                 # home: all threads of the process are to come home
+    observeQuestion @35 :ObserveQuestion;  # home: somebody looks; what is there now?
+    observeAnswer @36 :ObserveAnswer;
   }
 }
 
@@ -104,6 +106,45 @@ struct UsageQuestion {
   state @6 :Bool;  # and what does tid do, or the first thread?
 }
 struct Recall { pid @0 :Int32; on @1 :Bool; }  # not on: those that come may stay
+struct ObserveQuestion {
+  cookie @0 :UInt32;
+  pid @1 :Int32;           # of the process that it is about; 0: all of them
+  threads @2 :Bool;        # what do they do?
+  ranges @3 :List(UInt64); # of the process: begin and end of each, in turn. Which pages are there?
+  registers @4 :Bool;      # and where do its threads stand? Those that run are stopped for that
+}
+struct ObserveAnswer {
+  cookie @0 :UInt32;
+  # Of the whole session so far, at the acceptor: as in ProcessGone.
+  faults @1 :UInt64;
+  pagesIn @2 :UInt64;
+  pagesOut @3 :UInt64;
+  waitedNs @4 :UInt64;
+  callsHome @5 :UInt64;
+  callsNative @6 :UInt64;
+  callsFdOwner @7 :UInt64;
+  callsByRule @8 :UInt64;
+  used @9 :Usage;                     # by the processes that live
+  faultWaits @10 :List(UInt64);       # base/latency.h: its counts, and last its sum
+  threads @11 :List(ObservedThread);  # no more than most_observed_threads
+  resident @12 :List(UInt64);         # how many pages of each range
+}
+# monitor/tracee/thread_view.h, and what else the worker knows.
+struct ObservedThread {
+  pid @0 :Int32;
+  tid @1 :Int32;
+  here @2 :Bool;       # it runs there; else it is a shadow
+  letter @3 :UInt8;
+  waitsIn @4 :Text;
+  call @5 :Int32;      # -1: none
+  cpuNs @6 :UInt64;
+  faults @7 :UInt64;
+  pages @8 :UInt64;
+  waitsForPage @9 :Bool;
+  registers @10 :Data;     # user_regs_struct; empty: it was not stopped, and these are known
+  instruction @11 :UInt64;
+  stackPointer @12 :UInt64;
+}
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
 # Of the program, not of gpr.

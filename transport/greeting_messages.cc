@@ -40,6 +40,72 @@ void write_paths(const std::vector<RemotePath>& paths, wire::Hello::Builder to) 
     }
 }
 
+constexpr size_t most_sessions = 1024;
+// So that a welcome with them is no longer than a message between an acceptor's processes may be.
+constexpr size_t most_session_bytes = 100'000;
+
+void write_program(const ProgramDescription& program, wire::Program::Builder to) {
+    to.setName(program.name);
+    to.setUser(program.user);
+    to.setPid(program.pid);
+}
+
+ProgramDescription read_program(wire::Program::Reader from) {
+    return {printable(from.getName().cStr()), printable(from.getUser().cStr()), from.getPid()};
+}
+
+void write_session(const SessionDescription& session, wire::Session::Builder to) {
+    to.setId(session.id);
+    to.setHost(session.host);
+    to.setPeer(session.peer);
+    write_program(session.program, to.initProgram());
+    to.setSince(session.since);
+    to.setCpuNs(session.cpu_ns);
+    to.setThreads(session.threads);
+    to.setBytesIn(session.bytes_in);
+    to.setBytesOut(session.bytes_out);
+    to.setArrivals(session.arrivals);
+    to.setFaults(session.faults);
+    to.setCalls(session.calls);
+    write_texts(session.devices, to.initDevices(static_cast<unsigned>(session.devices.size())));
+}
+
+size_t size_of(const SessionDescription& session) {
+    size_t bytes = sizeof session + session.id.size() + session.host.size() + session.peer.size() +
+                   session.program.name.size() + session.program.user.size();
+    for (const std::string& device : session.devices) bytes += device.size() + sizeof(uint64_t);
+    return bytes;
+}
+
+// Of the first ones, as many as there is room for.
+size_t how_many_fit(const std::vector<SessionDescription>& sessions) {
+    size_t fit = 0, bytes = 0;
+    while (fit < std::min(sessions.size(), most_sessions)) {
+        bytes += size_of(sessions[fit]);
+        if (bytes > most_session_bytes) break;
+        fit++;
+    }
+    return fit;
+}
+
+SessionDescription read_session(wire::Session::Reader from) {
+    SessionDescription session;
+    session.id = printable(from.getId().cStr());
+    session.host = printable(from.getHost().cStr());
+    session.peer = printable(from.getPeer().cStr());
+    session.program = read_program(from.getProgram());
+    session.since = from.getSince();
+    session.cpu_ns = from.getCpuNs();
+    session.threads = from.getThreads();
+    session.bytes_in = from.getBytesIn();
+    session.bytes_out = from.getBytesOut();
+    session.devices = read_texts(from.getDevices());
+    session.arrivals = from.getArrivals();
+    session.faults = from.getFaults();
+    session.calls = from.getCalls();
+    return session;
+}
+
 void write_links(const std::vector<RootLink>& links, wire::Hello::Builder to) {
     auto list = to.initRootLinks(static_cast<unsigned>(links.size()));
     for (unsigned i = 0; i < links.size(); i++) {
@@ -93,6 +159,8 @@ void write_hello(const Hello& hello, wire::Hello::Builder to) {
     write_texts(names, devices.initNames(static_cast<unsigned>(names.size())));
     to.setWantInventory(hello.want_inventory);
     to.setOnlyLooks(hello.only_looks);
+    to.setWantSessions(hello.want_sessions);
+    write_program(hello.program, to.initProgram());
 }
 
 Hello read_hello(wire::Hello::Reader from) {
@@ -105,6 +173,8 @@ Hello read_hello(wire::Hello::Reader from) {
     hello.devices = {from.getDevices().getCount(), read_texts(from.getDevices().getNames())};
     hello.want_inventory = from.getWantInventory();
     hello.only_looks = from.getOnlyLooks();
+    hello.want_sessions = from.getWantSessions();
+    hello.program = read_program(from.getProgram());
     return hello;
 }
 
@@ -115,6 +185,9 @@ void write_welcome(const Welcome& welcome, wire::Welcome::Builder to) {
     write_inventory(welcome.inventory, to.initInventory());
     const auto& standby = welcome.standby;
     write_texts(standby, to.initStandby(static_cast<unsigned>(standby.size())));
+    const size_t sessions = how_many_fit(welcome.sessions);
+    auto list = to.initSessions(static_cast<unsigned>(sessions));
+    for (unsigned i = 0; i < sessions; i++) write_session(welcome.sessions[i], list[i]);
 }
 
 Welcome read_welcome(wire::Welcome::Reader from) {
@@ -122,6 +195,11 @@ Welcome read_welcome(wire::Welcome::Reader from) {
     welcome.devices = read_devices(from.getDevices());
     welcome.inventory = read_inventory(from.getInventory());
     welcome.standby = read_texts(from.getStandby());
+    for (const auto& session : from.getSessions()) {
+        if (welcome.sessions.size() < most_sessions) {
+            welcome.sessions.push_back(read_session(session));
+        }
+    }
     return welcome;
 }
 

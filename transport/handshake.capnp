@@ -39,6 +39,31 @@ struct Hello {
   wantInventory @9 :Bool;  # what the acceptor has, and then no session
   calls @10 :List(RemoteCall);  # that are made at the acceptor, whichever node the thread is on
   onlyLooks @11 :Bool;  # the welcome is all that it wants: no session, also not a place for one
+  wantSessions @12 :Bool;  # likewise, and who else is there
+  program @13 :Program;
+}
+
+# What runs in a session, for who asks the acceptor.
+struct Program {
+  name @0 :Text;  # its path
+  user @1 :Text;
+  pid @2 :Int32;
+}
+
+struct Session {
+  id @0 :Text;      # the initiator's
+  host @1 :Text;    # the same
+  peer @2 :Text;    # from where it comes
+  program @3 :Program;
+  since @4 :Int64;  # seconds since 1970
+  cpuNs @5 :UInt64;  # used here
+  threads @6 :UInt32;  # that are here now
+  bytesIn @7 :UInt64;  # over the link, from the acceptor's side
+  bytesOut @8 :UInt64;
+  devices @9 :List(Text);
+  arrivals @10 :UInt64;    # of threads, so far
+  faults @11 :UInt64;      # of its threads here
+  calls @12 :UInt64;       # that were carried home for them
 }
 
 struct RemoteCall {
@@ -76,6 +101,7 @@ struct Welcome {
   devices @5 :List(Device);  # that the session has been given, in the order of its request
   inventory @6 :Inventory;   # where it was wanted
   standby @7 :List(Text);    # profiles among the Hello's that this host has something for
+  sessions @8 :List(Session);  # where they were wanted
 }
 
 struct Refuse {

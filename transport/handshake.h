@@ -22,7 +22,7 @@ class ByteStream;
 class FrameReceiver;
 class Loop;
 
-inline constexpr uint32_t protocol_version = 11;
+inline constexpr uint32_t protocol_version = 12;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
 // What an acceptor may take longer to look at its devices before it welcomes who asks for them.
 inline constexpr std::chrono::milliseconds inventory_timeout{10000};
@@ -43,6 +43,29 @@ struct RootLink {
     bool operator==(const RootLink&) const = default;
 };
 
+// What runs in a session.
+struct ProgramDescription {
+    std::string name;  // its path
+    std::string user;
+    int32_t pid = 0;
+};
+
+// One of an acceptor's, for who asks it.
+struct SessionDescription {
+    std::string id;    // the initiator's
+    std::string host;  // the same
+    std::string peer;  // from where it comes
+    ProgramDescription program;
+    int64_t since = 0;                     // seconds since 1970
+    uint64_t cpu_ns = 0;                   // used at the acceptor
+    uint32_t threads = 0;                  // that are there now
+    uint64_t bytes_in = 0, bytes_out = 0;  // over the link
+    std::vector<std::string> devices;
+    uint64_t arrivals = 0;  // of threads, so far
+    uint64_t faults = 0;    // of its threads there
+    uint64_t calls = 0;     // that were carried home for them
+};
+
 struct Hello {
     uint32_t version = protocol_version;
     std::string software;
@@ -56,6 +79,8 @@ struct Hello {
     std::vector<RemoteCall> calls;  // that are made at the acceptor
     bool want_inventory = false;    // and then no session
     bool only_looks = false;        // the welcome is all that it wants
+    bool want_sessions = false;     // the same, with the acceptor's sessions
+    ProgramDescription program;
 };
 struct Welcome {
     uint32_t version = protocol_version;
@@ -66,6 +91,7 @@ struct Welcome {
     std::vector<Device> devices;       // given to the session
     Inventory inventory;               // where it was wanted
     std::vector<std::string> standby;  // profiles of the Hello's that this host has something for
+    std::vector<SessionDescription> sessions;  // where they were wanted
 };
 
 // A proven peer, not yet bound to a loop.
