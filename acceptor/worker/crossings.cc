@@ -11,6 +11,7 @@
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/mirrors.h"
+#include "acceptor/worker/observations.h"
 #include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
@@ -277,6 +278,7 @@ Task<void> Crossings::arrive(Frame frame) {
     auto crossing = frame->session().getCrossing();
     RemoteProcess* process = worker_.find_process(crossing.getPid());
     if (!process || crossing.getRegisters().size() != sizeof(user_regs_struct)) co_return;
+    worker_.observations.note_arrival();
     RemoteThread* thread = worker_.find_thread(crossing.getPid(), crossing.getTid());
     if (!thread) {
         auto made = co_await worker_.threads.make_shadow(*process, crossing.getTid(), 0, 0);

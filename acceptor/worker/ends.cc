@@ -13,6 +13,7 @@
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/futexes.h"
 #include "acceptor/worker/inheritance.h"
+#include "acceptor/worker/observations.h"
 #include "acceptor/worker/process_end.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
@@ -270,6 +271,7 @@ void Ends::bury(RemoteProcess& process) {
     i = 0;
     for (uint32_t number : worker_.call_rules.used()) used_calls.set(i++, number);
     gone.setCallsByRule(worker_.call_rules.made());
+    worker_.observations.note_ended(process.used);
     if (process.fragment) {
         worker_.pager.remove_fragment(*process.fragment);
         worker_.pager.objects.forget(process.fragment->space);

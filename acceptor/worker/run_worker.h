@@ -6,9 +6,11 @@
 namespace gpr {
 
 class Sandbox;
+struct SessionTally;
 
 struct WorkerOptions {
-    bool unlike_vdso = false;  // this kernel's is not used in place of the initiator's, ever
+    bool unlike_vdso = false;       // this kernel's is not used in place of the initiator's, ever
+    SessionTally* tally = nullptr;  // what the daemon shows of the session; none: nobody looks
 };
 
 // The WorkerMain of a real session.

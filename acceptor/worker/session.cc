@@ -21,6 +21,7 @@
 #include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/names.h"
+#include "acceptor/worker/observations.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/signals.h"
 #include "acceptor/worker/standstill.h"
@@ -42,6 +43,7 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     worker_.on_notification = [this](const Notification& n) { on_notification(n); };
     worker_.link.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     worker_.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
+    if (options.tally) worker_.observations.keep(*options.tally);
     worker_.pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(worker_.crossings.code_fault(fragment.shared_from_this(), at, write,
                                            static_cast<pid_t>(tid)));
@@ -104,6 +106,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
             }
             return;
         default:
+            worker_.observations.on_stop(host_tid);
             if (!thread) {  // a helper runs on: home may want pages of a stopped program
                 trace::resume(host_tid);
             } else if (thread->process->frozen) {
@@ -187,6 +190,9 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::MIRROR: spawn(worker_.mirrors.make_mirrored(frame)); return;
         case wire::SessionMessage::USAGE_QUESTION:
             spawn(worker_.usage_reports.answer_usage(frame));
+            return;
+        case wire::SessionMessage::OBSERVE_QUESTION:
+            spawn(worker_.observations.answer(frame));
             return;
         case wire::SessionMessage::SHADOW_END: spawn(worker_.ends.end_shadow(frame)); return;
         case wire::SessionMessage::FREEZE: spawn(worker_.standstill.freeze_for_home(frame)); return;

@@ -23,6 +23,7 @@
 #include "acceptor/worker/memory_calls.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/names.h"
+#include "acceptor/worker/observations.h"
 #include "acceptor/worker/polls.h"
 #include "acceptor/worker/remaps.h"
 #include "acceptor/worker/selects.h"
@@ -63,6 +64,7 @@ struct Worker::Parts {
     CallRules call_rules{worker, peer.calls};
     Filters filters{worker};
     UsageReports usage_reports{worker};
+    Observations observations{worker};
     // Descriptors and files.
     Files files{worker, PathRules(peer.paths, peer.root_links)};
     Names names{worker};
@@ -118,6 +120,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       call_rules(parts_->call_rules),
       filters(parts_->filters),
       usage_reports(parts_->usage_reports),
+      observations(parts_->observations),
       files(parts_->files),
       names(parts_->names),
       closed_numbers(parts_->closed_numbers),

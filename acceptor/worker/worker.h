@@ -52,6 +52,7 @@ class Masks;
 class MemoryCalls;
 class Mirrors;
 class Names;
+class Observations;
 class Polls;
 class Remaps;
 class Selects;
@@ -118,6 +119,7 @@ public:
     CallRules& call_rules;
     Filters& filters;
     UsageReports& usage_reports;
+    Observations& observations;
     // Descriptors and files.
     Files& files;
     Names& names;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/log.h"
 
@@ -18,14 +19,18 @@ constexpr size_t most_connections = 16;
 constexpr int backlog = 16;
 // For a request to come, and for an answer to be read.
 constexpr std::chrono::seconds patience{5};
+// For the session to find one. Who asks waits no longer: ControlClient.
+constexpr std::chrono::seconds most_answer_time{15};
 // Before others are let in again when there is no descriptor left.
 constexpr std::chrono::seconds exhaustion_pause{1};
 
-bool may_ask(int connection) {
+// Nobody: it may not ask.
+std::optional<uid_t> who_may_ask(int connection) {
     ucred peer{};
     socklen_t size = sizeof peer;
-    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-    return peer.uid == 0 || peer.uid == geteuid();
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+    if (peer.uid != 0 && peer.uid != geteuid()) return std::nullopt;
+    return peer.uid;
 }
 
 // Of a session that was killed: nobody listens any more.
@@ -43,6 +48,7 @@ void remove_stale(const ControlFolder& folder) {
 
 struct ControlServer::Connection {
     Fd fd;
+    uid_t by = 0;
     std::string request;
     bool asked = false;  // its request is complete
     std::string answer;
@@ -107,13 +113,15 @@ void ControlServer::accept() {
         });
         return;
     }
-    if (!may_ask(fd.get()) || !make_room()) return;
+    const auto by = who_may_ask(fd.get());
+    if (!by || !make_room()) return;
     const uint64_t id = ++last_id_;
     auto& connection = connections_[id] = std::make_unique<Connection>();
     connection->fd = std::move(fd);
+    connection->by = *by;
     connection->watch =
         loop_.watch(connection->fd.get(), POLLIN, [this, id](uint32_t) { read(id); });
-    set_deadline(id);
+    set_deadline(id, patience);
 }
 
 // Who has not asked yet gives way to who comes.
@@ -126,7 +134,7 @@ bool ControlServer::make_room() {
     return true;
 }
 
-void ControlServer::set_deadline(uint64_t id) {
+void ControlServer::set_deadline(uint64_t id, std::chrono::seconds patience) {
     Connection& connection = *connections_.at(id);
     if (connection.deadline != 0) loop_.cancel(connection.deadline);
     connection.deadline = loop_.after(patience, [this, id] {
@@ -154,18 +162,18 @@ void ControlServer::read(uint64_t id) {
     if (end == std::string::npos || end > most_request_bytes) return drop(id);
     connection.asked = true;
     connection.watch.reset();  // nothing more is heard
-    loop_.cancel(connection.deadline);
-    connection.deadline = 0;
+    set_deadline(id, most_answer_time);
     spawn(give_answer(this, id, connection.request.substr(0, end)));
 }
 
 Task<void> ControlServer::give_answer(ControlServer* server, uint64_t id, std::string request) {
-    Task<std::string> answering = server->answer_(std::move(request));
+    const uid_t by = server->connections_.at(id)->by;
+    Task<std::string> answering = server->answer_(std::move(request), by);
     std::string answer = co_await answering;
     auto found = server->connections_.find(id);
     if (found == server->connections_.end()) co_return;
     found->second->answer = std::move(answer);
-    server->set_deadline(id);
+    server->set_deadline(id, patience);
     server->write(id);
 }
 

@@ -2,6 +2,7 @@
 // the connection. Whoever says nothing, says too much or does not read is dropped in time.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -18,7 +19,8 @@ namespace gpr {
 
 class ControlServer {
 public:
-    using Answer = std::function<Task<std::string>(std::string request)>;
+    // by: the user who asks.
+    using Answer = std::function<Task<std::string>(std::string request, uid_t by)>;
 
     // Listens in the folder, for the session whose program is process `pid`.
     static Result<std::unique_ptr<ControlServer>> create(Loop& loop, ControlFolder folder,
@@ -40,7 +42,7 @@ private:
     void read(uint64_t id);
     static Task<void> give_answer(ControlServer* server, uint64_t id, std::string request);
     void write(uint64_t id);
-    void set_deadline(uint64_t id);
+    void set_deadline(uint64_t id, std::chrono::seconds patience);
     void drop(uint64_t id);
 
     Loop& loop_;

@@ -1,9 +1,11 @@
 #include "monitor/control/session_control.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
+#include "base/file_text.h"
 #include "base/log.h"
 #include "monitor/home/home.h"
 #include "monitor/home/session.h"
@@ -17,14 +19,28 @@ using nlohmann::json;
 // A child that is born while its parent is killed gets its turn next.
 constexpr std::chrono::milliseconds between_kills{20};
 
+// As ptrace(2) has it: what is not dumpable is root's in /proc, and Yama lets only ancestors look.
+bool may_look_inside(pid_t pid, uid_t by) {
+    if (by == 0) return true;
+    struct stat about {};
+    if (stat(fmt::format("/proc/{}", pid).c_str(), &about) != 0 || about.st_uid != by) return false;
+    const std::string scope = text_of("/proc/sys/kernel/yama/ptrace_scope");
+    return scope.empty() || scope.starts_with("0");
+}
+
 }  // namespace
 
-SessionControl::SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts)
-    : home_(session.state()), view_(session.state(), std::move(facts)) {
+SessionControl::SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts,
+                               std::optional<MetricsServer> metrics)
+    : home_(session.state()), view_(session.state(), facts) {
+    if (metrics) {
+        metrics_.emplace(loop, session.state(), std::move(*metrics), facts.devices.size());
+    }
     auto folder = ControlFolder::make();
-    auto server = folder ? ControlServer::create(
-                               loop, std::move(*folder), program,
-                               [this](std::string request) { return answer(std::move(request)); })
+    auto server = folder ? ControlServer::create(loop, std::move(*folder), program,
+                                                 [this](std::string request, uid_t by) {
+                                                     return answer(std::move(request), by);
+                                                 })
                          : tl::make_unexpected(folder.error());
     if (!server) {
         spdlog::info("'gpr ps' and its like do not see this session: {}", server.error().message());
@@ -32,6 +48,13 @@ SessionControl::SessionControl(Loop& loop, HomeSession& session, pid_t program, 
     }
     server_ = std::move(*server);
     spdlog::debug("answers on {}", server_->path());
+}
+
+Result<std::optional<MetricsServer>> SessionControl::metrics_at(const std::string& address) {
+    if (address.empty()) return std::nullopt;
+    GPR_TRY(MetricsServer server, MetricsServer::create(address));
+    spdlog::info("counts are at http://{}/metrics", server.address());
+    return server;
 }
 
 json SessionControl::end() {
@@ -49,14 +72,40 @@ Task<void> SessionControl::end_all(home::Home& home) {
     }
 }
 
-Task<std::string> SessionControl::answer(std::string request) {
+// Of a process that the kernel would let a debugger of this user look into, too.
+Task<json> SessionControl::look_inside(json asked, uid_t by) {
+    const auto pid = asked["pid"].get<pid_t>();
+    if (!may_look_inside(pid, by)) {
+        co_return json{{"error", fmt::format("registers and memory of process {} are for root, as "
+                                             "they are for debuggers; run the command with sudo",
+                                             pid)}};
+    }
+    if (asked["want"] == "registers") co_return co_await view_.registers(pid);
+    const json at = asked.value("address", json()), bytes = asked.value("bytes", json());
+    if (!at.is_number_unsigned() || !bytes.is_number_unsigned()) {
+        co_return json{{"error", "which memory is wanted is not said"}};
+    }
+    co_return co_await view_.memory(pid, at.get<uint64_t>(), bytes.get<uint64_t>());
+}
+
+Task<std::string> SessionControl::answer(std::string request, uid_t by) {
     const json asked = json::parse(request, nullptr, false);
     const std::string want = asked.is_object() ? asked.value("want", json()).dump() : "";
+    const json pid = asked.is_object() ? asked.value("pid", json()) : json();
     json answer;
     if (want == R"("session")") {
         answer = co_await view_.session();
+    } else if (want == R"("statistics")") {
+        answer = co_await view_.statistics();
     } else if (want == R"("threads")") {
         answer = co_await view_.threads();
+    } else if (want == R"("mappings")" && pid.is_number_integer()) {
+        const bool with_resident = asked.value("resident", json()) != json(false);
+        answer = co_await view_.mappings(pid.get<pid_t>(), with_resident);
+    } else if (want == R"("pages")" && pid.is_number_integer()) {
+        answer = co_await view_.pages(pid.get<pid_t>());
+    } else if ((want == R"("registers")" || want == R"("memory")") && pid.is_number_integer()) {
+        answer = co_await look_inside(asked, by);
     } else if (want == R"("kill")") {
         answer = end();
     } else {

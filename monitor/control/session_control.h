@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/task.h"
 #include "monitor/control/control_server.h"
+#include "monitor/control/session_metrics.h"
 #include "monitor/control/session_view.h"
 
 namespace gpr {
@@ -14,17 +16,23 @@ class HomeSession;
 
 class SessionControl {
 public:
-    // Where the socket cannot be had the log says why, and the session goes on without.
-    SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts);
+    // Where the socket cannot be had the log says why, and the session goes on without. metrics:
+    // none, if nobody is to fetch counts.
+    SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts,
+                   std::optional<MetricsServer> metrics);
+    // As it was asked for: ADDR, or empty.
+    static Result<std::optional<MetricsServer>> metrics_at(const std::string& address);
 
 private:
-    Task<std::string> answer(std::string request);
+    Task<std::string> answer(std::string request, uid_t by);
+    Task<nlohmann::json> look_inside(nlohmann::json asked, uid_t by);
     nlohmann::json end();
     static Task<void> end_all(home::Home& home);
 
     home::Home& home_;
     SessionView view_;
     std::unique_ptr<ControlServer> server_;
+    std::optional<SessionMetrics> metrics_;
     bool ends_ = false;
 };
 

@@ -1,13 +1,19 @@
 #include "monitor/control/session_view.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "monitor/control/page_view.h"
 #include "monitor/home/home.h"
-#include "monitor/home/remote_usage.h"
+#include "monitor/home/observations.h"
+#include "monitor/home/statistics.h"
+#include "monitor/home/stats_report.h"
+#include "monitor/paging/resident.h"
+#include "monitor/tracee/reserved_range.h"
 #include "monitor/tracee/thread_view.h"
 #include "syscall/table.h"
 
@@ -18,6 +24,10 @@ namespace {
 using nlohmann::json;
 
 constexpr int json_version = 1;
+constexpr size_t most_moved_pages = 256;
+constexpr uint64_t most_memory_bytes = 64 << 10;
+// The kernel needs some 20 us for each.
+constexpr size_t most_threads_at_once = 32;
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -57,6 +67,47 @@ std::string waits_for(const ThreadView& view, bool for_page) {
     return view.waits_in.empty() ? call : fmt::format("{} ({})", call, view.waits_in);
 }
 
+std::string text_of_protection(int prot, bool shared) {
+    return {prot & PROT_READ ? 'r' : '-', prot & PROT_WRITE ? 'w' : '-',
+            prot & PROT_EXEC ? 'x' : '-', shared ? 's' : 'p'};
+}
+
+json as_json(const std::optional<user_regs_struct>& full, const ThreadView& view) {
+    if (!full) return {{"rip", view.instruction}, {"rsp", view.stack_pointer}};
+    const user_regs_struct& r = *full;
+    return {{"rip", r.rip}, {"rsp", r.rsp}, {"rbp", r.rbp}, {"rax", r.rax}, {"rbx", r.rbx},
+            {"rcx", r.rcx}, {"rdx", r.rdx}, {"rsi", r.rsi}, {"rdi", r.rdi}, {"r8", r.r8},
+            {"r9", r.r9},   {"r10", r.r10}, {"r11", r.r11}, {"r12", r.r12}, {"r13", r.r13},
+            {"r14", r.r14}, {"r15", r.r15}};
+}
+
+void append_digits(std::string& text, std::span<const std::byte> bytes) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    for (const std::byte each : bytes) {
+        const auto value = static_cast<size_t>(each);
+        text += {digits[value >> 4], digits[value & 15]};
+    }
+}
+
+json ended(pid_t pid) { return {{"error", fmt::format("process {} has ended", pid)}}; }
+
+// Names of mappings of home, by where they begin.
+std::map<Address, MapsEntry> kernels_maps(pid_t pid) {
+    std::map<Address, MapsEntry> by_begin;
+    auto maps = read_maps(pid);
+    for (MapsEntry& each : maps ? *maps : std::vector<MapsEntry>{}) {
+        by_begin.emplace(each.range.begin, std::move(each));
+    }
+    return by_begin;
+}
+
+std::string name_at(const std::map<Address, MapsEntry>& maps, Address at) {
+    auto found = maps.upper_bound(at);
+    if (found == maps.begin()) return "";
+    const MapsEntry& entry = std::prev(found)->second;
+    return at < entry.range.end ? entry.name : "";
+}
+
 }  // namespace
 
 SessionView::SessionView(home::Home& home, SessionFacts facts)
@@ -66,29 +117,22 @@ std::string SessionView::name_of(unsigned node) const {
     return node == directory_node ? "home" : home_.options.acceptors.at(node - 1).name;
 }
 
-std::vector<pid_t> SessionView::pids() const {
-    std::vector<pid_t> all;
-    for (const auto& [pid, process] : home_.processes) all.push_back(pid);
-    return all;
-}
-
-Task<uint64_t> SessionView::used_away_ns() {
-    uint64_t used = 0;
-    for (const pid_t pid : pids()) {
-        const HomeProcess* process = home_.find_process(pid);
-        if (!process || !process->started_remotely) continue;
-        const ToldUsage told = co_await home_.remote_usage.ask_usage(pid, pid, UsageCall{});
-        used += told.used.total_ns;
+Usage SessionView::used_at_home() const {
+    Usage used = home_.stats.home_cpu;
+    for (const auto& [pid, process] : home_.processes) {
+        if (!process->finished) used += usage_of_process(pid);
     }
-    home_.acceptors.each([&](const home::RemoteNode& node) { used += node.counts.cpu.total_ns; });
-    co_return used;
+    return used;
 }
 
 Task<json> SessionView::session() {
-    const uint64_t cpu_away = co_await used_away_ns();
+    home::Observations::Question question;
+    const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
     json acceptors = json::array(), processes = json::array();
+    uint64_t cpu_away = 0;
     home_.acceptors.each([&](const home::RemoteNode& node) {
         const AcceptorAddress& acceptor = home_.options.acceptors.at(node.id - 1u);
+        cpu_away += node.counts.cpu.total_ns + seen.at(node.id - 1u).used.total_ns;
         acceptors.push_back({{"name", acceptor.name},
                              {"address", acceptor.address},
                              {"threads", 0},
@@ -103,10 +147,8 @@ Task<json> SessionView::session() {
         json& threads = acceptors.at(thread->node - 1u)["threads"];
         threads = threads.get<uint64_t>() + 1;
     }
-    Usage home_cpu = home_.stats.home_cpu;
     for (const auto& [pid, process] : home_.processes) {
         if (process->is_root) root_ = pid;
-        if (!process->finished) home_cpu += usage_of_process(pid);
         processes.push_back({{"pid", pid},
                              {"name", command_name(pid)},
                              {"split", process->state == HomeProcess::State::split}});
@@ -122,53 +164,225 @@ Task<json> SessionView::session() {
                    {"acceptors", acceptors},
                    {"processes", processes},
                    {"threads", {{"home", here}, {"away", away}}},
-                   {"cpu_home_s", seconds(home_cpu.total_ns)},
+                   {"cpu_home_s", seconds(used_at_home().total_ns)},
                    {"cpu_away_s", seconds(cpu_away)},
                    {"bytes_moved", moved.bytes_in + moved.bytes_out},
                    {"devices", facts_.devices}};
 }
 
-// Of one that runs at an acceptor, that knows what it does, unless it waits in a call made here.
-Task<json> SessionView::thread(pid_t pid, pid_t tid) {
-    UsageCall call;
-    call.of = UsageCall::Of::thread;
-    const ToldUsage told = co_await home_.remote_usage.ask_usage(pid, tid, call, true);
-    const HomeThread* thread = home_.find_thread(pid, tid);
-    if (!thread) co_return json();
-    const ThreadView here = view_of_thread(tid);
-    const bool in_call_here = thread->remote() && thread->is_in(HomeThread::Business::call);
-    std::string waits = waits_for(here, false);
-    char letter = here.letter;
-    if (in_call_here && !waits.empty()) {
-        waits += ", at home";
-    } else if (thread->remote() && !in_call_here && told.state) {
-        ThreadView there;
-        letter = there.letter = told.state->letter;
-        if (told.state->waits_in != "0") there.waits_in = told.state->waits_in;
-        waits = waits_for(there, false);
-    }
-    co_return json{
-        {"pid", pid},
-        {"tid", tid},
-        {"name", command_name(tid)},
-        {"node", thread->node},
-        {"where", name_of(thread->node)},
-        {"state", state_name(letter)},
+Task<json> SessionView::statistics() {
+    home::Observations::Question question;
+    const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
+    StatsReport report = home_.statistics.report();
+    report.home_cpu = used_at_home();
+    for (size_t i = 0; i < seen.size(); i++) report.acceptors.at(i).cpu += seen[i].used;
+    json answer = json::parse(report.json());
+    answer["session"] = root_;
+    answer["words"] = report.words();
+    co_return answer;
+}
+
+// away: what the acceptor tells where it is; none: it runs here, or makes a call here.
+json SessionView::thread(const HomeThread& thread, const ObservedThread* away) const {
+    const ThreadView here = view_of_thread(thread.tid);
+    const paging::ThreadTraffic traffic = home_.pager.traffic.of_thread(thread.tid);
+    const bool in_call_here = thread.remote() && thread.is_in(HomeThread::Business::call);
+    const bool shows_away = thread.remote() && !in_call_here && away;
+    const ThreadView& view = shows_away ? away->view : here;
+    const bool for_page = shows_away ? away->waits_for_page : home_.pager.faults.waits(thread.tid);
+    std::string waits = waits_for(view, for_page);
+    if (in_call_here && !waits.empty()) waits += ", at home";
+    const uint64_t cpu_away = away ? away->view.cpu_ns : 0;
+    return json{
+        {"pid", thread.process->pid},
+        {"tid", thread.tid},
+        {"name", command_name(thread.tid)},
+        {"node", thread.node},
+        {"where", name_of(thread.node)},
+        {"state", state_name(view.letter)},
         {"waits_for", waits},
-        {"cpu_s", {{"home", seconds(here.cpu_ns)}, {"away", seconds(told.used.total_ns)}}}};
+        {"cpu_s", {{"home", seconds(here.cpu_ns)}, {"away", seconds(cpu_away)}}},
+        {"crossings", {{"out", thread.counts.departures}, {"back", thread.counts.arrivals}}},
+        {"calls_home", thread.counts.calls},
+        {"faults", {{"home", traffic.faults}, {"away", away ? away->faults : 0}}},
+        {"pages_in", {{"home", traffic.pages}, {"away", away ? away->pages : 0}}}};
 }
 
 Task<json> SessionView::threads() {
+    home::Observations::Question question;
+    question.threads = true;
+    const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
+    std::map<std::pair<pid_t, pid_t>, ObservedThread> away;
+    for (const Observed& each : seen) {
+        for (const ObservedThread& thread : each.threads) {
+            ObservedThread& sum = away[{thread.pid, thread.tid}];
+            const ObservedThread before = sum;
+            if (thread.here || sum.tid == 0) sum = thread;
+            if (before.tid == 0) continue;
+            sum.faults = before.faults + thread.faults;
+            sum.pages = before.pages + thread.pages;
+            sum.view.cpu_ns = before.view.cpu_ns + thread.view.cpu_ns;
+        }
+    }
     std::map<pid_t, pid_t> in_order;
     for (const auto& [tid, each] : home_.threads) {
         if (!each->helper && !each->ends()) in_order[tid] = each->process->pid;
     }
     json list = json::array();
+    size_t looked_at = 0;
     for (const auto& [tid, pid] : in_order) {
-        json one = co_await thread(pid, tid);
-        if (!one.is_null()) list.push_back(std::move(one));
+        if (++looked_at % most_threads_at_once == 0) {
+            co_await home_.loop.sleep(std::chrono::nanoseconds(0));
+        }
+        const HomeThread* each = home_.find_thread(pid, tid);
+        const auto found = away.find({pid, tid});
+        if (each) list.push_back(thread(*each, found == away.end() ? nullptr : &found->second));
     }
     co_return json{{"version", json_version}, {"session", root_}, {"threads", list}};
+}
+
+Task<std::vector<json>> SessionView::ranges_of(HomeProcess& process) {
+    const std::map<Address, MapsEntry> maps = kernels_maps(process.pid);
+    std::vector<json> list;
+    if (!process.fragment) {
+        for (const auto& [begin, entry] : maps) {
+            list.push_back({{"begin", begin.value},
+                            {"end", entry.range.end.value},
+                            {"protection", text_of_protection(entry.prot, entry.shared)},
+                            {"file", entry.name},
+                            {"offset", entry.offset},
+                            {"owner", name_of(directory_node)},
+                            {"code", "home"}});
+        }
+        co_return list;
+    }
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        if (m.range.overlaps(reserved_range)) continue;
+        const auto copy = process.copied_files.find(m.object);
+        const bool is_copy = m.file && !m.shared && copy != process.copied_files.end();
+        const bool remote_code = m.code == CodeClass::remote;
+        const auto traffic = home_.pager.traffic.of_object(m.object);
+        const char* code = m.code == CodeClass::neutral ? "any" : remote_code ? "away" : "home";
+        list.push_back(
+            {{"begin", begin.value},
+             {"end", m.range.end.value},
+             {"protection", text_of_protection(m.prot, m.shared)},
+             {"file", is_copy ? copy->second.path : name_at(maps, begin)},
+             {"offset", m.content_offset},
+             {"owner", name_of(remote_code ? m.code_node : m.birth)},
+             {"code", m.prot & PROT_EXEC ? code : ""},
+             {"traffic",
+              {{"pages_to_home", traffic.pages_in}, {"pages_from_home", traffic.pages_out}}}});
+    }
+    co_return list;
+}
+
+// Some mappings at a time: none of them needs to be there any more when it is looked at.
+Task<void> SessionView::add_resident(pid_t pid, std::vector<json>& mappings) {
+    for (size_t first = 0; first < mappings.size(); first += most_observed_ranges) {
+        const size_t end = std::min(first + most_observed_ranges, mappings.size());
+        home::Observations::Question question;
+        question.pid = pid;
+        for (size_t i = first; i < end; i++) {
+            question.ranges.push_back(
+                {{mappings[i]["begin"].get<uint64_t>()}, {mappings[i]["end"].get<uint64_t>()}});
+        }
+        const std::vector<Range> ranges = question.ranges;
+        const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
+        for (size_t i = first; i < end; i++) {
+            HomeProcess* process = home_.find_process(pid);
+            if (!process || !process->fragment) co_return;
+            json resident = json::object();
+            const uint64_t here =
+                co_await paging::resident_pages(home_.loop, process->fragment, ranges[i - first]);
+            resident["home"] = here;
+            for (size_t node = 0; node < seen.size(); node++) {
+                const auto& pages = seen[node].resident;
+                resident[name_of(static_cast<unsigned>(node + 1))] =
+                    i - first < pages.size() ? pages[i - first] : 0;
+            }
+            mappings[i]["resident"] = std::move(resident);
+        }
+    }
+}
+
+Task<json> SessionView::registers(pid_t pid) {
+    home::Observations::Question question;
+    question.pid = pid;
+    question.threads = question.registers = true;
+    const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
+    std::vector<pid_t> tids;
+    if (const HomeProcess* process = home_.find_process(pid)) {
+        for (const auto& [tid, each] : process->threads) {
+            if (!each->helper && !each->ends()) tids.push_back(tid);
+        }
+    }
+    json list = json::array();
+    for (const pid_t tid : tids) {
+        auto full = co_await home_.observations.registers_of(pid, tid);
+        const HomeThread* each = home_.find_thread(pid, tid);
+        if (!each) continue;
+        ThreadView view = view_of_thread(tid);
+        if (each->remote()) {
+            const auto& there = seen.at(each->node - 1u).threads;
+            const auto found = std::ranges::find(there, tid, &ObservedThread::tid);
+            if (found == there.end()) continue;
+            view = found->view;
+            full = found->registers;
+        }
+        list.push_back({{"tid", tid}, {"registers", as_json(full, view)}});
+    }
+    co_return json{{"version", json_version}, {"pid", pid}, {"threads", list}};
+}
+
+// Page by page, so that what lies before an end that is not mapped is told.
+Task<json> SessionView::memory(pid_t pid, uint64_t address, uint64_t bytes) {
+    std::string digits;
+    bytes = std::min(bytes, most_memory_bytes);
+    while (bytes > 0) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process) break;
+        const std::shared_ptr<Fragment> fragment = process->fragment;
+        std::vector<std::byte> part(std::min(bytes, page_size - address % page_size));
+        bool good = false;
+        if (fragment) {
+            good = co_await home_.pager.memory.read(*fragment, {address}, part);
+        } else if (auto own = RemoteMemory::open(pid)) {
+            good = own->read_exact({address}, part.data(), part.size());
+        }
+        if (!good) break;
+        append_digits(digits, part);
+        address += part.size();
+        bytes -= part.size();
+    }
+    co_return json{{"version", json_version}, {"pid", pid}, {"bytes", digits}};
+}
+
+Task<json> SessionView::pages(pid_t pid) {
+    if (!home_.find_process(pid)) co_return ended(pid);
+    const std::vector<MovedPage> moved = co_await moved_pages(home_, pid, most_moved_pages);
+    json list = json::array();
+    for (const MovedPage& page : moved) {
+        json nodes = json::array();
+        for (unsigned node = 0; node <= home_.options.acceptors.size(); node++) {
+            if (page.nodes >> node & 1) nodes.push_back(name_of(node));
+        }
+        list.push_back({{"address", page.at.value},
+                        {"moves", page.moves},
+                        {"nodes", nodes},
+                        {"exclusive", page.exclusive}});
+    }
+    co_return json{{"version", json_version}, {"session", root_}, {"pid", pid}, {"pages", list}};
+}
+
+Task<json> SessionView::mappings(pid_t pid, bool with_resident) {
+    HomeProcess* process = home_.find_process(pid);
+    if (!process) co_return ended(pid);
+    const std::string name = command_name(pid);
+    std::vector<json> list = co_await ranges_of(*process);
+    if (with_resident) co_await add_resident(pid, list);
+    co_return json{{"version", json_version}, {"session", root_}, {"pid", pid}, {"name", name},
+                   {"page_size", page_size},  {"mappings", list}};
 }
 
 }  // namespace gpr

@@ -1,5 +1,5 @@
-// A session and its threads as they are at this moment, for people and programs that look at it.
-// Nothing here stops a thread or moves a page.
+// A session, its threads and its memory as they are at this moment, for people and programs that
+// look at it. But for registers() and memory() nothing here stops a thread or moves a page.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,11 @@
 
 namespace gpr {
 
+struct HomeProcess;
 struct HomeThread;
+struct Observed;
+struct ObservedThread;
+struct Usage;
 
 namespace home {
 struct Home;
@@ -29,14 +33,27 @@ public:
     SessionView(home::Home& home, SessionFacts facts);
 
     Task<nlohmann::json> session();
+    // As --stats tells it at the end, so far; `words` has the same for people.
+    Task<nlohmann::json> statistics();
     Task<nlohmann::json> threads();
+    // Of one process.
+    Task<nlohmann::json> mappings(pid_t pid, bool with_resident);
+    // Those that moved most.
+    Task<nlohmann::json> pages(pid_t pid);
+    // Where its threads stand: all registers of those that compute, which are stopped for a moment,
+    // and rip and rsp of those that wait.
+    Task<nlohmann::json> registers(pid_t pid);
+    // Its memory as it sees it, in hexadecimal digits, as far as it is mapped; no more than
+    // most_memory_bytes. Pages come to home for that.
+    Task<nlohmann::json> memory(pid_t pid, uint64_t address, uint64_t bytes);
 
 private:
+    // In the order of the acceptors.
     [[nodiscard]] std::string name_of(unsigned node) const;
-    [[nodiscard]] std::vector<pid_t> pids() const;
-    // CPU time at acceptors, of those that have ended too.
-    Task<uint64_t> used_away_ns();
-    Task<nlohmann::json> thread(pid_t pid, pid_t tid);
+    [[nodiscard]] Usage used_at_home() const;
+    nlohmann::json thread(const HomeThread& thread, const ObservedThread* away) const;
+    Task<std::vector<nlohmann::json>> ranges_of(HomeProcess& process);
+    Task<void> add_resident(pid_t pid, std::vector<nlohmann::json>& mappings);
 
     home::Home& home_;
     SessionFacts facts_;

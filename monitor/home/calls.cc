@@ -114,6 +114,8 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
     HomeThread* thread = home_.find_thread(call.getPid(), call.getTid());
     if (!thread || !thread->stub || thread->node != from) co_return;
     HomeProcess& process = *thread->process;
+    thread->counts.calls++;
+    thread->counts.call_since = Clock::now();
     thread->wait = call.getWait();
     thread->interrupted = false;
     // The signal that was passed on before came first.
@@ -422,6 +424,8 @@ Task<void> Calls::interrupt_call(Frame frame) {
 
 void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
     thread.wait = 0;
+    home_.stats.calls.note(
+        static_cast<uint64_t>((Clock::now() - thread.counts.call_since).count()));
     FrameBuilder frame;
     auto done = frame.session().initCallDone();
     done.setPid(thread.process->pid);

@@ -17,6 +17,18 @@ namespace {
 // for a page in its name.
 constexpr std::chrono::milliseconds stops_in{10};
 
+// In words, for the log.
+std::string reason_for(const HomeProcess& process, const Mapping* missing, Address at,
+                       CodeFaults::Why why) {
+    if (why == CodeFaults::Why::gravity) return "the calls it makes and its pages are there";
+    if (why == CodeFaults::Why::pinned) {
+        return fmt::format("a device there has its page {:#x}", at.value);
+    }
+    if (!missing || !missing->trapped) return fmt::format("its memory at {:#x} is there", at.value);
+    const auto file = process.copied_files.find(missing->object);
+    return fmt::format("code of {} at {:#x} runs there",
+                       file == process.copied_files.end() ? "memory" : file->second.path, at.value);
+}
 }  // namespace
 
 // Not only for code that is missing here.
@@ -140,6 +152,8 @@ Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thr
         home_.stats.drawn_away++;
     }
     NodeId to = why == Why::pinned ? pinned_at : where_to(thread, missing, why);
+    spdlog::debug("thread {} leaves for {}: {}", tid, home_.acceptors.at(to).link.peer_name(),
+                  reason_for(*thread.process, missing, at, why));
     co_await home_.crossings.depart(thread, *context, to, visit);
 }
 

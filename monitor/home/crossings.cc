@@ -18,6 +18,7 @@
 #include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -35,6 +36,7 @@ Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, N
 
 Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
                             NodeId to, bool visit, uint64_t clear_tid) {
+    const auto began = Clock::now();
     Link& link = home_.acceptors.at(to).link;
     Twin& twin = thread.twin(to);
     FrameBuilder frame;
@@ -69,6 +71,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     if (stub.dead()) co_return;
     thread.node = thread.last_away = to;
     home_.stats.crossings++;
+    thread.counts.departures++;
     if (home_.acceptors.at(to).counts.arrivals++ == 0) {
         spdlog::info("thread {} is the first to go to {}", thread.tid, link.peer_name());
     }
@@ -86,6 +89,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
         thread.end(HomeThread::Business::departure);
         link.send(frame, Priority::urgent);
     }
+    home_.stats.departures.note(static_cast<uint64_t>((Clock::now() - began).count()));
     // At its end the kernel looks at the list where the thread runs then. That is there, unless
     // threads come back.
     if (robust != 0 && !home_.policy.mixed()) {
@@ -102,6 +106,9 @@ Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, No
                                     bool visit) {
     auto context = co_await home_.stops.capture(thread);
     if (!context) co_return;
+    const Row* row = find_row(static_cast<uint32_t>(context->regs.orig_rax));
+    spdlog::debug("thread {} leaves for {}: its call of {} is made there", thread.tid,
+                  home_.acceptors.at(to).link.peer_name(), row ? row->name : "the kernel");
     trace::rewind_interrupted_call(context->regs);
     spdlog::trace("depart: tid {} at {:#x} to node {}", thread.tid, context->regs.rip, to);
     co_await cross(process, thread, *context, to, visit);
@@ -127,6 +134,7 @@ std::optional<NodeId> Crossings::goes_on_at(const HomeThread& thread,
 }
 
 Task<void> Crossings::arrive(Frame frame, NodeId from) {
+    const auto began = Clock::now();
     { auto guard = co_await home_.metadata.lock(); }
     co_await home_.loans.end_loans();
     auto crossing = frame->session().getCrossing();
@@ -147,7 +155,12 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     context.xstate = std::move(*state);
     context.signal_mask = crossing.getSignalMask();
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
+    spdlog::debug("thread {} comes home from {}: {}", thread->tid, link.peer_name(),
+                  crossing.getByGravity() ? "the calls it makes and its pages are here"
+                  : crossing.getVisit()   ? "for memory that is used here"
+                                          : "what it does next is done here");
     home_.stats.crossings++;
+    thread->counts.arrivals++;
     if (!home_.policy.mixed() && !thread->process->detaching) {
         if (thread->passed) {
             co_await home_.passed_signals.take_back(*thread,
@@ -187,6 +200,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
         co_return;
     }
     co_await stub.resume(context);
+    home_.stats.arrivals.note(static_cast<uint64_t>((Clock::now() - began).count()));
     if (missed_one && !stub.dead()) PassedSignals::wake_others(*thread, context.signal_mask);
 }
 

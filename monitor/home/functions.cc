@@ -183,6 +183,9 @@ Task<void> Functions::leave_for(HomeThread& thread, ThreadContext context, Break
     use.crossings++;
     if (met.from_its_start) use.calls++;
     pid_t tid = thread.tid;
+    spdlog::debug("thread {} leaves for {}: {}!{} runs there", tid,
+                  home_.acceptors.at(met.function.node).link.peer_name(), met.library,
+                  met.function.name);
     co_await home_.crossings.depart(thread, context, met.function.node, false);
     auto it = home_.threads.find(tid);
     if (it == home_.threads.end() || it->second.get() != &thread) co_return;

@@ -39,6 +39,7 @@
 #include "monitor/home/memory_files.h"
 #include "monitor/home/memory_gate.h"
 #include "monitor/home/namespaces.h"
+#include "monitor/home/observations.h"
 #include "monitor/home/passed_signals.h"
 #include "monitor/home/pinned_pages.h"
 #include "monitor/home/proc_files.h"
@@ -79,6 +80,7 @@ struct Home::Parts {
     LastWords last_words{home};
     Failures failures{home};
     Statistics statistics{home};
+    Observations observations{home};
     // Where threads run.
     Stops stops{home};
     Crossings crossings{home};
@@ -156,6 +158,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       last_words(parts_->last_words),
       failures(parts_->failures),
       statistics(parts_->statistics),
+      observations(parts_->observations),
       stops(parts_->stops),
       crossings(parts_->crossings),
       visits(parts_->visits),

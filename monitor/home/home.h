@@ -65,6 +65,7 @@ class MemoryCalls;
 class MemoryFiles;
 class MemoryGate;
 class Namespaces;
+class Observations;
 class PassedSignals;
 class PinnedPages;
 class ProcFiles;
@@ -139,6 +140,7 @@ public:
     LastWords& last_words;
     Failures& failures;
     Statistics& statistics;
+    Observations& observations;
     // Where threads run.
     Stops& stops;
     Crossings& crossings;

@@ -65,6 +65,13 @@ struct Twin {
     bool affinity_told = false;
 };
 
+// What a thread has done so far.
+struct ThreadCounts {
+    uint64_t departures = 0, arrivals = 0;  // to an acceptor, and back
+    uint64_t calls = 0;                     // made here for it while it was there
+    Clock::time_point call_since{};         // when the last one came
+};
+
 struct HomeThread {
     // How far its end has come.
     enum class Life : uint8_t {
@@ -86,6 +93,7 @@ struct HomeThread {
     bool helper = false;               // puncher or executor
     NodeId node = directory_node;      // where it runs; the kernel thread here may be its shadow
     bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
+    ThreadCounts counts;
     ForkAtHome fork;
     FilterList filters;              // of the program, that the kernel thread here is under
     std::vector<Twin> twins;         // at the acceptors, by node: twin()

@@ -31,6 +31,7 @@
 #include "monitor/home/local_calls.h"
 #include "monitor/home/memory_gate.h"
 #include "monitor/home/namespaces.h"
+#include "monitor/home/observations.h"
 #include "monitor/home/pinned_pages.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resting.h"
@@ -377,6 +378,9 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
         case wire::SessionMessage::USAGE_ANSWER:
             home_->remote_usage.on_usage_answer(session.getUsageAnswer());
             return;
+        case wire::SessionMessage::OBSERVE_ANSWER:
+            home_->observations.on_answer(node, session.getObserveAnswer());
+            return;
         case wire::SessionMessage::INTERRUPT: spawn(home_->calls.interrupt_call(frame)); return;
         case wire::SessionMessage::KEPT_DONE:
             home_->kept_calls.on_done(session.getKeptDone());
@@ -443,6 +447,7 @@ void HomeSession::on_pages(home::RemoteNode& node, const std::shared_ptr<Receive
 void HomeSession::on_link_closed(const Error& reason) {
     home_->acceptors.note_lost();
     home_->remote_usage.on_link_closed();
+    home_->observations.on_link_closed();
     home_->kept_calls.on_link_closed();
     home_->remote_changed.notify_all();
     if (home_->processes.empty()) {

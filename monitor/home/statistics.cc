@@ -15,10 +15,15 @@ void Statistics::begin() {
 
 void Statistics::write_stats(int exit_status) {
     if (!home_.options.stats.enabled) return;
+    StatsReport told = report();
+    told.exit_status = exit_status;
+    home_.outputs.report(told.words(), told.json());
+}
+
+StatsReport Statistics::report() const {
     uint64_t now = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
     PagerStats pages = home_.pager.stats();
     StatsReport report;
-    report.exit_status = exit_status;
     report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
     report.crossings = home_.stats.crossings;
     report.images = home_.stats.images;
@@ -39,7 +44,7 @@ void Statistics::write_stats(int exit_status) {
                                     node.link.stats().bytes_out});
     });
     report.functions = home_.stats.functions;
-    home_.outputs.report(report.words(), report.json());
+    return report;
 }
 
 // A rule that never matched is a slip, or for another program.

@@ -5,6 +5,10 @@
 
 #include "monitor/home/part.h"
 
+namespace gpr {
+struct StatsReport;
+}  // namespace gpr
+
 namespace gpr::home {
 
 class Statistics {
@@ -13,6 +17,9 @@ public:
 
     void begin();
     void write_stats(int exit_status);
+    // So far. Of acceptors what they have told: Observations::ask() has them tell. CPU time of
+    // processes that live is not in it.
+    [[nodiscard]] StatsReport report() const;
     void tell_idle_rules() const;
 
 private:

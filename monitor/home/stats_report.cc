@@ -121,7 +121,9 @@ std::string StatsReport::words() const {
     const auto pages = [](uint64_t number) {
         return fmt::format("{} ({})", grouped(number), megabytes(number * page_size));
     };
-    std::string text = fmt::format("gpr: exit status {} after {}\n", exit_status, duration(wall_s));
+    std::string text =
+        exit_status ? fmt::format("gpr: exit status {} after {}\n", *exit_status, duration(wall_s))
+                    : fmt::format("gpr: runs since {}\n", duration(wall_s));
     const auto line = [&](const char* what, const std::string& at_home, auto&& at_acceptor) {
         std::vector<std::string> values{at_home};
         for (const Acceptor& each : acceptors) values.push_back(at_acceptor(each));
@@ -174,7 +176,7 @@ std::string StatsReport::json() const {
     nodes[0] = node("home", home_cpu, home, received, sent);
     for (size_t i = 0; i < nodes.size(); i++) nodes[i]["node"] = i;
     nlohmann::json out{{"version", json_version},
-                       {"exit_status", exit_status},
+                       {"exit_status", nullptr},
                        {"wall_s", wall_s},
                        {"crossings", crossings},
                        {"images", images},
@@ -187,6 +189,7 @@ std::string StatsReport::json() const {
                        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
                        {"nodes", nodes},
                        {"advice", advice()}};
+    if (exit_status) out["exit_status"] = *exit_status;
     out["functions"] = nlohmann::json::object();
     for (const auto& [name, use] : functions) {
         out["functions"][name] = {{"crossings", use.crossings}, {"calls", use.calls}};

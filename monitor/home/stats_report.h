@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 namespace gpr {
 
 struct StatsReport {
-    int exit_status = 0;
+    std::optional<int> exit_status;  // none: it goes on
     double wall_s = 0;
     uint64_t crossings = 0;
     uint64_t calls_native = 0, calls_fd_owner = 0, calls_by_rule = 0, calls_home = 0;

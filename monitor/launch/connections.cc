@@ -1,6 +1,8 @@
 #include "monitor/launch/connections.h"
 
+#include <pwd.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +23,7 @@ constexpr uint64_t least_room = 1024;   // for those of an acceptor
 
 Result<EstablishedAcceptor> greet(const ExecOptions& options, NodeId node,
                                   const std::string& session, const LogOptions& log,
-                                  const StartLocalAcceptor& start_local) {
+                                  const StartLocalAcceptor& start_local, pid_t program) {
     const AcceptorAddress& acceptor = options.acceptors.at(node - 1u);
     Hello hello;
     hello.software = "gpr";
@@ -33,6 +35,9 @@ Result<EstablishedAcceptor> greet(const ExecOptions& options, NodeId node,
     hello.root_links = read_root_links();
     hello.calls = remote_calls_of(options.rules, node);
     hello.vdso = own_vdso();
+    const passwd* user = getpwuid(geteuid());
+    hello.program = {options.program_path, user ? user->pw_name : fmt::format("{}", geteuid()),
+                     program};
     if (node == 1) hello.devices = {options.device_count, options.devices};
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     if (!hello.devices.empty()) deadline += inventory_timeout;
@@ -74,6 +79,9 @@ void tell_of(const EstablishedAcceptor& acceptor) {
     for (const Device& device : acceptor.peer.devices) {
         spdlog::info("the session gets {} ({})", device.id, device.name);
     }
+    spdlog::debug("agreed: protocol {}, token {}, session {}", acceptor.peer.version,
+                  acceptor.token_id, acceptor.peer.session_id);
+    if (!host.features.empty()) spdlog::debug("it has {}", fmt::join(host.features, ", "));
 }
 
 }  // namespace
@@ -86,9 +94,9 @@ std::string text_of(const AcceptorAddress& acceptor) {
 
 Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId node,
                                              const std::string& session, const LogOptions& log,
-                                             const StartLocalAcceptor& start_local) {
+                                             const StartLocalAcceptor& start_local, pid_t program) {
     spdlog::info("connecting to {}", text_of(options.acceptors.at(node - 1u)));
-    auto greeted = greet(options, node, session, log, start_local);
+    auto greeted = greet(options, node, session, log, start_local, program);
     if (greeted) tell_of(*greeted);
     return greeted;
 }
@@ -122,6 +130,8 @@ Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
         base += each;
         // The last one has all that is left, as one alone has.
         if (--with_files > 0) ranges[i].last = static_cast<unsigned>(base - 1);
+        spdlog::debug("descriptors of {} have numbers from {} on", acceptors[i].peer_name,
+                      ranges[i].base);
     }
     return ranges;
 }
@@ -138,6 +148,7 @@ Result<std::string> meet_lacks(const ExecOptions& options, const std::string& tu
                     "choose an acceptor with a like CPU, or hide them from the "
                     "program's C library with --mask-cpu");
     }
+    spdlog::info("hidden from the program's C library: {}", fmt::join(lacking, ", "));
     return with_masked_features(tunables, lacking);
 }
 

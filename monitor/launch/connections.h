@@ -15,10 +15,10 @@ namespace gpr {
 // As the user called it.
 std::string text_of(const AcceptorAddress& acceptor);
 
-// session: its name, the same for all of its acceptors.
+// session: its name, the same for all of its acceptors. program: the process that it is about.
 Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId node,
                                              const std::string& session, const LogOptions& log,
-                                             const StartLocalAcceptor& start_local);
+                                             const StartLocalAcceptor& start_local, pid_t program);
 
 // The numbers of an acceptor's descriptors.
 struct FdRange {

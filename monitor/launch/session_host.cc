@@ -44,6 +44,7 @@ Result<std::unique_ptr<SessionHost>> SessionHost::prepare(const ExecOptions& opt
                                                           pid_t program, const std::string& name) {
     std::unique_ptr<SessionHost> host(new SessionHost(options, outputs));
     host->program_ = program;
+    GPR_TRY(host->metrics_, SessionControl::metrics_at(options.metrics));
     GPR_CHECK(lift_own_limits(least_files_of_monitor));
     GPR_CHECK(host->connect(start_local, name));
     GPR_CHECK(host->compare(program));
@@ -57,7 +58,7 @@ Result<> SessionHost::connect(const StartLocalAcceptor& start_local, const std::
         outputs_.user().doing(fmt::format("connecting to {}", text_of(acceptor)));
         auto node = static_cast<NodeId>(connected_.size() + 1);
         GPR_TRY(auto one, connect_acceptor(options_, node, session_id, outputs_.log_of_acceptor(),
-                                           start_local));
+                                           start_local, program_));
         connected_.push_back(std::move(one));
     }
     outputs_.user().doing(
@@ -115,7 +116,7 @@ int SessionHost::run() {
     for (const Peer& peer : peers_) {
         for (const Device& device : peer.welcome.devices) facts.devices.push_back(device.id);
     }
-    const SessionControl control(*loop_, *session_, program_, facts);
+    const SessionControl control(*loop_, *session_, program_, facts, std::exchange(metrics_, {}));
     loop_->run();
     return session_->failure().empty() ? 0 : exit_gpr_failed;
 }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "monitor/home/session_outputs.h"
 #include "monitor/launch/connections.h"
 #include "monitor/launch/run.h"
+#include "transport/metrics_server.h"
 
 namespace gpr {
 
@@ -24,8 +26,9 @@ class Waits;
 
 class SessionHost {
 public:
-    // program: whose limit of open files counts. name: what it is called where progress is shown.
-    // All stay alive until this is gone. Errors say what is in the way, for the user.
+    // program: the process that it is about, whose limit of open files counts. name: what it is
+    // called where progress is shown. All stay alive until this is gone. Errors say what is in the
+    // way, for the user.
     static Result<std::unique_ptr<SessionHost>> prepare(const ExecOptions& options,
                                                         SessionOutputs& outputs,
                                                         const StartLocalAcceptor& start_local,
@@ -61,6 +64,7 @@ private:
     const ExecOptions& options_;
     SessionOutputs& outputs_;
     pid_t program_ = 0;
+    std::optional<MetricsServer> metrics_;  // until the session runs
     std::vector<Peer> peers_;
     std::vector<EstablishedAcceptor> connected_;
     std::unique_ptr<Loop> loop_;

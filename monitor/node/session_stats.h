@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/latency.h"
 #include "monitor/node/usage.h"
 #include "monitor/paging/pager.h"
 #include "monitor/rules/function_symbols.h"
@@ -17,6 +18,9 @@ struct SessionStats {
     uint64_t drawn_home = 0;  // of those: by gravity,
     uint64_t drawn_away = 0;  // also the other way
     Usage home_cpu;
+    LatencyHistogram departures;  // what home needed to send a thread, and to let one go on
+    LatencyHistogram arrivals;
+    LatencyHistogram calls;    // that home made for threads at acceptors, with what they waited for
     uint64_t futex_wakes = 0;  // that acceptors were told of
     std::map<std::string, FunctionUse> functions;
 };

@@ -30,6 +30,7 @@ void Faults::read(Fragment& fragment) {
             if (m.event != UFFD_EVENT_PAGEFAULT) continue;
             uint64_t flags = m.arg.pagefault.flags;
             faults_++;
+            pager_.traffic.note_fault(static_cast<Tid>(m.arg.pagefault.feat.ptid));
             on_fault(fragment, {m.arg.pagefault.address & page_mask},
                      (flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0,
                      static_cast<Tid>(m.arg.pagefault.feat.ptid));
@@ -102,12 +103,16 @@ void Faults::serve(Fragment& fragment, Address at, bool write, Tid tid) {
 }
 
 void Faults::note_waiting(Tid tid) {
-    if (faulting_.empty()) faulting_since_ = core_.now();
-    faulting_.insert(tid);
+    const uint64_t now = core_.now();
+    if (faulting_.empty()) faulting_since_ = now;
+    faulting_.emplace(tid, now);
 }
 
 void Faults::note_arrival() {
-    if (!faulting_.empty()) waited_ns_ += core_.now() - faulting_since_;
+    if (faulting_.empty()) return;
+    const uint64_t now = core_.now();
+    waited_ns_ += now - faulting_since_;
+    for (const auto& [tid, since] : faulting_) waits_.note(now - since);
     faulting_.clear();
 }
 

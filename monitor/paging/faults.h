@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/address.h"
+#include "base/latency.h"
 #include "mm/page_protocol.h"
 #include "monitor/paging/part.h"
 
@@ -40,6 +41,9 @@ public:
     [[nodiscard]] size_t faulting() const { return faulting_.size(); }
     [[nodiscard]] uint64_t count() const { return faults_; }
     [[nodiscard]] uint64_t waited_ns() const { return waited_ns_; }
+    [[nodiscard]] bool waits(Tid tid) const { return faulting_.contains(tid); }
+    // From when a thread stood at a missing page until some page came.
+    [[nodiscard]] const LatencyHistogram& waits() const { return waits_; }
 
 private:
     void on_fault(Fragment& fragment, Address at, bool write, Tid tid);
@@ -51,9 +55,10 @@ private:
     CodeFault code_fault_;
     AnyFault any_fault_;
     uint64_t faults_ = 0;
-    std::unordered_set<Tid> faulting_;  // since the last page came
-    uint64_t faulting_since_ = 0;       // the first of them
+    std::unordered_map<Tid, uint64_t> faulting_;  // since the last page came; since when
+    uint64_t faulting_since_ = 0;                 // the first of them
     uint64_t waited_ns_ = 0;
+    LatencyHistogram waits_;
 };
 
 }  // namespace gpr::paging

@@ -34,6 +34,7 @@ void Messages::receive(NodeId from, Message message) {
     if (core_.directory) {
         core_.directory->on_message(from, std::move(message), core_.now());
     } else {
+        pager_.traffic.note(message);
         core_.agent.on_message(std::move(message), core_.now());
     }
     core_.settle();
@@ -57,6 +58,8 @@ void Messages::serve_read_ahead() {
 }
 
 void Messages::send(SendMessage& action) {
+    // What this node's agent says, or is told by the directory beside it.
+    if (action.to == core_.self || !core_.directory) pager_.traffic.note(action.message);
     if (action.to != core_.self) {
         send_(action.to, action.bulk, action.message);
     } else if (std::holds_alternative<Request>(action.message.body) ||

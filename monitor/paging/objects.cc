@@ -56,6 +56,7 @@ std::vector<Mapping> Objects::forget(AddressSpace& space) {
 void Objects::erase(ObjectId object) {
     births_.erase(object);
     pager_.trapped.forget(object);
+    pager_.traffic.forget_object(object);
     core_.agent.erase_object(object);
     if (core_.directory) core_.directory->erase_object(object);
 }

@@ -57,6 +57,7 @@ void Pager::on_thread_gone(Tid tid) {
 void Pager::on_thread_end(Tid tid) {
     hot.forget(tid);
     on_thread_gone(tid);
+    traffic.forget(tid);
 }
 
 void Pager::run(Action& action) {

@@ -25,6 +25,7 @@
 #include "monitor/paging/shared_views.h"
 #include "monitor/paging/supply.h"
 #include "monitor/paging/takes.h"
+#include "monitor/paging/traffic.h"
 #include "monitor/paging/trapped_text.h"
 #include "monitor/paging/unfilled_pages.h"
 #include "transport/loop.h"
@@ -83,6 +84,8 @@ public:
     paging::UnfilledPages unfilled{core, *this};
     paging::PinnedPages pinned{core, *this};
     paging::AbsentPages absent{core, *this};
+    // For whoever looks.
+    paging::Traffic traffic;
 };
 
 }  // namespace gpr

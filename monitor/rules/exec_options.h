@@ -88,6 +88,7 @@ struct ExecOptions {
     std::string token_file;                  // empty: none given (right for `local` only)
     StatsOptions stats;
     LogOptions log;
+    std::string metrics;      // where its counts can be fetched; empty: nowhere
     std::string record_file;  // what the directory did goes here; empty: nowhere
     bool mask_cpu = false;    // hide CPU features that the acceptor lacks from the C library
     bool bpf = true;          // where the kernels allow it

@@ -1,0 +1,182 @@
+#include "acceptor/worker/observations.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "acceptor/worker/call_rules.h"
+#include "acceptor/worker/session_tally.h"
+#include "acceptor/worker/worker.h"
+#include "monitor/node/observed.h"
+#include "monitor/paging/resident.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::worker {
+
+namespace {
+
+constexpr std::chrono::milliseconds between_tallies{500};
+constexpr std::chrono::milliseconds stops_in{50};
+// The kernel needs some 20 us for each.
+constexpr size_t most_threads_at_once = 32;
+
+ObservedThread observed(const Pager& pager, const RemoteThread& thread) {
+    const paging::ThreadTraffic traffic = pager.traffic.of_thread(thread.tid);
+    ObservedThread seen;
+    seen.pid = thread.process->pid;
+    seen.tid = thread.tid;
+    seen.here = thread.here();
+    seen.view = view_of_thread(thread.host_tid);
+    seen.faults = traffic.faults;
+    seen.pages = traffic.pages;
+    seen.waits_for_page = pager.faults.waits(thread.tid);
+    return seen;
+}
+
+// Some at a time: none of them needs to be there any more when it is looked at.
+Task<std::vector<ObservedThread>> threads_of(Worker& worker, pid_t pid) {
+    std::vector<std::pair<pid_t, pid_t>> wanted;
+    for (const auto& [id, process] : worker.processes) {
+        if (pid != 0 && id != pid) continue;
+        for (const auto& [tid, thread] : process->threads) wanted.emplace_back(id, tid);
+    }
+    if (wanted.size() > most_observed_threads) wanted.resize(most_observed_threads);
+    std::vector<ObservedThread> all;
+    for (size_t i = 0; i < wanted.size(); i++) {
+        if (i % most_threads_at_once == most_threads_at_once - 1) {
+            co_await worker.loop.sleep(std::chrono::nanoseconds(0));
+        }
+        const RemoteThread* thread = worker.find_thread(wanted[i].first, wanted[i].second);
+        if (thread) all.push_back(observed(worker.pager, *thread));
+    }
+    co_return all;
+}
+
+}  // namespace
+
+Task<std::vector<uint64_t>> Observations::resident(pid_t pid, Frame frame) {
+    std::vector<uint64_t> pages;
+    RemoteProcess* process = worker_.find_process(pid);
+    if (!process || !process->fragment) co_return pages;
+    const std::shared_ptr<Fragment> fragment = process->fragment;
+    const auto ranges = frame->session().getObserveQuestion().getRanges();
+    const size_t count = std::min<size_t>(ranges.size() / 2, most_observed_ranges);
+    for (unsigned i = 0; i < count; i++) {
+        const Range range{{ranges[2 * i]}, {ranges[2 * i + 1]}};
+        const bool good = range.begin < range.end && range.begin.value % page_size == 0 &&
+                          range.end.value % page_size == 0;
+        uint64_t there = 0;
+        if (good) there = co_await paging::resident_pages(worker_.loop, fragment, range);
+        pages.push_back(there);
+    }
+    co_return pages;
+}
+
+Task<std::optional<user_regs_struct>> Observations::registers_of(pid_t pid, pid_t tid) {
+    RemoteThread* thread = worker_.find_thread(pid, tid);
+    if (!thread || thread->where() != RemoteThread::Where::running || thread->awaited) {
+        co_return std::nullopt;
+    }
+    const RemoteProcess& process = *thread->process;
+    if (process.frozen || process.halted || process.recalled) co_return std::nullopt;
+    const pid_t host_tid = thread->host_tid;
+    if (wanted_.contains(host_tid)) co_return std::nullopt;
+    const auto stop = std::make_shared<Stop>(worker_.loop);
+    wanted_[host_tid] = stop;
+    trace::interrupt(host_tid);
+    worker_.waits.look_for_stop(host_tid);
+    const auto timer = worker_.loop.after(stops_in, [stop] { stop->set(std::nullopt); });
+    Stop& given = *stop;
+    const std::optional<user_regs_struct> registers = co_await given;
+    worker_.loop.cancel(timer);
+    wanted_.erase(host_tid);
+    co_return registers;
+}
+
+// Whoever else waits for a stop of the thread has it, and nobody learns its registers then.
+void Observations::on_stop(pid_t host_tid) {
+    const auto found = wanted_.find(host_tid);
+    if (found == wanted_.end()) return;
+    const auto registers = trace::registers(host_tid);
+    const bool in_program = registers && registers->rip >> 32 != GPR_STUB_HIGH_WORD;
+    found->second->set(in_program ? std::optional(*registers) : std::nullopt);
+}
+
+Task<void> Observations::add_registers(std::vector<ObservedThread>& threads) {
+    for (ObservedThread& each : threads) {
+        if (!each.here || each.view.letter != 'R') continue;
+        each.registers = co_await registers_of(each.pid, each.tid);
+    }
+}
+
+Task<void> Observations::answer(Frame frame) {
+    const auto question = frame->session().getObserveQuestion();
+    const std::vector<uint64_t> pages = co_await resident(question.getPid(), frame);
+    FrameBuilder reply;
+    auto answer = reply.session().initObserveAnswer();
+    answer.setCookie(question.getCookie());
+    const PagerStats stats = worker_.pager.stats();
+    answer.setFaults(stats.faults);
+    answer.setPagesIn(stats.pages_in);
+    answer.setPagesOut(stats.pages_out);
+    answer.setWaitedNs(stats.waited_ns);
+    answer.setCallsHome(worker_.counts.home);
+    answer.setCallsNative(worker_.counts.native);
+    answer.setCallsFdOwner(worker_.counts.fd_owner);
+    answer.setCallsByRule(worker_.call_rules.made());
+    Usage used;
+    for (const auto& [pid, process] : worker_.processes)
+        used += usage_of_process(process->host_pid);
+    usage_to_wire(used, answer.initUsed());
+    const LatencyHistogram& waits = worker_.pager.faults.waits();
+    auto counts = answer.initFaultWaits(static_cast<unsigned>(waits.counts.size() + 1));
+    for (unsigned i = 0; i < waits.counts.size(); i++) counts.set(i, waits.counts[i]);
+    counts.set(static_cast<unsigned>(waits.counts.size()), waits.sum_ns);
+    if (question.getThreads()) {
+        auto threads = co_await threads_of(worker_, question.getPid());
+        if (question.getRegisters()) co_await add_registers(threads);
+        auto list = answer.initThreads(static_cast<unsigned>(threads.size()));
+        for (unsigned i = 0; i < threads.size(); i++) observed_to_wire(threads[i], list[i]);
+    }
+    auto list = answer.initResident(static_cast<unsigned>(pages.size()));
+    for (unsigned i = 0; i < pages.size(); i++) list.set(i, pages[i]);
+    worker_.link.send(reply, Priority::urgent);
+}
+
+void Observations::note_ended(const Usage& used) {
+    ended_ns_ += used.total_ns;
+    if (tally_) write(*tally_);
+}
+
+void Observations::keep(SessionTally& tally) {
+    tally_ = &tally;
+    write(tally);
+    worker_.loop.after(between_tallies, [this, &tally] { keep(tally); });
+}
+
+void Observations::write(SessionTally& tally) const {
+    uint64_t cpu = ended_ns_, threads = 0;
+    for (const auto& [pid, process] : worker_.processes) {
+        cpu += usage_of_process(process->host_pid).total_ns;
+        for (const auto& [tid, thread] : process->threads) threads += thread->here() ? 1 : 0;
+    }
+    const PagerStats pages = worker_.pager.stats();
+    const LinkStats link = worker_.link.stats();
+    tally.cpu_ns = cpu;
+    tally.processes = worker_.processes.size();
+    tally.threads = threads;
+    tally.faults = pages.faults;
+    tally.pages_in = pages.pages_in;
+    tally.pages_out = pages.pages_out;
+    tally.calls_home = worker_.counts.home;
+    tally.calls_native = worker_.counts.native;
+    tally.calls_fd_owner = worker_.counts.fd_owner;
+    tally.calls_by_rule = worker_.call_rules.made();
+    tally.arrivals = arrivals_;
+    tally.bytes_in = link.bytes_in;
+    tally.bytes_out = link.bytes_out;
+    const LatencyHistogram& waits = worker_.pager.faults.waits();
+    for (size_t i = 0; i < waits.counts.size(); i++) tally.fault_waits[i] = waits.counts[i];
+    tally.fault_waits_sum_ns = waits.sum_ns;
+}
+
+}  // namespace gpr::worker

@@ -1,0 +1,29 @@
+// Which pages of a process go to and fro between nodes, as the directory knows it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "base/address.h"
+#include "base/task.h"
+
+namespace gpr {
+
+namespace home {
+struct Home;
+}  // namespace home
+
+struct MovedPage {
+    Address at;
+    uint64_t moves = 0;  // changes of owner since its memory was made
+    uint16_t nodes = 0;  // that have it now, one bit each
+    bool exclusive = false;
+    bool operator>(const MovedPage& other) const { return moves > other.moves; }
+};
+
+// Those that moved most, and at least twice: no more than `most`. Looked for piece by piece.
+Task<std::vector<MovedPage>> moved_pages(home::Home& home, pid_t pid, size_t most);
+
+}  // namespace gpr

@@ -1,0 +1,45 @@
+// What the acceptors see at this moment, for whoever looks at the session.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/address.h"
+#include "monitor/home/part.h"
+#include "monitor/node/observed.h"
+#include "monitor/node/open_questions.h"
+#include "transport/wire.h"
+
+namespace gpr::home {
+
+struct RemoteNode;
+
+class Observations {
+public:
+    explicit Observations(Home& home);
+
+    struct Question {
+        pid_t pid = 0;  // 0: all processes
+        bool threads = false;
+        bool registers = false;     // of threads that compute, which are stopped for a moment
+        std::vector<Range> ranges;  // of the process; no more than most_observed_ranges
+    };
+    // Of each acceptor, by node from 1 on. What they count is in RemoteNode::counts then.
+    Task<std::vector<Observed>> ask(Question question);
+    // Where a thread stands that computes at home, for which it is stopped for a moment; nothing of
+    // one that waits, which must not notice.
+    Task<std::optional<user_regs_struct>> registers_of(pid_t pid, pid_t tid);
+    void on_answer(RemoteNode& node, wire::ObserveAnswer::Reader answer);
+    // Nothing is known of the acceptors any more.
+    void on_link_closed() { questions_.answer_all({}); }
+
+private:
+    Home& home_;
+    OpenQuestions<Observed> questions_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,92 @@
+// What an acceptor tells of itself while a session runs, and how it travels.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "base/latency.h"
+#include "monitor/node/usage_wire.h"
+#include "monitor/tracee/thread_view.h"
+#include "transport/gpr.capnp.h"
+
+namespace gpr {
+
+// So that an answer is no longer than a message may be.
+inline constexpr size_t most_observed_threads = 4096;
+inline constexpr size_t most_observed_ranges = 4096;
+
+struct ObservedThread {
+    pid_t pid = 0, tid = 0;  // of the program
+    bool here = false;       // on the node that tells
+    ThreadView view;
+    uint64_t faults = 0, pages = 0;
+    bool waits_for_page = false;
+    std::optional<user_regs_struct> registers;  // where it was stopped for that
+};
+
+struct Observed {
+    bool answered = false;  // else the acceptor is lost
+    Usage used;             // by processes that live
+    LatencyHistogram fault_waits;
+    std::vector<ObservedThread> threads;
+    std::vector<uint64_t> resident;  // pages of each range in question
+};
+
+inline void observed_to_wire(const ObservedThread& thread, wire::ObservedThread::Builder to) {
+    to.setPid(thread.pid);
+    to.setTid(thread.tid);
+    to.setHere(thread.here);
+    to.setLetter(static_cast<uint8_t>(thread.view.letter));
+    to.setWaitsIn(thread.view.waits_in);
+    to.setCall(thread.view.call);
+    to.setCpuNs(thread.view.cpu_ns);
+    to.setFaults(thread.faults);
+    to.setPages(thread.pages);
+    to.setWaitsForPage(thread.waits_for_page);
+    to.setInstruction(thread.view.instruction);
+    to.setStackPointer(thread.view.stack_pointer);
+    if (!thread.registers) return;
+    to.setRegisters(
+        {reinterpret_cast<const uint8_t*>(&*thread.registers), sizeof(user_regs_struct)});
+}
+
+inline Observed observed_from_wire(wire::ObserveAnswer::Reader answer) {
+    Observed observed;
+    observed.answered = true;
+    observed.used = usage_from_wire(answer.getUsed());
+    const auto waits = answer.getFaultWaits();
+    auto& counts = observed.fault_waits.counts;
+    if (waits.size() == counts.size() + 1) {
+        for (unsigned i = 0; i < counts.size(); i++) counts[i] = waits[i];
+        observed.fault_waits.sum_ns = waits[static_cast<unsigned>(counts.size())];
+    }
+    for (const auto& from : answer.getThreads()) {
+        ObservedThread thread;
+        thread.pid = from.getPid();
+        thread.tid = from.getTid();
+        thread.here = from.getHere();
+        thread.view.letter = static_cast<char>(from.getLetter());
+        thread.view.waits_in = from.getWaitsIn().cStr();
+        thread.view.call = from.getCall();
+        thread.view.cpu_ns = from.getCpuNs();
+        thread.faults = from.getFaults();
+        thread.pages = from.getPages();
+        thread.waits_for_page = from.getWaitsForPage();
+        thread.view.instruction = from.getInstruction();
+        thread.view.stack_pointer = from.getStackPointer();
+        if (const auto registers = from.getRegisters();
+            registers.size() == sizeof(user_regs_struct)) {
+            std::memcpy(&thread.registers.emplace(), registers.begin(), registers.size());
+        }
+        observed.threads.push_back(std::move(thread));
+    }
+    for (const uint64_t pages : answer.getResident()) observed.resident.push_back(pages);
+    return observed;
+}
+
+}  // namespace gpr

@@ -1,0 +1,17 @@
+// How much of a range is in a process's memory here, looked at in parts, so that a range of
+// gigabytes keeps nobody waiting.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/task.h"
+#include "monitor/paging/fragment.h"
+#include "transport/loop.h"
+
+namespace gpr::paging {
+
+// Pages that were touched, zero pages aside; all of them where the kernel does not tell.
+Task<uint64_t> resident_pages(Loop& loop, std::shared_ptr<Fragment> fragment, Range range);
+
+}  // namespace gpr::paging
