@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "acceptor/daemon/daemon.h"
 #include "acceptor/worker/run_worker.h"
+#include "acceptor/worker/session_tally.h"
 #include "base/log.h"
 #include "monitor/node/host_match.h"
 #include "monitor/node/process_names.h"
@@ -75,6 +77,7 @@ const CommandSpec& acceptor_spec() {
              "memory of each device that a session may use"},
             {"uid-range", SettingKind::text, "FIRST-LAST",
              "users of this host that are nobody: each session runs as one; none: as root"},
+            metrics_setting,
             log_setting,
             log_level_setting,
             plain_setting,
@@ -97,6 +100,7 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     options.listen = settings.list("listen");
     options.token_file = settings.text("token-file");
     options.plain_allowed = settings.toggle("plain");
+    options.metrics = settings.text("metrics");
     options.log_file = settings.text("log");
     options.log_level = settings.text("log-level", options.log_level);
     options.exports = settings.list("export");
@@ -185,7 +189,12 @@ int serve_session_main(const Words&) {
     // The daemon has opened it, too: without a log the session can still be.
     static_cast<void>(start_logging(options.log_file, options.log_level));
     const auto& without = options.pretend_without;
-    const WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end()};
+    WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end(), nullptr};
+    std::optional<SharedTally> tally;
+    if (session->tally) {
+        auto mapped = SharedTally::map(std::move(session->tally));
+        if (mapped) worker.tally = &*tally.emplace(std::move(*mapped));
+    }
     return serve_ordered(std::move(*session), [worker](EstablishedInitiator peer, Sandbox& box) {
         return run_worker(std::move(peer), box, worker);
     });

@@ -21,6 +21,8 @@ inline constexpr Setting log_setting{"log", SettingKind::text, "FILE",
                                      true};
 inline constexpr Setting log_level_setting{"log-level", SettingKind::text, "LEVEL",
                                            "trace, debug, info, warning, error or off"};
+inline constexpr Setting metrics_setting{"metrics", SettingKind::text, "ADDR",
+                                         "let Prometheus fetch counts from http://ADDR/metrics"};
 inline constexpr Setting json_setting{"json", SettingKind::toggle, "",
                                       "one object instead of tables"};
 inline constexpr Setting all_setting{"all", SettingKind::toggle, "",

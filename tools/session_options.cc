@@ -97,6 +97,7 @@ std::vector<Setting> session_settings() {
          "hide CPU features that the acceptor lacks from PROGRAM's C library"},
         plain_setting,
         config_setting,
+        metrics_setting,
         log_setting,
         log_level_setting,
         for_diagnosis({"record", SettingKind::attached_text, "FILE",
@@ -122,6 +123,7 @@ Result<ExecOptions> session_options(const CommandSpec& spec, const ParsedCommand
     options.log = {settings.text("log"), settings.text("log-level", options.log.level),
                    settings.has("log-level")};
     options.stats = stats_options(settings);
+    options.metrics = settings.text("metrics");
     options.record_file = settings.text("record");
     options.bpf = !settings.toggle("no-bpf");
     options.gravity = !settings.toggle("no-gravity");

@@ -14,6 +14,7 @@ struct AcceptorOptions {
     std::vector<std::string> listen;   // HOST:PORT, [V6]:PORT or unix:/path; at least one
     std::string token_file;            // never empty
     bool plain_allowed = false;        // TCP without TLS, because the user said so
+    std::string metrics;               // where counts can be fetched; empty: nowhere
     std::string log_file;              // empty: stderr
     std::string log_level = "info";    // trace, debug, info, warning, error, off
     std::vector<std::string> exports;  // of the file tree, besides the defaults: globs

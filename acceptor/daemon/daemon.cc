@@ -23,13 +23,16 @@
 #include "acceptor/box/worker_process.h"
 #include "acceptor/daemon/daemon_channel.h"
 #include "acceptor/daemon/device_desk.h"
+#include "acceptor/daemon/ending_signals.h"
 #include "acceptor/daemon/service_manager.h"
+#include "acceptor/daemon/session_book.h"
 #include "base/address.h"
 #include "base/kernel_features.h"
 #include "base/log.h"
 #include "base/own_limits.h"
 #include "monitor/rules/exec_options.h"
 #include "monitor/rules/path_rules.h"
+#include "transport/metrics_server.h"
 
 namespace gpr {
 namespace {
@@ -76,7 +79,14 @@ public:
             GPR_TRY(auto listeners, Listener::listen(endpoint));
             for (auto& listener : listeners) listeners_.push_back(std::move(listener));
         }
-        GPR_CHECK(catch_signals());
+        if (!options_.metrics.empty()) {
+            GPR_TRY(metrics_, MetricsServer::create(options_.metrics));
+            metrics_->on_asked([this](uint64_t id) {
+                metrics_->answer(id, book_.metrics({limits_.admission.sessions, desk_.devices()}));
+            });
+            spdlog::info("counts are at http://{}/metrics", metrics_->address());
+        }
+        GPR_TRY(signals_, catch_ending_signals());
         GPR_CHECK(lift_own_limits(least_files_of_acceptor));
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
         GPR_CHECK(look_at_users());
@@ -113,21 +123,6 @@ private:
         bool is_session = false;
         bool is_told = true;  // to the log; who has proven a token always is
     };
-
-    Result<> catch_signals() {
-        sigset_t caught;
-        sigemptyset(&caught);
-        for (const int number : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&caught, number);
-        // The end of a terminal ends us too, except under nohup. A blocked signal is never ignored.
-        struct sigaction hangup {};
-        sigaction(SIGHUP, nullptr, &hangup);
-        if (hangup.sa_handler != SIG_IGN) sigaddset(&caught, SIGHUP);
-        GPR_CHECK(from_libc(sigprocmask(SIG_BLOCK, &caught, nullptr), "block signals"));
-        signal(SIGPIPE, SIG_IGN);
-        signals_ = Fd(signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
-        if (!signals_) return fail(errno, "make a signalfd");
-        return {};
-    }
 
     void look_at_host() {
         const auto features = KernelFeatures::probe();
@@ -231,8 +226,10 @@ private:
             asking.push_back(pid);
         }
         polled.push_back({desk_.fd(), POLLIN, 0});
+        polled.push_back({metrics_ ? metrics_->fd() : -1, POLLIN, 0});
         const bool ticking = !accepting || admission_.strangers() > 0 || !dead_.empty() ||
-                             desk_.is_busy() || allowance_.keeps_back();
+                             desk_.is_busy() || allowance_.keeps_back() ||
+                             (metrics_ && metrics_->is_busy());
         poll(polled.data(), polled.size(), ticking ? tick_ms : -1);
 
         const size_t first_child = 1 + listeners_.size();
@@ -240,6 +237,8 @@ private:
             if (polled[first_child + i].revents != 0) hear(asking[i]);
         }
         desk_.look();
+        if (metrics_ && polled.back().revents != 0) metrics_->serve();
+        if (metrics_ && metrics_->is_busy()) metrics_->expire();
         if (polled[0].revents != 0) take_signals();
         for (size_t i = 0; i < listeners_.size() && !in_worker_; ++i) {
             if (polled[1 + i].revents != 0) accept_from(i);
@@ -267,12 +266,19 @@ private:
             child.is_session = admission_.prove(pid);
             if (!child.is_session) return answer(pid, full());
         }
-        desk_.ask(pid, *hello,
-                  [this, pid](const Result<Welcome>& verdict) { answer(pid, verdict); });
+        desk_.ask(pid, *hello, [this, pid, asked = *hello](Result<Welcome> verdict) {
+            if (verdict && asked.only_looks && asked.want_sessions)
+                verdict->sessions = book_.sessions();
+            if (verdict && children_.at(pid).is_session) {
+                book_.is_session(pid, asked, verdict->devices);
+            }
+            answer(pid, verdict);
+        });
     }
 
     void answer(pid_t pid, const Result<Welcome>& verdict) {
         auto& child = children_.at(pid);
+        if (!verdict) book_.note_refused();
         if (const auto sent = send_verdict(child.channel.get(), verdict); !sent) {
             spdlog::warn("{}: worker {} not answered: {}", child.peer, pid, sent.error().message());
         }
@@ -304,27 +310,17 @@ private:
             const auto found = children_.find(pid);
             if (found == children_.end()) continue;  // an orphan of a worker
             if (found->second.is_told) {
-                log_end(pid, found->second, status);
+                const Child& child = found->second;
+                log_end(
+                    {pid, child.peer, child.is_session, SteadyClock::now() - child.since, status});
             } else {
                 allowance_.keep_back();
             }
             children_.erase(found);
             desk_.forget(pid);
             admission_.left(pid);
+            book_.left(pid);
             if (cgroups_) dead_.insert(pid);
-        }
-    }
-
-    static void log_end(pid_t pid, const Child& child, int status) {
-        const auto seconds =
-            std::chrono::duration<double>(SteadyClock::now() - child.since).count();
-        const auto what = child.is_session ? "session" : "connection";
-        if (WIFSIGNALED(status)) {
-            spdlog::warn("{}: {} ended after {:.1f} s, worker {} killed by signal {}", child.peer,
-                         what, seconds, pid, WTERMSIG(status));
-        } else {
-            spdlog::info("{}: {} ended after {:.1f} s, worker {} status {}", child.peer, what,
-                         seconds, pid, WEXITSTATUS(status));
         }
     }
 
@@ -362,6 +358,7 @@ private:
         }
         Fd ours(channel[0]);
         Fd theirs(channel[1]);
+        auto tally = SharedTally::create();
         const pid_t daemon = getpid();
         const auto now = SteadyClock::now();
         const bool is_told = allowance_.take(now);
@@ -370,13 +367,16 @@ private:
         if (pid == 0) {
             become_worker_process(daemon);
             ours.reset();
+            Fd counts(tally ? dup(tally->fd()) : -1);
             worker_status_ =
-                start_session({std::move(connection), std::move(theirs), {}}, peer, plain, is_told);
+                start_session({std::move(connection), std::move(theirs), {}, std::move(counts)},
+                              peer, plain, is_told);
             return;
         }
         spdlog::debug("{}: connected, worker {}", peer, pid);
         children_[pid] = {peer, now, std::move(ours)};
         children_[pid].is_told = is_told;
+        book_.came(pid, peer, tally ? std::optional(std::move(*tally)) : std::nullopt);
         admission_.came(pid, peer, now);
     }
 
@@ -391,6 +391,7 @@ private:
         listeners_.clear();
         children_.clear();
         signals_.reset();
+        if (metrics_) metrics_->leave();
         session.order.options = options_;
         session.order.options.exports = all_exports(options_);
         session.order.options.user_ids = user_ids_;
@@ -454,6 +455,8 @@ private:
     SessionLimits session_limits_;  // of the cgroups
     ProcessLimits process_limits_;
     DeviceDesk desk_;
+    SessionBook book_;
+    std::optional<MetricsServer> metrics_;  // none: nobody may fetch counts
     std::vector<std::string> features_;
     std::optional<CgroupParent> cgroups_;
     std::vector<Listener> listeners_;

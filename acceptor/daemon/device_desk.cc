@@ -35,6 +35,12 @@ void DeviceDesk::forget(pid_t worker) {
     std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.worker == worker; });
 }
 
+std::vector<Device> DeviceDesk::devices() const {
+    std::vector<Device> devices = known_.devices;
+    note_uses(devices, uses_);
+    return devices;
+}
+
 bool DeviceDesk::is_fresh() const { return taken_at_ && Clock::now() < *taken_at_ + keeping_time; }
 
 void DeviceDesk::start_taking() {

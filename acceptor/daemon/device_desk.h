@@ -26,6 +26,9 @@ public:
     // The worker has ended: what it had is free.
     void forget(pid_t worker);
 
+    // What is known of devices, and who has them.
+    [[nodiscard]] std::vector<Device> devices() const;
+
     // While an inventory is being taken: look() when this is readable or at the deadline.
     [[nodiscard]] int fd() const { return taking_ ? taking_->fd() : -1; }
     [[nodiscard]] bool is_busy() const { return taking_.has_value(); }

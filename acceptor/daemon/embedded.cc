@@ -28,7 +28,7 @@ void keep_only(int connection) {
 }
 
 OrderedSession only_session(const Token& token, const EmbeddedAcceptorOptions& options) {
-    OrderedSession session{Fd(3), Fd(), {}};
+    OrderedSession session{Fd(3), Fd(), {}, Fd()};
     SessionOrder& order = session.order;
     order.peer = peer_name;
     order.plain = true;

@@ -57,7 +57,10 @@ Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& we
         welcome.inventory = std::move(verdict.inventory);
         return {};
     }
-    if (hello.only_looks) return {};
+    if (hello.only_looks) {
+        welcome.sessions = std::move(verdict.sessions);
+        return {};
+    }
     GPR_CHECK(check_calls(hello.calls, options.network));
     GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
     const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
@@ -156,7 +159,8 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
         return 0;
     }
     if (hello.only_looks) {
-        spdlog::info("{}: {} looked", options.peer, hello.host.host_name);
+        spdlog::info("{}: {} {}", options.peer, hello.host.host_name,
+                     hello.want_sessions ? "was told the sessions" : "looked");
         return 0;
     }
     spdlog::info("{}: session {} begins, for {} with token {}{}", options.peer, hello.session_id,

@@ -36,7 +36,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, quiet, fe
 
 namespace {
 
-constexpr int connection_number = 3, channel_number = 4, order_number = 5;
+constexpr int connection_number = 3, channel_number = 4, order_number = 5, tally_number = 6;
 constexpr const char* this_program = "/proc/self/exe";
 constexpr const char* name_of_order = "gpr-session-order";
 
@@ -64,7 +64,8 @@ bool arrange(const OrderedSession& session, const Fd& order) {
     constexpr int high = 64;
     const std::array wanted{std::pair{session.connection.get(), connection_number},
                             std::pair{session.channel.get(), channel_number},
-                            std::pair{order.get(), order_number}};
+                            std::pair{order.get(), order_number},
+                            std::pair{session.tally.get(), tally_number}};
     std::array<int, wanted.size()> moved{};
     for (size_t i = 0; i < wanted.size(); ++i) {
         const int from = wanted[i].first;
@@ -75,7 +76,7 @@ bool arrange(const OrderedSession& session, const Fd& order) {
         close(wanted[i].second);
         if (moved[i] >= 0 && dup2(moved[i], wanted[i].second) < 0) return false;
     }
-    return close_range(order_number + 1, ~0U, 0) == 0;
+    return close_range(tally_number + 1, ~0U, 0) == 0;
 }
 
 Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
@@ -135,9 +136,12 @@ Result<OrderedSession> receive_session() {
     std::string text(static_cast<size_t>(status.st_size), '\0');
     const auto got = pread(order.get(), text.data(), text.size(), 0);
     if (got != static_cast<ssize_t>(text.size())) return fail(errno, "read the session's order");
-    OrderedSession session{Fd(connection_number), Fd(), {}};
+    OrderedSession session{Fd(connection_number), Fd(), {}, Fd()};
     if (fcntl(channel_number, F_GETFD) >= 0) session.channel = Fd(channel_number);
-    for (const int fd : {connection_number, channel_number}) fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (fcntl(tally_number, F_GETFD) >= 0) session.tally = Fd(tally_number);
+    for (const int fd : {connection_number, channel_number, tally_number}) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
     try {
         session.order = nlohmann::json::parse(text).get<SessionOrder>();
     } catch (const nlohmann::json::exception& error) {

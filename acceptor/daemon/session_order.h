@@ -27,11 +27,12 @@ struct SessionOrder {
     std::string token;
 };
 
-// An answered connection, the channel to the daemon or nothing, and the order.
+// An answered connection, the channel to the daemon or nothing, the order, and where to count.
 struct OrderedSession {
     Fd connection;
     Fd channel;
     SessionOrder order;
+    Fd tally;  // memory of a SessionTally; none: nobody looks
 };
 
 // Runs in a fresh child of the daemon: the session, to its end. The exit status.

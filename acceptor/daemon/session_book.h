@@ -1,0 +1,67 @@
+// The sessions that an acceptor has and has had: who they are, and what they have counted.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "acceptor/worker/session_tally.h"
+#include "base/metrics_text.h"
+#include "transport/handshake.h"
+
+namespace gpr {
+
+class SessionBook {
+public:
+    // A connection has its worker, which counts there, if anywhere.
+    void came(pid_t worker, std::string peer, std::optional<SharedTally> tally);
+    // It has proven a token, and is let in with these devices.
+    void is_session(pid_t worker, const Hello& hello, const std::vector<Device>& devices);
+    // What it has counted stays.
+    void left(pid_t worker);
+    void note_refused() { refused_++; }
+
+    [[nodiscard]] std::vector<SessionDescription> sessions() const;
+    struct Host {
+        unsigned most_sessions = 0;
+        std::vector<Device> devices;  // that there are, as far as is known
+    };
+    [[nodiscard]] std::string metrics(const Host& host) const;
+
+private:
+    struct Counts {
+        uint64_t cpu_ns = 0, threads = 0, arrivals = 0;
+        uint64_t faults = 0, pages_in = 0, pages_out = 0;
+        uint64_t calls_home = 0, calls_native = 0, calls_fd_owner = 0, calls_by_rule = 0;
+        uint64_t bytes_in = 0, bytes_out = 0;
+        LatencyHistogram fault_waits;
+
+        Counts& operator+=(const SessionTally& tally);
+    };
+    struct Entry {
+        SessionDescription about;
+        std::optional<SharedTally> tally;
+        bool is_session = false;
+    };
+    static void tell_calls(MetricsText& text, const Counts& counts);
+
+    std::map<pid_t, Entry> entries_;
+    Counts former_;  // of sessions that have ended
+    uint64_t begun_ = 0, refused_ = 0;
+};
+
+// A line of the log: how a worker has ended.
+struct EndedWorker {
+    pid_t pid = 0;
+    std::string peer;
+    bool is_session = false;
+    std::chrono::duration<double> lasted{};
+    int status = 0;  // as wait(2) tells it
+};
+void log_end(const EndedWorker& worker);
+
+}  // namespace gpr
