@@ -47,6 +47,10 @@ Result<ListedSession> session_with(pid_t pid) {
                             pid, geteuid() == 0 ? "" : ", and root may ask those of other users"));
 }
 
+pid_t program_of(const ListedSession& session, pid_t pid) {
+    return number_at(session.about, "monitor") == pid ? session.client.pid() : pid;
+}
+
 Result<pid_t> parse_pid(const std::string& text) {
     const auto pid = parse_count(text, "PID");
     if (!pid || *pid > INT32_MAX) return fail(fmt::format("'{}' is no process id", text));
@@ -57,6 +61,11 @@ double number_at(const nlohmann::json& object, const char* key, double otherwise
     if (!object.is_object()) return otherwise;
     const auto found = object.find(key);
     return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+uint64_t word_at(const nlohmann::json& object, const char* key) {
+    const nlohmann::json& value = object_at(object, key);
+    return value.is_number_unsigned() ? value.get<uint64_t>() : 0;
 }
 
 std::string text_at(const nlohmann::json& object, const char* key) {

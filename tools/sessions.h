@@ -26,11 +26,16 @@ std::vector<ListedSession> list_sessions(bool everybody,
 // The one that has this process: of its program, or its monitor. Root finds everybody's.
 Result<ListedSession> session_with(pid_t pid);
 
+// The process that is meant: the monitor stands for the program.
+pid_t program_of(const ListedSession& session, pid_t pid);
+
 Result<pid_t> parse_pid(const std::string& text);
 
 // A number or text of an answer; where it has none, or something else, the other one. A session may
 // be of another build of gpr, or of another user.
 double number_at(const nlohmann::json& object, const char* key, double otherwise = 0);
+// An address or another number of 64 bits; else 0.
+uint64_t word_at(const nlohmann::json& object, const char* key);
 // Without control characters: names are the program's choice, and this is for a terminal.
 std::string text_at(const nlohmann::json& object, const char* key);
 const nlohmann::json& object_at(const nlohmann::json& object, const char* key);

@@ -1,6 +1,8 @@
 // `gpr threads PID`: each thread of a session, where it is and what it waits for.
 #include <cstdio>
+#include <map>
 
+#include "tools/backtrace.h"
 #include "tools/common_settings.h"
 #include "tools/sessions.h"
 #include "tools/table.h"
@@ -14,40 +16,104 @@ const CommandSpec& threads_spec() {
         "[OPTION]... PID",
         "List the threads of the session that has process PID: on which node each is, what it "
         "does, and\nwhat it waits for.",
-        {json_setting},
+        {{"backtrace", SettingKind::toggle, "", "with the calls in which each thread is", false,
+          'b'},
+         json_setting},
         false,
         1,
         "NODE is home, or the name of the acceptor where the thread is. A system call that it "
         "waits\n"
-        "in has the kernel's function behind it; of a thread at an acceptor only the function is\n"
-        "known, unless the call is made at home. CPU is of home and of acceptors.\n\n"
+        "in has the kernel's function behind it. CPU, FAULTS and PAGES (that came because of it) "
+        "are\nof home and of acceptors; CALLS were carried home for it.\n"
+        "With --backtrace threads that compute are stopped for a moment, wherever they are, and "
+        "pages of\nstacks come home to be read. Of a thread that waits in a system call only rip "
+        "and rsp are\nknown, since to stop it might end its wait: its calls end where more would "
+        "be "
+        "needed.\n\n"
         "exit status: 0; 1 the session was not found, or did not answer"};
     return spec;
 }
 
+std::string both(const nlohmann::json& thread, const char* key) {
+    const nlohmann::json& of = object_at(thread, key);
+    return fmt::format("{}+{}", number_at(of, "home"), number_at(of, "away"));
+}
+
 std::string table(const nlohmann::json& answer) {
-    std::vector<std::vector<std::string>> rows{
-        {"PID", "TID", "NAME", "NODE", "STATE", "WAITS FOR", "CPU"}};
+    std::vector<std::vector<std::string>> rows{{"PID", "TID", "NAME", "NODE", "STATE", "WAITS FOR",
+                                                "CPU", "CROSSINGS", "CALLS", "FAULTS", "PAGES"}};
     for (const nlohmann::json& each : object_at(answer, "threads")) {
-        const nlohmann::json& cpu = object_at(each, "cpu_s");
+        const nlohmann::json &cpu = object_at(each, "cpu_s"), &cross = object_at(each, "crossings");
         rows.push_back(
             {fmt::format("{}", number_at(each, "pid")), fmt::format("{}", number_at(each, "tid")),
              text_at(each, "name"), text_at(each, "where"), text_at(each, "state"),
              text_at(each, "waits_for"),
-             fmt::format("{:.2f}+{:.2f}", number_at(cpu, "home"), number_at(cpu, "away"))});
+             fmt::format("{:.2f}+{:.2f}", number_at(cpu, "home"), number_at(cpu, "away")),
+             fmt::format("{}", number_at(cross, "out") + number_at(cross, "back")),
+             fmt::format("{}", number_at(each, "calls_home")), both(each, "faults"),
+             both(each, "pages_in")});
     }
     return format_table(rows);
 }
 
+// With the calls of each thread; why they cannot be told, where they cannot.
+void add_backtraces(const ListedSession& session, nlohmann::json& answer) {
+    std::map<pid_t, Result<Backtraces>> by_process;
+    for (nlohmann::json& thread : answer["threads"]) {
+        const auto pid = static_cast<pid_t>(number_at(thread, "pid"));
+        auto known = by_process.find(pid);
+        if (known == by_process.end()) {
+            known = by_process.emplace(pid, backtraces_of(session, pid)).first;
+        }
+        if (!known->second) {
+            thread["backtrace_error"] = known->second.error().message();
+            continue;
+        }
+        nlohmann::json frames = nlohmann::json::array();
+        const auto found = known->second->find(static_cast<pid_t>(number_at(thread, "tid")));
+        const auto calls = found == known->second->end() ? std::vector<CallFrame>() : found->second;
+        for (const CallFrame& frame : calls) {
+            frames.push_back({{"instruction", frame.instruction},
+                              {"symbol", frame.symbol},
+                              {"file", frame.file},
+                              {"source", frame.source}});
+        }
+        thread["backtrace"] = std::move(frames);
+    }
+}
+
+std::string backtraces_text(const nlohmann::json& answer) {
+    std::string text;
+    for (const nlohmann::json& thread : object_at(answer, "threads")) {
+        text +=
+            fmt::format("\n{} {} at {}: {}\n", number_at(thread, "tid"), text_at(thread, "name"),
+                        text_at(thread, "where"), text_at(thread, "backtrace_error"));
+        size_t number = 0;
+        for (const nlohmann::json& frame : object_at(thread, "backtrace")) {
+            const std::string symbol = text_at(frame, "symbol");
+            const std::string source = text_at(frame, "source");
+            const nlohmann::json& at = object_at(frame, "instruction");
+            text += fmt::format("  #{:<2} {:#018x} {} {}\n", number++,
+                                at.is_number_unsigned() ? at.get<uint64_t>() : 0,
+                                symbol.empty() ? "?" : symbol,
+                                source.empty() ? text_at(frame, "file") : source);
+        }
+    }
+    return text;
+}
+
 int show_threads(const ParsedCommand& parsed) {
-    const bool as_json = Settings({parsed.flags}).toggle(json_setting.name);
+    const Settings asked({parsed.flags});
+    const bool as_json = asked.toggle(json_setting.name);
     return with_session(parsed, [&](const ListedSession& session, pid_t) {
-        const auto answer = session.client.ask({{"want", "threads"}});
-        if (!answer) {
-            complain(answer.error().message());
+        auto answer = session.client.ask({{"want", "threads"}});
+        if (!answer || !object_at(*answer, "threads").is_array()) {
+            complain(answer ? "the session's answer is not understood" : answer.error().message());
             return exit_failed;
         }
-        const std::string text = as_json ? answer->dump(2) + "\n" : table(*answer);
+        if (asked.toggle("backtrace")) add_backtraces(session, *answer);
+        std::string text = as_json ? answer->dump(2) + "\n" : table(*answer);
+        if (!as_json && asked.toggle("backtrace")) text += backtraces_text(*answer);
         std::fputs(text.c_str(), stdout);
         return 0;
     });

@@ -1,0 +1,43 @@
+// The code and the variables of a process by their names, from its list of mappings, as a session
+// tells it, and the files of this host.
+#pragma once
+
+#include <elfutils/libdwfl.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "base/result.h"
+
+namespace gpr {
+
+struct CallFrame {
+    uint64_t instruction = 0;
+    std::string symbol;  // with what it is beyond; empty: unknown
+    std::string file;    // of the code
+    std::string source;  // FILE:LINE; empty: unknown
+};
+
+class ProcessSymbols {
+public:
+    static Result<ProcessSymbols> of(const nlohmann::json& mappings);
+
+    // is_call: a call that has not returned yet, so the instruction is the one after it.
+    [[nodiscard]] CallFrame code_at(uint64_t instruction, bool is_call) const;
+    // Variables that lie there, or in part.
+    [[nodiscard]] std::vector<std::string> variables_in(Range range) const;
+    [[nodiscard]] Dwfl* dwfl() const { return dwfl_.get(); }
+
+private:
+    struct EndDwfl {
+        void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
+    };
+    explicit ProcessSymbols(std::unique_ptr<Dwfl, EndDwfl> dwfl) : dwfl_(std::move(dwfl)) {}
+
+    std::unique_ptr<Dwfl, EndDwfl> dwfl_;
+};
+
+}  // namespace gpr
