@@ -23,6 +23,7 @@ int threads_main(const Words& arguments);
 int stat_main(const Words& arguments);
 int maps_main(const Words& arguments);
 int pages_main(const Words& arguments);
+int top_main(const Words& arguments);
 int token_main(const Words& arguments);
 int health_main(const Words& arguments);
 int syscalls_main(const Words& arguments);

@@ -28,6 +28,7 @@ constexpr std::array commands = {
     Command{"acceptor", "offer this host to initiators", gpr::acceptor_main},
     Command{"ps", "list sessions", gpr::ps_main},
     Command{"threads", "list a session's threads, and what they wait for", gpr::threads_main},
+    Command{"top", "show live what the threads of sessions do", gpr::top_main},
     Command{"stat", "say what has crossed so far in a session", gpr::stat_main},
     Command{"maps", "list a process's mappings, and where their pages are", gpr::maps_main},
     Command{"pages", "list the pages of a process that go to and fro", gpr::pages_main},

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <thread>
 
+#include "tools/acceptor_greeting.h"
 #include "tools/common_settings.h"
 #include "tools/sessions.h"
 #include "tools/table.h"
@@ -20,17 +22,22 @@ constexpr std::chrono::milliseconds between_looks{20};
 const CommandSpec& ps_spec() {
     static const CommandSpec spec{
         "ps",
-        "[OPTION]...",
-        "List the sessions that this user has on this host.",
+        "[OPTION]... [ADDR]",
+        "List the sessions that this user has on this host; with ADDR, those that the acceptor "
+        "there\nhas, of all who know its token.",
         {{"all", SettingKind::toggle, "", "those of all users, which root may", false, 'a'},
-         json_setting},
+         json_setting,
+         token_file_setting,
+         plain_setting,
+         config_setting},
         false,
-        0,
+        1,
         "SESSION is the process id of the program that 'gpr exec' started. THREADS: those that "
         "are\n"
         "here now, and at acceptors. CPU AWAY: processor time used there. MOVED: over the links,\n"
-        "both ways.\n\n"
-        "exit status: 0; 1 a session did not answer"};
+        "both ways. With ADDR, SESSION is its name in the acceptor's log, and HOST where it comes "
+        "from.\n\n"
+        "exit status: 0; 1 a session, or the acceptor, did not answer"};
     return spec;
 }
 
@@ -101,7 +108,61 @@ std::string ps_table(const std::vector<ListedSession>& sessions) {
     return rows.size() == 1 ? "no sessions\n" : format_table(rows);
 }
 
+std::string table_of(const std::vector<SessionDescription>& sessions) {
+    std::vector<std::vector<std::string>> rows{{"SESSION", "HOST", "USER", "PID", "SINCE",
+                                                "THREADS", "CPU", "MOVED", "DEVICES", "PROGRAM"}};
+    for (const SessionDescription& each : sessions) {
+        const auto moved = static_cast<double>(each.bytes_in + each.bytes_out);
+        rows.push_back({each.id, each.host, each.program.user, fmt::format("{}", each.program.pid),
+                        time_text(static_cast<double>(each.since)), fmt::format("{}", each.threads),
+                        seconds_text(static_cast<double>(each.cpu_ns) / 1e9), megabytes_text(moved),
+                        fmt::format("{}", fmt::join(each.devices, " ")), each.program.name});
+    }
+    return rows.size() == 1 ? "no sessions\n" : format_table(rows);
+}
+
+nlohmann::json json_of(const SessionDescription& each) {
+    return {{"session", each.id},
+            {"host", each.host},
+            {"peer", each.peer},
+            {"program", each.program.name},
+            {"user", each.program.user},
+            {"pid", each.program.pid},
+            {"since", each.since},
+            {"threads", each.threads},
+            {"cpu_s", static_cast<double>(each.cpu_ns) / 1e9},
+            {"bytes_moved", each.bytes_in + each.bytes_out},
+            {"devices", each.devices}};
+}
+
+int list_at_acceptor(const ParsedCommand& parsed) {
+    const auto gathered =
+        gather_settings(ps_spec(), parsed.flags, [](const char* name) { return getenv(name); });
+    if (!gathered) {
+        complain(gathered.error().message());
+        return exit_usage;
+    }
+    Hello hello;
+    hello.only_looks = hello.want_sessions = true;
+    const auto peer = greet_acceptor_at(address_of(parsed.words.front(), *gathered),
+                                        gathered->settings, std::move(hello));
+    if (!peer) {
+        complain(peer.error().message());
+        return exit_failed;
+    }
+    if (!Settings({parsed.flags}).toggle(json_setting.name)) {
+        std::fputs(table_of(peer->peer.sessions).c_str(), stdout);
+        return 0;
+    }
+    nlohmann::json all = nlohmann::json::array();
+    for (const SessionDescription& each : peer->peer.sessions) all.push_back(json_of(each));
+    const nlohmann::json answer{{"version", 1}, {"acceptor", peer->peer_name}, {"sessions", all}};
+    fmt::print("{}\n", answer.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
+    return 0;
+}
+
 int list(const ParsedCommand& parsed) {
+    if (!parsed.words.empty()) return list_at_acceptor(parsed);
     const Settings asked({parsed.flags});
     const bool everybody = asked.toggle("all");
     if (everybody && geteuid() != 0) {
