@@ -19,12 +19,32 @@ constexpr std::array dwarf_registers{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "
 
 int value_of(char digit) { return digit >= 'a' ? digit - 'a' + 10 : digit - '0'; }
 
-// What a process has in memory, page by page as it is asked for.
+std::vector<uint8_t> bytes_of(const std::string& digits) {
+    std::vector<uint8_t> bytes;
+    if (digits.find_first_not_of("0123456789abcdef") != std::string::npos) return bytes;
+    for (size_t i = 0; i + 1 < digits.size(); i += 2) {
+        bytes.push_back(static_cast<uint8_t>(16 * value_of(digits[i]) + value_of(digits[i + 1])));
+    }
+    return bytes;
+}
+
+// What a process has in memory, page by page as it is asked for; but of the stack of a thread that
+// was stopped what was on it then.
 class ToldMemory {
 public:
     ToldMemory(const ControlClient& client, pid_t pid) : client_(client), pid_(pid) {}
 
+    void use_stack(uint64_t begin, std::vector<uint8_t> bytes) {
+        stack_begin_ = begin;
+        stack_ = std::move(bytes);
+    }
+
     bool read_word(uint64_t address, uint64_t& word) {
+        const uint64_t beyond = address - stack_begin_;
+        if (beyond < stack_.size() && stack_.size() - beyond >= sizeof word) {
+            std::memcpy(&word, stack_.data() + beyond, sizeof word);
+            return true;
+        }
         std::array<uint8_t, sizeof word> bytes{};
         for (size_t i = 0; i < bytes.size(); i++) {
             const std::vector<uint8_t>& page = page_at((address + i) & page_mask);
@@ -43,24 +63,22 @@ private:
         std::vector<uint8_t>& page = pages_[address];
         const auto answer = client_.ask(
             {{"want", "memory"}, {"pid", pid_}, {"address", address}, {"bytes", page_size}});
-        const std::string digits = answer ? text_at(*answer, "bytes") : "";
-        const bool good = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
-        for (size_t i = 0; good && i + 1 < digits.size() && page.size() < page_size; i += 2) {
-            page.push_back(
-                static_cast<uint8_t>(16 * value_of(digits[i]) + value_of(digits[i + 1])));
-        }
+        if (answer) page = bytes_of(text_at(*answer, "bytes"));
         return page;
     }
 
     const ControlClient& client_;
     pid_t pid_;
     std::map<uint64_t, std::vector<uint8_t>> pages_;
+    uint64_t stack_begin_ = 0;
+    std::vector<uint8_t> stack_;
 };
 
 // What libdwfl asks while it walks.
 struct Walk {
     ToldMemory memory;
     std::map<pid_t, nlohmann::json> registers;  // that are known, by thread
+    std::map<pid_t, std::vector<uint8_t>> stacks;
     const ProcessSymbols& symbols;
     std::vector<CallFrame> frames;  // of the thread whose turn it is
 };
@@ -116,15 +134,18 @@ Result<Backtraces> backtraces_of(const ListedSession& session, pid_t pid) {
     Backtraces all;
     GPR_TRY(const ProcessSymbols symbols, ProcessSymbols::of(object_at(mappings, "mappings")));
     Dwfl* dwfl = symbols.dwfl();
-    Walk walk{ToldMemory(session.client, pid), {}, symbols, {}};
+    Walk walk{ToldMemory(session.client, pid), {}, {}, symbols, {}};
     for (const nlohmann::json& each : object_at(told, "threads")) {
         const nlohmann::json& registers = object_at(each, "registers");
         if (word_at(registers, "rip") == 0) continue;
-        walk.registers[static_cast<pid_t>(number_at(each, "tid"))] = registers;
+        const auto tid = static_cast<pid_t>(number_at(each, "tid"));
+        walk.registers[tid] = registers;
+        walk.stacks[tid] = bytes_of(text_at(each, "stack"));
     }
     const bool walks = dwfl_attach_state(dwfl, nullptr, pid, &thread_callbacks, &walk);
     for (const auto& [tid, registers] : walk.registers) {
         walk.frames.clear();
+        walk.memory.use_stack(word_at(registers, "rsp"), walk.stacks[tid]);
         if (walks) dwfl_getthread_frames(dwfl, tid, add_frame, &walk);
         if (walk.frames.empty()) {
             walk.frames.push_back(symbols.code_at(word_at(registers, "rip"), false));

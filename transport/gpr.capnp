@@ -144,6 +144,7 @@ struct ObservedThread {
   registers @10 :Data;     # user_regs_struct; empty: it was not stopped, and these are known
   instruction @11 :UInt64;
   stackPointer @12 :UInt64;
+  stack @13 :Data;         # with registers: what was there from rsp on
 }
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 

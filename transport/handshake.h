@@ -48,6 +48,8 @@ struct ProgramDescription {
     std::string name;  // its path
     std::string user;
     int32_t pid = 0;
+
+    bool operator==(const ProgramDescription&) const = default;
 };
 
 // One of an acceptor's, for who asks it.
@@ -64,6 +66,8 @@ struct SessionDescription {
     uint64_t arrivals = 0;  // of threads, so far
     uint64_t faults = 0;    // of its threads there
     uint64_t calls = 0;     // that were carried home for them
+
+    bool operator==(const SessionDescription&) const = default;
 };
 
 struct Hello {

@@ -71,7 +71,7 @@ Task<std::vector<uint64_t>> Observations::resident(pid_t pid, Frame frame) {
     co_return pages;
 }
 
-Task<std::optional<user_regs_struct>> Observations::registers_of(pid_t pid, pid_t tid) {
+Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
     RemoteThread* thread = worker_.find_thread(pid, tid);
     if (!thread || thread->where() != RemoteThread::Where::running || thread->awaited) {
         co_return std::nullopt;
@@ -86,25 +86,28 @@ Task<std::optional<user_regs_struct>> Observations::registers_of(pid_t pid, pid_
     worker_.waits.look_for_stop(host_tid);
     const auto timer = worker_.loop.after(stops_in, [stop] { stop->set(std::nullopt); });
     Stop& given = *stop;
-    const std::optional<user_regs_struct> registers = co_await given;
+    std::optional<Standing> standing = co_await given;
     worker_.loop.cancel(timer);
     wanted_.erase(host_tid);
-    co_return registers;
+    co_return standing;
 }
 
-// Whoever else waits for a stop of the thread has it, and nobody learns its registers then.
+// Whoever else waits for a stop of the thread has it, and nobody learns where it stands then.
 void Observations::on_stop(pid_t host_tid) {
     const auto found = wanted_.find(host_tid);
     if (found == wanted_.end()) return;
-    const auto registers = trace::registers(host_tid);
-    const bool in_program = registers && registers->rip >> 32 != GPR_STUB_HIGH_WORD;
-    found->second->set(in_program ? std::optional(*registers) : std::nullopt);
+    auto standing = standing_of(host_tid);
+    if (standing && standing->registers.rip >> 32 == GPR_STUB_HIGH_WORD) standing.reset();
+    found->second->set(std::move(standing));
 }
 
-Task<void> Observations::add_registers(std::vector<ObservedThread>& threads) {
+Task<void> Observations::add_standings(std::vector<ObservedThread>& threads) {
+    size_t told = 0;
     for (ObservedThread& each : threads) {
         if (!each.here || each.view.letter != 'R') continue;
-        each.registers = co_await registers_of(each.pid, each.tid);
+        each.standing = co_await where_stands(each.pid, each.tid);
+        if (each.standing && ++told > most_observed_stacks) each.standing->stack.clear();
+        if (told == most_standings) break;
     }
 }
 
@@ -133,7 +136,7 @@ Task<void> Observations::answer(Frame frame) {
     counts.set(static_cast<unsigned>(waits.counts.size()), waits.sum_ns);
     if (question.getThreads()) {
         auto threads = co_await threads_of(worker_, question.getPid());
-        if (question.getRegisters()) co_await add_registers(threads);
+        if (question.getRegisters()) co_await add_standings(threads);
         auto list = answer.initThreads(static_cast<unsigned>(threads.size()));
         for (unsigned i = 0; i < threads.size(); i++) observed_to_wire(threads[i], list[i]);
     }

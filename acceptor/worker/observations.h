@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/types.h>
-#include <sys/user.h>
 
 #include <cstdint>
 #include <map>
@@ -12,6 +11,7 @@
 
 #include "acceptor/worker/part.h"
 #include "monitor/node/usage.h"
+#include "monitor/tracee/thread_view.h"
 
 namespace gpr {
 struct ObservedThread;
@@ -39,14 +39,14 @@ private:
 
     // Where a thread stands that computes here, for which it is stopped for a moment; nothing of
     // one that waits, which must not notice.
-    Task<std::optional<user_regs_struct>> registers_of(pid_t pid, pid_t tid);
-    Task<void> add_registers(std::vector<ObservedThread>& threads);
+    Task<std::optional<Standing>> where_stands(pid_t pid, pid_t tid);
+    Task<void> add_standings(std::vector<ObservedThread>& threads);
     void write(SessionTally& tally) const;
 
-    using Stop = OneShot<std::optional<user_regs_struct>>;
+    using Stop = OneShot<std::optional<Standing>>;
 
     Worker& worker_;
-    std::map<pid_t, std::shared_ptr<Stop>> wanted_;  // by host tid: who is to tell its registers
+    std::map<pid_t, std::shared_ptr<Stop>> wanted_;  // by host tid: who is to tell where it stands
     SessionTally* tally_ = nullptr;                  // none: nobody keeps one
     uint64_t ended_ns_ = 0;                          // CPU time of processes that have ended
     uint64_t arrivals_ = 0;                          // of threads

@@ -72,9 +72,9 @@ std::string text_of_protection(int prot, bool shared) {
             prot & PROT_EXEC ? 'x' : '-', shared ? 's' : 'p'};
 }
 
-json as_json(const std::optional<user_regs_struct>& full, const ThreadView& view) {
+json registers_of(const std::optional<Standing>& full, const ThreadView& view) {
     if (!full) return {{"rip", view.instruction}, {"rsp", view.stack_pointer}};
-    const user_regs_struct& r = *full;
+    const user_regs_struct& r = full->registers;
     return {{"rip", r.rip}, {"rsp", r.rsp}, {"rbp", r.rbp}, {"rax", r.rax}, {"rbx", r.rbx},
             {"rcx", r.rcx}, {"rdx", r.rdx}, {"rsi", r.rsi}, {"rdi", r.rdi}, {"r8", r.r8},
             {"r9", r.r9},   {"r10", r.r10}, {"r11", r.r11}, {"r12", r.r12}, {"r13", r.r13},
@@ -319,7 +319,7 @@ Task<json> SessionView::registers(pid_t pid) {
     }
     json list = json::array();
     for (const pid_t tid : tids) {
-        auto full = co_await home_.observations.registers_of(pid, tid);
+        auto full = co_await home_.observations.where_stands(pid, tid);
         const HomeThread* each = home_.find_thread(pid, tid);
         if (!each) continue;
         ThreadView view = view_of_thread(tid);
@@ -328,9 +328,11 @@ Task<json> SessionView::registers(pid_t pid) {
             const auto found = std::ranges::find(there, tid, &ObservedThread::tid);
             if (found == there.end()) continue;
             view = found->view;
-            full = found->registers;
+            full = found->standing;
         }
-        list.push_back({{"tid", tid}, {"registers", as_json(full, view)}});
+        std::string stack;
+        if (full) append_digits(stack, full->stack);
+        list.push_back({{"tid", tid}, {"registers", registers_of(full, view)}, {"stack", stack}});
     }
     co_return json{{"version", json_version}, {"pid", pid}, {"threads", list}};
 }

@@ -41,7 +41,7 @@ public:
     // Those that moved most.
     Task<nlohmann::json> pages(pid_t pid);
     // Where its threads stand: all registers of those that compute, which are stopped for a moment,
-    // and rip and rsp of those that wait.
+    // and rip and rsp of those that wait; of those that were stopped also what was on their stacks.
     Task<nlohmann::json> registers(pid_t pid);
     // Its memory as it sees it, in hexadecimal digits, as far as it is mapped; no more than
     // most_memory_bytes. Pages come to home for that.

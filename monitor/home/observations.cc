@@ -32,7 +32,7 @@ Task<std::vector<Observed>> Observations::ask(Question question) {
     co_return all;
 }
 
-Task<std::optional<user_regs_struct>> Observations::registers_of(pid_t pid, pid_t tid) {
+Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
     HomeThread* thread = home_.find_thread(pid, tid);
     const bool waits = home_.pager.faults.waits(tid);
     if (!thread || thread->remote() || thread->awaited || thread->ends() || waits ||
@@ -41,8 +41,9 @@ Task<std::optional<user_regs_struct>> Observations::registers_of(pid_t pid, pid_
     }
     auto context = co_await home_.stops.stop(*thread);
     if (!context) co_return std::nullopt;
+    std::optional<Standing> standing = standing_of(tid);
     trace::resume(tid);
-    co_return context->regs;
+    co_return standing;
 }
 
 void Observations::on_answer(RemoteNode& node, wire::ObserveAnswer::Reader answer) {

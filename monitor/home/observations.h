@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/types.h>
-#include <sys/user.h>
 
 #include <cstdint>
 #include <optional>
@@ -32,7 +31,7 @@ public:
     Task<std::vector<Observed>> ask(Question question);
     // Where a thread stands that computes at home, for which it is stopped for a moment; nothing of
     // one that waits, which must not notice.
-    Task<std::optional<user_regs_struct>> registers_of(pid_t pid, pid_t tid);
+    Task<std::optional<Standing>> where_stands(pid_t pid, pid_t tid);
     void on_answer(RemoteNode& node, wire::ObserveAnswer::Reader answer);
     // Nothing is known of the acceptors any more.
     void on_link_closed() { questions_.answer_all({}); }

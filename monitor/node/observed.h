@@ -2,8 +2,8 @@
 #pragma once
 
 #include <sys/types.h>
-#include <sys/user.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -17,8 +17,10 @@
 namespace gpr {
 
 // So that an answer is no longer than a message may be.
-inline constexpr size_t most_observed_threads = 4096;
+inline constexpr size_t most_observed_threads = 2048;
 inline constexpr size_t most_observed_ranges = 4096;
+inline constexpr size_t most_standings = 512;       // of threads that tell their registers,
+inline constexpr size_t most_observed_stacks = 24;  // and of those their stacks
 
 struct ObservedThread {
     pid_t pid = 0, tid = 0;  // of the program
@@ -26,7 +28,7 @@ struct ObservedThread {
     ThreadView view;
     uint64_t faults = 0, pages = 0;
     bool waits_for_page = false;
-    std::optional<user_regs_struct> registers;  // where it was stopped for that
+    std::optional<Standing> standing;  // where it was stopped for that
 };
 
 struct Observed {
@@ -50,9 +52,10 @@ inline void observed_to_wire(const ObservedThread& thread, wire::ObservedThread:
     to.setWaitsForPage(thread.waits_for_page);
     to.setInstruction(thread.view.instruction);
     to.setStackPointer(thread.view.stack_pointer);
-    if (!thread.registers) return;
-    to.setRegisters(
-        {reinterpret_cast<const uint8_t*>(&*thread.registers), sizeof(user_regs_struct)});
+    if (!thread.standing) return;
+    const auto& [registers, stack] = *thread.standing;
+    to.setRegisters({reinterpret_cast<const uint8_t*>(&registers), sizeof registers});
+    to.setStack({reinterpret_cast<const uint8_t*>(stack.data()), stack.size()});
 }
 
 inline Observed observed_from_wire(wire::ObserveAnswer::Reader answer) {
@@ -81,7 +84,11 @@ inline Observed observed_from_wire(wire::ObserveAnswer::Reader answer) {
         thread.view.stack_pointer = from.getStackPointer();
         if (const auto registers = from.getRegisters();
             registers.size() == sizeof(user_regs_struct)) {
-            std::memcpy(&thread.registers.emplace(), registers.begin(), registers.size());
+            Standing& standing = thread.standing.emplace();
+            std::memcpy(&standing.registers, registers.begin(), registers.size());
+            const auto stack = from.getStack();
+            const auto* bytes = reinterpret_cast<const std::byte*>(stack.begin());
+            standing.stack.assign(bytes, bytes + std::min(stack.size(), most_stack_bytes));
         }
         observed.threads.push_back(std::move(thread));
     }

@@ -6,6 +6,8 @@
 #include <cstdlib>
 
 #include "base/file_text.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
 
 namespace gpr {
 
@@ -33,6 +35,17 @@ ThreadView view_of_thread(pid_t tid) {
     view.stack_pointer = sp;
     view.instruction = pc;
     return view;
+}
+
+std::optional<Standing> standing_of(pid_t tid) {
+    const auto registers = trace::registers(tid);
+    if (!registers) return std::nullopt;
+    Standing standing{*registers, std::vector<std::byte>(most_stack_bytes)};
+    const auto memory = RemoteMemory::open(tid);
+    const size_t there =
+        memory ? memory->read({registers->rsp}, standing.stack.data(), most_stack_bytes) : 0;
+    standing.stack.resize(there);
+    return standing;
 }
 
 }  // namespace gpr

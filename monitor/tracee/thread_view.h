@@ -2,9 +2,13 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/user.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace gpr {
 
@@ -18,5 +22,14 @@ struct ThreadView {
 
 // tid: as this supervisor names it.
 ThreadView view_of_thread(pid_t tid);
+
+// Where a stopped thread stands: its registers, and what is on its stack from rsp on, as far as
+// that is in memory here. Both at once, since it has other calls a moment later.
+struct Standing {
+    user_regs_struct registers{};
+    std::vector<std::byte> stack;
+};
+inline constexpr size_t most_stack_bytes = 16 << 10;
+std::optional<Standing> standing_of(pid_t tid);
 
 }  // namespace gpr

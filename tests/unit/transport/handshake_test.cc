@@ -67,6 +67,43 @@ TEST_CASE("both sides learn what the other is") {
     }
 }
 
+TEST_CASE("who asks is told the sessions of an acceptor, as many as fit") {
+    Attempt attempt;
+    attempt.hello.only_looks = attempt.hello.want_sessions = true;
+    attempt.hello.program = {"/usr/bin/x\x1b[2J", "anna", 77};
+    SessionDescription session;
+    session.id = "s7";
+    session.host = "a";
+    session.peer = "10.0.0.1:5";
+    session.program = {"/bin/y", "bert", 78};
+    session.since = 5'000'000'000;
+    session.cpu_ns = 1ULL << 40;
+    session.threads = 3;
+    session.bytes_in = 1;
+    session.bytes_out = 2;
+    session.devices = {"gpu0", "gpu1"};
+    session.arrivals = 4;
+    session.faults = 5;
+    session.calls = 6;
+    attempt.welcome.sessions = {session};
+    auto outcome = shake_hands(attempt);
+    REQUIRE(outcome.initiator);
+    REQUIRE(outcome.acceptor);
+    CHECK(outcome.acceptor->peer.want_sessions);
+    CHECK(outcome.acceptor->peer.program.name == "/usr/bin/x?[2J");
+    CHECK(outcome.acceptor->peer.program.pid == 77);
+    REQUIRE(outcome.initiator->peer.sessions.size() == 1);
+    CHECK(outcome.initiator->peer.sessions.front() == session);
+
+    session.program.name = std::string(400, 'n');
+    attempt.welcome.sessions.assign(2000, session);
+    outcome = shake_hands(attempt);
+    REQUIRE(outcome.initiator);
+    const size_t told = outcome.initiator->peer.sessions.size();
+    CHECK(told > 64);  // as many as an acceptor lets in, by default
+    CHECK(told < 300);
+}
+
 TEST_CASE("a wrong secret and an unknown token are refused, clearly, on both sides") {
     for (Wire wire : all_wires) {
         CAPTURE(name_of(wire));
