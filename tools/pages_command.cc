@@ -9,7 +9,9 @@
 namespace gpr {
 namespace {
 
-constexpr size_t most_variables = 4;  // of a page, in the table
+// In the table; as JSON all that the session tells.
+constexpr size_t most_variables = 4;
+constexpr size_t most_rows = 40;
 
 const CommandSpec& pages_spec() {
     static const CommandSpec spec{
@@ -22,7 +24,7 @@ const CommandSpec& pages_spec() {
         1,
         "MOVES: how often the page got another owner, or was given to more readers. Pages that "
         "threads\non two nodes write again and again make both wait; what is in them is best kept "
-        "apart, or its\nthreads together.\n\n"
+        "apart, or its\nthreads together. The table has the first 40, --json 256.\n\n"
         "exit status: 0; 1 the process was not found, or its session did not answer"};
     return spec;
 }
@@ -65,6 +67,7 @@ std::string table(const nlohmann::json& answer) {
     std::vector<std::vector<std::string>> rows{
         {"ADDRESS", "MOVES", "IS AT", "MAPPING", "VARIABLES"}};
     for (const nlohmann::json& page : object_at(answer, "pages")) {
+        if (rows.size() > most_rows) break;
         rows.push_back({fmt::format("{:x}", word_at(page, "address")),
                         fmt::format("{}", word_at(page, "moves")),
                         words_of(object_at(page, "nodes"), SIZE_MAX), text_at(page, "mapping"),

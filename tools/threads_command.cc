@@ -85,17 +85,16 @@ void add_backtraces(const ListedSession& session, nlohmann::json& answer) {
 std::string backtraces_text(const nlohmann::json& answer) {
     std::string text;
     for (const nlohmann::json& thread : object_at(answer, "threads")) {
+        const std::string error = text_at(thread, "backtrace_error");
         text +=
-            fmt::format("\n{} {} at {}: {}\n", number_at(thread, "tid"), text_at(thread, "name"),
-                        text_at(thread, "where"), text_at(thread, "backtrace_error"));
+            fmt::format("\n{} {} at {}{}{}\n", number_at(thread, "tid"), text_at(thread, "name"),
+                        text_at(thread, "where"), error.empty() ? "" : ": ", error);
         size_t number = 0;
         for (const nlohmann::json& frame : object_at(thread, "backtrace")) {
             const std::string symbol = text_at(frame, "symbol");
             const std::string source = text_at(frame, "source");
-            const nlohmann::json& at = object_at(frame, "instruction");
             text += fmt::format("  #{:<2} {:#018x} {} {}\n", number++,
-                                at.is_number_unsigned() ? at.get<uint64_t>() : 0,
-                                symbol.empty() ? "?" : symbol,
+                                word_at(frame, "instruction"), symbol.empty() ? "?" : symbol,
                                 source.empty() ? text_at(frame, "file") : source);
         }
     }
