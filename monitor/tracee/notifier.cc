@@ -16,7 +16,7 @@ constexpr int most_at_once = 64;
 
 Notifier::Notifier(Loop& loop, Fd listener, Handler handler)
     : listener_(std::move(listener)), handler_(std::move(handler)) {
-    // Linux 6.6: caller and supervisor, of whom one runs at a time, then stay on one processor.
+    // Linux 6.6: caller and supervisor never run at the same time, so keep them on one CPU.
     ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
     watch_ = loop.watch(listener_.get(), POLLIN, [this](uint32_t revents) {
         if (revents & POLLIN) {
@@ -28,8 +28,9 @@ Notifier::Notifier(Loop& loop, Fd listener, Handler handler)
 }
 
 void Notifier::poll() {
-    // NOTIF_RECV blocks when the notification vanished in between: look right before each. Threads
-    // that do nothing but call must not keep us from hearing that the session is over.
+    // NOTIF_RECV blocks if the notification has vanished, so poll right before each. The number is
+    // bounded so that threads that make calls all the time cannot keep us from noticing the
+    // session's end.
     for (int taken = 0; taken < most_at_once; taken++) {
         pollfd p{listener_.get(), POLLIN, 0};
         if (::poll(&p, 1, 0) != 1 || !(p.revents & POLLIN)) return;
@@ -42,7 +43,7 @@ void Notifier::poll() {
                          {},
                          n.data.instruction_pointer};
         std::memcpy(out.args, n.data.args, sizeof out.args);
-        on_thread_gone(out.tid);  // an interrupted call is made again
+        on_thread_gone(out.tid);  // the caller's earlier call was interrupted and is made again
         waiting_[out.tid] = out.id;
         callers_[out.id] = out.tid;
         handler_(out);
