@@ -82,7 +82,7 @@ FutexWakeCall FutexNews::told(wire::FutexWake::Reader wake) {
 void FutexNews::heard(NodeId from, wire::FutexWaiters::Reader waiters) {
     WaiterSummary summary = WaiterSummary::everything();
     auto bits = waiters.getBits();
-    // Another size would be another hash: then nothing can be left out.
+    // Another size means another hash, so any page may have waiters.
     if (bits.size() == GPR_WAITER_WORDS) std::copy(bits.begin(), bits.end(), summary.words.begin());
     for (Peer& peer : peers_) {
         if (peer.node == from) peer.waiting = summary;
