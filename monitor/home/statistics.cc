@@ -42,7 +42,7 @@ void Statistics::write_stats(int exit_status) {
     home_.outputs.report(report.words(), report.json());
 }
 
-// A rule that never matched is a slip, or for another program.
+// A rule that never matched is a mistake, or meant for another program.
 void Statistics::tell_idle_rules() const {
     const std::vector<std::string> idle = home_.rule_use.idle();
     if (idle.empty() || !home_.failures.reason().empty()) return;
