@@ -14,7 +14,7 @@ class HomeSession;
 
 class SessionControl {
 public:
-    // Where the socket cannot be had the log says why, and the session goes on without.
+    // If there can be no socket the log says why, and the session runs without.
     SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts);
 
 private:

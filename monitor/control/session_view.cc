@@ -44,7 +44,7 @@ bool begins_with_any(const std::string& text, std::initializer_list<std::string_
     return std::ranges::any_of(beginnings, [&](auto each) { return text.starts_with(each); });
 }
 
-// In words; empty: for nothing.
+// For people; empty if the thread waits for nothing.
 std::string waits_for(const ThreadView& view, bool for_page) {
     if (for_page || view.waits_in.starts_with("handle_userfault")) return "a page";
     if (view.letter == 'R') return "";
@@ -128,7 +128,7 @@ Task<json> SessionView::session() {
                    {"devices", facts_.devices}};
 }
 
-// Of one that runs at an acceptor, that knows what it does, unless it waits in a call made here.
+// For a thread at an acceptor, the acceptor knows its state, unless it waits in a call made here.
 Task<json> SessionView::thread(pid_t pid, pid_t tid) {
     UsageCall call;
     call.of = UsageCall::Of::thread;

@@ -1,5 +1,5 @@
-// A session and its threads as they are at this moment, for people and programs that look at it.
-// Nothing here stops a thread or moves a page.
+// A session and its threads as they are at this moment, for people and programs. Nothing here stops
+// a thread or moves a page.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ struct Home;
 
 // What is known of a session when it begins.
 struct SessionFacts {
-    std::vector<std::string> devices;  // of acceptors, that it has been given
+    std::vector<std::string> devices;  // the acceptors' devices that it was given
 };
 
 class SessionView {
@@ -34,14 +34,14 @@ public:
 private:
     [[nodiscard]] std::string name_of(unsigned node) const;
     [[nodiscard]] std::vector<pid_t> pids() const;
-    // CPU time at acceptors, of those that have ended too.
+    // CPU time spent at acceptors, by ended processes too.
     Task<uint64_t> used_away_ns();
     Task<nlohmann::json> thread(pid_t pid, pid_t tid);
 
     home::Home& home_;
     SessionFacts facts_;
     time_t since_;
-    pid_t root_ = 0;  // once it is known
+    pid_t root_ = 0;  // 0 until it is known
 };
 
 }  // namespace gpr
