@@ -1,4 +1,4 @@
-// What the process that an acceptor forks for a session does, until the session is over.
+// Runs a session in the process that an acceptor has made for it, until the session is over.
 #pragma once
 
 #include "transport/handshake.h"
@@ -8,7 +8,7 @@ namespace gpr {
 class Sandbox;
 
 struct WorkerOptions {
-    bool unlike_vdso = false;  // this kernel's is not used in place of the initiator's, ever
+    bool unlike_vdso = false;  // never use this kernel's vdso in place of home's
 };
 
 // The WorkerMain of a real session.
