@@ -247,10 +247,9 @@ private:
 
 // --- home ------------------------------------------------------------------------------------
 
-class InitiatorSide {
+class HomeSide {
 public:
-    InitiatorSide(const Endpoint& endpoint, const Token& token, const Hello& ours,
-                  Deadline deadline)
+    HomeSide(const Endpoint& endpoint, const Token& token, const Hello& ours, Deadline deadline)
         : name_(endpoint.text()),
           plain_(endpoint.plain),
           token_(token),
@@ -400,7 +399,7 @@ Result<EstablishedAcceptor> connect_session(const Endpoint& endpoint, const Toke
 
 Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, const Token& token,
                                            const Hello& ours, Deadline deadline) {
-    return InitiatorSide(endpoint, token, ours, deadline).run(std::move(socket));
+    return HomeSide(endpoint, token, ours, deadline).run(std::move(socket));
 }
 
 std::string new_session_id() {

@@ -12,7 +12,7 @@ constexpr uint64_t ignored = 0;
 constexpr uint64_t timeout_id = ~uint64_t{0};
 // A round trip takes less time than this if both ends poll, and about this if the other end sleeps.
 constexpr std::chrono::microseconds spin_time{60};
-constexpr int looks_a_clock_reading = 16;
+constexpr int polls_per_clock_reading = 16;
 }  // namespace
 
 void Watch::reset() {
@@ -203,7 +203,7 @@ bool Loop::spin() {
     io_uring_cqe* completion = nullptr;
     bool found = false;
     do {
-        for (int i = 0; i < looks_a_clock_reading && !found; i++) {
+        for (int i = 0; i < polls_per_clock_reading && !found; i++) {
             found = io_uring_peek_cqe(&ring_, &completion) == 0;
             if (!found) _mm_pause();
         }

@@ -140,7 +140,7 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
         code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
     // The instruction that it came for needs this page as well as one that home does not have.
     bool needs_both = only_home && Clock::now() < thread.visits_until &&
-                      stands_still(thread.came_with, context->regs);
+                      stands_still(thread.arrival_regs, context->regs);
     if (!at_fetch || needs_both || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
         // If it is in a system call and needs the page still, it will fault again.
@@ -317,7 +317,7 @@ Task<void> Crossings::arrive(Frame frame) {
     }
     worker_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
-    thread->came_with = crossing.getVisit() ? context.regs : user_regs_struct{};
+    thread->arrival_regs = crossing.getVisit() ? context.regs : user_regs_struct{};
     thread->mask = context.signal_mask;
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);

@@ -68,7 +68,7 @@ struct RemoteThread {
     bool restarts_at_home = false;     // its latest interrupted call was made at home
     Address waits_at{};                // the word in shared memory of its latest futex call
     Clock::time_point visits_until{};  // until then it may run home's code here
-    user_regs_struct came_with{};      // its registers when it came, if for a visit
+    user_regs_struct arrival_regs{};   // its registers when it arrived, if for a visit
     uint64_t exit_hold = 0;            // paging::Supply::hold of what the kernel writes at its end
     bool ending = false;               // only its last call remains to be made
     bool alt_stack_changed = false;    // since home was told
@@ -168,8 +168,8 @@ struct RemoteProcess {
     bool mixed = false;  // program code runs at home, too
     // RLIMIT_AS or _DATA is set: home decides whether there may be more.
     bool limits_memory = false;
-    bool gravity = false;     // threads go to home by gravity
-    bool plays_stub = false;  // it has made calls from the stub's page without our order
+    bool gravity = false;               // threads go home by gravity
+    bool has_jumped_into_stub = false;  // it made calls from the stub's page without our order
 };
 
 // Whether a descriptor of the program is one of this host.

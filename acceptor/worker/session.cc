@@ -144,7 +144,7 @@ void WorkerSession::on_notification(const Notification& n) {
     }
     // The filter lets calls pass that we order there, so this one is the program's: it has jumped
     // into the stub.
-    if (in_stub && !std::exchange(process.plays_stub, true)) {
+    if (in_stub && !std::exchange(process.has_jumped_into_stub, true)) {
         spdlog::warn("process {} made call {} from the stub's page, without an order", process.pid,
                      n.number);
     }

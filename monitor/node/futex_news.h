@@ -21,15 +21,15 @@ namespace gpr {
 class FutexNews {
 public:
     // tid is 0 if the thread is no longer known.
-    using Waked = std::function<void(pid_t pid, pid_t tid, const FutexWakeCall&)>;
+    using OnWake = std::function<void(pid_t pid, pid_t tid, const FutexWakeCall&)>;
 
     explicit FutexNews(Loop& loop) : loop_(loop) {}
 
     // Adds a node that this one has a link to. To be called before use().
     void add_peer(NodeId node, Link& link) { peers_.push_back({node, &link, {}, {}}); }
-    // From now on private wakes of processes that join are reported to `waked`, some time after
+    // From now on private wakes of processes that join are reported to `on_wake`, some time after
     // they were made, and need not be intercepted.
-    void use(std::unique_ptr<CallWatch> watch, Waked waked);
+    void use(std::unique_ptr<CallWatch> watch, OnWake on_wake);
     [[nodiscard]] bool watched() const { return watch_ != nullptr; }
     // pid: as this node's kernel sees it; name: as the session does.
     Result<> join(pid_t pid, pid_t name, Openers openers);
@@ -66,7 +66,7 @@ private:
     Loop& loop_;
     std::vector<Peer> peers_;
     std::unique_ptr<CallWatch> watch_;
-    Waked waked_;
+    OnWake on_wake_;
     Watch wakes_;
 };
 

@@ -126,21 +126,20 @@ std::string with_masked_features(std::string tunables, const std::vector<std::st
     return tunables.insert(end, "," + masks);
 }
 
-std::vector<std::string> lacking_at(const HostDescription& acceptor,
-                                    const HostDescription& initiator) {
+std::vector<std::string> lacking_at(const HostDescription& acceptor, const HostDescription& home) {
     std::vector<std::string> lacking;
-    if (acceptor.page_size != initiator.page_size) {
-        lacking.push_back(fmt::format("page size {}", initiator.page_size));
+    if (acceptor.page_size != home.page_size) {
+        lacking.push_back(fmt::format("page size {}", home.page_size));
     }
     for (const FeatureWord& w : feature_words) {
-        uint32_t missing = word_of(initiator.cpu, w) & ~word_of(acceptor.cpu, w) & w.mask;
+        uint32_t missing = word_of(home.cpu, w) & ~word_of(acceptor.cpu, w) & w.mask;
         for (int bit = 0; bit < 32; bit++) {
             if (missing >> bit & 1) lacking.push_back(name_of(w.name, bit));
         }
     }
     // The kernel saves and restores only the components that XCR0 enables, and they determine the
     // layout.
-    uint64_t states = initiator.cpu.xcr0 & ~acceptor.cpu.xcr0;
+    uint64_t states = home.cpu.xcr0 & ~acceptor.cpu.xcr0;
     if (states != 0) lacking.push_back(fmt::format("{}{:#x} (xcr0)", state_prefix, states));
     return lacking;
 }

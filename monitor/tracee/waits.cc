@@ -68,12 +68,12 @@ void Waits::poll() {
         (*handler)(WaitStatus::decode(status));
     }
     if (tid < 0 && errno == ECHILD && !handlers_.empty()) {
-        loop_.after(second_look, [this] { bury_the_lost(); });
+        loop_.after(second_look, [this] { report_vanished(); });
     }
 }
 
 // No child is left in the kernel, so every thread that we still wait for has ended unnoticed.
-void Waits::bury_the_lost() {
+void Waits::report_vanished() {
     siginfo_t info{};
     int rc = waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
     if (rc == 0 || errno != ECHILD) return;

@@ -53,7 +53,7 @@ public:
 
 private:
     explicit Waits(Loop& loop) : loop_(loop) {}
-    void bury_the_lost();
+    void report_vanished();
 
     Loop& loop_;
     Fd signal_fd_;
