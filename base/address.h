@@ -1,4 +1,4 @@
-// An address in a supervised program: never a pointer of ours.
+// An address in a supervised program; never a pointer into our own memory.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@ struct Address {
     uint64_t operator-(Address other) const { return value - other.value; }
 };
 
-// Half open: [begin, end), bytes.
+// Half open: [begin, end), in bytes.
 struct Range {
     Address begin;
     Address end;
@@ -32,7 +32,7 @@ struct Range {
     [[nodiscard]] bool overlaps(const Range& other) const {
         return begin < other.end && other.begin < end;
     }
-    // The smallest whole pages that hold it.
+    // The smallest range of whole pages that contains it.
     [[nodiscard]] Range pages() const { return {begin.page(), end.page_end()}; }
 };
 

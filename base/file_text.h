@@ -1,5 +1,5 @@
-// What a file says. Streams of the standard library throw where a read fails, as those of /proc do
-// when their process ends meanwhile.
+// Reading whole files. The standard library's streams throw if a read fails, as it does for files
+// of /proc whose process has ended.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace gpr {
 
-// Nothing: it cannot be opened, or not be read to its end.
+// nullopt: the file cannot be opened, or cannot be read to its end.
 std::optional<std::string> read_file(const std::string& path);
 
-// Empty then.
+// The same; empty instead of nullopt.
 inline std::string text_of(const std::string& path) { return read_file(path).value_or(""); }
 
 }  // namespace gpr

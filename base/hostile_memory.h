@@ -1,6 +1,6 @@
-// Memory that somebody else may write at any moment, also while we look at it: what a supervisor
-// shares with the program. It is read by whole copies, each byte once, and what a copy says is
-// Untrusted: nobody indexes or counts with it before it is bounded by what we know ourselves.
+// Memory that the program may write at any time, also while we read it, because the supervisor
+// shares it with the program. HostileMemory reads each byte once, into a copy. Values from the copy
+// are Untrusted: they cannot be used as an index or a count before they are bounded.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ public:
     [[nodiscard]] bool is(const T& expected) const requires std::equality_comparable<T> {
         return value_ == expected;
     }
-    // What is below 0 or above `most` is not believed.
+    // The value, clamped to [0, most].
     [[nodiscard]] T at_most(T most) const requires std::integral<T> {
         return std::clamp(value_, T{0}, most);
     }
@@ -31,7 +31,7 @@ public:
     [[nodiscard]] Untrusted<Field> field(Field Struct::*member) const {
         return Untrusted<Field>(value_.*member);
     }
-    // For what only travels: back to the program, to its kernel, to its other node.
+    // For values that are only passed on: to the program, to its kernel, or to its other node.
     [[nodiscard]] const T& to_pass_on() const { return value_; }
 
 private:
@@ -52,7 +52,8 @@ public:
 
     void read(size_t at, std::span<std::byte> to) const {
         std::memcpy(to.data(), part(at, to.size()).begin_, to.size());
-        // The copy is what counts from here on: without this the compiler may read again.
+        // Only the copy is used from here on; without this barrier the compiler may read the memory
+        // again.
         asm volatile("" ::: "memory");
     }
     [[nodiscard]] std::vector<std::byte> bytes(size_t at, size_t size) const {
@@ -71,7 +72,7 @@ public:
     void write(size_t at, std::span<const std::byte> bytes) const {
         if (bytes.empty()) return;
         std::memcpy(part(at, bytes.size()).begin_, bytes.data(), bytes.size());
-        asm volatile("" ::: "memory");  // all of it is there before what comes next
+        asm volatile("" ::: "memory");  // complete before anything that follows
     }
     template <class T>
     void put(size_t at, const T& value) const {

@@ -38,7 +38,8 @@ void settle_uffd(KernelFeatures& f) {
         {&f.uffd_poison, UFFD_FEATURE_POISON},
     };
     for (const auto& [feature, bit] : bits) {
-        // A fresh one each: a userfaultfd takes UFFDIO_API once, and asking is what may be refused.
+        // A new one for each feature: a userfaultfd accepts UFFDIO_API once, and the request may be
+        // refused.
         auto uffd = open_userfaultfd(O_CLOEXEC);
         if (feature == bits[0].first) settle(f.userfaultfd, uffd ? 0 : uffd.error().code);
         auto enabled = uffd ? enable_userfaultfd(*uffd, bit) : fail(uffd.error().code, "");

@@ -1,5 +1,5 @@
-// What the running kernel can do for gpr, found by trying it once. Versions are never compared:
-// distributions carry features back and administrators take them away.
+// What the running kernel can do for gpr, found by trying each feature once. Versions are never
+// compared, because distributions backport features and administrators disable them.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace gpr {
 
 struct Feature {
     std::string_view name;
-    std::string_view needed_for;  // for an optional one: what is better with it
-    std::string_view cure;        // what to do where it is missing
+    std::string_view needed_for;  // for an optional feature: what is better with it
+    std::string_view cure;        // what to do if it is missing
     bool required = true;
     bool present = false;
-    std::string detail = {};  // a value, or the kernel's reason for saying no
+    std::string detail = {};  // a value, or the kernel's reason for refusing
 
     explicit operator bool() const { return present; }
 };
@@ -25,7 +25,8 @@ inline constexpr std::string_view cure_namespaces =
     "allow user namespaces (kernel.unprivileged_userns_clone=1,"
     " kernel.apparmor_restrict_unprivileged_userns=0, user.max_*_namespaces); not in a chroot";
 
-// Limits of a process (setrlimit) are no substitute: they count a process, or a user, who is root.
+// The limits of setrlimit are no substitute: they apply to one process, or to a user, who is root
+// here.
 inline constexpr std::string_view cure_cgroup =
     "give the acceptor a cgroup v2 with this controller (not cgroup v1; systemd: Delegate=yes);"
     " process limits (ulimit) cannot do it";
@@ -98,13 +99,13 @@ struct KernelFeatures {
                         "run Linux 6.14 or newer with CONFIG_CGROUP_DMEM", false};
 
     // Takes some milliseconds: forks short-lived children that try namespaces, ptrace and seccomp.
-    // Changes nothing in this process. Call it before starting threads.
+    // Does not change this process. Call it before starting threads.
     static KernelFeatures probe();
 
     [[nodiscard]] std::vector<const Feature*> all() const;
-    // Of those that are present: what nodes tell each other.
+    // Names of the features that are present: what nodes tell each other.
     [[nodiscard]] std::vector<std::string> names() const;
-    // Required and missing, in the order of all().
+    // The required features that are missing, in the order of all().
     [[nodiscard]] std::vector<const Feature*> lacking() const;
 };
 

@@ -41,7 +41,7 @@ int wait_for_verdict(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : EPROTO;
 }
 
-// Runs `inspect(parent)` in a child of a fresh child, which allows being traced by anybody (Yama).
+// Runs `inspect(parent)` in a grandchild; its parent allows any process to trace it (Yama).
 int probe_as_supervisor(const std::function<int(pid_t)>& inspect) {
     return probe_in_child([&] {
         const pid_t launcher = getpid();
@@ -50,7 +50,7 @@ int probe_as_supervisor(const std::function<int(pid_t)>& inspect) {
     });
 }
 
-// The first process of a new pid namespace clones a thread-like child with a chosen number.
+// The first process of a new pid namespace clones a child with a chosen number.
 int clone_with_chosen_pid(pid_t wanted) {
     clone_args arguments{};
     arguments.exit_signal = SIGCHLD;
@@ -99,7 +99,7 @@ int probe_pidfd_getfd_of_launcher() {
     return probe_as_supervisor([](pid_t launcher) {
         const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, launcher, 0)));
         if (!pidfd) return errno;
-        // The pidfd has the same number in no one else: the launcher's own stdin may be closed.
+        // EBADF is a success: it means only that the launcher's stdin is closed.
         const Fd copy(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), STDIN_FILENO, 0)));
         return copy || errno == EBADF ? 0 : errno;
     });

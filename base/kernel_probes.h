@@ -1,16 +1,17 @@
-// The experiments behind KernelFeatures. Each answers 0, or the errno the kernel refused with.
+// The experiments behind KernelFeatures. Each returns 0, or the errno with which the kernel
+// refused.
 #pragma once
 
 #include <functional>
 
 namespace gpr {
 
-// Runs the experiment in a child, so that what it changes dies with it. EPROTO: the child was
-// killed or ran out of time.
+// Runs the experiment in a child, so that the changes it makes end with the child. EPROTO: the
+// child was killed or ran out of time.
 int probe_in_child(const std::function<int()>& experiment);
 
-// In a new user namespace, as the acceptor's empty process is made. `type` is one CLONE_NEW*;
-// 0 asks for the user namespace alone.
+// Tries it in a new user namespace, as when the acceptor's empty process is made. `type` is one
+// CLONE_NEW* flag; 0 tries the user namespace alone.
 int probe_namespace(int type);
 int probe_clone3_set_tid();
 

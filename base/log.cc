@@ -28,12 +28,12 @@ protected:
     void flush_() override {}
 
 private:
-    // A peer may call itself anything, and what is logged is one line for a terminal.
+    // A peer may claim any name, and what is logged is one line for a terminal.
     static void hide_control_characters(spdlog::memory_buf_t& line) {
         for (size_t i = 0; i + 1 < line.size(); ++i) {
             const auto byte = static_cast<unsigned char>(line[i]);
             const auto next = static_cast<unsigned char>(line[i + 1]);
-            const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // of UTF-8
+            const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // in UTF-8
             if ((byte < ' ' && byte != '\t') || byte == 0x7f || is_c1) line[i] = '?';
         }
     }
@@ -80,7 +80,7 @@ Result<> start_logging(const std::string& file, const std::string& level) {
     Fd fd;
     if (to_stderr) {
         fd = Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-        // A closed stderr is the user's choice: say nothing then.
+        // A closed stderr is the user's choice, so write nothing then.
         if (!fd) fd = Fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
     } else {
         GPR_TRY(OutputPlace place, OutputPlace::find(file));

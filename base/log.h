@@ -1,4 +1,4 @@
-// Where log lines go. Call sites use spdlog::info(...) and friends; this sets up what is behind it.
+// Where log lines go. Callers use spdlog::info(...) and its like; this sets up the logger.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -11,15 +11,16 @@
 
 namespace gpr {
 
-// Replaces spdlog's default logger. An empty file means stderr, with lines as `gpr: text`; for
-// other places see OutputPlace. A file is appended to, one write() a line, so that processes may
-// share it. The descriptor is close-on-exec. Levels: trace, debug, info, warning, error, off.
+// Replaces spdlog's default logger. An empty file name means stderr, with lines as `gpr: text`; for
+// other special names see OutputPlace. A file is appended to, with one write() for each line, so
+// that processes may share it. The descriptor is close-on-exec. Levels: trace, debug, info,
+// warning, error, off.
 //
-// stderr may be a pipe whose lock the supervised program holds while it waits for us: what runs
-// inside a session's loop logs to a file, or through a SideWriter.
+// stderr may be a pipe whose lock the supervised program holds while it waits for us. Therefore
+// code inside a session's loop logs to a file, or through a SideWriter.
 Result<> start_logging(const std::string& file, const std::string& level);
 
-// The same with lines as on stderr, for whoever writes them.
+// The same, with lines as on stderr, which are passed to `write`.
 using WriteLine = std::function<void(std::string_view)>;
 void log_through(WriteLine write, const std::string& level);
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Opening it by its name would begin a file anew, and cannot be done with a socket.
+// Opening such a name would truncate a file, and is impossible for a socket.
 std::optional<int> descriptor_of(std::string_view name) {
     if (name == "-" || name == "/dev/stdout") return STDOUT_FILENO;
     if (name == "/dev/stderr") return STDERR_FILENO;
@@ -28,7 +28,8 @@ std::optional<int> descriptor_of(std::string_view name) {
     return std::nullopt;
 }
 
-// Of a file that may not exist yet, also behind links that lead nowhere yet.
+// Resolves links, also if the file does not exist yet, and for links whose targets do not exist
+// yet.
 Result<std::string> behind_links(const std::string& name) {
     constexpr int most_links = 40;
     fs::path path = fs::absolute(name);
@@ -83,7 +84,7 @@ Result<OutputPlace> OutputPlace::find(const std::string& name) {
         if (!can) return cannot_write(name);
         return place;
     }
-    // A pipe that nobody reads would keep everybody waiting: ENXIO.
+    // Waiting for a pipe's reader could take for ever; O_NONBLOCK fails with ENXIO instead.
     place.stream_ = Fd(open(place.path_.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
     if (!place.stream_ && errno == ENXIO) {
         return fail(
@@ -102,7 +103,7 @@ Result<> replace_file(const std::string& path, std::string_view text) {
     const bool exists = stat(path.c_str(), &status) == 0;
     const mode_t mask = umask(0);
     umask(mask);
-    // Its owner may not be us, and must be able to go on with it.
+    // The owner may be another user, who must keep access.
     const bool is_alike = fchmod(file.get(), exists ? status.st_mode & 07777 : 0666 & ~mask) == 0 &&
                           (!exists || fchown(file.get(), status.st_uid, status.st_gid) == 0);
     const bool is_written = write_all(file.get(), text);

@@ -1,6 +1,7 @@
-// A place that a user named for output. "-" is standard output; /dev/stdout, /dev/fd/N and the like
-// are the descriptors they stand for; regular files are replaced or appended to, links to them
-// followed; all else, such as terminals, devices and pipes, is written where it is.
+// A place for output, by the name that the user gave. "-" is standard output; /dev/stdout,
+// /dev/fd/N and the like are the descriptors they stand for; a regular file is replaced or appended
+// to, and links to it are followed; anything else, such as a terminal, a device or a pipe, is
+// opened and written to.
 #pragma once
 
 #include <string>
@@ -13,15 +14,15 @@ namespace gpr {
 
 class OutputPlace {
 public:
-    // Says now what cannot be written, before anything has run, and changes nothing. Descriptors
-    // and what is written in place are open from now on.
+    // Fails at once if the place cannot be written, before anything has run, and changes nothing.
+    // From now on descriptors, terminals, devices and pipes are open.
     static Result<OutputPlace> find(const std::string& name);
 
-    // A file that exists or can be made, at path().
+    // True: a file that exists or can be created, at path().
     [[nodiscard]] bool is_regular() const { return !stream_; }
-    // Absolute, behind all links.
+    // Absolute, with all links resolved.
     [[nodiscard]] const std::string& path() const { return path_; }
-    // What is written in place.
+    // The open descriptor of anything but a regular file.
     [[nodiscard]] int stream() const { return stream_.get(); }
     [[nodiscard]] Fd take_stream() { return std::move(stream_); }
 
@@ -30,8 +31,8 @@ private:
     Fd stream_;
 };
 
-// Puts the text in the place of a regular file's content, so that whoever looks sees the old one or
-// the new one; its mode stays. Where its folder cannot be written the file itself is.
+// Replaces the content of a regular file, so that readers see either the old or the new content;
+// its mode is kept. If a new file cannot be made in its folder, the file itself is overwritten.
 Result<> replace_file(const std::string& path, std::string_view text);
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-// Where this process is among cgroups v2, and what can be limited there.
+// This process's place among cgroups v2, and what can be limited there.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@ namespace gpr {
 
 struct OwnCgroup {
     std::string mount_point;  // of the cgroup v2 file system
-    std::string path;         // of this process's cgroup, a directory in it
+    std::string path;         // of this process's cgroup: a directory in that file system
 };
 
-// Fails where there is no cgroup v2: an ordinary outcome.
+// Fails without cgroup v2, which is an ordinary outcome.
 Result<OwnCgroup> own_cgroup();
 
-// What the cgroup's parent lets it limit: "cpu", "memory", "pids", ...
+// Returns what the cgroup's parent lets it limit: "cpu", "memory", "pids", ...
 std::vector<std::string> controllers_of(const std::string& path);
 
-// 0 if children of this process's cgroup could be limited so; else the errno that says why not:
-// ENOENT there is no cgroup v2, EOPNOTSUPP it has no such controller there, EACCES it is not ours.
+// Returns 0 if a child of this process's cgroup could be limited with `controller`, else an errno.
+// ENOENT: there is no cgroup v2. EOPNOTSUPP: the controller is not available there. EACCES: the
+// cgroup is not ours to change.
 int probe_cgroup_controller(const std::string& controller);
 
 }  // namespace gpr

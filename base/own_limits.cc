@@ -8,7 +8,7 @@
 namespace gpr {
 namespace {
 
-// What there is then. Above the hard limit if we may.
+// Raises the soft limit, and the hard limit if permitted. Returns the resulting limit.
 rlim_t lift(__rlimit_resource_t resource, rlim_t wanted) {
     rlimit limit{};
     getrlimit(resource, &limit);
@@ -24,7 +24,7 @@ rlim_t lift(__rlimit_resource_t resource, rlim_t wanted) {
 }  // namespace
 
 Result<> lift_own_limits(uint64_t least_open_files) {
-    // What is too large still is an error to be told, not a death.
+    // Writing beyond the limit must be an error to report, and not kill this process.
     if (lift(RLIMIT_FSIZE, RLIM_INFINITY) != RLIM_INFINITY) signal(SIGXFSZ, SIG_IGN);
     const rlim_t files = lift(RLIMIT_NOFILE, least_open_files);
     if (files >= least_open_files) return {};

@@ -1,4 +1,4 @@
-// Limits of gpr's own processes, which begin under those that are meant for the program.
+// Limits of gpr's own processes, which begin with the limits that are meant for the program.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@ namespace gpr {
 
 inline constexpr uint64_t least_files_of_monitor = 64, least_files_of_acceptor = 256;
 
-// As many open files, and files as large, as may be had. Fails where those are too few.
+// Raises the limits on open files and on file size as far as permitted. Fails if fewer than
+// `least_open_files` can be open.
 Result<> lift_own_limits(uint64_t least_open_files);
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-// Bytes that are about to be overwritten: a vector that does not fill them with zeros first.
+// A byte vector that does not zero its bytes first, for bytes that are about to be overwritten.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 namespace gpr {
 
 struct Error {
-    int code = 0;      // positive errno; 0 where no errno applies
+    int code = 0;      // positive errno; 0 if no errno applies
     std::string what;  // what was tried and on what, without the errno text
 
     [[nodiscard]] std::string message() const {
@@ -43,7 +43,7 @@ using Failure = tl::unexpected<Error>;
     return returned;
 }
 
-// For broken invariants only: says where, then aborts.
+// For broken invariants only: prints the place, then aborts.
 [[noreturn]] void panic(const char* file, int line, const std::string& message);
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-// The seccomp experiments: a filter cannot be taken off again, so each installs it in a child.
+// The seccomp experiments. A filter cannot be removed, so each is installed in a child.
 #include <linux/filter.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -14,7 +14,7 @@
 namespace gpr {
 namespace {
 
-// Hands `inspect` the listener of a filter that allows everything.
+// Calls `inspect` with the listener of a filter that allows everything.
 int with_listener(const std::function<int(const Fd&)>& inspect) {
     return probe_in_child([&] {
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1) return errno;
@@ -35,7 +35,7 @@ int probe_seccomp_notify() {
 }
 
 int probe_seccomp_wait_killable() {
-    // Flags are judged before the filter is read: EFAULT for a known one, else EINVAL.
+    // The kernel checks the flags before it reads the filter: EFAULT for known flags, else EINVAL.
     constexpr auto flags =
         SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     return probe_in_child([] {

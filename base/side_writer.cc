@@ -41,7 +41,7 @@ bool shows_lines(int fd) {
     return tcgetattr(fd, &settings) == 0 && (settings.c_lflag & ICANON) != 0;
 }
 
-// The child.
+// Runs in the writing process.
 class Writer {
 public:
     Writer(int channel, int to) : channel_(channel), to_(to) {}
@@ -84,12 +84,13 @@ private:
     void say_what_goes_on() {
         const auto taken = Clock::now() - began_;
         const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(taken).count();
-        // Asked each time: a full-screen program may have begun meanwhile.
+        // Checked each time, because a full-screen program may have started since.
         if (shows_lines(to_)) write_in_time(fmt::format("gpr: {} ({} s)\n", doing_, seconds));
         next_line_ = Clock::now() + std::min<Clock::duration>(taken, most_seldom);
     }
 
-    // Whoever does not read for that long ends this process; another one will try again.
+    // If the reader does not read for that long, this process ends; the next text starts another
+    // one.
     void write_in_time(std::string_view text) const {
         alarm(write_patience_s);
         write_all(to_, text);
@@ -103,7 +104,7 @@ private:
 };
 
 [[noreturn]] void run_writer(int channel, int to) {
-    // By numbers that are not each other's; nothing else of the parent's is kept alive.
+    // New numbers above all standard descriptors; every other descriptor of the parent is closed.
     channel = fcntl(channel, F_DUPFD_CLOEXEC, 16);
     to = fcntl(to, F_DUPFD_CLOEXEC, 16);
     close_range(0, static_cast<unsigned>(std::min(channel, to)) - 1, 0);

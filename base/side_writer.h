@@ -1,5 +1,5 @@
-// Writes for a process that must never block, to a descriptor that may: the program may hold the
-// lock of its own pipe or terminal while it waits for us.
+// Writes to a descriptor that may block, for a process that must not: the program may hold the lock
+// of its own pipe or terminal while it waits for us.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace gpr {
 
-// A process of its own does the writing, from the first text on; it is nobody's child that the
-// caller might wait for. What it cannot keep up with is dropped, and how much that was is told. It
-// ends when its SideWriter is gone, and where a single write takes more than five seconds.
+// From the first text on, a separate process does the writing; it is a grandchild, which the caller
+// need not wait for. What it cannot write in time is dropped, and the number of dropped lines is
+// written later. It ends with its SideWriter, and when a single write takes more than five seconds.
 class SideWriter {
 public:
     explicit SideWriter(Fd to);
@@ -20,14 +20,15 @@ public:
     SideWriter& operator=(const SideWriter&) = delete;
     ~SideWriter();
 
-    // Written as it is.
+    // Writes the text as it is.
     void write(std::string_view text);
-    // What goes on, for a terminal: a line tells it if it takes more than two seconds, and again
-    // after four, eight and so on. The newest text replaces the others; "" means that it is done.
+    // For a terminal: tells what is in progress. A line says so if it takes more than two seconds,
+    // and again after four, eight and so on. The newest text replaces older ones; "" means that it
+    // is done.
     void doing(std::string_view what);
-    // Somebody would see it: a terminal that no full-screen program uses.
+    // True: it writes to a terminal that no full-screen program uses.
     [[nodiscard]] bool has_terminal() const { return has_terminal_; }
-    // Until all is written; not for long.
+    // Waits, for a short time at most, until everything is written.
     void flush();
     [[nodiscard]] int fd() const { return to_.get(); }
 

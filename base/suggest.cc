@@ -6,7 +6,7 @@
 namespace gpr {
 namespace {
 
-// Levenshtein: the fewest insertions, deletions and replacements from one to the other.
+// Levenshtein distance: the fewest insertions, deletions and replacements from one to the other.
 size_t edit_distance(std::string_view from, std::string_view to) {
     std::vector<size_t> row(to.size() + 1);
     std::iota(row.begin(), row.end(), size_t{0});
@@ -25,7 +25,7 @@ size_t edit_distance(std::string_view from, std::string_view to) {
 }  // namespace
 
 std::string nearest_word(std::string_view typed, const std::vector<std::string_view>& known) {
-    // Short words need a near hit: at distance 2 every three-letter word is a neighbour.
+    // Short words need a closer match: at distance 2 all words of three letters are similar.
     size_t best = typed.size() <= 3 ? 2 : 3;
     std::string nearest;
     for (const std::string_view word : known) {

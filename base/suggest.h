@@ -1,4 +1,4 @@
-// "did you mean": the known word nearest to a mistyped one.
+// "did you mean": finds the known word nearest to a mistyped one.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace gpr {
 
-// Empty where nothing is near enough to be worth a guess.
+// Empty if no word is near enough.
 std::string nearest_word(std::string_view typed, const std::vector<std::string_view>& known);
 
 }  // namespace gpr

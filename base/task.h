@@ -1,8 +1,8 @@
-// Coroutines for the one loop thread: Task is lazy and awaited once; spawn() starts one nobody
-// awaits.
+// Coroutines for the single loop thread. A Task is lazy and awaited once; spawn() starts one that
+// is not awaited.
 //
-// g++-12 destroys temporaries of a co_await expression too early in some cases
-// (gcc bugs 99576, 101367): name what you pass to a coroutine before awaiting it.
+// g++-12 destroys temporaries of a co_await expression too early in some cases (gcc bugs 99576,
+// 101367), so give a name to what you pass to a coroutine before awaiting it.
 #pragma once
 
 #include <coroutine>
@@ -103,17 +103,18 @@ struct Detached {
 inline Detached run_detached(Task<void> task) { co_await task; }
 }  // namespace detail
 
-// Runs until the first suspension; the frame frees itself at the end.
+// Runs until the first suspension; the coroutine frees its frame when it ends.
 inline void spawn(Task<void> task) { detail::run_detached(std::move(task)); }
 
-// What resumes coroutines later, from the loop and not from inside the event that woke them.
+// Resumes coroutines later, from the loop and not from inside the event that woke them.
 class Scheduler {
 public:
     virtual ~Scheduler() = default;
     virtual void post(std::function<void()> work) = 0;
 };
 
-// One value, one waiter. Set before awaited is fine. Must outlive its waiter's suspension.
+// One value for one waiter. It may be set before it is awaited. It must outlive the waiter's
+// suspension.
 template <class T>
 class OneShot {
 public:
@@ -141,7 +142,7 @@ private:
     std::coroutine_handle<> waiter_ = nullptr;
 };
 
-// A condition many coroutines wait for; notify_all() makes each look again.
+// A condition that many coroutines can wait for; after notify_all() each checks again.
 class Signal {
 public:
     explicit Signal(Scheduler& scheduler) : scheduler_(scheduler) {}
@@ -166,7 +167,7 @@ private:
     std::vector<std::coroutine_handle<>> waiters_;
 };
 
-// Mutual exclusion between coroutines of one loop, in arrival order.
+// A mutex between the coroutines of one loop; waiters get it in their order of arrival.
 class AsyncMutex {
 public:
     explicit AsyncMutex(Scheduler& scheduler) : scheduler_(scheduler) {}

@@ -15,7 +15,7 @@ Result<Fd> open_userfaultfd(int flags) {
     const int refusal = errno;
 
     Fd device(open(userfaultfd_device, O_RDWR | O_CLOEXEC));
-    // A host without the device says nothing new: the syscall's refusal is the reason then.
+    // Without the device, the reason to report is why the system call was refused.
     if (!device) return fail(errno == ENOENT ? refusal : errno, "cannot open a userfaultfd");
     Fd uffd(ioctl(device.get(), USERFAULTFD_IOC_NEW, flags));
     if (!uffd) return fail(errno, "cannot make a userfaultfd from /dev/userfaultfd");

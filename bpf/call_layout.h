@@ -1,4 +1,4 @@
-/* What the kernel's side of the watch over calls shares with ours; C, because both include it. */
+/* What the kernel's part of the call watch shares with ours. C, because both include it. */
 #pragma once
 
 #include <linux/types.h>
@@ -8,7 +8,7 @@ struct gpr_member {
     __u32 stops_openers;
 };
 
-/* Waiters are counted by page, pages by a hash: a summary of 64 bytes. */
+/* Waiters are counted per page, by a hash of the page number; a summary has 64 bytes. */
 #define GPR_WAITER_BITS 512
 #define GPR_WAITER_WORDS (GPR_WAITER_BITS / 64)
 
@@ -16,18 +16,18 @@ static inline __u32 gpr_waiter_bit(__u64 address) {
     return (__u32)(((address >> 12) * 0x9e3779b97f4a7c15ULL) >> 55);
 }
 
-/* Mapped by both. */
+/* Shared by both parts. */
 struct gpr_futex_state {
-    __u32 waiting[GPR_WAITER_BITS]; /* threads of this node that wait at a page with this hash */
-    __u32 waiting_anywhere;         /* threads that wait at several words, and threads unknown */
-    __u32 spilled; /* changes when something was put into the map of spilled wakes */
-    __u64 elsewhere[GPR_WAITER_WORDS]; /* the summary of the other node, as last heard */
+    __u32 waiting[GPR_WAITER_BITS];    /* threads of this node that wait at a page with this hash */
+    __u32 waiting_anywhere;            /* threads that wait at several words, and threads unknown */
+    __u32 spilled;                     /* changes when a wake was put into the map `spilled` */
+    __u64 elsewhere[GPR_WAITER_WORDS]; /* the other nodes' summaries, as last received */
 };
 
 /* A wake that may concern a thread of the other node. */
 struct gpr_futex_wake {
-    __u64 address; /* 0: only look at the spilled ones */
-    __u32 pid;     /* as the supervisor knows the process */
+    __u64 address; /* 0: only look at the spilled wakes */
+    __u32 pid;     /* gpr_member.name */
     __u32 count;
     __u32 bitset;
     __u32 tid; /* of the caller, in its own pid namespace */

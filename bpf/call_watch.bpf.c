@@ -1,7 +1,8 @@
-/* What threads of members do in calls that nobody stops: who waits for futexes and wakes them, who
- * opens a file that shows a process. A member is a process that its supervisor has made one. */
+/* Observes system calls of members that are not stopped: which threads wait for futexes or wake
+ * them, and which open a file that shows a process. A member is a process that its supervisor has
+ * put into the map `members`. */
 
-/* The types come first: the helpers need them. */
+/* The helpers need the types, so these come first. */
 /* clang-format off */
 #include <linux/bpf.h>
 #include <linux/futex.h>
@@ -38,7 +39,7 @@ struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, int);
-    __type(value, struct gpr_member); /* at the main thread */
+    __type(value, struct gpr_member); /* stored with the main thread */
 } members SEC(".maps");
 
 /* clang-format off */

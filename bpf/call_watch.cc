@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* cure = "needs CAP_BPF, CAP_PERFMON and a kernel with BTF";
 
-// The word that a thread waits for, if it is in a futex call; 0 if not.
+// Returns the word that a thread waits for if it is in a futex call, else 0.
 uint64_t waited_word(const std::filesystem::path& thread) {
     std::ifstream file(thread / "syscall");
     std::string number, address;
@@ -44,7 +44,7 @@ bool WaiterSummary::may_wait(uint64_t address) const {
 }
 
 Result<std::unique_ptr<CallWatch>> CallWatch::load() {
-    // What it has to say of a kernel that refuses is told by the error.
+    // libbpf's messages are dropped; the error says why the kernel refuses.
     libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
     std::unique_ptr<CallWatch> watch(new CallWatch);
     GPR_CHECK(watch->open());
@@ -142,7 +142,7 @@ void CallWatch::fetch(const std::function<void(const WatchedWake&)>& tell) {
     tell_ = nullptr;
 }
 
-// How many were to be waked there is not known any more: all are.
+// A spilled wake has lost its count, so it wakes all waiters.
 void CallWatch::fetch_spilled() {
     gpr_spilled_key key{};
     while (bpf_map_get_next_key(spilled_, nullptr, &key) == 0) {

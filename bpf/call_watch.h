@@ -1,7 +1,7 @@
-// What threads do on this node in calls that nobody stops: who waits for futexes, and what is waked
-// that another node must hear of (DESIGN 4.4); who opens files that show a process. The kernel's
-// side is call_watch.bpf.c; it costs every system call on this host some 60 ns while a watch
-// exists.
+// Observes system calls that are not stopped: which threads of this node wait for futexes, which
+// wakes may concern another node (docs/decisions/0016-watch-futexes.md), and which threads open
+// files that show a process. The kernel's part is call_watch.bpf.c. While a watch exists, it adds
+// some 60 ns to every system call on this host.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,8 @@ struct ring_buffer;
 
 namespace gpr {
 
-// A set of pages, by a hash, in which threads of a node may wait: never one too few.
+// The set of pages, by hash, in which threads of a node may wait. It may contain too many pages,
+// but never too few.
 class WaiterSummary {
 public:
     std::array<uint64_t, GPR_WAITER_WORDS> words{};
@@ -34,20 +35,21 @@ public:
 };
 
 struct WatchedWake {
-    pid_t pid = 0;  // the name that the process joined under
-    pid_t tid = 0;  // of the caller, in its own pid namespace; 0: not known any more
+    pid_t pid = 0;  // the name given to join()
+    pid_t tid = 0;  // of the caller, in its own pid namespace; 0: unknown
     uint64_t address = 0;
     int32_t count = 0;
     uint32_t bitset = 0;
 };
 
-// Whether threads that open mem, maps, smaps, status, stat, statm, wchan, cmdline, environ or
-// children of whatever is in a /proc get a SIGSTOP of their own at the end of that call, with
-// si_code SI_KERNEL. Their tracer must see to it.
+// Whether a thread that opens mem, maps, smaps, status, stat, statm, wchan, cmdline, environ or
+// children of any process in a /proc gets a SIGSTOP at the end of that call, with si_code
+// SI_KERNEL. Its tracer must handle that signal.
 enum class Openers { go_on, stop };
 
-// Of the futexes of processes that joined it tells FUTEX_WAKE and FUTEX_WAKE_BITSET with
-// FUTEX_PRIVATE_FLAG. Others, and what requeues, are for whoever stops them.
+// For futexes of processes that joined it reports FUTEX_WAKE and FUTEX_WAKE_BITSET with
+// FUTEX_PRIVATE_FLAG. Other wakes, and requeues, are reported by the supervisor, which stops those
+// calls.
 class CallWatch {
 public:
     // Needs CAP_BPF and CAP_PERFMON; takes some 10 ms.
@@ -56,15 +58,17 @@ public:
     CallWatch(const CallWatch&) = delete;
     CallWatch& operator=(const CallWatch&) = delete;
 
-    // Wakes of process `pid` are told under `name`. Again for every program that it executes.
-    // Threads that wait already are counted as long as the watch lives.
+    // Reports wakes of process `pid` under `name`. Call it again after each exec. Threads that are
+    // already waiting are counted as long as the watch lives.
     Result<> join(pid_t pid, pid_t name, Openers openers);
 
-    // What is read after a page was taken away includes all who saw its old content.
+    // If it is read after a page was taken away, it includes all threads that may have seen the
+    // page's old content.
     [[nodiscard]] WaiterSummary waiting() const;
-    // Someone waits at this page for as long as the watch lives: after a requeue.
+    // Counts a waiter at this page for as long as the watch lives: used after a requeue.
     void count_for_ever(uint64_t address);
-    // Set before a page that came with it can be seen. Everything, in the beginning.
+    // Sets where threads of other nodes wait. Call it before the program can see a page that came
+    // with the same frame. Initially it is everything.
     void set_elsewhere(const WaiterSummary& summary);
 
     // Becomes readable when there are wakes to fetch.

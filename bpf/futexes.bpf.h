@@ -1,9 +1,9 @@
-/* Counts who waits for futexes and reports wakes that may concern another node (DESIGN 4.4).
- * Nothing is stopped or changed.
+/* Counts threads that wait for futexes, and reports wakes that may concern another node
+ * (docs/decisions/0016-watch-futexes.md). Nothing is stopped or changed.
  *
- * A count is raised before the kernel looks at the futex word, and lowered after the call. So who
- * takes the word's page away from here and reads the counts afterwards finds everybody who may
- * have seen the old word. */
+ * A count is raised before the kernel reads the futex word, and lowered after the call. So if the
+ * counts are read after the word's page was taken away, they include every thread that may have
+ * seen the old word. */
 #pragma once
 
 #define SYS_futex 202
@@ -38,7 +38,7 @@ struct {
     __uint(max_entries, 256 * 1024);
 } wakes SEC(".maps");
 
-/* Where wakes go when the ring is full. */
+/* Takes wakes while the ring is full. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
@@ -54,7 +54,7 @@ static __always_inline struct gpr_futex_state* the_state(void) {
 static __always_inline void wait_begins(struct task_struct* task, struct gpr_futex_state* s,
                                         __u32 kind, __u64 address) {
     struct waiter* waiter = bpf_task_storage_get(&waiters, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!waiter) { /* no memory: it counts for ever */
+    if (!waiter) { /* no memory: it stays counted for ever */
         __sync_fetch_and_add(&s->waiting_anywhere, 1);
         return;
     }
@@ -75,8 +75,7 @@ static __always_inline void wait_goes_on(struct task_struct* task, struct gpr_fu
     __sync_fetch_and_add(&s->waiting[waiter->bit & (GPR_WAITER_BITS - 1)], 1);
 }
 
-/* As the thread itself would say: shadows have the ids of their threads in namespaces of their own.
- */
+/* The thread id in the thread's own pid namespace, where shadows have the ids of their threads. */
 static __always_inline __u32 own_tid(struct task_struct* task) {
     struct pid* pid = task->thread_pid;
     void* number = (void*)pid + bpf_core_field_offset(pid->numbers) +
@@ -102,7 +101,7 @@ static __always_inline void tell_wake(struct task_struct* task, struct gpr_futex
     __u32 all = 0x7fffffff;
     bpf_map_update_elem(&spilled, &key, &all, BPF_ANY);
     __sync_fetch_and_add(&s->spilled, 1);
-    /* If this fails, too, the ring has become full again, and its reader has yet to come. */
+    /* If this fails, the ring is full again, so its reader has yet to run and will see the map. */
     wake.address = 0;
     bpf_ringbuf_output(&wakes, &wake, sizeof wake, 0);
 }

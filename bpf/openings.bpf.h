@@ -1,5 +1,5 @@
-/* Stops a thread at the end of a call that has opened a file of /proc by which a process is seen:
- * its supervisor then decides what it sees. */
+/* Stops a thread at the end of a call that has opened a file of /proc that shows a process; its
+ * supervisor then decides what the thread gets to read. */
 #pragma once
 
 #include "stub/layout.h"
@@ -45,7 +45,7 @@ static __always_inline int is_opening(long number) {
            number == SYS_openat2;
 }
 
-/* Names as numbers: the last byte of eight is always a zero. */
+/* Names as 8-byte numbers, whose last byte is always zero. */
 #define LETTERS(a, b, c, d) ((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24)
 #define NAME(a, b, c, d, e, f, g) (LETTERS(a, b, c, d) | LETTERS(e, f, g, 0) << 32)
 
@@ -58,11 +58,11 @@ static __always_inline int shows_process(__u64 name) {
            name == NAME('w', 'c', 'h', 'a', 'n', 0, 0) ||
            name == NAME('c', 'm', 'd', 'l', 'i', 'n', 'e') ||
            name == NAME('e', 'n', 'v', 'i', 'r', 'o', 'n') ||
-           name == NAME('c', 'h', 'i', 'l', 'd', 'r', 'e'); /* children */
+           name == NAME('c', 'h', 'i', 'l', 'd', 'r', 'e'); /* children, cut to 7 letters */
 }
 
 static __always_inline void opening_ends(struct task_struct* task, struct pt_regs* regs, long fd) {
-    /* In the stub the supervisor opens it, and knows. */
+    /* Calls in the stub are the supervisor's own. */
     if (regs->ip >> 32 == GPR_STUB_HIGH_WORD) return;
     struct fdtable* table = BPF_CORE_READ(task, files, fdt);
     if (fd >= BPF_CORE_READ(table, max_fds)) return;

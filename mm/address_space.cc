@@ -77,7 +77,8 @@ std::vector<Mapping> AddressSpace::unmap(Range range) {
     return removed;
 }
 
-// The range has become free, and with what was free beside it a gap that searches must see.
+// The range has become free. Together with free space beside it, it forms a gap that find_gap()
+// must see.
 void AddressSpace::note_gap(Range around) {
     auto next = mappings_.lower_bound(around.end);
     Range gap{{0}, {~0UL}};

@@ -1,5 +1,6 @@
-// The program's mappings as gpr knows them: every node keeps a replica, changed by the same
-// metadata in the same order. A mapping is a view of a memory object; pages are named by object.
+// The program's mappings as gpr knows them. Every node keeps a replica, to which all changes are
+// applied in the same order. A mapping is a view of a memory object; pages are identified by object
+// and index.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace gpr {
 
-// What this node does with a mapping, beyond what all nodes agree on.
+// What this node does with a mapping, in addition to what all nodes agree on.
 enum class Backing : uint8_t {
     anonymous,    // private anonymous memory, registered with userfaultfd or not
     native_file,  // a file mapping of this node's kernel: always present, never registered
@@ -26,11 +27,11 @@ enum class Backing : uint8_t {
 // Where the program's code in a mapping may run.
 enum class CodeClass : uint8_t {
     neutral,  // wherever the thread is
-    remote,   // at one acceptor only: as an acceptor is told of it, at that one
-    home,     // on node 0; as an acceptor is told of it: not there, but anywhere else
+    remote,   // at one acceptor only; what an acceptor is told: here
+    home,     // on node 0 only; what an acceptor is told: anywhere but here
 };
 
-// Numbers of files of acceptors; each has a range of its own.
+// Numbers for files of acceptors; each node has a range of its own.
 inline constexpr unsigned source_node_shift = 24;
 inline constexpr NodeId owner_of_source(uint32_t source) {
     return static_cast<NodeId>(source >> source_node_shift);
@@ -39,38 +40,41 @@ inline constexpr NodeId owner_of_source(uint32_t source) {
 struct Mapping {
     Range range;
     int prot = 0;
-    bool shared = false;           // MAP_SHARED in the program's eyes
-    bool may_write = true;         // a shared one: the program may make it writable
+    bool shared = false;           // MAP_SHARED to the program
+    bool may_write = true;         // if shared: mprotect may make it writable
     bool locked = false;           // by mlock
-    bool locked_on_fault = false;  // and what nobody touched yet may stay away
+    bool locked_on_fault = false;  // MLOCK_ONFAULT: untouched pages need not be resident
     bool grows_down = false;
-    bool sealed = false;         // by mseal
-    bool main_stack = false;     // which grows as well, or is there to grow into
-    bool file = false;           // pages start as file content, at the object's birth node
-    bool program_fills = false;  // what is missing, by a userfaultfd of its own
-    bool anchored = false;       // at its birth node only: a device, or a shared file of that host
+    bool sealed = false;      // by mseal
+    bool main_stack = false;  // the main stack, or room for it to grow
+    // A page's initial content is that of the file, at the object's birth node.
+    bool file = false;
+    bool program_fills = false;  // the program fills missing pages, by a userfaultfd of its own
+    // Usable on its birth node only: a device, or a shared file of that host.
+    bool anchored = false;
     ObjectId object = 0;
     uint64_t object_page = 0;       // page of the object at range.begin
-    NodeId birth = directory_node;  // of its object, if that is not shared
-    // Of `file`: what an acceptor calls the file of its own that this shows. 0: it is home's.
+    NodeId birth = directory_node;  // of its object, unless that is shared
+    // For `file`: the number of the acceptor's file that it shows; 0: a file of home.
     uint32_t source = 0;
-    uint64_t content_offset = 0;  // where in its file, in bytes, range.begin is
+    uint64_t content_offset = 0;  // offset of range.begin in the file, in bytes
     CodeClass code = CodeClass::neutral;
-    NodeId code_node = directory_node;  // home only, of remote code: the acceptor where it runs
+    NodeId code_node = directory_node;  // home only, for remote code: the acceptor where it runs
     // Node-local:
     Backing backing = Backing::anonymous;
     bool registered = false;     // with this node's userfaultfd
     bool not_forked = false;     // home only: MADV_DONTFORK,
     bool wiped_on_fork = false;  // MADV_WIPEONFORK
-    // Private memory of a file: shared memory of the session that shows the same file; 0: none. The
-    // acceptor only knows whether there is some.
+    // For a private file mapping: the shared object of the session that shows the same file; 0:
+    // none. Acceptors only know whether there is one.
     ObjectId follows = 0;
-    std::shared_ptr<Fd> content;  // on the object's birth node: where untouched pages come from
-    // Code that must not run here: its pages are missing, so that fetching an instruction faults.
-    // They are there for a moment only, when somebody reads them as data.
+    // On the object's birth node: the file that untouched pages are read from.
+    std::shared_ptr<Fd> content;
+    // Code that must not run here: its pages are missing, so that instruction fetches fault. A page
+    // is present for a moment when it is read as data.
     bool trapped = false;
-    // Home only, of code that runs on any node: these functions run at the acceptor. Here they are
-    // breakpoints; what the pages really show is in `content`.
+    // Home only, for code that runs on any node: functions that run at an acceptor. Here they are
+    // filled with breakpoints; the original code is in `content`.
     std::shared_ptr<const ChosenFunctions> functions;
 
     [[nodiscard]] PageKey key(Address a) const {
@@ -78,7 +82,7 @@ struct Mapping {
     }
 };
 
-// What mlockall has asked for of mappings to come.
+// What mlockall has asked for future mappings.
 enum class LockOfNew : uint8_t { none, all, on_fault };
 
 class AddressSpace {
@@ -87,19 +91,19 @@ public:
     void lock_new(LockOfNew lock) { lock_of_new_ = lock; }
 
     [[nodiscard]] Mapping* find(Address a);
-    // The first mapping that ends above a.
+    // The first mapping that ends after a.
     [[nodiscard]] Mapping* find_from(Address a);
     [[nodiscard]] bool is_free(Range range) const;
-    // The end of what is mapped from here on without a gap; `begin` if nothing is.
+    // The end of the contiguous mapped range that begins here; `begin` if it is empty.
     [[nodiscard]] Address mapped_until(Address begin) const;
 
-    // Replaces what was there. Returns the pieces that were replaced.
+    // Replaces what is there, and returns the pieces that were replaced.
     std::vector<Mapping> map(Mapping mapping);
     std::vector<Mapping> unmap(Range range);
     // mremap: the views in `from` appear at `to`, which may be larger (the last mapping grows) or
-    // smaller. Returns what was unmapped by it: overwritten at `to`, or cut off the end.
+    // smaller. Returns what this has unmapped: overwritten at `to`, or cut off at the end.
     std::vector<Mapping> move(Range from, Range to);
-    // Splits at the edges and visits every mapping wholly inside the range.
+    // Splits mappings at the range's ends and visits those inside.
     template <class Visit>
     void for_each(Range range, Visit visit) {
         split(range.begin);
@@ -109,7 +113,7 @@ public:
             visit(it->second);
         }
     }
-    // Visits every mapping that has a part in the range, as it is.
+    // Visits every mapping that overlaps the range, without splitting.
     template <class Visit>
     void overlapping(Range range, Visit visit) const {
         auto it = mappings_.upper_bound(range.begin);
@@ -118,8 +122,7 @@ public:
             if (it->second.range.overlaps(range)) visit(it->second);
         }
     }
-    // Visits every mapping that shows the object, which is shared memory: it may be seen at
-    // several places at once.
+    // Visits every mapping that shows this shared object, which may be mapped several times.
     template <class Visit>
     void shared_views(ObjectId object, Visit visit) const {
         auto it = shared_views_.lower_bound({object, {0}});
@@ -127,7 +130,7 @@ public:
             visit(mappings_.at(it->second));
         }
     }
-    // Visits every mapping that shows pages of [first, end) of an object that is not shared, in the
+    // Visits every mapping that shows pages [first, end) of an object that is not shared, in the
     // order of the pages.
     template <class Visit>
     void views(ObjectId object, uint64_t first, uint64_t end, Visit visit) const {
@@ -138,7 +141,7 @@ public:
             if (m.object_page + m.range.size() / page_size > first) visit(m);
         }
     }
-    // Where a page of an object that is not shared is seen; nothing if no mapping shows it any
+    // The address of a page of an object that is not shared; nullopt if no mapping shows it any
     // more.
     [[nodiscard]] std::optional<Address> address_of(PageKey key);
     [[nodiscard]] bool shows(ObjectId object) const;
@@ -158,8 +161,8 @@ private:
     std::map<Address, Mapping> mappings_;
     std::map<std::pair<ObjectId, uint64_t>, Address> by_object_;  // first page -> begin
     std::set<std::pair<ObjectId, Address>> shared_views_;         // begin of each
-    // What searches found out: there is no gap of this size in [from, to). Without them a search
-    // would pass by all mappings made before.
+    // Results of earlier searches: there is no gap of this size in [from, to). Without them each
+    // search would walk over all earlier mappings.
     struct NoGap {
         Address from;
         uint64_t size;
@@ -170,7 +173,7 @@ private:
     void note_gap(Range around);
 
     mutable std::vector<NoGap> no_gaps_;
-    mutable size_t next_no_gap_ = 0;  // which one gives way to a new one
+    mutable size_t next_no_gap_ = 0;  // the one to replace next
 };
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-// What goes on about one page of a node: beside its entry, and only while something does.
+// Everything that is going on about one page of a node; exists only while something is.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace gpr {
 
-using ActorId = uint64_t;  // who wants pages: page_actors.h
+using ActorId = uint64_t;  // identifies who wants pages: page_actors.h
 
 struct BusyPage {
     struct Waiter {
         ActorId actor;
         Access access;
-        bool late = false;  // came when an install was under way, which may not wake it
+        bool late = false;  // arrived during an install, which may not wake it
     };
     struct Hold {
         ActorId actor;
@@ -53,20 +53,20 @@ struct BusyPage {
     Access requested_access = Access::read;
     uint64_t requested_age = 0;
     Operation operation = Operation::none;
-    bool dropped = false;  // since the operation began: its result is of an old life
+    bool dropped = false;  // dropped since the operation began, so its result is of an old life
     uint64_t operation_id = 0;
-    PageRecall taking;                // what the take answers, or
-    std::optional<PagePush> pushing;  // for whom it is
+    PageRecall taking;                // the recall that the take answers, or
+    std::optional<PagePush> pushing;  // the push that it is for
     Tid install_tid = 0;
     uint32_t install_collect = 0;
     std::optional<PageRecall> recall;  // not answered yet
-    // The recall that was answered with "pinned" or "absent": unlike any other answer that
-    // changes nothing here, so a repetition of the recall must be told from a new one.
+    // The round of the recall that was answered with "pinned" or "absent". Unlike other answers
+    // these change nothing here, so a repeated recall must be distinguished from a new one.
     std::optional<uint32_t> pinned_round;
     std::vector<PageGrant> grants;  // not applied yet
-    bool kept = false;              // a marker: the grant waits until anybody wants the page
-    // A shared copy that was given up unasked, in the era that the entry has. The directory
-    // may not know yet, or not want to: until the next era the content is answerable from here.
+    bool kept = false;              // a marker: the grant waits until the page is wanted
+    // A shared copy that was given up unasked, in the entry's era. The directory may not know yet,
+    // or may not accept it: until the next era recalls are answered from here.
     std::optional<PageContent> withdrawn;
 
     void recycle() {

@@ -1,4 +1,4 @@
-// Functions of a file of code that run at the acceptor while the rest of it runs anywhere.
+// Functions of a file that run at an acceptor while the rest of its code runs anywhere.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@ namespace gpr {
 struct ChosenFunction {
     uint64_t begin = 0, end = 0;  // offsets in the file
     std::string name;
-    // It is not the function itself but tells where that is (STT_GNU_IFUNC). It runs anywhere.
+    // An IFUNC resolver (STT_GNU_IFUNC), which returns the function's address and may run anywhere.
     bool resolver = false;
     uint8_t node = 1;  // the acceptor where it runs
 
     bool operator==(const ChosenFunction&) const = default;
 };
 
-// In order, and apart from each other.
+// Sorted and not overlapping.
 struct ChosenFunctions {
-    std::string library;  // the file's name, without folders
+    std::string library;  // file name without directories
     std::vector<ChosenFunction> list;
 
     [[nodiscard]] const ChosenFunction* find(uint64_t offset) const {
@@ -39,7 +39,7 @@ struct ChosenFunctions {
         return nullptr;
     }
 
-    // Without what is chosen already.
+    // Adds the parts that are not chosen yet.
     void add(ChosenFunction f) {
         auto after = std::upper_bound(
             list.begin(), list.end(), f.begin,

@@ -1,5 +1,5 @@
-// Plain data as few bytes, and back: whole numbers as LEB128, neighbours in a vector of numbers as
-// differences. A struct says what is in it by an overload of fields(), which serves both ways.
+// Plain data as few bytes, and back: integers as LEB128, vectors of integers as differences. A
+// struct lists its members in an overload of fields(), which serves both directions.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 namespace gpr {
 
 template <class T, class Plain>
-concept Either = std::same_as<std::remove_const_t<T>, Plain>;  // const when it is written
+concept Either = std::same_as<std::remove_const_t<T>, Plain>;  // const when writing
 
 template <class T>
 concept Numeric = std::integral<T> || std::is_enum_v<T>;
@@ -78,7 +78,7 @@ private:
     std::vector<std::byte>& bytes_;
 };
 
-// What is not there reads as zeros, and ok() tells.
+// Reads zeros beyond the end; ok() tells whether that has happened.
 class CompactReader {
 public:
     explicit CompactReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -119,7 +119,7 @@ public:
     void get(std::vector<T>& all) {
         all.clear();
         const uint64_t count = number();
-        if (count > bytes_.size()) return fail();  // none takes less than a byte
+        if (count > bytes_.size()) return fail();  // each element takes at least a byte
         uint64_t before = 0;
         for (uint64_t i = 0; i < count && ok_; ++i) {
             if constexpr (Numeric<T>) {

@@ -11,7 +11,7 @@ namespace gpr {
 
 namespace {
 
-// The memory begins with this, of which check covers the rest. Segments of equal size follow.
+// At the start of the memory; the check covers the fields after it. Segments of equal size follow.
 struct Header {
     char magic[8];
     uint64_t seed = 0;
@@ -21,8 +21,8 @@ struct Header {
 constexpr char magic[8] = {'g', 'p', 'r', 'd', 'i', 'r', '0', '2'};
 constexpr uint64_t segment_count = 4;
 
-// A segment begins with one word, so that it changes at once: bytes used behind it (32 bits), its
-// number (24), and all these bytes combined (8). All zeros: it was never begun.
+// A segment begins with one word, so that it can be changed atomically: the bytes used after it (32
+// bits), its number (24), and a checksum of these bytes (8). All zeros: never begun.
 constexpr uint64_t word_bytes = sizeof(uint64_t);
 
 uint8_t fold(uint64_t number_and_used) {
@@ -38,7 +38,7 @@ uint64_t make_word(uint32_t number, uint64_t used) {
     return both | uint64_t{fold(both)} << 56;
 }
 
-// FNV-1a: of two inputs of a length that differ in one byte it is never the same.
+// FNV-1a: two inputs of equal length that differ in one byte always have different checksums.
 uint32_t check_of(std::span<const std::byte> bytes, uint32_t before) {
     for (std::byte b : bytes) before = (before ^ std::to_integer<uint32_t>(b)) * 16777619U;
     return before;
@@ -56,9 +56,9 @@ uint32_t check_of(const Header& header) {
 
 // How a segment's first record begins.
 enum class Start : uint8_t {
-    gap,      // what came before is not all in the record
-    follows,  // on the segment before
-    ended,    // the directory knows too much to write it down: nothing more is recorded
+    gap,      // some events before it are not in the log
+    follows,  // it continues the segment before
+    ended,    // the directory's state is too large: nothing more is recorded
 };
 
 }  // namespace
@@ -95,7 +95,7 @@ void DirectoryLog::add(const DirectoryEvent& event) {
 
 void DirectoryLog::begin_segment() {
     const std::vector<std::byte> state = directory_->save();
-    // Else as much would be written for a few events only.
+    // Otherwise most of each segment would be state, with few events.
     ended_ = state.size() > segment_bytes_ / 2;
     const Start start = ended_ ? Start::ended : gap_ || number_ == 0 ? Start::gap : Start::follows;
     uint64_t seed = 0;
@@ -103,14 +103,14 @@ void DirectoryLog::begin_segment() {
     gap_ = false;
     used_ = 0;
     check_ = first_check(seed, ++number_);
-    set_word(0);  // the oldest is forgotten before it is overwritten
+    set_word(0);  // invalidate the oldest before overwriting it
     scratch_.assign(1, static_cast<std::byte>(start));
     if (!ended_) scratch_.insert(scratch_.end(), state.begin(), state.end());
     append(scratch_);
     commit();
 }
 
-// Behind what is there: length, bytes, check.
+// Appends length, bytes, check.
 bool DirectoryLog::append(std::span<const std::byte> payload) {
     std::vector<std::byte> length;
     CompactWriter(length).number(payload.size());

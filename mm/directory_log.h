@@ -1,10 +1,10 @@
-// A record of what a PageDirectory was told and what it decided, in a fixed piece of memory, and
-// the way back: a fresh directory that is told the same must decide the same.
+// A log of what a PageDirectory was told and what it decided, in a fixed piece of memory, and its
+// replay: a new directory that is told the same must decide the same.
 //
-// The memory (a mapped file, as a rule) is complete after each event, however its writer ends. It
-// is a ring of segments. Each begins with all that the directory knew, so that it can be replayed
-// when those before it are overwritten; where they are not, the state is checked, too. Every byte
-// that counts is covered by a check.
+// The memory (usually a mapped file) is consistent after each event, however its writer ends. It is
+// a ring of segments. Each segment begins with the directory's whole state, so that it can be
+// replayed when the earlier ones have been overwritten; otherwise the state is verified. Checksums
+// cover every byte that matters.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@ class DirectoryLog {
 public:
     static constexpr uint64_t least_bytes = 64 << 10;
 
-    // memory: at least so much, all zeros. seed: of what is random in the session, or 0.
+    // memory: at least the minimal size, all zeros. seed: of the session's random decisions, or 0.
     DirectoryLog(std::span<std::byte> memory, uint64_t seed);
 
-    // From now on. The directory must not be used after the log is gone.
+    // Starts recording. The directory must not be used after the log is destroyed.
     void record(PageDirectory& directory);
-    // How many were begun, overwritten ones too.
+    // The number of segments begun, including overwritten ones.
     [[nodiscard]] uint32_t segments() const { return number_; }
-    // What is behind so many bytes does not count.
+    // The number of bytes in use; the rest can be ignored.
     [[nodiscard]] uint64_t extent() const;
 
 private:
@@ -43,24 +43,24 @@ private:
     std::span<std::byte> memory_;
     uint64_t segment_bytes_;
     PageDirectory* directory_ = nullptr;
-    uint32_t number_ = 0;  // of the segment, from 1
+    uint32_t number_ = 0;  // of the current segment, from 1
     uint64_t used_ = 0;    // bytes in it
     uint32_t check_ = 0;   // of all its records so far
-    bool gap_ = false;     // events were left out since the segment began
-    bool ended_ = false;   // what the directory knows is too much to be written down
+    bool gap_ = false;     // events have been left out since the segment began
+    bool ended_ = false;   // the directory's state is too large to be recorded
     std::vector<std::byte> scratch_;
 };
 
 struct DirectoryReplay {
     uint64_t seed = 0;
     uint64_t segments = 0, events = 0, decisions = 0;
-    std::string problem;  // empty: all that was recorded came out the same
-    // Where decisions differ.
+    std::string problem;  // empty: the replay decided the same everywhere
+    // The decisions that differ.
     directory_event::Decided recorded, replayed;
 };
 
-// directory: a fresh one; it ends as the recorded one did. seen: gets each event, before it is
-// applied.
+// directory: a new one; it ends in the recorded one's state. seen: called with each event, before
+// that is applied.
 DirectoryReplay replay(std::span<const std::byte> memory, PageDirectory& directory,
                        const std::function<void(const DirectoryEvent&)>& seen = {});
 

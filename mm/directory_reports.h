@@ -1,4 +1,4 @@
-// What an agent tells the directory of pages that it had, or was asked for.
+// What an agent tells the directory about pages that it had or was asked for.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,8 @@ public:
     void surrender(PageKey key, const BusyPage::PageRecall& recall, Presence left,
                    PageContent content);
     void acknowledge(uint32_t collect);
-    // looked: at so many pages of the census. pushed: the agent has given so many away, so far.
+    // looked: how many pages of the census were examined. pushed: how many pages the agent has
+    // given away so far.
     void touched(const Census& census, uint64_t looked, uint64_t pushed,
                  std::vector<PageSpan> touched);
 

@@ -21,7 +21,7 @@ std::vector<HotSets::Page> HotSets::on_departure(Tid tid, uint64_t site, uint64_
         k.left_behind = false;
         if (k.missed < enough_misses) continue;
         if (!probing && ++k.stays > k.stays_most) {
-            // One at a time, so that it shows what it alone costs.
+            // One at a time, so that its effect alone is seen.
             k.left_behind = probing = true;
             continue;
         }
@@ -62,7 +62,7 @@ void HotSets::on_missed(Tid tid, std::span<const Page> missed) {
     for (size_t n = 0; n < pages.size(); ++n) {
         if (!seen[n]) pages[n].weak = 0;
     }
-    // Not missed twice in a row, or left behind and not missed: not needed.
+    // Forgets pages that were not missed twice in a row, or that were left behind and not missed.
     size_t i = 0;
     std::erase_if(pages, [&](const Known& k) {
         const bool needed = seen[i++];
@@ -76,7 +76,7 @@ void HotSets::note_miss(Known& k, Access access) {
         needed = access;
         k.stays_most = std::min(k.stays_most * 2, last_probe);
     } else if (k.missed == enough_misses && needed != k.access && ++k.weak < enough_misses) {
-        return;  // it went along, and this once that was not enough
+        return;  // it was sent for reading and was written, for the first time
     }
     if (needed != k.access) k.stays_most = first_probe;
     k.access = needed;

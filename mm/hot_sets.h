@@ -1,10 +1,11 @@
-// Which pages a thread needs where it goes, learned for each place where it leaves: pages that were
-// missed there the last two times go along with the next crossing. Pure; one on each node.
+// Learns which pages a thread needs after a crossing, for each place in the code where threads
+// leave: pages that were missed on the last two visits from there are sent along with the next
+// crossing. Pure; there is one on each node.
 //
-// The node that a thread came to knows what it missed, the node that it left could have sent it:
-// so the list of what was missed travels with the thread when it leaves again. What goes along is
-// not seen to be needed; so from time to time one page stays behind, and is forgotten if nobody
-// missed it.
+// The node where a thread has arrived knows what it misses; the node that it left could have sent
+// it. So the list of missed pages travels with the thread when it leaves again. A page that was
+// sent along is not seen to be needed; therefore one page is left behind from time to time, and
+// forgotten if nobody misses it.
 #pragma once
 
 #include <cstdint>
@@ -24,30 +25,32 @@ public:
 
         bool operator==(const Page&) const = default;
     };
-    static constexpr size_t most_pages = 16;  // of one site, and of one stay
+    static constexpr size_t most_pages = 16;  // for each place, and for each stay
 
-    // --- where the thread leaves ---
-    // What to take along. site: where it leaves, an address of code; stack: its stack pointer.
+    // --- on the node that a thread leaves ---
+    // The pages to send along. site: the code address where it leaves; stack: its stack pointer.
     std::vector<Page> on_departure(Tid tid, uint64_t site, uint64_t stack);
-    // It came back, or will soon: what it missed after its last departure from here.
+    // The thread has come back, or will soon: the pages that it missed after it last left from
+    // here.
     void on_missed(Tid tid, std::span<const Page> missed);
 
-    // --- where it came to ---
+    // --- on the node where it has arrived ---
     void on_fault(Tid tid, Page page);
-    // What it missed since it came; forgotten here.
+    // The pages that it missed since it arrived; forgets them.
     std::vector<Page> take_missed(Tid tid);
 
     void forget(Tid tid);
 
 private:
     struct Known {
-        int64_t place = 0;  // page number, or pages from the stack pointer's page
+        int64_t place = 0;  // page number, or distance from the stack pointer's page
         bool on_stack = false;
         Access access = Access::read;
-        uint8_t missed = 0;       // times in a row, up to enough_misses
-        uint8_t weak = 0;         // times in a row that it went along to be read and was written
-        uint32_t stays = 0;       // departures with it since it was left behind last
-        uint32_t stays_most = 0;  // departures with it until it is left behind again
+        uint8_t missed = 0;  // consecutive visits on which it was missed, up to enough_misses
+        // Consecutive visits on which it was sent for reading and was written.
+        uint8_t weak = 0;
+        uint32_t stays = 0;       // departures with it since it was last left behind
+        uint32_t stays_most = 0;  // how many departures until it is left behind again
         bool left_behind = false;
     };
     struct Site {
@@ -57,8 +60,8 @@ private:
     struct Stay {
         uint64_t site = 0;  // of the last departure
         uint64_t stack_page = 0;
-        bool open = false;         // what was missed is not known yet
-        std::vector<Page> missed;  // since it came here
+        bool open = false;         // the list of missed pages has not come yet
+        std::vector<Page> missed;  // since it arrived here
     };
 
     static constexpr uint8_t enough_misses = 2;

@@ -1,4 +1,5 @@
-// What the coherence core asks of its glue. The core itself touches no memory and no socket.
+// What the coherence core asks its surroundings to do. The core itself touches no memory and no
+// socket.
 #pragma once
 
 #include <cstdint>
@@ -9,40 +10,40 @@
 
 namespace gpr {
 
-// Make pages present, then wake who waits for them; answer with PageAgent::on_installed(id).
-// Content zero on the object's birth node means "as it was born": of an object that starts with
-// file content, the glue installs that content.
-// EEXIST: the page is there already: wake. EAGAIN: read the userfaultfd first (a drop may come),
-// then go on with the pages for which PageAgent::is_current(id, key) still holds.
+// Make pages present, then wake their waiters; answer with PageAgent::on_installed(id). On the
+// object's birth node, content `zero` means its initial content, which is that of the file if it
+// has one. EEXIST: the page is there already, only wake. EAGAIN: first read the userfaultfd (a drop
+// may come), then continue with the pages for which PageAgent::is_current(id, key) still holds.
 struct Install {
     uint64_t id = 0;
     PageRun run;
     Presence presence = Presence::shared;  // shared: write-protected
-    bool wake = false;                     // somebody waits for at least one of these pages
+    bool wake = false;                     // at least one of these pages has a waiter
     std::vector<PageContent> contents;     // zero or data
 };
 
-// Make present, write-protected pages writable and wake; answer with on_installed(id).
+// Make present, write-protected pages writable and wake their waiters; answer with
+// on_installed(id).
 struct Unprotect {
     uint64_t id = 0;
     PageRun run;
     bool wake = false;
 };
 
-// Take pages out of the program's memory (MOVE to scratch), and put them back write-protected if
-// leave is shared; answer with PageAgent::on_taken(id, one result per page). Before a page is put
-// back, PageAgent::is_current(id, key) must still hold: a dropped page must not return.
+// Move pages out of the program's memory (to scratch), and if `leave` is shared put them back
+// write-protected; answer with PageAgent::on_taken(id, one result for each page). Before putting a
+// page back check PageAgent::is_current(id, key): a dropped page must not return.
 struct Take {
     uint64_t id = 0;
     PageRun run;
-    Presence had = Presence::exclusive;  // shared: the pages are write-protected already, so that
-                                         // with leave shared a plain read is enough
+    // shared: the pages are write-protected already, so with leave == shared a read is enough.
+    Presence had = Presence::exclusive;
     Presence leave = Presence::none;
-    bool want_data = true;  // false: the bytes are thrown away, results may say none
+    bool want_data = true;  // false: the bytes are discarded; results may be `none`
 };
 
-// Which pages of the run has the program touched? Nobody else had one of them yet, or it does not
-// matter. Answer with PageAgent::on_found(); that may be about the first part of the run only.
+// Which pages of the run has the program touched? No other node had one of them yet, or it does not
+// matter. Answer with PageAgent::on_found(), possibly for the first part of the run only.
 struct FindTouched {
     uint64_t id = 0;
     PageRun run;
@@ -50,24 +51,24 @@ struct FindTouched {
 
 struct SendMessage {
     NodeId to = 0;
-    bool bulk = false;  // a hint: read-ahead and collects need not go before urgent traffic
+    bool bulk = false;  // a hint: read-ahead and collects may come after urgent traffic
     Message message;
 };
 
-// The page is there with the access that was asked: wake its waiters, nothing else.
+// The page is present with the requested access: wake its waiters, do nothing else.
 struct Wake {
     PageKey key;
 };
 
-// All pages of an acquire are here at the same time.
+// All pages of an acquire are present at the same time.
 struct AcquireDone {
     uint64_t cookie = 0;
-    bool refused = false;  // a page is anchored elsewhere: `anchor` is the node, or nowhere
+    bool refused = false;  // a page is anchored elsewhere: `anchor` is the node, or `nowhere`
     NodeId anchor = 0;
 };
 
-// A thread wants a page that is anchored elsewhere: bring the thread there, the page cannot come.
-// Or nowhere: there is no page, and whoever touches it again asks again.
+// A thread wants a page that is anchored at another node: move the thread there, because the page
+// cannot come. If the node is `nowhere`, there is no such page; the next touch asks again.
 struct Anchored {
     PageKey key;
     NodeId anchor = 0;

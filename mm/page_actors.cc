@@ -6,7 +6,8 @@ namespace gpr {
 
 namespace {
 
-// So many pages in a row without losing one, and an instruction must have ended: none needs more.
+// No instruction needs more pages: after so many in a row without losing one, an instruction must
+// have ended.
 constexpr uint32_t most_instruction_pages = 16;
 
 }  // namespace
@@ -36,20 +37,20 @@ PageActor* PageActors::find(ActorId id) {
     return it == actors_.end() ? nullptr : &it->second;
 }
 
-// A new fault of the thread: the next page of the same instruction, or a new instruction.
+// A new fault of the thread: for the next page of the same instruction, or of a new one.
 void PageActors::note_fault(PageActor& a, const Fault& fault, Presence presence) {
     if (a.age != 0 && !a.waiting && agent_.now > a.last_grant_ns + agent_.options.hold_ns) {
         end_instruction(a);
     }
-    // Where it waited before, if it did, its waiter stays: a message may be late, and one wake-up
-    // too many harms nobody.
+    // If it waited for another page before, that waiter stays: the message may be late, and one
+    // wake-up too many is harmless.
     if (a.age == 0) a.age = ++agent_.clock;
     PageActor::GroupPage* known = nullptr;
     for (uint32_t i = 0; i < a.group_size; ++i) {
         if (a.group[i].key == fault.key) known = &a.group[i];
     }
     if (known) {
-        // It had the page and lost it. A write after a granted read is no such sign.
+        // It had the page and lost it. A write after a granted read does not show that.
         if (known->access >= fault.access || presence == Presence::none) {
             a.escalated = true;
             a.in_row = 1;
@@ -82,7 +83,7 @@ void PageActors::end_instruction(PageActor& a) {
     agent_.recheck_deferred = true;
 }
 
-// Until when the hold stands against the one who recalls; `by` null: against anyone.
+// Until when the hold lasts against a recall in the name of `by`; null: in anybody's.
 uint64_t PageActors::held_until(const BusyPage& b, const BusyPage::Hold& h, const Seniority* by) {
     const PageActor* a = find(h.actor);
     if (!a || a->instruction != h.instruction) return 0;
@@ -93,7 +94,7 @@ uint64_t PageActors::held_until(const BusyPage& b, const BusyPage::Hold& h, cons
         return a->hold_until_release ? never : timed;
     }
     if (a->waiting) {
-        // Waiting for this very page means for more access: the directory serves that in turn.
+        // It waits for more access to this very page: the directory serves that in turn.
         if (!a->escalated || a->wait_key == b.key) return 0;
         return older ? 0 : never;
     }
@@ -107,7 +108,7 @@ uint64_t PageActors::blocked_until(const BusyPage& b, const Seniority* by) {
     return until;
 }
 
-// The page went, or became read-only.
+// The page has left, or become read-only.
 void PageActors::lose_holds(BusyPage& b, Presence left) {
     std::erase_if(b.holds, [&](const BusyPage::Hold& h) {
         if (left == Presence::shared && h.access == Access::read) return false;

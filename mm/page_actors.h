@@ -1,14 +1,14 @@
-// Who wants pages on this node, since when, and what may not be taken from them yet.
+// Who wants pages on this node, since when, and what must not be taken from them yet.
 //
 // Actors want pages: threads, and acquires of the supervisor. An actor's pages are held against
-// recalls so that it can finish its instruction (DESIGN 4.1 "Progress"):
-//  - A thread holds the page of its last fault until it progressed, faulted elsewhere or the hold
-//    time passed. Most programs need no more.
-//  - If it faults again on a page that it was granted and lost meanwhile, its instruction seems to
-//    need several pages at once: it is *escalated*. It then holds all its recent pages, while it
-//    waits for the rest against every younger requester, and for one hold time after the last
-//    came. Who waits gives way to an older requester at once; so the oldest never waits for a
-//    waiting one, and nobody waits in a circle. The oldest completes, then is no longer the oldest.
+// recalls so that it can finish its instruction (mm/README.md, "Progress"):
+//  - A thread holds the page of its last fault until it progresses, faults elsewhere, or the hold
+//    time is over. Most programs need no more.
+//  - If it faults again on a page that it was granted and has lost, its instruction seems to need
+//    several pages at once: it is *escalated*. It then holds all its recent pages: against every
+//    younger requester while it waits for the rest, and for one hold time after the last one came.
+//    An actor that waits gives way to an older requester at once; so the oldest never waits for one
+//    that waits, and there are no cycles. The oldest completes, and then is no longer the oldest.
 #pragma once
 
 #include <array>
@@ -28,19 +28,19 @@ struct PageActor {
 
     ActorId id = 0;
     Tid tid = 0;               // 0: an acquire
-    uint64_t instruction = 0;  // new number: holds of the old one are void
+    uint64_t instruction = 0;  // when it changes, holds of the old instruction are void
     uint64_t age = 0;
-    uint64_t grants = 0;  // pages that came for this instruction
+    uint64_t grants = 0;  // pages granted for this instruction
     uint64_t last_grant_ns = 0;
     bool waiting = false;
     bool escalated = false;
     PageKey wait_key;
-    // The last pages this instruction faulted on. No instruction needs more at once than
-    // fit, so after as many new ones an older one must have finished: the age is renewed.
+    // The last pages on which this instruction faulted. No instruction needs more at once than fit
+    // here, so after as many new pages one must have finished, and the age is renewed.
     std::array<GroupPage, 32> group;
     uint32_t group_size = 0, group_next = 0, new_pages = 0;
-    uint32_t in_row = 0;  // pages that came since one was lost
-    // Acquires
+    uint32_t in_row = 0;  // pages that came since it last lost one
+    // For acquires:
     std::vector<PageRun> runs;
     Access access = Access::read;
     uint64_t cookie = 0;
@@ -69,7 +69,7 @@ private:
     AgentState& agent_;
     std::unordered_map<ActorId, PageActor> actors_;
     uint64_t next_instruction_ = 1;
-    uint64_t next_acquire_ = 1ULL << 32;  // actor ids below are tids
+    uint64_t next_acquire_ = 1ULL << 32;  // smaller actor ids are tids
 };
 
 }  // namespace gpr

@@ -10,13 +10,13 @@ namespace gpr {
 
 namespace {
 
-// Foreign bytes: lengths and indices are checked once, here.
+// Messages come from a peer: lengths and indices are checked once, here.
 bool sane(const PageRun& run) {
     return run.count > 0 && run.count <= max_run_pages && run.first < max_object_pages &&
            run.count <= max_object_pages - run.first;
 }
 
-// Kept for others who may still ask for them, a page each.
+// Withdrawn copies that are kept because they may still be asked for, a page each.
 constexpr size_t most_withdrawn = 256;
 
 }  // namespace
@@ -69,7 +69,7 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
     } else {
         const bool enough = s.presence == Presence::exclusive ||
                             (s.presence == Presence::shared && fault.access == Access::read);
-        // A repeated message about a page that has come meanwhile says nothing new.
+        // A repeated message about a page that has arrived meanwhile is not news.
         if (!enough || s.untouched || b.operation != Core::Operation::none) {
             c.actors.note_fault(a, fault, s.presence);
             goes_on = true;
@@ -219,7 +219,7 @@ bool PageAgent::give_away(PageKey key, NodeId to, Access access, Tid tid, uint64
     if (!o || key.index >= max_object_pages || to == c.self || to >= max_nodes) return false;
     const Core::State s = c.state(*o, key.index);
     if (s.presence == Presence::none) return false;
-    // The directory knows whether the other has a copy; only beside it asking costs nothing.
+    // The directory knows whether the other node has a copy, and only next to it is asking free.
     const bool shared = s.presence == Presence::shared;
     if (shared && access == Access::read && c.self != directory_node) return false;
     if (shared && access == Access::write && c.withdrawn_pages >= most_withdrawn) return false;
@@ -293,7 +293,7 @@ size_t PageAgent::memory_bytes() const {
 
 void PageAgent::drain(std::vector<Action>& into) { core_->out.drain(into); }
 
-// Time never runs backwards here, whatever order the glue reads its clocks in.
+// Time must not run backwards, in whatever order the caller reads its clocks.
 void PageAgent::Core::begin(uint64_t now_ns) {
     now = std::max(now, now_ns);
     expire_holds();

@@ -1,4 +1,4 @@
-// What PageAgent does for who wants pages: they get them, hold them for a while, and let them go.
+// What PageAgent does for actors: they get pages, hold them for a while, and let them go.
 #include <algorithm>
 
 #include "base/result.h"
@@ -73,9 +73,9 @@ void PageAgent::Core::poke_deferred() {
     }
 }
 
-// Holds that have ended are forgotten, so that idle pages cost their eight bytes and no more. A few
-// at each event: one acquire may hold a hundred thousand pages. Whether a page is held never
-// depends on this, but on held_until().
+// Forgets holds that have ended, so that idle pages cost only their eight bytes. A few at each
+// event, because one acquire may hold a hundred thousand pages. Whether a page is held depends on
+// held_until() only.
 void PageAgent::Core::expire_holds() {
     while (!finished.empty() && finished.front().first <= now) {
         const ActorId id = finished.front().second;

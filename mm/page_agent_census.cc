@@ -1,5 +1,5 @@
-// What PageAgent tells of the pages that are as born, of which nobody but this node knows whether
-// the program touched them.
+// How PageAgent answers a census: which pages that are as born the program has touched, which only
+// this node knows.
 #include <algorithm>
 #include <utility>
 
@@ -43,7 +43,7 @@ void PageAgent::on_found(uint64_t id, uint64_t looked, const std::vector<PageSpa
             joins = untold;
         }
     }
-    // What is about to be given away is not in memory any more, and the directory may not know.
+    // Pages about to be given away are no longer in memory, and the directory may not know it yet.
     for (const auto& [key, b] : c.busy) {
         if (o && key.object == census.run.object && census.run.first <= key.index &&
             key.index < end) {

@@ -1,4 +1,4 @@
-// How PageAgent copies what it knows of an object: for a fork that leaves pages where they are.
+// How PageAgent copies its state of an object, for a fork in place.
 #include <algorithm>
 #include <utility>
 
@@ -15,8 +15,8 @@ bool PageAgent::is_quiet(ObjectId object) const {
     });
 }
 
-// What threads wait for, or hold, they wait for in the original. A copy that was given up unasked
-// can still be asked for.
+// Waiters and holds stay with the original. A copy that was given up unasked can still be recalled
+// in both.
 void PageAgent::copy_object(ObjectId from, ObjectId to) {
     Core& c = *core_;
     const Core::Object* original = c.object_of(from);

@@ -1,8 +1,8 @@
-// The inside of PageAgent: what it remembers. Only page_agent*.cc include it.
+// The inside of PageAgent, for page_agent*.cc only.
 //
-// A page has an eight-byte entry; everything that goes on about it (waiters, holds, a recall, an
-// operation the glue performs) is in a Busy beside, which exists only while something does.
-// settle() looks at one page and does what can be done now; every event ends there.
+// A page has an eight-byte entry. Everything that is going on about it (waiters, holds, a recall,
+// an operation under way) is in a Busy, which exists only while something is. settle() looks at one
+// page and does what can be done now; every event ends there.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,7 @@
 
 namespace gpr {
 
-inline constexpr uint64_t busy_bit = 4;  // of an entry, see page_agent_pages.cc
+inline constexpr uint64_t busy_bit = 4;  // in an entry, see page_agent_pages.cc
 
 struct PageAgent::Core : AgentState {
     using Actor = PageActor;
@@ -53,13 +53,13 @@ struct PageAgent::Core : AgentState {
     DirectoryReports reports{*this};
     std::unordered_map<uint64_t, ActorId> acquires;  // by cookie, unfinished or held
     std::unordered_map<uint64_t, Census> censuses;   // under way, by the operation's number
-    uint64_t pushed = 0;                             // pages, so far
+    uint64_t pushed = 0;                             // pages given away so far
     std::deque<std::pair<uint64_t, PageKey>> expiring;
     std::deque<std::pair<uint64_t, ActorId>> finished;  // acquires in their last hold time
     std::vector<Deferred> deferred;
-    uint32_t ahead = 0;  // wanted beyond the page that settle() is called for
+    uint32_t ahead = 0;  // pages wanted after the one that settle() is called for
     ReadAhead read_ahead;
-    std::unordered_set<PageKey, PageKeyHash> markers;  // asked for, or kept
+    std::unordered_set<PageKey, PageKeyHash> markers;  // requested, or kept
     std::deque<PageKey> marker_order;
     bool may_keep = true;
     size_t withdrawn_pages = 0;

@@ -11,10 +11,10 @@ namespace gpr {
 
 namespace {
 
-// An entry: bits 0-1 presence + 1 (0: as born), bit 2 there is a Busy, bits 28-63 the era.
+// An entry: bits 0-1 presence + 1 (0: as born), bit 2 has a Busy, bits 28-63 the era.
 constexpr unsigned era_shift = 64 - era_bits;
 
-// With a page each: what streams may cost in memory.
+// Limits the memory of kept pages, one for each marker.
 constexpr size_t most_markers = 512;
 
 bool enough(Presence presence, Access access) {
@@ -87,11 +87,11 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
         const bool keep = grant.content.kind == ContentKind::none;
         const bool newer = compare_eras(grant.epoch, s.epoch) > 0;
         if (newer && keep && b.withdrawn) {
-            // It crossed our giving up, which the directory then did not accept.
+            // The grant crossed our push, which the directory then did not accept.
             grant.content = *b.withdrawn;
             continue;
         }
-        // A mere right for content that is still on its way.
+        // Only a right, for content that is still on its way.
         if (newer && keep && (s.presence != Presence::shared || grant.epoch != next_era(s.epoch))) {
             ++i;
             continue;
@@ -125,7 +125,7 @@ bool PageAgent::Core::start_grant(Object& o, Busy& b, PageGrant& grant) {
     return true;
 }
 
-// True if an operation began. `woken`: an install has just woken the threads.
+// True if an operation began. woken: an install has just woken the threads.
 bool PageAgent::Core::serve_waiters(Object& o, Busy& b, bool woken) {
     if (b.waiters.empty()) return false;
     const State s = state(o, b.key.index);
@@ -148,7 +148,7 @@ bool PageAgent::Core::serve_waiters(Object& o, Busy& b, bool woken) {
     return false;
 }
 
-// True if a take began. A recall that is not for what we have now is either late (we gave the
+// True if a take began. A recall that does not match what we have now is either late (we gave the
 // page up unasked meanwhile, which answers it) or early (it overtook the grant).
 bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     const PageRecall r = *b.recall;
@@ -187,7 +187,7 @@ bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     return true;
 }
 
-// Asks the directory for what the waiters need, unless that is already asked for.
+// Requests from the directory what the waiters need, unless that has been requested.
 void PageAgent::Core::ask(Object& o, Busy& b) {
     Access access = Access::read;
     const Actor* oldest = nullptr;
@@ -218,7 +218,7 @@ void PageAgent::Core::ask(Object& o, Busy& b) {
     if (ahead > 0) ask_ahead(o, request);
 }
 
-// Lengthens the request over the following pages that are in the same state and not busy.
+// Extends the request over the following pages that are in the same state and not busy.
 void PageAgent::Core::ask_ahead(Object& o, Request& request) {
     uint32_t left = std::min(ahead, max_run_pages - request.run.count);
     for (; left > 0; --left) {
@@ -231,8 +231,8 @@ void PageAgent::Core::ask_ahead(Object& o, Request& request) {
     }
 }
 
-// Pages of a stream that are not here and about which nothing goes on. They have no entry while
-// they are asked for: if the directory or a holder declines, the thread's fault asks again.
+// Requests pages of a stream that are not here and not busy. They get no entry: if the directory or
+// a holder declines, the thread's fault asks again.
 void PageAgent::Core::ask_stream(Object& o, const Fault& fault, const Actor& a,
                                  const ReadAhead::Ask& ask) {
     for (uint32_t k = 0; k < ask.count; ++k) {
@@ -265,8 +265,8 @@ void PageAgent::Core::add_marker(PageKey key) {
     put_in(oldest);
 }
 
-// A grant has come. If it is for a marker that nobody waits for, it is as if it were still on its
-// way: whatever happens to the page applies it.
+// A grant has come. If it is for a marker that nobody waits for, it is treated as still on its way:
+// whatever happens to the page next applies it.
 void PageAgent::Core::keep_or_settle(Object& o, Busy& b) {
     b.kept = false;
     if (markers.contains(b.key) && b.grants.size() == 1 && b.waiters.empty() && !b.recall &&
@@ -277,7 +277,7 @@ void PageAgent::Core::keep_or_settle(Object& o, Busy& b) {
         b.kept = newer && grant.tid == 0 && grant.collect == 0 && s.presence == Presence::none &&
                  grant.content.kind != ContentKind::none;
         if (b.kept && grant.content.kind == ContentKind::data) {
-            // The frame it lies in is much larger.
+            // A copy, because the frame that contains it is much larger.
             std::shared_ptr<std::byte[]> page(new std::byte[page_size]);
             std::memcpy(page.get(), grant.content.bytes.get(), page_size);
             grant.content.bytes = {page, page.get()};
@@ -305,9 +305,9 @@ void PageAgent::Core::finish_install(Object& o, Busy& b) {
     const Tid tid = std::exchange(b.install_tid, 0);
     if (const uint32_t collect = std::exchange(b.install_collect, 0)) reports.acknowledge(collect);
     if (!b.dropped) {
-        // Born pages are present now; that they are ours needs no entry.
+        // The pages as born are present now; that we own them needs no entry.
         const bool nobody = b.waiters.empty();
-        // Who came since the install was asked for was not woken by it.
+        // Waiters that came after the install was requested were not woken by it.
         const bool late =
             std::any_of(b.waiters.begin(), b.waiters.end(), [](const Waiter& w) { return w.late; });
         if (late) out.add(Wake{b.key});
@@ -343,7 +343,7 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
         finish_push(o, b, *push, std::move(content));
         return settle(o, b);
     }
-    // What was never touched leaves nothing behind.
+    // A page that was never touched leaves nothing behind.
     const Presence left = s.presence == Presence::exclusive && result.kind == Taken::zero
                               ? Presence::none
                               : b.taking.leave;
@@ -368,7 +368,7 @@ void PageAgent::Core::finish_push(Object& o, Busy& b, const PagePush& push, Page
         set_state(o, b.key.index, Presence::shared, next_era(s.epoch));
     }
     if (shared && left == Presence::none) {
-        // Others have the content: only the right travels.
+        // Other nodes have the content: only the right is sent.
         b.withdrawn = std::exchange(content, {});
         ++withdrawn_pages;
         ++stats.rights_given;

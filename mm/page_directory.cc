@@ -194,13 +194,15 @@ void PageDirectory::Core::hold_back(Object& o, ObjectId object) {
     }
 }
 
-// Recalls that are out for such a wish will be answered: then the page has nobody, and is node 0's.
-// At once: whoever keeps the page against younger ones may wait for another that is held back.
+// Puts the wishes that the hold excludes aside. Recalls already out will be answered; then nobody
+// has the page, and it is node 0's. They are repeated as the oldest possible, because a node that
+// keeps the page against younger ones may itself wait for one that is held back.
 void PageDirectory::Core::hold_back(Object& o, Busy& b) {
     std::erase_if(b.wishes, [&](const Wish& w) {
         const bool of_home = w.who.node == directory_node;
         if (w.collect != 0 || (of_home && (w.internal || !o.held_for_all))) return false;
-        if (w.internal) return true;  // pushed there; if it is wanted there, it is asked for
+        // A push to there; if the page is wanted there, it will be requested.
+        if (w.internal) return true;
         Request request{{b.key.object, b.key.index, 1},
                         w.optional ? 0U : 1U,
                         w.access,
@@ -247,7 +249,7 @@ void PageDirectory::Core::request_page(Object& o, PageKey key, const Wish& w) {
     const Page p = load(o, key.index);
     const bool is_busy = find_busy(key) != nullptr;
     if (w.optional) {
-        // Read-ahead takes only what is easy to have.
+        // Read-ahead takes only pages that are easy to get.
         const auto others = static_cast<uint16_t>(p.nodes & ~bit(w.who.node));
         if (is_busy || p.anchored || p.migratory > 0) return;
         if (w.access == Access::write && std::popcount(others) > 1) return;
@@ -288,7 +290,7 @@ void PageDirectory::Core::surrender_page(Object& o, NodeId from, PageKey key, Pr
     } else if (content.kind == ContentKind::absent) {
         refuse_absent(o, b, from);
     } else if (content.kind == ContentKind::declined) {
-        // Needed after all by now: the recall was repeated and has its own answer.
+        // Needed after all meanwhile: the recall was repeated and gets its own answer.
         if (!b.optional) return;
         b.outstanding &= static_cast<uint16_t>(~bit(from));
         std::erase_if(b.wishes, [&](const Wish& w) {
@@ -322,7 +324,7 @@ void PageDirectory::Core::handle(NodeId from, Push& push) {
 }
 
 // Content from the exclusive owner is never refused: it is the only one. If others wish for the
-// page already they are served by seniority, like after any surrender.
+// page already they are served by seniority, as after any surrender.
 void PageDirectory::Core::push_page(Object& o, NodeId from, const Push& push, uint32_t i,
                                     PageContent content) {
     const PageKey key = push.run[i];
@@ -349,12 +351,12 @@ void PageDirectory::Core::push_page(Object& o, NodeId from, const Push& push, ui
     advance(o, b);
 }
 
-// A sharer gave its copy up, for another sharer to write. It still answers recalls of this era.
+// A sharer has given its copy up for another sharer to write. It still answers recalls of this era.
 void PageDirectory::Core::withdraw(Object& o, PageKey key, Page p, NodeId from, NodeId to,
                                    Tid tid) {
     Busy* b = find_busy(key);
     if (b && !(b->outstanding & bit(from) & ~b->data_from)) {
-        // Somebody may need just this copy: looked at again when all have what they wish.
+        // Its copy may be needed: look again when all wishes are served.
         b->withdrawn |= bit(from);
         return;
     }

@@ -1,4 +1,4 @@
-// Who holds each page of a session: the single authority, on node 0. Pure: events in, actions out.
+// Who holds each page of a session: the only authority, on node 0. Pure: events in, actions out.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 namespace gpr {
 
 struct DirectoryOptions {
-    uint64_t first_probe_ns = 10'000'000;     // an anchored page is tried again after this,
-    uint64_t last_probe_ns = 10'000'000'000;  // doubled up to this
+    uint64_t first_probe_ns = 10'000'000;     // an anchored page is tried again after this time,
+    uint64_t last_probe_ns = 10'000'000'000;  // doubled each time up to this
     uint32_t collect_window = 512;            // pages of a collect under way at a time
 };
 
@@ -34,7 +34,8 @@ struct PageHolders {
     Epoch epoch = 0;
 };
 
-// All that a directory is told, and what it decided: the same events give the same decisions.
+// Everything that a directory is told, and what it decides: the same events give the same
+// decisions.
 namespace directory_event {
 struct AddObject {
     ObjectId object = 0;
@@ -78,7 +79,7 @@ struct RemoveNode {
 };
 using Decision = std::variant<SendMessage, CollectDone>;
 struct Decided {
-    std::vector<Decision> decisions;  // what a drain() gave
+    std::vector<Decision> decisions;  // the result of a drain()
 };
 }  // namespace directory_event
 
@@ -88,10 +89,10 @@ using DirectoryEvent =
                  directory_event::HoldAll, directory_event::CopyObject, directory_event::Release,
                  directory_event::RemoveNode, directory_event::Decided>;
 
-// A page that somebody wishes for, or that a node was asked to give up.
+// A page that is wished for, or that a node was asked to give up.
 struct PageWait {
     struct Wisher {
-        Seniority who;  // tid 0: none of the program's threads
+        Seniority who;  // tid 0: not a thread of the program
         Access access = Access::read;
         bool optional = false;
         bool collect = false;
@@ -99,9 +100,9 @@ struct PageWait {
     };
     PageKey key;
     PageHolders holders;
-    std::vector<Wisher> wishers;  // who is served first stands first
-    uint16_t owing = 0;           // nodes that were asked to give it up, one bit each
-    Seniority asked_for;          // in whose name
+    std::vector<Wisher> wishers;  // in the order in which they are served
+    uint16_t owing = 0;           // nodes that were asked to give the page up, one bit each
+    Seniority asked_for;          // in whose name they were asked
 };
 
 class PageDirectory {
@@ -119,47 +120,49 @@ public:
     void on_message(NodeId from, Message message, uint64_t now_ns);
 
     // Brings every touched page of the run to `node`: read leaves shared copies elsewhere, write
-    // moves the ownership. Ends with CollectDone{cookie} when all have landed there. Pages that
-    // nobody touched stay as they are.
+    // moves the ownership. Ends with CollectDone{cookie} when all have been installed there.
+    // Untouched pages stay as they are.
     void collect(ObjectId object, uint64_t first, uint64_t count, NodeId node, Access access,
                  uint64_t cookie, uint64_t now_ns);
 
-    // Until as many releases nobody but node 0 is given pages of the object: what others ask for,
-    // or have asked for, waits. What a collect has brought to node 0 then stays there, as a kernel
-    // needs it that copies. The agent there must not give pages away meanwhile; what it gave away
-    // before and has not sent yet comes back, so the collect must not begin before that is sent.
+    // Until as many releases, only node 0 is given pages of the object: requests of other nodes
+    // wait, earlier ones too. So pages collected at node 0 stay there while a kernel copies the
+    // memory. Meanwhile the agent there must not give pages away; pages that it gave away before
+    // and has not sent yet would come back, so the collect must not begin before these are sent.
     void hold(ObjectId object);
     void release(ObjectId object, uint64_t now_ns);
-    [[nodiscard]] bool holds_back(ObjectId object) const;  // somebody waits for that
-    // The same, and node 0 is given nothing either, until the object is released by all.
+    [[nodiscard]] bool holds_back(ObjectId object) const;  // whether a node waits for that
+    // The same, but node 0 is given no pages either, until all holds of the object are released.
     void hold_all(ObjectId object);
-    // Nobody wishes for a page of the object, and nobody was asked to give one up.
+    // Whether no page of the object is wished for or being recalled.
     [[nodiscard]] bool is_quiet(ObjectId object) const;
-    // A new object of which every node has what it has of this one, which is held for all and
-    // quiet. The agents copy it as well, before anything about either is said.
+    // Makes a new object with a copy of the state of this one, which must be held for all and
+    // quiet. The agents copy it as well, before anything about either object is sent.
     void copy_object(ObjectId from, ObjectId to);
 
-    // The node is gone for good. Returns how many pages had their only copy there; they are zero
-    // now. Collect first for an orderly end.
+    // The node is gone for good. Returns how many pages had their only copy there; these are zero
+    // now. For an orderly end, collect first.
     uint64_t remove_node(NodeId node, uint64_t now_ns);
 
     [[nodiscard]] PageHolders holders(PageKey key) const;
-    // The first page in [first, end) about which any node but its birth node ever asked; else end.
+    // The first page in [first, end) that any node other than the birth node has ever asked for;
+    // else end.
     [[nodiscard]] uint64_t next_known(ObjectId object, uint64_t first, uint64_t end) const;
     [[nodiscard]] const DirectoryStats& stats() const;
     [[nodiscard]] size_t memory_bytes() const;
 
-    // The actions asked for since the last call: SendMessage and CollectDone.
+    // The actions since the last call: SendMessage and CollectDone.
     void drain(std::vector<Action>& into);
 
-    // Everything that is not finished, by page.
+    // Everything unfinished, by page.
     [[nodiscard]] std::vector<PageWait> waits() const;
 
-    // Each event goes there before it is acted upon, decisions when they are drained.
+    // The watcher is called with each event before that is applied, and with decisions when they
+    // are drained.
     void watch(std::function<void(const DirectoryEvent&)> watcher);
-    void apply(DirectoryEvent event);  // Decided: nothing; the decisions come by drain()
-    // All that decisions depend on (page_directory_state.cc): a directory that loads it goes on as
-    // this one does. Only when all is drained.
+    void apply(DirectoryEvent event);  // does nothing for Decided; decisions come by drain()
+    // The whole state that decisions depend on (page_directory_state.cc): a directory that loads it
+    // continues as this one does. Only when is_drained().
     [[nodiscard]] bool is_drained() const;
     [[nodiscard]] std::vector<std::byte> save() const;
     [[nodiscard]] bool load(std::span<const std::byte> saved);

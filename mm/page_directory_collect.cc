@@ -1,8 +1,8 @@
 // How PageDirectory brings all touched pages of a run to one node.
 //
 // Pages without an entry are as born, and only the birth node knows which of them the program has
-// touched. It is asked first (a census), so that a collect costs what was touched, and what other
-// nodes have, but nothing for pages that nobody ever used.
+// touched. It is asked first (a census). So a collect costs as much as there are touched pages, and
+// pages that other nodes have; unused pages cost nothing.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -32,19 +32,19 @@ void PageDirectory::collect(ObjectId object, uint64_t first, uint64_t count, Nod
     c.end();
 }
 
-// Starts more pages of a collect, as many as may be under way.
+// Starts more pages of a collect, up to the window.
 void PageDirectory::Core::pump(uint32_t id, Collect& c) {
     Object* o = object_of(c.object);
     while (o && c.next < c.end && c.under_way < options.collect_window) {
         if (c.told) learn_touched(*o, c);
-        // Untouched pages that belong to the node already need no look.
+        // Untouched pages are on their birth node already.
         if (o->birth == c.node || o->orphan) c.known = c.end;
         c.next = o->table.next_entry(c.next, c.known);
         if (c.next == c.end) return;
         if (c.next == c.known) return ask_census(id, *o, c);
         const PageKey key{c.object, c.next++};
         const Page p = load(*o, key.index);
-        // Who holds a page against younger ones may wait for another that is held back.
+        // Whoever keeps a page against younger ones may wait for another that is held back.
         const uint64_t age = o->holds > 0 ? 0 : c.age;
         Wish wish{{age, c.node, 0}, c.access, Presence::none, 0, false, true, id};
         if (!find_busy(key) && is_served(p, wish)) continue;
@@ -87,8 +87,8 @@ void PageDirectory::Core::handle(NodeId from, Touched& t) {
     collects.tell(it->first, from, std::move(t));
 }
 
-// The birth node has had these pages: they are not as born any more. What it gave away before it
-// answered must be here first.
+// The birth node has touched these pages, so they get entries. Pages that it gave away before it
+// answered must have arrived first.
 void PageDirectory::Core::learn_touched(Object& o, Collect& c) {
     if (!collects.has_heard(o.birth, *c.told)) return;
     const Touched told = *std::exchange(c.told, std::nullopt);

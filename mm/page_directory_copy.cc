@@ -1,4 +1,4 @@
-// How PageDirectory copies what it knows of an object: for a fork that leaves pages where they are.
+// How PageDirectory copies its state of an object, for a fork in place.
 #include <algorithm>
 
 #include "base/result.h"
@@ -24,7 +24,7 @@ void PageDirectory::copy_object(ObjectId from, ObjectId to) {
     copy.birth = original->birth;
     copy.orphan = original->orphan;
     copy.table = original->table.copy();
-    // A device keeps the page of the original only: the kernel has copied it.
+    // A device has pinned the page of the original only: the kernel has made a copy of it.
     for (const auto& [key, anchor] : c.anchors) {
         if (key.object != from) continue;
         Core::Page p = c.load(copy, key.index);

@@ -1,10 +1,10 @@
-// The inside of PageDirectory. Only page_directory*.cc include it.
+// The inside of PageDirectory, for page_directory*.cc only.
 //
-// A page has an eight-byte entry. While anybody wishes for it, a Busy beside it holds the wishes,
-// oldest first, and the recalls that are out. The front wish decides what happens next; if an
-// older one comes to the front, recalls already out are repeated in its name, so that whoever
-// holds the page against the younger wish gives way to the older. When all recalls are answered,
-// the front is served with what has been collected.
+// A page has an eight-byte entry. While it is wished for, a Busy holds the wishes, oldest first,
+// and the recalls that are out. The front wish decides what happens next. If an older one gets to
+// the front, recalls already out are repeated in its name, so that a holder that keeps the page
+// against the younger wish gives way to the older. When all recalls are answered, the front is
+// served with what has been collected.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct PageDirectory::Core {
         Presence have = Presence::none;
         Epoch have_epoch = 0;
         bool optional = false;
-        bool internal = false;  // ours (collect, repair): the node has what the entry says
+        bool internal = false;  // our own (collect, repair): the node has what the entry says
         uint32_t collect = 0;
 
         friend auto fields(Either<Wish> auto& x) {
@@ -42,17 +42,20 @@ struct PageDirectory::Core {
 
     struct Busy {
         PageKey key;
-        std::vector<Wish> wishes;  // needed before optional, then by seniority
+        std::vector<Wish> wishes;  // required ones before optional ones, then by seniority
         uint16_t outstanding = 0;  // nodes that owe an answer
-        uint16_t data_from = 0;    // those that send the content
+        uint16_t data_from = 0;    // those of them that send the content
         uint32_t round = 0;
         Presence leave = Presence::none;
         bool optional = false;
-        bool migrating = false;   // the front read the page after another wrote it, and now writes
-        bool broken_era = false;  // a sharer lost its copy: it cannot be granted in this era again
-        uint16_t withdrawn = 0;   // sharers that gave their copies up meanwhile, and can be asked
+        // The node of the front wish has read what another node wrote last, and now writes it.
+        bool migrating = false;
+        // A sharer has lost its copy, which cannot be granted again in this era.
+        bool broken_era = false;
+        // Sharers that gave up their copies meanwhile; these can still be recalled.
+        uint16_t withdrawn = 0;
         Seniority recalled_for;
-        PageContent content;  // collected, valid until somebody may write
+        PageContent content;  // collected; valid until a node may write
 
         void recycle() {
             Busy fresh;
@@ -75,7 +78,7 @@ struct PageDirectory::Core {
         std::vector<std::pair<NodeId, Request>> held_back;
         std::set<PageCollects::Id> collects;  // that are about it
 
-        friend auto fields(Either<Object> auto& x) {  // and the table; collects know theirs
+        friend auto fields(Either<Object> auto& x) {  // in addition to the table
             return std::tie(x.birth, x.orphan, x.holds, x.held_for_all, x.held_back);
         }
     };
@@ -87,7 +90,7 @@ struct PageDirectory::Core {
         bool anchored = false;
         bool born = false;  // as born: no entry
         NodeId last_writer = 0;
-        uint8_t migratory = 0;  // so many more reads are granted exclusively
+        uint8_t migratory = 0;  // how many more reads are granted exclusively
         Epoch epoch = 0;
     };
     struct Plan {
@@ -112,7 +115,7 @@ struct PageDirectory::Core {
     Outbox out;
     uint64_t now = 0;
     uint64_t clock = 0;
-    uint32_t round = 0;  // one for each event
+    uint32_t round = 0;  // a new one for each event
     std::unordered_map<ObjectId, Object> objects;
     PageMap<Busy> busy;
     std::unordered_map<PageKey, Anchor, PageKeyHash> anchors;
@@ -144,7 +147,8 @@ struct PageDirectory::Core {
     void ask_census(uint32_t id, const Object& o, Collect& c);
     void learn_touched(Object& o, Collect& c);
 
-    // --- page_directory_state.cc: all of it, in an order that does not depend on its history ---
+    // --- page_directory_state.cc: the whole state, in an order that does not depend on its history
+    // ---
     [[nodiscard]] std::vector<ObjectId> object_ids() const;
     [[nodiscard]] std::vector<PageKey> busy_keys() const;
 

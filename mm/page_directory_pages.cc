@@ -1,4 +1,4 @@
-// What PageDirectory does about one page: its entry, whom to recall, what to grant.
+// What PageDirectory does about one page: its entry, which nodes to recall it from, what to grant.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -10,13 +10,13 @@ namespace gpr {
 
 namespace {
 
-// An entry: bits 0-15 nodes, 16 exclusive, 17 there is a Busy, 18 anchored, 19-22 last writer,
-// 23-25 migratory, 26 not as born, 28-63 era.
+// An entry: bits 0-15 nodes, 16 exclusive, 17 has a Busy, 18 anchored, 19-22 last writer, 23-25
+// migratory, 26 not as born, 28-63 era.
 constexpr uint64_t busy_bit = 1ULL << 17;
 constexpr uint64_t changed_bit = 1ULL << 26;
 constexpr unsigned era_shift = 64 - era_bits;
 
-// Reads that are granted exclusively before it is looked again whether a write still follows.
+// How many reads are granted exclusively before one tests whether a write still follows.
 constexpr uint8_t migratory_reads = 7;
 
 constexpr uint16_t bit(NodeId node) { return static_cast<uint16_t>(1U << node); }
@@ -66,7 +66,7 @@ PageDirectory::Core::Busy& PageDirectory::Core::make_busy(Object& o, PageKey key
     return b;
 }
 
-// A node has one wish for a page; a later one of the same node makes it older or larger.
+// A node has one wish for each page; a later one of the same node makes it older or larger.
 void PageDirectory::Core::add_wish(Busy& b, const Wish& wish) {
     Wish w = wish;
     if (!w.internal) {
@@ -97,7 +97,7 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
         while (!b.wishes.empty()) {
             const Wish w = b.wishes.front();
             const Page p = load(o, b.key.index);
-            // What the node is just giving up is not collected.
+            // Do not collect what the node is just giving up.
             if (w.collect != 0 && (b.outstanding & bit(w.who.node))) return raise_recall(b, p, w);
             if (is_served(p, w, b.withdrawn)) {
                 resolve(w, false);
@@ -113,8 +113,8 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
     } while (!finish(o, b));
 }
 
-// Nobody wishes for the page. False if we must for its own sake: content that nobody has, or an
-// era that must end because a sharer of it was cut off.
+// Nobody wishes for the page. False if something has to be done for its own sake: nobody has its
+// content, or its era must end because a sharer was cut off.
 bool PageDirectory::Core::finish(Object& o, Busy& b) {
     if (b.outstanding != 0) return true;
     const Page p = load(o, b.key.index);
@@ -146,9 +146,9 @@ bool PageDirectory::Core::finish(Object& o, Busy& b) {
     return true;
 }
 
-// Whether the node has, or is being sent, what it wishes for. It asked with an older epoch than
-// its grant's: the grant was under way. With the grant's own or a newer epoch: it gave the page up
-// unasked, and that is under way.
+// Whether the node has what it wishes for, or is being sent it. If it asked with an older epoch
+// than its grant's, the grant was on its way. If it asked with that epoch or a newer one, it gave
+// the page up unasked, and that is on its way.
 bool PageDirectory::Core::is_served(const Page& p, const Wish& w, uint16_t withdrawn) const {
     if (!(p.nodes & bit(w.who.node))) return false;
     if (w.internal && (withdrawn & bit(w.who.node))) return false;
@@ -166,7 +166,7 @@ PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Page& p, const Bus
     plan.keep = (p.nodes & self) && !p.exclusive &&
                 (w.internal || (w.have == Presence::shared && w.have_epoch == p.epoch));
     const bool migrates = p.exclusive && p.migratory > 0 && !(p.nodes & self) && w.collect == 0;
-    // The node gave its copy up unasked; in this era it cannot be granted again.
+    // The node gave its copy up unasked; it cannot be granted again in this era.
     const bool lost = (p.nodes & self) && !p.exclusive && !plan.keep;
     plan.exclusive = w.access == Access::write || migrates || b.broken_era || lost || p.nodes == 0;
     if (plan.exclusive) {
@@ -176,7 +176,8 @@ PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Page& p, const Bus
         plan.recall = p.nodes;
         plan.leave = Presence::shared;
     } else if (b.content.kind == ContentKind::none) {
-        // Any sharer can lend its copy; node 0 is here, without a network between.
+        // Any sharer can send its copy; the lowest node first, because node 0 is here, without a
+        // network.
         plan.recall = p.nodes & static_cast<uint16_t>(-p.nodes);
         plan.leave = Presence::shared;
     }
@@ -198,8 +199,8 @@ void PageDirectory::Core::start_recall(Busy& b, const Page& p, const Wish& w, co
 }
 
 void PageDirectory::Core::raise_recall(Busy& b, const Page& p, const Wish& w) {
-    // What may be declined is never repeated as such: a declined one could be followed by a taken
-    // one that we no longer expect.
+    // An optional recall is never repeated as such: after "declined", a second answer could be a
+    // page that we no longer expect.
     if (b.optional ? w.optional : !(w.who < b.recalled_for)) return;
     b.recalled_for = std::min(b.recalled_for, w.who);
     b.optional = false;
@@ -227,7 +228,7 @@ void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const
     PageContent content;
     if (!plan.keep) {
         content = b.content;
-        // Born on a node that is gone, or a peer that kept the content from us.
+        // Born on a node that is gone, or a peer has withheld the content.
         if (content.kind == ContentKind::none) {
             content.kind = ContentKind::zero;
             if (!p.born) ++stats.bad_messages;
@@ -272,7 +273,7 @@ void PageDirectory::Core::send_grant(PageKey key, NodeId to, Presence presence, 
     grant.contents.push_back(std::move(content));
 }
 
-// What a holder gave up, asked or unasked.
+// Records what a holder gave up, asked or unasked.
 void PageDirectory::Core::absorb(Page& p, Busy& b, NodeId from, Presence left,
                                  PageContent content) {
     b.outstanding &= static_cast<uint16_t>(~bit(from));
@@ -298,7 +299,7 @@ void PageDirectory::Core::absorb(Page& p, Busy& b, NodeId from, Presence left,
     }
 }
 
-// A device holds the page at this node: it stays there, and nobody else can have it.
+// A device at this node has pinned the page: it stays there, and no other node can have it.
 void PageDirectory::Core::anchor(Object& o, Busy& b, NodeId node) {
     Page p = load(o, b.key.index);
     b.outstanding &= static_cast<uint16_t>(~bit(node));
@@ -320,7 +321,7 @@ void PageDirectory::Core::anchor(Object& o, Busy& b, NodeId node) {
     }
 }
 
-// There is no page where it would be. Nothing changes: the next who wishes for it asks again.
+// There is no such page (a file ends before it). Nothing changes: the next wish asks again.
 void PageDirectory::Core::refuse_absent(Object& o, Busy& b, NodeId node) {
     const Epoch epoch = load(o, b.key.index).epoch;
     b.outstanding &= static_cast<uint16_t>(~bit(node));

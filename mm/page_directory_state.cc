@@ -1,5 +1,5 @@
-// PageDirectory looked at from outside: who waits for whom, the events that it is told, and all
-// that it knows as bytes.
+// PageDirectory seen from outside: who waits for whom, the events that it is told, and its whole
+// state as bytes.
 #include <algorithm>
 #include <utility>
 

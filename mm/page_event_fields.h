@@ -1,5 +1,5 @@
-// What travels between directory and agents, and what the directory is told, as fields to write
-// down. Of a page's content only its kind is kept: no decision depends on the bytes.
+// The fields of messages and events, for writing them down. Of a page's content only the kind is
+// kept: no decision depends on the bytes.
 #pragma once
 
 #include "mm/compact_bytes.h"

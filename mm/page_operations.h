@@ -1,4 +1,4 @@
-// What an agent has the glue do about pages that are next to each other, and what is under way.
+// The operations that an agent asks for, for adjacent pages together, and which are under way.
 #pragma once
 
 #include <unordered_map>
@@ -16,7 +16,7 @@ public:
     void install(BusyPage& b, Presence presence, PageContent content);
     void unprotect(BusyPage& b);
     void take(BusyPage& b, Presence had, Presence leave, bool want_data);
-    // It is over. Gives its pages.
+    // The operation is over. Returns its pages.
     PageRun finish(uint64_t id);
 
 private:

@@ -1,5 +1,5 @@
-// Collects actions page by page and joins neighbours into runs, so that the logic behind it can
-// think of one page at a time.
+// Collects actions page by page and joins those for adjacent pages into runs, so that the logic
+// before it can deal with one page at a time.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ class Outbox {
 public:
     void add(Action action) { actions_.push_back(std::move(action)); }
 
-    // The message of type Body to `to` that ends right before key and for which same(body) holds,
-    // with its run made one longer; else a new one made by create(), which has an empty run.
+    // Extends a message of type Body to `to` that ends right before `key` and for which same(body)
+    // holds, by one page; if there is none, adds one from create(), which has an empty run.
     template <class Body, class Same, class Create>
     Body& extend_message(NodeId to, PageKey key, bool bulk, uint64_t clock, Same same,
                          Create create) {
@@ -42,7 +42,7 @@ public:
         return send && send->to == to ? std::get_if<Body>(&send->message.body) : nullptr;
     }
 
-    // The same for the actions that name a run themselves.
+    // The same for actions that have a run themselves.
     template <class T, class Same, class Create>
     T& extend_action(PageKey key, Same same, Create create) {
         for (size_t i = actions_.size(), tries = 0; i > 0 && tries < look_back; ++tries) {
@@ -65,7 +65,7 @@ public:
     [[nodiscard]] bool empty() const { return actions_.empty(); }
 
 private:
-    // Enough for the few nodes and kinds one event alternates between.
+    // Enough for the few nodes and kinds between which one event alternates.
     static constexpr size_t look_back = 4;
 
     static bool follows(const PageRun& run, PageKey key) {
@@ -84,8 +84,8 @@ struct PageKeyHash {
     }
 };
 
-// A map of pages whose entries come and go all the time: nodes are used again, with whatever
-// memory their vectors have.
+// A map of pages whose entries come and go all the time: nodes are reused, with the memory that
+// their vectors have.
 template <class T>
 class PageMap {
 public:

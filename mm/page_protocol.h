@@ -1,9 +1,9 @@
-// What the coherence core of the nodes says to each other, as plain data.
+// The messages of the coherence protocol, as plain data.
 //
-// Every message goes between a node's PageAgent and the PageDirectory on node 0. Messages of one
-// pair may overtake each other (urgent and bulk streams); epochs make late ones harmless. None may
-// be lost or repeated. A message must not be applied before the metadata its sender knew (above
-// all: drops), see DESIGN 4.5.
+// Every message goes between a node's PageAgent and the PageDirectory on node 0. Messages between
+// the same two may overtake each other (urgent and bulk streams); epochs make late ones harmless.
+// None may be lost or repeated. A message must not be applied before the metadata that its sender
+// knew, above all drops (docs/architecture.md, "Order").
 #pragma once
 
 #include <compare>
@@ -15,16 +15,17 @@
 
 namespace gpr {
 
-using NodeId = uint8_t;     // 0 is the initiator, where the directory is
+using NodeId = uint8_t;     // 0 is home, where the directory is
 using Tid = int32_t;        // of the program; the same on every node
 using ObjectId = uint32_t;  // a memory object, never reused within a session
 
 inline constexpr NodeId directory_node = 0;
 inline constexpr unsigned max_nodes = 16;
-inline constexpr NodeId nowhere = 0xff;         // no node has the page: there is none
-inline constexpr uint32_t max_run_pages = 512;  // in one message; a peer that sends more is wrong
-// With content, of a message that is not urgent: such a frame travels in one piece (128 KiB), and
-// need not be put together where it arrives.
+inline constexpr NodeId nowhere = 0xff;  // instead of a node: there is no such page
+// In one message; a peer that sends more violates the protocol.
+inline constexpr uint32_t max_run_pages = 512;
+// With content, in a message that is not urgent: such a frame is sent in one piece (128 KiB), so
+// the receiver need not assemble it.
 inline constexpr uint32_t bulk_run_pages = 32;
 
 struct PageKey {
@@ -47,9 +48,10 @@ struct PageRun {
 enum class Access : uint8_t { read, write };
 enum class Presence : uint8_t { none, shared, exclusive };
 
-// Counts a page's ownership changes. A drop (munmap, MADV_DONTNEED) starts a new life of the page
-// on every node, in which eras count from 0 again: low 36 bits era, high 28 bits life. Within an
-// era the mode (one writer, or readers) and the content stay, and no node is granted twice.
+// Counts the ownership changes of a page. A drop (munmap, MADV_DONTNEED) begins a new life of the
+// page on every node, in which eras count from 0 again: low 36 bits era, high 28 bits life. Within
+// an era the mode (one writer, or readers) and the content do not change, and no node is granted
+// the page twice.
 using Epoch = uint64_t;
 inline constexpr unsigned era_bits = 36;
 inline constexpr Epoch make_epoch(uint32_t life, uint64_t era) {
@@ -58,29 +60,30 @@ inline constexpr Epoch make_epoch(uint32_t life, uint64_t era) {
 inline constexpr uint32_t life_of(Epoch e) { return static_cast<uint32_t>(e >> era_bits); }
 inline constexpr uint64_t era_of(Epoch e) { return e & ((1ULL << era_bits) - 1); }
 inline constexpr Epoch next_era(Epoch e) { return make_epoch(life_of(e), era_of(e) + 1); }
-// Negative, 0, positive as a is before, at, after b in the same life; eras may wrap.
+// Negative, 0, positive if a is before, at, after b in the same life; eras may wrap around.
 inline constexpr int64_t compare_eras(Epoch a, Epoch b) {
     return static_cast<int64_t>((a - b) << (64 - era_bits));
 }
 
 enum class ContentKind : uint8_t {
-    none,      // no content travels: it stays where it is, or nobody needs it
+    none,      // no content is sent: the receiver has it, or nobody needs it
     zero,      // never touched, or known to be zero: no payload
     data,      // one page of bytes
-    pinned,    // Surrender only: a device holds the page, it stays here
+    pinned,    // Surrender only: a device has pinned the page, it stays here
     declined,  // Surrender only: an optional page that this node still wants
-    absent,    // Surrender only: there is no page, a file ends before it; for now
+    absent,    // Surrender only: there is no such page at present, a file ends before it
 };
 
 struct PageContent {
     ContentKind kind = ContentKind::none;
-    // For data: 4096 bytes, kept alive by whatever block they lie in (a frame, the scratch ring).
+    // For `data`: 4096 bytes, which keep alive the block that contains them (a frame, the scratch
+    // ring).
     std::shared_ptr<const std::byte> bytes;
 };
 
-// (Named apart from the priority of frames, transport/frame.h.) Who wants a page, and since when.
-// The oldest wins: age first, then node, then tid. Ages are logical (Lamport) time, because the
-// clocks of two hosts cannot be compared.
+// Who wants a page, and since when. (Not to be confused with the priority of frames,
+// transport/frame.h.) The oldest wins: by age, then node, then tid. Ages are logical (Lamport)
+// times, because the clocks of two hosts cannot be compared.
 struct Seniority {
     uint64_t age = 0;
     NodeId node = 0;
@@ -89,7 +92,7 @@ struct Seniority {
     auto operator<=>(const Seniority&) const = default;
 };
 
-// Agent to directory. Of the run the first `must` pages are needed, perhaps none; the rest is
+// Agent to directory. The first `must` pages of the run are needed (perhaps none); the rest is
 // read-ahead.
 struct Request {
     PageRun run;
@@ -101,11 +104,11 @@ struct Request {
     std::vector<Epoch> have_epochs;  // of the first pages: at least `must`, at most run.count
 };
 
-// Directory to agent. contents: data, zero, or none for "you have it: only the right is new".
+// Directory to agent. contents: data, zero, or none for "you have it, only the right is new".
 struct Grant {
     PageRun run;
     Presence presence = Presence::none;
-    Tid tid = 0;           // held for this thread when it lands; 0: read-ahead
+    Tid tid = 0;           // held for this thread when it arrives; 0: read-ahead
     uint32_t collect = 0;  // not 0: answer each page with Ack
     std::vector<Epoch> epochs;
     std::vector<PageContent> contents;
@@ -115,14 +118,14 @@ struct Grant {
 struct Recall {
     PageRun run;
     Presence leave = Presence::none;
-    bool want_data = true;  // false: others have the content
-    bool optional = false;  // read-ahead: decline what is in use
-    uint32_t round = 0;     // the answer repeats it; the same recall sent again keeps it
+    bool want_data = true;  // false: other nodes have the content
+    bool optional = false;  // for read-ahead: decline pages in use
+    uint32_t round = 0;     // repeated in the answer; a recall that is sent again keeps it
     Seniority for_whom;
     std::vector<Epoch> epochs;
 };
 
-// Agent to directory, the answer.
+// Agent to directory: the answer to a Recall.
 struct Surrender {
     PageRun run;
     Presence left = Presence::none;
@@ -131,7 +134,7 @@ struct Surrender {
     std::vector<PageContent> contents;
 };
 
-// Agent to directory: given up unasked, for another node (with a crossing).
+// Agent to directory: given up unasked for another node, with a crossing.
 struct Push {
     PageRun run;
     NodeId to = 0;
@@ -142,22 +145,22 @@ struct Push {
     std::vector<PageContent> contents;
 };
 
-// Directory to agent: the page is anchored at a node (a device holds it); go there instead. Or
-// there is none: nowhere.
+// Directory to agent: the page is anchored at a node (a device has pinned it), go there instead; or
+// with `nowhere`, there is no such page.
 struct Refused {
     PageRun run;
     NodeId anchor = 0;
     std::vector<Epoch> epochs;
 };
 
-// Agent to directory: pages of a collect have landed.
+// Agent to directory: pages of a collect have been installed.
 struct Ack {
     uint32_t collect = 0;
     uint32_t pages = 0;
 };
 
-// Directory to agent, of an object that was born there: which pages of the run, of those that never
-// had an owner but this node, has the program touched? A run may be of any size here.
+// Directory to agent, about an object that was born there: which pages of the run, among those that
+// only this node ever had, has the program touched? Here a run may have any size.
 struct Census {
     PageRun run;
     uint32_t collect = 0;
@@ -171,13 +174,13 @@ struct PageSpan {
 };
 inline constexpr size_t max_touched_spans = 4096;
 
-// Agent to directory, the answer, as far as it looked: at least one page of what was asked. Pages
-// beside those it was asked for may be among the touched ones.
+// Agent to directory: the answer, for as much as was examined, at least one page. Touched pages
+// outside of the question may be included.
 struct Touched {
     PageRun run;
     uint32_t collect = 0;
     uint64_t pushed = 0;  // pages that this node has pushed so far; some may still be on their way
-    std::vector<PageSpan> touched;  // in order, at most max_touched_spans
+    std::vector<PageSpan> touched;  // sorted, at most max_touched_spans
 };
 
 struct Message {

@@ -1,9 +1,9 @@
 // Eight bytes for each touched page of a memory object, in a sparse three-level table.
 //
-// Entry 0 means "as born"; what the other values mean is the user's. Beside the entries the table
-// counts the lives of pages: each drop that covers a page adds one, whatever the order, so two
-// nodes that applied the same drops agree. Life counts cost nothing until an object sees a drop,
-// and drops of whole leaves or gigabytes, or of all from some gigabyte on, cost one counter.
+// Entry 0 means "as born"; other values are up to the user. The table also counts the lives of
+// pages: each drop that covers a page adds one, in whatever order, so two nodes that applied the
+// same drops agree. Life counts cost nothing before an object's first drop; a drop of a whole leaf
+// or gigabyte, or of everything from some gigabyte on, costs one counter.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace gpr {
 
-// 256 TiB, more than a 47-bit address space can show of one object.
+// 256 TiB, more than a 47-bit address space can map of one object.
 inline constexpr uint64_t max_object_pages = 1ULL << 36;
 
 class PageTable {
@@ -48,7 +48,7 @@ public:
         return life & life_mask;
     }
 
-    // Calls visit(index, entry) for every entry that is not 0; visit may change it in place.
+    // Calls visit(index, entry) for every nonzero entry; visit may change it in place.
     template <class Visit>
     void for_each(uint64_t first, uint64_t count, Visit visit) {
         const uint64_t end = end_of(first, count);
@@ -66,7 +66,7 @@ public:
         }
     }
 
-    // The first index in [first, end) whose entry is not 0; end if there is none.
+    // The first index in [first, end) with a nonzero entry; end if there is none.
     [[nodiscard]] uint64_t next_entry(uint64_t first, uint64_t end) const {
         for (uint64_t i = first; i < end;) {
             if (i / inner_pages >= root_.size()) return end;
@@ -85,7 +85,7 @@ public:
         return end;
     }
 
-    // A new life for each page of the range: the entries are 0 again.
+    // Begins a new life for each page of the range: entries become 0.
     void drop(uint64_t first, uint64_t count) {
         dropped_ = true;
         const uint64_t end = end_of(first, count);
@@ -106,10 +106,10 @@ public:
 
     [[nodiscard]] PageTable copy() const;
 
-    // All of it as numbers: put(uint64_t) takes one, get() gives the next.
+    // The whole table as numbers: put(uint64_t) takes one, get() returns the next.
     template <class Put>
     void save(Put put) const;
-    // Into an empty table. False: no table was ever saved so.
+    // Into an empty table. False if these are not the numbers of a table.
     template <class Get>
     [[nodiscard]] bool load(Get get);
 
@@ -126,7 +126,7 @@ public:
     }
 
 private:
-    static constexpr uint64_t leaf_pages = 128;  // 1 KiB: pages touched here and there stay cheap
+    static constexpr uint64_t leaf_pages = 128;  // 1 KiB, so that scattered pages stay cheap
     static constexpr uint64_t inner_slots = 2048;
     static constexpr uint64_t inner_pages = leaf_pages * inner_slots;  // 1 GiB
     static constexpr uint32_t life_mask = (1U << (64 - era_bits)) - 1;
@@ -144,11 +144,11 @@ private:
         std::unique_ptr<Inner> inner;
         uint32_t life = 0;
     };
-    // How often everything from the beginning of this root slot on was dropped: files shrink and
-    // grow, and the slots up to the largest possible file are too many to count in each.
+    // How often everything from the beginning of this root slot on was dropped. Files shrink and
+    // grow, and there are too many slots up to the largest possible file to count drops in each.
     using Tails = std::map<uint64_t, uint32_t>;
     using Tail = Tails::value_type;
-    static constexpr size_t most_tails = 16;  // each look at a page's life walks them
+    static constexpr size_t most_tails = 16;  // each lookup of a page's life walks over them
 
     static uint64_t end_of(uint64_t first, uint64_t count) {
         if (first >= max_object_pages) return first;
@@ -189,7 +189,7 @@ private:
         }
     }
 
-    // Drops from i to the end or to where a cheaper or dearer kind of piece begins.
+    // Drops from i to the end, or to where a piece of another size begins.
     uint64_t drop_piece(uint64_t i, uint64_t end) {
         if (i % inner_pages == 0 && end - i >= inner_pages) {
             RootSlot& slot = make_slot(i);

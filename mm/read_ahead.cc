@@ -18,7 +18,7 @@ void ReadAhead::forget(ObjectId object) {
     std::erase_if(streams_, [&](const Stream& s) { return s.last.object == object; });
 }
 
-// The stream that this fault belongs to, moved on to it.
+// The stream that this fault belongs to, advanced to it.
 ReadAhead::Stream* ReadAhead::follow(const Touch& touch) {
     for (Stream& s : streams_) {
         if (s.stride == 0 || s.tid != touch.tid || s.last.object != touch.key.object ||
@@ -27,7 +27,7 @@ ReadAhead::Stream* ReadAhead::follow(const Touch& touch) {
         }
         const auto distance = static_cast<int64_t>(touch.key.index - s.last.index);
         const int64_t steps = distance / s.stride;
-        // Up to the first page that was not asked for.
+        // Up to the first page that was not requested.
         if (distance % s.stride != 0 || steps < 0 || static_cast<uint64_t>(steps) > s.asked + 1) {
             continue;
         }
@@ -49,7 +49,7 @@ ReadAhead::Stream* ReadAhead::follow(const Touch& touch) {
     return nullptr;
 }
 
-// A stream that this fault shows to be one; otherwise the fault may be the first of one.
+// A new stream, if this fault shows that there is one; otherwise the fault may be the first of one.
 ReadAhead::Stream* ReadAhead::begin(const Touch& touch) {
     int64_t distance = 0;
     Stream* s = nearest_guess(touch, distance);
@@ -88,7 +88,7 @@ ReadAhead::Stream* ReadAhead::nearest_guess(const Touch& touch, int64_t& distanc
     return nearest;
 }
 
-// Where to remember a thread's fault: guesses make room before streams.
+// Where to remember a thread's fault: guesses are replaced before streams.
 ReadAhead::Stream& ReadAhead::room_for(Tid tid) {
     Stream* oldest = nullptr;
     Stream* oldest_guess = nullptr;
@@ -110,7 +110,7 @@ void ReadAhead::ask(Stream& s, const Touch& touch) {
     const auto step = static_cast<uint64_t>(std::abs(s.stride));
     const uint64_t room = (forward ? touch.pages_after : touch.pages_before) / step;
     const uint64_t wanted = std::min<uint64_t>(s.depth, room);
-    // Little at a time is not worth a message, unless there is no more.
+    // A few pages are not worth a message, unless there are no more.
     const uint64_t enough = std::min<uint64_t>(options_.chunk, s.depth / 4);
     if (wanted < s.asked + 1 || (wanted < s.asked + enough && wanted < room)) return;
     while (s.asked < wanted) {

@@ -3,7 +3,7 @@
 
 .section .text.entry, "ax"
 .globl gpr_stub_entry
-/* rdi: address of the thread's slot. Nothing else is assumed of the registers. */
+/* rdi: address of the thread's slot. The other registers may have any value. */
 gpr_stub_entry:
     cld
     lea GPR_SLOT_STACK_TOP(%rdi), %rsp
@@ -11,8 +11,8 @@ gpr_stub_entry:
     call gpr_stub_main
     hlt
 
-/* rdi: struct gpr_call. A child of clone or clone3 comes back on its own stack, whose top word
- * is its slot; fork's child is always given registers by the supervisor before it runs. */
+/* rdi: struct gpr_call. A child of clone or clone3 returns on its own stack, whose top word is its
+ * slot. For a child of fork the supervisor sets the registers before it runs. */
 .globl gpr_syscall
 gpr_syscall:
     push %rbx
@@ -47,20 +47,20 @@ gpr_call_done:
 gpr_program_call:
     syscall
     mov (%rsp), %rdi
-    mov %rbx, 0(%rdi) /* without the mark: the call has been made */
+    mov %rbx, 0(%rdi) /* without the flag: the call has been made */
     jmp gpr_call_done
 
 .section .text.entry, "ax"
 .globl gpr_sigreturn
-/* rdi: the frame; the kernel looks for it 8 bytes below rsp, where the return address was. */
+/* rdi: the frame. The kernel expects it 8 bytes below rsp, where the return address was. */
 gpr_sigreturn:
     lea 8(%rdi), %rsp
     mov $15, %eax
     syscall
     hlt
 
-/* One tile of one row of 4 bytes (palette 1), set to zero. The kernel makes room for the thread's
- * tiles when it first uses one; until then it drops those that a frame restores. */
+/* Sets one tile of one row of 4 bytes (palette 1) to zero. The kernel allocates the thread's tile
+ * state at the first use; before that it drops tiles that a frame restores. */
 .globl gpr_use_tiles
 gpr_use_tiles:
     sub $64, %rsp

@@ -1,7 +1,8 @@
-/* Where gpr lives inside a supervised program, and what supervisor and stub say to each other.
- * Freestanding C, included by both. Addresses are the same in every process and on every node. They
- * lie right below the lowest PIE base (0x555555554000): there ThreadSanitizer and MemorySanitizer,
- * which map nearly everything else, expect the program, and below it 85 TiB are in one piece. */
+/* Addresses that gpr uses inside a supervised program, and the messages between supervisor and
+ * stub. Freestanding C, included by both. The addresses are the same in every process and on every
+ * node. They lie right below the lowest PIE base (0x555555554000), because ThreadSanitizer and
+ * MemorySanitizer, which map nearly everything else, leave that area to the program. 85 TiB below
+ * it stay in one piece. */
 #ifndef GPR_STUB_LAYOUT_H
 #define GPR_STUB_LAYOUT_H
 
@@ -12,12 +13,12 @@
 #define GPR_UL(x) x##UL
 #endif
 
-/* Code: alone in its 4 GiB, because the seccomp filters tell it by the high word of rip. */
+/* Code: alone in its 4 GiB, because seccomp filters recognise it by the high word of rip. */
 #define GPR_STUB_CODE GPR_UL(0x550000000000)
 #define GPR_STUB_HIGH_WORD GPR_UL(0x5500)
 
-/* Here is the system call instruction for what the program asks for: where the thread stands tells
- * whether such a call has begun. gpr's own calls are made elsewhere in the stub. */
+/* The system call instruction for calls of the program: rip tells whether such a call has begun.
+ * gpr's own calls use another instruction of the stub. */
 #define GPR_STUB_PROGRAM_CALL GPR_UL(0x550000000400)
 
 /* Slots, each with a bounce area behind it: one shared memfd, also mapped by the supervisor. */
@@ -27,7 +28,8 @@
 #define GPR_SLOT_STRIDE (GPR_SLOT_SIZE + GPR_BOUNCE_SIZE)
 #define GPR_SLOT_COUNT GPR_UL(4096) /* at most: monitor/tracee/mailbox.h */
 
-/* Where taken pages land (UFFDIO_MOVE wants equal protections, hence two). */
+/* Pages taken from the program are moved here. Two areas, because UFFDIO_MOVE requires equal
+ * protections. */
 #define GPR_SCRATCH_RW GPR_UL(0x553000000000)
 #define GPR_SCRATCH_RWX GPR_UL(0x553100000000)
 #define GPR_SCRATCH_SIZE GPR_UL(0x200000)
@@ -35,15 +37,15 @@
 #define GPR_RESERVED_BEGIN GPR_STUB_CODE
 #define GPR_RESERVED_END GPR_UL(0x554000000000)
 
-/* What [vvar] and [vdso] of an acceptor's process pass through, or stay at. */
+/* [vvar] and [vdso] of an acceptor's process are moved through this place, or stay here. */
 #define GPR_VDSO_HOP GPR_UL(0x553800000000)
 
-/* Acceptors place their new mappings here, so that they need not ask (reserved_range.h). Sanitizers
- * expect mappings up here, but the kernel puts its own still above, as long as there is room. */
+/* Acceptors place new mappings here without asking home (reserved_range.h). Sanitizers accept
+ * mappings here, and the kernel places its own above, as long as there is room. */
 #define GPR_ARENA_BASE GPR_UL(0x7e8000000000)
 #define GPR_ARENA_SIZE GPR_UL(0x004000000000)
 
-/* Syscall numbers no kernel has: always sent to the supervisor, ENOSYS outside gpr. */
+/* A system call number that no kernel has: always sent to the supervisor, ENOSYS outside gpr. */
 #define GPR_PARK 0x4770
 
 #ifndef __ASSEMBLER__
@@ -51,10 +53,10 @@
 enum gpr_op {
     GPR_OP_CALLS = 1,  /* run calls[0..count), park again */
     GPR_OP_RESUME = 2, /* become the program: fs and gs, then rt_sigreturn on the frame */
-    GPR_OP_TILES = 3,  /* use a tile of AMX once, park again */
+    GPR_OP_TILES = 3,  /* use an AMX tile once, park again */
 };
 
-/* In the number of a call: the program asked for it, and it has not been made yet. */
+/* Flag in a call's number: it is a call of the program, and has not been made yet. */
 #define GPR_CALL_OF_PROGRAM (GPR_UL(1) << 63)
 
 struct gpr_call {
@@ -67,13 +69,13 @@ struct gpr_call {
 
 /* The first page of a slot; 0x1000..0x2000 is the stub's stack, 0x2000.. the resume frame. */
 struct gpr_slot {
-    uint32_t given; /* counts ops written by the supervisor; */
-    uint32_t taken; /* the stub copies it when it begins one: an answer can be lost to a signal */
+    uint32_t given; /* number of ops that the supervisor has written */
+    uint32_t taken; /* copied from `given` when an op begins, as a signal can lose the answer */
     uint32_t op;
     uint32_t count;
     uint32_t done;          /* calls finished since the op was given */
-    uint32_t stop_on_error; /* leave the rest of a batch when one fails */
-    uint64_t set_bases;     /* of GPR_OP_RESUME: these are not what the thread has already */
+    uint32_t stop_on_error; /* after a failed call, skip the rest of the batch */
+    uint64_t set_bases;     /* for GPR_OP_RESUME: set the bases below */
     uint64_t fs_base;
     uint64_t gs_base;
     uint64_t frame; /* address of the rt_sigframe */

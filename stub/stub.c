@@ -1,5 +1,6 @@
-/* The code gpr puts into a program: it parks, does system calls it is told to, and resumes.
- * No libc, no static data, no vector registers, position fixed by stub.ld. */
+/* The code that gpr puts into a program: it parks, makes the system calls that the supervisor
+ * orders, and resumes the program. No libc, no static data, no vector registers; stub.ld fixes its
+ * address. */
 #include "layout.h"
 
 #define NR_CLONE 56
@@ -31,7 +32,7 @@ static void run_calls(struct gpr_slot* slot) {
 
 __attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
     for (;;) {
-        /* The supervisor answers when it has written an op. An interrupted park just repeats. */
+        /* The supervisor answers when it has written an op. An interrupted park is repeated. */
         if (call2(GPR_PARK, (uint64_t)slot, slot->done) != 0) continue;
         slot->taken = slot->given;
         if (slot->op == GPR_OP_CALLS) {

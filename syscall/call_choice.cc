@@ -111,7 +111,7 @@ std::string rule_text(const RemoteCall& call) {
 NetworkNeeds network_needs(std::span<const RemoteCall> calls) {
     NetworkNeeds needs;
     for (const RemoteCall& call : calls) {
-        // Pairs are of the family AF_UNIX, which connects only what is in the box.
+        // Socket pairs are AF_UNIX, which connects only processes in the box.
         bool inside = call.family == AF_UNIX ||
                       (call.number == SYS_socketpair && call.family == RemoteCall::any_family);
         if (!makes_sockets(call) || inside) continue;

@@ -1,4 +1,4 @@
-// Which system calls split rules may give to the acceptor, and what they are called there.
+// Which system calls split rules may assign to an acceptor, and the names that rules use.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,31 @@
 
 namespace gpr {
 
-// As `man 2 socket` has them, without AF_, in any case: "inet6", "UNIX". None: no such family.
+// Family names as in `man 2 socket`, without AF_, in either case: "inet6", "UNIX". nullopt:
+// unknown.
 std::optional<int> family_called(std::string_view name);
-// Empty: one without a name.
+// Empty if the family has no name.
 std::string name_of_family(int family);
-// In the order of their numbers, each once.
+// Sorted by number, without duplicates.
 std::vector<std::string_view> family_names();
 
-// By its name in the table; nullptr: Linux has none that is called so.
+// By its name in the table; nullptr if there is no such call.
 const Row* find_row(std::string_view name);
 
-// Why a rule cannot give this call to the acceptor; empty: it can.
+// Why no rule can assign this call to the acceptor; empty if one can.
 std::string why_not_remote(const Row& row);
 
 // `sock:inet` or `sys:uname`.
 std::string rule_text(const RemoteCall& call);
 
-// What a session needs of the acceptor for these calls.
+// What a session needs of an acceptor for these calls.
 struct NetworkNeeds {
-    const RemoteCall* network = nullptr;  // the first one that needs the host's network
-    const RemoteCall* raw = nullptr;      // the first one that needs CAP_NET_RAW as well
+    const RemoteCall* network = nullptr;  // the first one that needs a network
+    const RemoteCall* raw = nullptr;      // the first one that needs CAP_NET_RAW, too
 };
 NetworkNeeds network_needs(std::span<const RemoteCall> calls);
 
-// They make sockets of the family AF_UNIX, through which descriptors can be sent.
+// Whether they make AF_UNIX sockets, which can pass descriptors.
 bool make_unix_sockets(std::span<const RemoteCall> calls);
 
 }  // namespace gpr

@@ -11,7 +11,7 @@ namespace gpr {
 namespace {
 constexpr uint64_t signal_bits = 0xff;                    // CSIGNAL
 constexpr uint64_t highest_signal = 64;                   // _NSIG
-constexpr uint64_t new_time = 0x80;                       // CLONE_NEWTIME, which only clone3 knows
+constexpr uint64_t new_time = 0x80;                       // CLONE_NEWTIME, only for clone3
 constexpr uint64_t most_namespaces = 32;                  // MAX_PID_NS_LEVEL
 constexpr uint64_t user_space_end = (1ULL << 47) - 4096;  // TASK_SIZE_MAX
 
@@ -34,7 +34,7 @@ CloneRequest clone_request(uint32_t number, const std::array<uint64_t, 6>& args)
     request.parent_tid = request.pidfd = args[2];
     request.child_tid = args[3];
     request.tls = args[4];
-    // clone3 refuses what clone ignores.
+    // clone ignores these; clone3 would refuse them.
     if (!request.has(CLONE_PIDFD)) request.flags &= ~uint64_t{CLONE_DETACHED};
     bool without_signal = request.has(CLONE_THREAD | CLONE_PARENT);
     if (without_signal || request.exit_signal > highest_signal) request.exit_signal = 0;

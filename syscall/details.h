@@ -1,12 +1,12 @@
-// What supervisors have to know of a call besides where it runs: what it does, and which arguments
-// say what. An argument of -1: there is none.
+// What supervisors have to know of a call besides where it runs: what it does, and the index of the
+// arguments that say how. -1: there is no such argument.
 #pragma once
 
 #include <cstdint>
 
 namespace gpr {
 
-// What it does to its caller's address space.
+// What the call does to its caller's address space.
 enum class MemoryCall : uint8_t {
     none,
     map,
@@ -25,33 +25,33 @@ enum class MemoryCall : uint8_t {
     seal,
 };
 
-// Data that it moves between memory and the descriptor that is its first argument.
+// Data that it moves between memory and the descriptor in its first argument.
 struct Transfer {
     bool reads = false, writes = false;
-    bool vector = false;     // of struct iovec
-    bool at_offset = false;  // argument 3; else the descriptor's own
+    bool vector = false;     // with struct iovec
+    bool at_offset = false;  // in argument 3; else at the descriptor's own offset
 };
 
-// A signal that it sends: which, and to whom.
+// A signal that it sends, and to whom.
 struct SentPlaces {
     int8_t signal = -1, process = -1, thread = -1;
 };
 
-// A resource limit: of whom, and pointers to struct rlimit.
+// A resource limit: whose, and pointers to struct rlimit.
 struct LimitPlaces {
     int8_t resource = -1, process = -1, given = -1, before = -1;
 };
 
-// A timer that is its first argument: pointers to its settings, and flags.
+// A timer in its first argument: pointers to its settings, and flags.
 struct TimerPlaces {
-    bool asks = false;  // it sets one, or asks for what it does
+    bool asks = false;  // whether it sets or queries one
     int8_t given = -1, before = -1, flags = -1;
 };
 
-// A signal mask that is in force while it waits.
+// A signal mask that is in force while the call waits.
 struct MaskPlace {
     int8_t argument = -1;
-    bool in_pair = false;  // it points to the pointer and a size
+    bool in_pair = false;  // the argument points to a pair of pointer and size
 };
 
 struct Details {
@@ -61,7 +61,7 @@ struct Details {
     LimitPlaces limit{};
     TimerPlaces timer{};
     MaskPlace mask{};
-    uint32_t fills_most = 0;  // bytes, whatever room it is given; 0: it depends
+    uint32_t fills_most = 0;  // bytes, whatever room the call is given; 0: it depends
 };
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-// The table for readers: docs/syscalls.md and `gpr syscalls [--json]`.
+// The table as documents: docs/syscalls.md and `gpr syscalls [--json]`.
 #pragma once
 
 #include <string>
@@ -6,6 +6,6 @@
 namespace gpr {
 
 std::string syscalls_markdown();
-std::string syscalls_json();  // an array of objects, one a row, in numeric order
+std::string syscalls_json();  // an array of objects, one for each row, sorted by number
 
 }  // namespace gpr

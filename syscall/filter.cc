@@ -1,7 +1,7 @@
-// The order of the tests matters for speed at home. A call that is allowed on its number alone
-// never has its instruction pointer or arguments loaded: the kernel then proves at install time
-// that it is always allowed, puts it in a bitmap and does not run the program for it any more
-// (Linux 5.11, seccomp_is_const_allow).
+// The order of the tests matters for speed at home. For a call that is allowed by its number alone,
+// neither the instruction pointer nor the arguments are loaded. At installation the kernel then
+// proves that the call is always allowed, puts it into a bitmap and no longer runs the program for
+// it (Linux 5.11, seccomp_is_const_allow).
 #include "syscall/filter.h"
 
 #include <linux/audit.h>
@@ -53,7 +53,7 @@ public:
             actions_[row->number] =
                 side_ == Side::home ? of_program : or_stub(row->number, of_program);
         }
-        // A tracer that skips a call sets its number to -1: the kernel then keeps rax as it is.
+        // A tracer that skips a call sets its number to -1; the kernel then keeps rax as it is.
         actions_[uint32_t(-1)] = allow_;
         actions_[gpr_park_number] = always_notify_;
         auto intervals = as_intervals();
@@ -80,7 +80,7 @@ private:
                              program_.branch(BPF_JEQ, options_.stub_word, allow_, otherwise));
     }
 
-    // At an acceptor: what the stub may call, too, and else as for the program.
+    // At an acceptor: what the stub may call, or else the same as for the program.
     Label or_stub(uint32_t number, Label of_program) {
         const StubCall* call = find_stub_call(number);
         if (!call || of_program == allow_) return of_program;
@@ -118,7 +118,7 @@ private:
             bool opens = options_.conditions.stops_opens() && row.opens_by_name();
             if (extra || opens || row.home_notify()) return notify_;
             if (!options_.files_elsewhere) return allow_;
-            if (row.number == SYS_close_range) {  // up to the acceptor's
+            if (row.number == SYS_close_range) {  // up to the acceptor's descriptors
                 return program_.load(low_half_of(1),
                                      program_.branch(BPF_JGE, options_.fd_base, notify_, allow_));
             }
@@ -140,8 +140,8 @@ private:
                              program_.branch(BPF_JGT, INT32_MAX, no_fd_, fds_owned(row)));
     }
 
-    // Every fd argument lies in [fd_base, fd_last]: AT_FDCWD and -1 are none of ours. Rows with
-    // fds in the same places share the test.
+    // Whether every fd argument is in [fd_base, fd_last]: AT_FDCWD and -1 are not. Rows with fds at
+    // the same positions share the test.
     Label fds_owned(const Row& row) {
         uint32_t places = row.fd_arguments();
         auto [known, is_new] = fd_tests_.try_emplace(places, allow_);
@@ -154,7 +154,7 @@ private:
         return known->second;
     }
 
-    // Some fd argument is the acceptor's.
+    // Whether some fd argument is the acceptor's.
     Label fds_elsewhere(const Row& row) {
         uint32_t places = row.fd_arguments();
         auto [known, is_new] = fd_tests_.try_emplace(places, allow_);
@@ -167,7 +167,7 @@ private:
         return known->second;
     }
 
-    // The argument rules of one call, tried in table order, then what its row says.
+    // The argument rules of a call in table order, then its row's default.
     Label action_of(const Row& row) {
         Label otherwise = row_default(row);
         auto rules = argument_rules();
@@ -188,7 +188,7 @@ private:
         return remote_or(row, otherwise);
     }
 
-    // Split rules come before what the table says.
+    // Split rules come before the table.
     Label remote_or(const Row& row, Label otherwise) {
         for (const RemoteCall& call : options_.remote_calls) {
             if (call.number != row.number || otherwise == notify_) continue;
@@ -200,7 +200,7 @@ private:
         return otherwise;
     }
 
-    // Numbers that no row names are refused.
+    // Numbers without a row are refused.
     std::vector<Interval> as_intervals() const {
         std::vector<Interval> intervals{{0, refuse_}};
         auto add = [&](uint32_t first, Label action) {

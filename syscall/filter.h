@@ -13,26 +13,28 @@
 namespace gpr {
 
 struct FilterOptions {
-    // rip >> 32 of stub code. At home it does as it likes, for it makes the program's calls; at an
-    // acceptor it may besides call what stub_calls.h lists.
+    // rip >> 32 of the stub's code. At home the stub may make any call, because it makes the
+    // program's calls; at an acceptor it may also make those listed in stub_calls.h.
     uint32_t stub_word = stub_high_word;
-    uint32_t fd_base = 1u << 20;   // fds from here on belong to the acceptor,
-    uint32_t fd_last = INT32_MAX;  // up to this one
+    uint32_t fd_base = 1u << 20;   // lowest descriptor of the acceptor,
+    uint32_t fd_last = INT32_MAX;  // and highest
     Conditions conditions;
-    // At home, what would be allowed is reported, but for what the launcher calls before its
-    // supervisor listens: sendmsg, recvmsg, execve.
+    // At home: what would be allowed is reported, except for calls that the launcher makes before
+    // its supervisor listens: sendmsg, recvmsg, execve.
     bool notify_everything = false;
-    // At home: calls on descriptors of the acceptor, and on names of files, are reported, because
-    // it may be the acceptor that has them.
+    // At home: calls on the acceptor's descriptors, and calls with file names, are reported,
+    // because the acceptor may have the file.
     bool files_elsewhere = false;
     // Reported on both nodes: they are made at the acceptor, which counts them.
     std::vector<RemoteCall> remote_calls;
-    // At the acceptor: what sends descriptors along is reported, because home's are not there.
+    // At the acceptor: messages that may pass descriptors are reported, because home's are not
+    // there.
     bool watch_sent_fds = false;
-    // At the acceptor: what has devices pin memory is reported, because the kernel cannot wait for
-    // missing pages there.
+    // At the acceptor: calls that let devices pin memory are reported, because the kernel does not
+    // wait for missing pages in them.
     bool watch_pins = false;
-    // Reported, not refused: of a program that registered with the kernel before it was attached.
+    // rseq is reported rather than refused, for a program that had registered before it was
+    // attached.
     bool notes_rseq = false;
     bool kill_foreign_arch = false;  // else i386 calls get ENOSYS
 };

@@ -5,7 +5,7 @@
 namespace gpr {
 namespace {
 
-// A branch may write two trampolines first, hence less than 255.
+// Less than 255, because a branch may write two trampolines first.
 constexpr size_t reach = 250;
 
 }  // namespace

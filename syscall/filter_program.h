@@ -1,9 +1,9 @@
-// Assembles a classic BPF program from its end, so that every jump target is known when the
-// jump is written. Private to the filter builder.
+// Assembles a classic BPF program backwards, so that every jump target is known when the jump is
+// written. Private to the filter builder.
 //
-// Assembled by hand and not by libseccomp: its rules can neither compare the instruction pointer
-// nor share one argument test between many calls, and a tree over intervals of numbers keeps
-// the path of every call to about ten instructions.
+// libseccomp is not used: its rules can neither compare the instruction pointer nor share one
+// argument test between many calls; and a tree over intervals of numbers keeps the path of every
+// call to about ten instructions.
 #pragma once
 
 #include <linux/filter.h>
@@ -16,24 +16,24 @@ namespace gpr {
 
 class FilterProgram {
 public:
-    // Counts instructions from the end of the program.
+    // A position in the program, counted from its end.
     using Label = size_t;
 
     Label ret(uint32_t action);
-    // Loads a 32-bit word of struct seccomp_data, then goes on at `next`.
+    // Loads a 32-bit word of struct seccomp_data and continues at `next`.
     Label load(uint32_t offset, Label next);
     Label mask(uint32_t bits, Label next);
     // `condition` is BPF_JEQ, BPF_JGE or BPF_JGT.
     Label branch(uint16_t condition, uint32_t value, Label yes, Label no);
 
-    // The program that begins with the instruction written last.
+    // The program; its first instruction is the one written last.
     [[nodiscard]] std::vector<sock_filter> finish() const;
 
 private:
     Label push(sock_filter instruction);
-    // Makes `next` the instruction written last.
+    // Makes `next` the instruction that follows.
     void continue_at(Label next);
-    // A label that a conditional jump (8 bits) written soon can reach.
+    // A label within reach of a conditional jump (8 bits) that is written soon.
     Label near(Label label);
 
     std::vector<sock_filter> reversed_;

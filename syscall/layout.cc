@@ -5,8 +5,8 @@
 namespace gpr {
 namespace {
 
-// A piece keeps its address modulo this, so that the kernel sees the alignment it would see
-// natively: O_DIRECT and some drivers accept or refuse a buffer by it.
+// A piece keeps its address modulo this, so that the kernel sees the same alignment as natively:
+// O_DIRECT and some drivers accept or refuse a buffer by it.
 uint64_t congruence(uint64_t bytes) {
     if (bytes >= page_size) return page_size;
     return bytes >= 512 ? 512 : 16;
@@ -94,7 +94,7 @@ std::optional<uint16_t> Layout::add(Slot slot, Address from, uint64_t bytes, Dir
 
 std::optional<uint16_t> Layout::add_string(Slot slot, Address from) {
     if (stopped()) return std::nullopt;
-    // Page by page: the page after the NUL may not exist.
+    // Page by page, because the page after the NUL may not exist.
     std::vector<std::byte> text;
     while (text.size() < string_limit) {
         Address next = from + text.size();

@@ -13,9 +13,9 @@ class Layout {
 public:
     Layout(uint32_t number, const SyscallArguments& args, MemoryReader& memory);
 
-    // Each gives the index of the new piece, or nothing when the call cannot go on (the outcome
-    // then says why). Data pieces may be missing and still give an index, so that one pass
-    // names every page that is needed.
+    // Each returns the index of the new piece, or nullopt if the call cannot continue (outcome()
+    // then says why). A data piece may be missing and still has an index, so that one pass finds
+    // all pages that are needed.
     struct Slot {
         uint16_t parent = no_piece;
         uint32_t at = 0;  // argument index, or offset in the parent
@@ -25,7 +25,7 @@ public:
     std::optional<uint16_t> add_string(Slot slot, Address from);
 
     Piece& piece(uint16_t index) { return call_.pieces[index]; }
-    // Whether the bytes to send have been read: only then can their pointers be followed.
+    // Whether the bytes to send have been read; only then can pointers in them be followed.
     [[nodiscard]] bool complete(uint16_t index) const { return complete_[index]; }
     template <class T>
     [[nodiscard]] T read(uint16_t index, size_t at) const {
@@ -34,7 +34,7 @@ public:
         std::memcpy(&value, call_.in_bytes.data() + in_offsets_[index] + at, sizeof(T));
         return value;
     }
-    // A value in program memory that is not a piece itself.
+    // A value in the program's memory that is not a piece itself.
     template <class T>
     std::optional<T> peek(Address from) {
         T value;

@@ -17,7 +17,7 @@ constexpr uint32_t msghdr_size = 56;
 constexpr uint32_t msg_name_at = 0, msg_namelen_at = 8, msg_iov_at = 16, msg_iovlen_at = 24;
 constexpr uint32_t msg_control_at = 32, msg_controllen_at = 40;
 
-// At most what fits, so that the arithmetic below cannot wrap.
+// Clamped, so that the arithmetic below cannot wrap around.
 uint64_t scaled(uint64_t count, uint64_t unit, uint64_t extra) {
     if (unit != 0 && count > bounce_limit / unit) return bounce_limit + 1;
     return count * unit + extra;
@@ -44,8 +44,8 @@ void add_iovec(Layout& layout, Layout::Slot slot, Address at, uint64_t count, Di
     if (array && layout.complete(*array)) add_elements(layout, *array, count, direction);
 }
 
-// msg_namelen and msg_controllen are value-result; msg_flags is written on success. The header
-// is sent as `inout`, and only what differs is written back.
+// msg_namelen and msg_controllen are value-result, and msg_flags is written on success. So the
+// header is sent as `inout`, and only what differs is written back.
 void add_msghdr(Layout& layout, Layout::Slot slot, Address at, Direction direction) {
     bool receives = direction == Direction::out;
     auto header = layout.add(slot, at, msghdr_size, receives ? Direction::inout : Direction::in,
@@ -90,8 +90,8 @@ void add_strings(Layout& layout, Layout::Slot slot, Address at) {
     }
 }
 
-// The length that a socklen_t * argument points to is a piece of its own, added with that
-// argument; here it only gives the capacity.
+// The length that a socklen_t * argument points to is a piece of its own, added with that argument;
+// here it only gives the capacity.
 void add_valued(Layout& layout, Layout::Slot slot, const Argument& shape) {
     uint64_t length_pointer = layout.args()[shape.index];
     if (length_pointer == 0) return layout.stay_raw("a buffer without its length");
@@ -135,7 +135,7 @@ void add_argument(Layout& layout, const Argument& shape, uint32_t index) {
     }
 }
 
-// Buffers whose length is valued learn which piece holds it.
+// Tells buffers with a valued length which piece has that length.
 void link_lengths(MarshalledCall& call) {
     for (Piece& piece : call.pieces) {
         if (piece.returned != Returned::valued || piece.length_piece != no_piece) continue;
@@ -148,7 +148,7 @@ void link_lengths(MarshalledCall& call) {
     }
 }
 
-// SO_GET_FILTER counts instructions of 8 bytes where every other option counts bytes.
+// SO_GET_FILTER counts instructions of 8 bytes; every other option counts bytes.
 bool length_means_something_else(uint32_t number, const SyscallArguments& args) {
     constexpr uint32_t getsockopt_number = 55;
     return number == getsockopt_number && static_cast<uint32_t>(args[1]) == SOL_SOCKET &&

@@ -1,4 +1,4 @@
-// What a raw call will touch, so that its pages can be asked for before it runs.
+// What a raw call will touch, so that its pages can be requested before it runs.
 #include <algorithm>
 #include <optional>
 
@@ -8,7 +8,7 @@
 namespace gpr {
 namespace {
 
-// Asking for more ahead of time would cost more than the faults it saves.
+// Requesting more in advance would cost more than the faults that it saves.
 constexpr uint64_t range_limit = 64ull << 20;
 constexpr uint64_t user_space_end = 1ull << 47;
 
@@ -29,7 +29,7 @@ public:
             case Kind::iovec: return add_iovec(at, args_[shape.index], shape.direction);
             case Kind::msghdr: return add_msghdr(at, shape.direction);
             case Kind::sigmask_pair: return add(at, 16, Direction::in);
-            // Of unknown length: where it begins is certain.
+            // Of unknown length: only the beginning is certain.
             case Kind::string:
             case Kind::strings:
             case Kind::raw: return add(at, 1, Direction::in);

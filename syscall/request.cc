@@ -7,7 +7,7 @@ namespace {
 
 using namespace shape;
 
-// Codes of asm-generic/ioctls.h and linux/sockios.h; the kernel's struct termios is 36 bytes,
+// Codes of asm-generic/ioctls.h and linux/sockios.h. The kernel's struct termios has 36 bytes,
 // termios2 44, termio 18.
 constexpr Request ioctls[] = {
     {0x5401, "TCGETS", out(36)},
@@ -82,7 +82,7 @@ constexpr Request ioctls[] = {
     {0x1268, "BLKSSZGET", out(4)},
 };
 
-// The kernel's struct flock is 32 bytes, f_owner_ex 8.
+// The kernel's struct flock has 32 bytes, f_owner_ex 8.
 constexpr Request fcntls[] = {
     {5, "F_GETLK", inout(32)},
     {6, "F_SETLK", in(32)},

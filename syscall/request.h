@@ -1,4 +1,4 @@
-// The multiplexed calls: what the argument of a known ioctl, fcntl or prctl is.
+// Multiplexed calls: the shape of the argument of a known ioctl, fcntl or prctl.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::span<const Request> ioctl_requests();
 std::span<const Request> fcntl_requests();
 std::span<const Request> prctl_requests();
 
-// An unknown ioctl gives `raw`; an unknown fcntl or prctl a scalar. Never a multiplexed kind.
+// For an unknown ioctl `raw`; for an unknown fcntl or prctl a scalar. Never a multiplexed kind.
 Argument ioctl_argument(uint32_t code);
 Argument fcntl_argument(uint32_t code);
 Argument prctl_argument(uint32_t code);

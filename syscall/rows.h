@@ -1,4 +1,4 @@
-// One file a family; table.cc joins them. Included by those files alone.
+// One file for each family of calls; table.cc joins them. Included by those files only.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ std::span<const Row> signal_rows();
 std::span<const Row> time_rows();  // clocks, timers, futexes
 std::span<const Row> socket_rows();
 std::span<const Row> ipc_rows();     // System V and POSIX queues, keys
-std::span<const Row> system_rows();  // the machine, modules, tracing, what is obsolete
+std::span<const Row> system_rows();  // the machine, modules, tracing, obsolete calls
 
 namespace rows {
 
@@ -64,7 +64,7 @@ inline constexpr uint16_t io_event_size = 32;
 inline constexpr uint16_t io_uring_params_size = 120;
 inline constexpr uint16_t ustat_size = 32;
 
-// The kernel writes the time left back whatever the outcome.
+// The kernel writes back the remaining time even if the call fails.
 inline constexpr Argument time_left = inout(timespec_size, Returned::always);
 inline constexpr Argument offset = inout(8, Returned::always);
 

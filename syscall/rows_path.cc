@@ -4,7 +4,8 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-// With a directory fd of the acceptor these run there; AT_FDCWD is negative, so it goes home.
+// With a directory descriptor of the acceptor these run there; AT_FDCWD is negative, so they go
+// home.
 constexpr const char* own_directory =
     "an absolute path with a directory fd of the acceptor is "
     "looked up in the acceptor's empty root";

@@ -51,7 +51,7 @@ constexpr Row table[] = {
     {122, "setfsuid", home, full, plain, {num}},
     {123, "setfsgid", home, full, plain, {num}},
     {124, "getsid", home, full, plain, {num}},
-    // Version 1 has one data element, later ones two: what the kernel leaves alone comes back
+    // Version 1 has one data element, later ones two: what the kernel does not write comes back
     // unchanged.
     {125, "capget", home, full, plain, {inout(8, Returned::always), inout(24)}},
     {126, "capset", home, full, plain, {inout(8, Returned::always), in(24)}},
@@ -74,7 +74,7 @@ constexpr Row table[] = {
      "limits of memory hold at home only", {there::limit, here::limit},
      {.limit = {0, -1, 1}}},
     {186, "gettid", native, full, plain, {}},
-    // The sizes count bytes; the kernel rounds and may use less.
+    // The sizes count bytes; the kernel rounds, and may use less.
     {203, "sched_setaffinity", coherent, full, plain, {num, num, narrow(in_n(1))}, processors,
      {there::affinity, here::affinity}},
     {204, "sched_getaffinity", home, full, plain, {num, num, narrow(out_n(1))}, processors,
@@ -83,7 +83,8 @@ constexpr Row table[] = {
      {there::tid_address, here::tid_address}},
     {231, "exit_group", special, full, Trait::never_returns, {num}, "",
      {there::exit_group, here::let_run}},
-    // What is not filled in comes back unchanged (rusage without a child that changed state).
+    // What the kernel does not write comes back unchanged (rusage without a child that changed
+    // state).
     {247, "waitid", home, full, blocks,
      {num, num, inout(siginfo_size), num, inout(rusage_size)}, "",
      {there::as_placed, here::children}},

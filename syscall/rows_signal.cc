@@ -4,7 +4,7 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-// Signals arrive at home: whoever waits for one, waits there.
+// Signals arrive at home, so waits for them are made there.
 // clang-format off
 constexpr Row table[] = {
     {13, "rt_sigaction", coherent, full, notify | told,
@@ -16,7 +16,7 @@ constexpr Row table[] = {
     {34, "pause", home, full, blocks, {}},
     {62, "kill", home, full, plain, {num, num}, "", {},
      {.sends = {1, 0}}},
-    // The set may be shorter than sigset_t: what is not written comes back unchanged.
+    // The set may be shorter than sigset_t: what the kernel does not write is unchanged.
     {127, "rt_sigpending", home, full, plain, {inout(sigset_size), num}},
     {128, "rt_sigtimedwait", home, full, blocks,
      {in(sigset_size), out(siginfo_size, Returned::positive), in(timespec_size), num}},

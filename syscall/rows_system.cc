@@ -50,11 +50,12 @@ constexpr Row table[] = {
     {313, "finit_module", home, full, plain, {fd, text, num}},
     {317, "seccomp", special, partial, notify, {num, num, raw},
      "a listener of the program's own is refused with EBUSY", {there::forward, here::let_run}},
-    // Any node's randomness is as good.
+    // Random bytes of any node will do.
     {318, "getrandom", native, full, by_rule, {out_n(1), num, num}},
     {320, "kexec_file_load", home, full, plain, {fd, fd, num, raw, num}},
     {321, "bpf", home, partial, opens, {num, raw, num}, "programs load into home's kernel"},
-    // Made by the kernel's own trampoline where somebody probes the program: refusing breaks it.
+    // Made by the kernel's own trampolines when the program is probed; refusing it would break
+    // them.
     {335, "uretprobe", native, full, plain, {}},
     {336, "uprobe", native, full, plain, {}},
     {444, "landlock_create_ruleset", home, full, opens, {in_n(1), num, num}},

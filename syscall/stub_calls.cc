@@ -22,7 +22,7 @@ constexpr StubCall calls[] = {
     {SYS_rt_sigaction},
     {SYS_rt_sigprocmask},
     {SYS_rt_sigreturn},
-    // The second one makes a userfaultfd, of a descriptor that is lent for that moment.
+    // USERFAULTFD_IOC_NEW makes a userfaultfd from a descriptor that is lent for that moment.
     {SYS_ioctl, 1, 2, {UFFDIO_MOVE, USERFAULTFD_IOC_NEW}},
     {SYS_mremap, 3, 2, {0, MREMAP_MAYMOVE | MREMAP_FIXED}, MREMAP_MAYMOVE | MREMAP_FIXED},
     {SYS_mincore},
@@ -54,8 +54,8 @@ constexpr StubCall calls[] = {
     {SYS_dup3},
     {SYS_seccomp, 0, 1, {SECCOMP_SET_MODE_FILTER}},
     {SYS_membarrier},
-    // Its flags lie in memory, where no filter can look: that new namespaces come to nothing is the
-    // sandbox's business.
+    // Its flags are in memory, where no filter can look. The sandbox makes sure that new namespaces
+    // are of no use.
     {SYS_clone3},
     {SYS_close_range},
 };

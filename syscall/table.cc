@@ -27,8 +27,7 @@ constexpr ArgumentRule rules[] = {
     {202, 1, futex_command, 3, notify, notify, Condition::mixed_session, "FUTEX_REQUEUE"},
     {202, 1, futex_command, 4, notify, notify, Condition::mixed_session, "FUTEX_CMP_REQUEUE"},
     {202, 1, futex_command, 10, notify, notify, Condition::mixed_session, "FUTEX_WAKE_BITSET"},
-    // These fail with EFAULT on a missing page instead of asking for it, so their page is fetched
-    // first.
+    // These fail with EFAULT on a missing page instead of waiting for it, so it is fetched first.
     {202, 1, futex_command, 5, notify, notify, Condition::always, "FUTEX_WAKE_OP"},
     {202, 1, futex_command, 6, notify, notify, Condition::always, "FUTEX_LOCK_PI"},
     {202, 1, futex_command, 7, notify, notify, Condition::always, "FUTEX_UNLOCK_PI"},
@@ -36,37 +35,37 @@ constexpr ArgumentRule rules[] = {
     {202, 1, futex_command, 11, notify, notify, Condition::always, "FUTEX_WAIT_REQUEUE_PI"},
     {202, 1, futex_command, 12, notify, notify, Condition::always, "FUTEX_CMP_REQUEUE_PI"},
     {202, 1, futex_command, 13, notify, notify, Condition::always, "FUTEX_LOCK_PI2"},
-    // Children that have their parent's memory are at home, and it is not.
+    // Guests are at home; the memory that they share with their parent is not.
     {202, 1, futex_private, futex_private, allow, notify, Condition::whole_session,
      "with FUTEX_PRIVATE_FLAG"},
     {202, 1, futex_private, 0, notify, notify, Condition::whole_session,
      "without FUTEX_PRIVATE_FLAG"},
     {454, 0, 0, 0, allow, notify, Condition::whole_session, "futex_wake"},
     {455, 0, 0, 0, allow, notify, Condition::whole_session, "futex_wait"},
-    // It may wait for a word in shared memory that is used at home.
+    // The word may be in shared memory that is used at home.
     {202, 1, futex_private, 0, notify, allow, Condition::always, "without FUTEX_PRIVATE_FLAG"},
     {454, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_wake"},
     {456, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_requeue"},
-    // A child gets a copy of the memory as it is here: what is elsewhere comes home first.
+    // The child gets a copy of the memory here: what is elsewhere is fetched first.
     {56, 0, 0x100, 0, notify, notify, Condition::mixed_session, "without CLONE_VM"},
     {57, 0, 0, 0, notify, notify, Condition::mixed_session, "fork"},
     // The shadow may have the handler's mask, and another alternate stack.
     {15, 0, 0, 0, notify, notify, Condition::mixed_session, "rt_sigreturn"},
     {14, 0, 0, 0, notify, notify, Condition::watched_trap, "rt_sigprocmask"},
     {15, 0, 0, 0, notify, allow, Condition::always, "rt_sigreturn"},
-    // A child that is not split yet is, before it has threads.
+    // An unsplit child is split before it creates threads.
     {56, 0, 0x10000, 0x10000, notify, notify, Condition::always, "CLONE_THREAD"},
     {56, 0, 0x400, 0x400, notify, notify, Condition::always, "CLONE_FILES"},
     {435, 0, 0, 0, notify, notify, Condition::always, "clone3"},
-    // What is pinned for a ring at home cannot go to the acceptor.
+    // Pages pinned for a ring at home cannot move to the acceptor.
     {427, 1, opcode_bits, 0, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS"},
     {427, 1, opcode_bits, 15, notify, notify, Condition::mixed_session, "IORING_REGISTER_BUFFERS2"},
     {427, 1, opcode_bits, 16, notify, notify, Condition::mixed_session,
      "IORING_REGISTER_BUFFERS_UPDATE"},
-    // Whoever makes a userfaultfd holds one of ours.
+    // The program's userfaultfds are ours.
     {16, 1, 0xff00, 0xaa00, notify, notify, Condition::mixed_session, "of userfaultfd"},
     {16, 1, 0xffffffff, 0xc0686611, notify, notify, Condition::always, "PROCMAP_QUERY"},
-    // What a process may have done in its name holds on every node.
+    // Registrations of a process hold on every node.
     {324, 0, every_bit, 1 << 2, notify, notify, Condition::mixed_session,
      "REGISTER_GLOBAL_EXPEDITED"},
     {324, 0, every_bit, 1 << 4, notify, notify, Condition::mixed_session,
@@ -75,12 +74,12 @@ constexpr ArgumentRule rules[] = {
      "REGISTER_EXPEDITED_SYNC_CORE"},
     {324, 0, every_bit, 1 << 8, notify, notify, Condition::mixed_session,
      "REGISTER_EXPEDITED_RSEQ"},
-    // Children, which begin at home, have it from there.
+    // Children begin at home and inherit it there.
     {324, 0, every_bit, 1 << 2, notify, allow, Condition::always, "REGISTER_GLOBAL_EXPEDITED"},
     {324, 0, every_bit, 1 << 4, notify, allow, Condition::always, "REGISTER_PRIVATE_EXPEDITED"},
     {324, 0, every_bit, 1 << 6, notify, allow, Condition::always, "REGISTER_EXPEDITED_SYNC_CORE"},
     {324, 0, every_bit, 1 << 8, notify, allow, Condition::always, "REGISTER_EXPEDITED_RSEQ"},
-    // CPU time is a sum over the nodes. The other clocks are read without a system call.
+    // CPU time is the sum over the nodes. Other clocks are read without a system call.
     {98, 0, 0, 0, notify, notify, Condition::mixed_session, "getrusage"},
     {100, 0, 0, 0, notify, notify, Condition::mixed_session, "times"},
     {61, 0, 0, 0, notify, notify, Condition::mixed_session, "wait4"},
@@ -92,7 +91,8 @@ constexpr ArgumentRule rules[] = {
     {228, 0, every_bit, 2, notify, allow, Condition::always, "CLOCK_PROCESS_CPUTIME_ID"},
     {228, 0, every_bit, 3, notify, allow, Condition::always, "CLOCK_THREAD_CPUTIME_ID"},
     {228, 0, 0x80000000, 0x80000000, notify, allow, Condition::always, "of a process or a thread"},
-    // No kernel sees the time that these count. Which clock a timer has its id does not tell.
+    // No kernel sees all of the time that these count. A timer's id does not show which clock it
+    // uses.
     {36, 0, every_bit, 1, notify, notify, Condition::mixed_session, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, notify, notify, Condition::mixed_session, "ITIMER_PROF"},
     {38, 0, every_bit, 1, notify, notify, Condition::mixed_session, "ITIMER_VIRTUAL"},
@@ -103,18 +103,18 @@ constexpr ArgumentRule rules[] = {
     {226, 0, 0, 0, notify, notify, Condition::mixed_session, "timer_delete"},
     {160, 0, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
     {302, 1, every_bit, 0, notify, notify, Condition::mixed_session, "RLIMIT_CPU"},
-    // What the main stack may grow to is mapped on every node.
+    // The room for the main stack to grow is mapped on every node.
     {160, 0, every_bit, 3, notify, notify, Condition::always, "RLIMIT_STACK"},
     {302, 1, every_bit, 3, notify, notify, Condition::always, "RLIMIT_STACK"},
-    // The kernel at home has a wider one.
+    // The limit in home's kernel is wider than the program's.
     {97, 0, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
     {160, 0, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
     {302, 1, every_bit, 9, notify, notify, Condition::always, "RLIMIT_AS"},
     {97, 0, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
     {160, 0, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
     {302, 1, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
-    // Where all program code runs on one node, that node's kernel does. A child that is not split
-    // yet is, before it has such a timer.
+    // If all program code runs on one node, that node's kernel does these. An unsplit child is
+    // split before it has such a timer.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
     {38, 0, every_bit, 1, allow, notify, Condition::always, "ITIMER_VIRTUAL"},
@@ -125,35 +125,35 @@ constexpr ArgumentRule rules[] = {
     {157, 0, every_bit, 25, allow, allow, Condition::always, "PR_GET_TSC"},
     {157, 0, every_bit, 40, notify, notify, Condition::mixed_session, "PR_GET_TID_ADDRESS"},
     {157, 0, every_bit, 40, notify, allow, Condition::always, "PR_GET_TID_ADDRESS"},
-    // The processors that are chosen for a thread hold on every node.
+    // A thread's affinity holds on every node.
     {203, 0, 0, 0, notify, notify, Condition::mixed_session, "sched_setaffinity"},
     {204, 0, every_bit, 0, allow, allow, Condition::always, "of the caller"},
-    // The thread's, on every node.
+    // These belong to the thread on every node.
     {157, 0, every_bit, 26, notify, notify, Condition::always, "PR_SET_TSC"},
     {157, 0, every_bit, 29, notify, allow, Condition::always, "PR_SET_TIMERSLACK"},
     {157, 0, every_bit, 30, notify, allow, Condition::always, "PR_GET_TIMERSLACK"},
     {157, 0, every_bit, 21, notify, notify, Condition::always, "PR_GET_SECCOMP"},
     {157, 0, every_bit, 22, notify, notify, Condition::always, "PR_SET_SECCOMP"},
     {157, 0, every_bit, 35, notify, notify, Condition::always, "PR_SET_MM"},
-    // Orphans may be helpers, which share the memory: the program has none.
+    // Orphans may be helpers, of which the program must not know.
     {157, 0, every_bit, 36, notify, notify, Condition::always, "PR_SET_CHILD_SUBREAPER"},
     {272, 0, 0x100, 0x100, notify, notify, Condition::mixed_session, "CLONE_VM"},
-    // What a process makes afterwards may be in that namespace: a child has its helpers before.
+    // Later children may be in that namespace, so a child must have its helpers before.
     {272, 0, 0x20000000, 0x20000000, notify, notify, Condition::always, "CLONE_NEWPID"},
     {272, 0, 0x80, 0x80, notify, notify, Condition::always, "CLONE_NEWTIME"},
     {308, 0, 0, 0, notify, notify, Condition::always, "setns"},
-    // It would take the calls of the stub, too.
+    // It would intercept the stub's calls, too.
     {157, 0, every_bit, 59, unknown, unknown, Condition::always, "PR_SET_SYSCALL_USER_DISPATCH"},
-    // Nor may pages that are executable and writable be taken then.
+    // With it, pages that are executable and writable could not be taken.
     {157, 0, every_bit, 65, unknown, unknown, Condition::always, "PR_SET_MDWE"},
     {157, 0, every_bit, 66, unknown, unknown, Condition::always, "PR_GET_MDWE"},
-    // What the process may use or sees of the CPU must be the same on every node.
+    // What the process may use or can see of the CPU must be the same on every node.
     {158, 0, every_bit, 0x1012, notify, notify, Condition::always, "ARCH_SET_CPUID"},
     {158, 0, ~7u, 0x1020, notify, notify, Condition::always, "ARCH_GET_XCOMP_SUPP and its kin"},
     {158, 0, every_bit, 0x2001, notify, notify, Condition::always, "ARCH_MAP_VDSO_X32"},
     {158, 0, every_bit, 0x2002, notify, notify, Condition::always, "ARCH_MAP_VDSO_32"},
     {158, 0, every_bit, 0x2003, notify, notify, Condition::always, "ARCH_MAP_VDSO_64"},
-    // Shadow stacks and tagged addresses do not cross.
+    // Shadow stacks and tagged addresses are not carried by crossings.
     {158, 0, every_bit, 0x4002, refuse, refuse, Condition::always, "ARCH_ENABLE_TAGGED_ADDR"},
     {158, 0, every_bit, 0x5001, refuse, refuse, Condition::always, "ARCH_SHSTK_ENABLE"},
 };
@@ -202,7 +202,7 @@ bool owns_every_fd(const Row& row, const std::array<uint64_t, 6>& args, uint32_t
 
 bool is_reserved(uint32_t number) { return number == gpr_park_number; }
 
-// A tracer that skips a call sets its number to -1: the kernel then keeps rax as it is.
+// A tracer that skips a call sets its number to -1; the kernel then keeps rax as it is.
 constexpr uint32_t skipped_call = UINT32_MAX;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The two ends of a marshalled call: into and out of the bounce area at home, into the
+// The two ends of a marshalled call: into and out of the bounce area at home, and into the
 // program's memory at the acceptor.
 //
-// out_bytes is a sequence of {u32 piece, u32 length, bytes}, pieces ascending. A piece that was
-// sent and came back unchanged is left out.
+// out_bytes is a sequence of {u32 piece, u32 length, bytes}, sorted by piece. A piece that was sent
+// and came back unchanged is left out.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -33,12 +33,12 @@ std::vector<size_t> in_offsets(const MarshalledCall& call) {
 }
 
 uint64_t bytes_by_result(const Piece& piece, long result) {
-    // A result above the capacity is the length that there would have been (MSG_TRUNC).
+    // A result above the capacity is the length that would have been needed (MSG_TRUNC).
     uint64_t most = piece.unit == 0 ? 0 : piece.capacity / piece.unit;
     return std::min(static_cast<uint64_t>(result), most) * piece.unit + piece.extra;
 }
 
-// How many bytes of the piece the call wrote. `share_left` runs over the elements in order.
+// How many bytes of the piece the call has written. `share_left` runs over the elements in order.
 uint64_t bytes_returned(const MarshalledCall& call, const Piece& piece, long result,
                         HostileMemory bounce, uint64_t& share_left) {
     bool failed = is_error(result);
@@ -70,7 +70,7 @@ void append_u32(std::vector<std::byte>& to, uint32_t value) {
     std::memcpy(to.data() + at, &value, sizeof value);
 }
 
-// Pointers in the bounce area mean nothing to the program: put its own back.
+// Pointers into the bounce area mean nothing to the program: restores its own.
 void restore_pointers(const MarshalledCall& call, uint16_t parent, std::span<const std::byte> sent,
                       std::span<std::byte> copy) {
     for (const Piece& child : call.pieces) {
@@ -92,8 +92,8 @@ std::vector<Range> merged(std::vector<Range> ranges) {
     return result;
 }
 
-// Only bytes that changed: another thread may be writing what the kernel leaves alone (the fds
-// of a pollfd array). Gaps up to this size lie within one field.
+// Writes only the bytes that changed: another thread may be writing what the kernel left alone (the
+// fds of a pollfd array). Gaps up to this size lie within one field.
 constexpr size_t joined_gap = 3;
 
 void add_differences(std::vector<MemoryWrite>& writes, Address to,
@@ -118,7 +118,7 @@ struct ReturnedPiece {
     std::span<const std::byte> bytes;
 };
 
-// Takes the next one off the front of `rest`.
+// Removes the next piece from the front of `rest`.
 Result<ReturnedPiece> next_piece(const MarshalledCall& call, std::span<const std::byte>& rest) {
     uint32_t head[2];
     if (rest.size() < sizeof head) return fail(EPROTO, "syscall result: cut short");

@@ -1,4 +1,4 @@
-// The flat form of a marshalled call: little-endian, as x86-64 on both sides has it.
+// The flat form of a marshalled call, little-endian as x86-64 on both sides:
 //
 //   u32 number, u32 bounce_size, u32 pieces, u32 in_bytes; u64 args[6];
 //   pieces, 28 bytes each; in_bytes.
@@ -52,7 +52,7 @@ Piece from_wire(const WirePiece& w) {
     return p;
 }
 
-// Sums in 64 bits: the fields have 32.
+// Sums in 64 bits, because the fields have 32.
 const char* wrong_with(const Piece& piece, size_t index, const MarshalledCall& call,
                        uint64_t free_from) {
     auto within = [](uint64_t at, uint64_t bytes, uint64_t limit) { return at + bytes <= limit; };

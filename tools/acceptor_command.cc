@@ -110,7 +110,7 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
         }
         path = fs::path(path).lexically_normal().string();
         if (path.size() > 1 && path.ends_with('/')) path.pop_back();
-        if (path == "/") path = "/*";  // all that is below it
+        if (path == "/") path = "/*";  // everything below it
     }
     options.network.raw = settings.toggle("allow-raw-network");
     options.network.host = settings.toggle("allow-host-network");
@@ -186,7 +186,7 @@ int serve_session_main(const Words&) {
     }
     prctl(PR_SET_NAME, worker_process_name);
     const AcceptorOptions& options = session->order.options;
-    // The daemon has opened it, too: without a log the session can still be.
+    // The daemon has opened it, too. A session can run without a log.
     static_cast<void>(start_logging(options.log_file, options.log_level));
     const auto& without = options.pretend_without;
     WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end(), nullptr};

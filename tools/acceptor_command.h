@@ -1,4 +1,4 @@
-// `gpr acceptor`: what was asked for, as the daemon wants to hear it.
+// `gpr acceptor`: its options, in the form that the daemon takes.
 #pragma once
 
 #include "acceptor/daemon/acceptor_options.h"

@@ -1,4 +1,4 @@
-// A short visit at an acceptor: it is greeted, and answers with its welcome.
+// Connects to an acceptor only to read its welcome.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace gpr {
 
-// The credential comes from the settings; `hello` says what is wanted, the rest is filled in.
+// The credential comes from the settings. `hello` says what is asked for; the rest is filled in.
 Result<EstablishedAcceptor> greet_acceptor_at(const std::string& address, const Settings& settings,
                                               Hello hello);
 

@@ -30,7 +30,7 @@ std::string shown_flag(const Setting& setting) {
     }
 }
 
-// CLI11 writes into these, so they must stay where they are while it parses.
+// CLI11 writes to these, so they must not move while it parses.
 struct FlagValue {
     const Setting* setting;
     CLI::Option* option = nullptr;
@@ -43,7 +43,7 @@ void add_flag(CLI::App& app, FlagValue& value) {
     const std::string name = flag_name(*value.setting) + letter;
     switch (value.setting->kind) {
         case SettingKind::list:
-            // One value a flag: a vector would swallow every word that follows.
+            // One value per flag: a vector would take all the words that follow.
             value.option = app.add_option(name, value.list)->allow_extra_args(false);
             return;
         case SettingKind::text: value.option = app.add_option(name, value.text); break;
@@ -58,7 +58,7 @@ Result<> take_answer(const FlagValue& value, Answers& answers) {
     if (setting.kind == SettingKind::toggle && !is_true(value.text) && !is_false(value.text)) {
         return fail(fmt::format("{}={} is neither true nor false", flag_name(setting), value.text));
     }
-    // What CLI11 gives a flag that has no value.
+    // CLI11 gives a flag without a value this one.
     if (setting.kind == SettingKind::attached_text && is_true(value.text)) {
         return fail(fmt::format("{} needs a value behind '=': {}", flag_name(setting),
                                 shown_flag(setting)));
@@ -68,7 +68,7 @@ Result<> take_answer(const FlagValue& value, Answers& answers) {
     return {};
 }
 
-// In our own words where CLI11 speaks of its types.
+// Rewrites messages in which CLI11 speaks of its own types.
 std::string explained(std::string_view what) {
     const size_t missing = what.find(": 1 required TEXT missing");
     return missing == std::string_view::npos
@@ -87,7 +87,7 @@ Failure unknown_flag(const CommandSpec& spec, const std::string& word) {
                                             : fmt::format("did you mean {}?", nearest)));
 }
 
-// CLI11 gives back every word it does not know.
+// CLI11 returns all the words that it does not know.
 Result<> take_words(const CommandSpec& spec, std::vector<std::string> rest, ParsedCommand& parsed) {
     bool only_words = false;
     for (std::string& word : rest) {

@@ -1,4 +1,4 @@
-// One command of gpr: its flags, and what a command line says to it.
+// One command of gpr: its flags, and how its command line is parsed.
 #pragma once
 
 #include <span>
@@ -16,19 +16,19 @@ struct CommandSpec {
     std::string_view usage;
     std::string_view summary;
     std::vector<Setting> settings;
-    bool runs_program = false;  // the first word that is no flag ends gpr's own options
-    size_t most_words = 0;      // other words it takes, such as ADDR
+    bool runs_program = false;  // the first word that is not a flag ends gpr's own options
+    size_t most_words = 0;      // how many other words it takes, such as ADDR
     std::string_view notes = "";
 };
 
 struct ParsedCommand {
     Answers flags;
     std::vector<std::string> words;    // neither flags nor their values
-    std::vector<std::string> program;  // runs_program: the program and its arguments, untouched
+    std::vector<std::string> program;  // if runs_program: the program and its arguments, unchanged
     bool wants_help = false;
 };
 
-// Mistakes come back with the flag that may have been meant.
+// An error names the flag that may have been meant.
 Result<ParsedCommand> parse_command(const CommandSpec& spec, std::vector<std::string> arguments);
 
 std::string help_text(const CommandSpec& spec);
@@ -38,8 +38,8 @@ struct ProgramCut {
     std::vector<std::string> program;
 };
 
-// Where gpr's own options end: at `--`, or at the first word that is neither a flag nor the value
-// of one. Nothing after that is looked at.
+// Finds the end of gpr's own options: at `--`, or at the first word that is neither a flag nor the
+// value of one. What follows is not interpreted.
 ProgramCut cut_program(std::span<const Setting> settings,
                        const std::vector<std::string>& arguments);
 

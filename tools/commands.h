@@ -1,4 +1,4 @@
-// The commands of gpr. Each takes the words behind its name and answers with the exit status.
+// The commands of gpr. Each takes the words after its name and returns the exit status.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ int attach_main(const Words& arguments);
 int detach_main(const Words& arguments);
 int explain_main(const Words& arguments);
 int acceptor_main(const Words& arguments);
-// Not for users: what an acceptor executes for each session.
+// Internal: the acceptor executes this for each session.
 int serve_session_main(const Words& arguments);
 int devices_main(const Words& arguments);
 int ps_main(const Words& arguments);
@@ -29,10 +29,10 @@ int health_main(const Words& arguments);
 int syscalls_main(const Words& arguments);
 int setup_main(const Words& arguments);
 
-// `gpr: what; next step` on stderr, one line.
+// Prints `gpr: problem; next step` to stderr, on one line.
 void complain(std::string_view text);
 
-// Statuses of every command but exec, whose own are in monitor/rules/exec_options.h.
+// Exit statuses of all commands but exec, whose statuses are in monitor/rules/exec_options.h.
 inline constexpr int exit_failed = 1;
 inline constexpr int exit_usage = 2;
 

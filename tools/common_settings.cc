@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view prefix = "GPR_";
 
-// A file is shared by every command, so it may hold settings of all of them.
+// All commands share the file, so it may hold settings of any of them.
 std::vector<Setting> config_settings() {
     std::vector<Setting> settings;
     for (const CommandSpec* spec : {&exec_spec(), &acceptor_spec()}) {
@@ -64,7 +64,7 @@ std::vector<std::string> remarks_on_environment(const char* const* environment) 
         const std::string name(entry.substr(0, entry.find('=')));
         const bool is_ours = name.starts_with(prefix);
         if (!is_ours || std::find(names.begin(), names.end(), name) != names.end()) continue;
-        // What all begin with is no likeness.
+        // The common prefix says nothing about similarity.
         const std::string nearest =
             nearest_word(std::string_view(name).substr(prefix.size()), ends);
         remarks.push_back(

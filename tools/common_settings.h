@@ -1,4 +1,4 @@
-// Settings that more than one command has, and what a configuration file may hold.
+// Settings that several commands have, and settings that a configuration file may hold.
 #pragma once
 
 #include <vector>
@@ -33,19 +33,20 @@ inline constexpr Setting config_setting{"config", SettingKind::text, "FILE",
 struct GatheredSettings {
     Settings settings;
     std::string config_file;                   // empty: none was read
-    std::vector<std::string> known_acceptors;  // of that file, as NAME=ADDR or ADDR
+    std::vector<std::string> known_acceptors;  // from that file, as NAME=ADDR or ADDR
 };
 
-// Flags, then the environment, then the configuration file.
+// From flags, then the environment, then the configuration file.
 Result<GatheredSettings> gather_settings(const CommandSpec& spec, const Answers& flags,
                                          const Environment& environment);
 
-// A name of the configuration stands for its address; any other word for itself.
+// A name from the configuration is replaced by its address; any other word is returned as it is.
 std::string address_of(const std::string& word, const GatheredSettings& gathered);
-// What was asked for, as [NAME=]ADDR.
+// The acceptors asked for, as [NAME=]ADDR.
 std::vector<std::string> acceptors_of(const GatheredSettings& gathered);
 
-// Variables that look like ours and are not: a slip would go unnoticed. One line each.
+// Reports variables that begin like gpr's but are unknown, as a typing error would go unnoticed.
+// One line for each.
 std::vector<std::string> remarks_on_environment(const char* const* environment);
 
 }  // namespace gpr

@@ -23,7 +23,7 @@ Failure wrong(const std::string& file, const toml::node& node, std::string what)
     return fail(fmt::format("{}:{}: {}", file, node.source().begin.line, what));
 }
 
-// One value: a string or a truth value. Numbers are taken as they are written.
+// One value: a string or a boolean. Numbers are taken as they are written.
 Result<std::string> scalar(const toml::node& node, const std::string& file,
                            const std::string& key) {
     if (const auto text = node.value_exact<std::string>()) return *text;
@@ -68,7 +68,8 @@ Result<std::vector<std::string>> setting_values(const Setting& setting, const to
     return std::vector{std::move(value)};
 }
 
-// What the library says of text without quotes names whatever it took the text for.
+// For text without quotes, the library's message speaks of whatever type it guessed; this replaces
+// it.
 std::string explained(std::string_view description, std::string_view text, uint32_t line) {
     for (uint32_t before = 1; before < line && !text.empty(); ++before) {
         text.remove_prefix(std::min(text.size(), text.find('\n') + 1));

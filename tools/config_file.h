@@ -10,8 +10,8 @@
 
 namespace gpr {
 
-// Pure: `name` is the file's, for messages and for what relative paths start from. Unknown keys and
-// wrong types are errors, with the line.
+// Pure: `name` is the file's name, used in messages and as the base of relative paths. Unknown keys
+// and wrong types are errors that name the line.
 Result<Answers> answers_from_toml(std::string_view text, const std::string& name,
                                   std::span<const Setting> settings);
 
@@ -20,8 +20,8 @@ struct ConfigFile {
     Answers answers;
 };
 
-// `named` must exist; where it is empty the first of the default places that exists is read:
-// $XDG_CONFIG_HOME/gpr/config.toml ($HOME/.config where unset), /etc/gpr/config.toml.
+// If `named` is not empty, that file must exist. Otherwise the first of the default places that
+// exists is read: $XDG_CONFIG_HOME/gpr/config.toml ($HOME/.config if unset), /etc/gpr/config.toml.
 Result<ConfigFile> read_config(const std::string& named, const Environment& environment,
                                std::span<const Setting> settings);
 

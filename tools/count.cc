@@ -15,7 +15,7 @@ Result<unsigned> parse_count(const std::string& text, std::string_view what) {
 
 namespace {
 
-// Above 0; how many characters it took.
+// A number above 0, and how many characters it takes.
 struct Decimal {
     double value = 0;
     size_t size = 0;

@@ -9,12 +9,12 @@
 
 namespace gpr {
 
-// Above 0. `what` is the option's name, without dashes.
+// The number must be above 0. `what` is the option's name, without dashes.
 Result<unsigned> parse_count(const std::string& text, std::string_view what);
 
-// Bytes: "512M", "1.5G", "2GiB"; units are K, M, G and T, of 1024 each.
+// Returns bytes: "512M", "1.5G", "2GiB"; the units K, M, G and T are powers of 1024.
 Result<uint64_t> parse_size(const std::string& text, std::string_view what);
-// Thousandths: "2", "0.5".
+// Returns thousandths: "2" is 2000, "0.5" is 500.
 Result<uint32_t> parse_thousandths(const std::string& text, std::string_view what);
 
 }  // namespace gpr

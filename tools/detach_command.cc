@@ -33,7 +33,7 @@ const CommandSpec& detach_spec() {
     return spec;
 }
 
-// The monitor of a program that gpr has begun is as hard to end as the program's own signals wish.
+// The monitor of a program that `gpr exec` started ignores the signals that would end the program.
 bool heeds_sigterm(pid_t monitor) {
     return !(trace::signal_set(monitor, "SigIgn:") >> (SIGTERM - 1) & 1);
 }
@@ -50,7 +50,7 @@ Result<> detach(pid_t pid) {
         return fail(errno,
                     fmt::format("cannot ask the monitor of process {} (process {})", pid, monitor));
     }
-    // It ends when all is done.
+    // The monitor exits when it has detached.
     pollfd ends{watched.get(), POLLIN, 0};
     if (poll(&ends, 1, patience_ms) == 1) return {};
     return fail(

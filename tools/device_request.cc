@@ -12,10 +12,11 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Two variables of a family: the inner one's numbers count what the outer one leaves.
+// A family has two variables: the numbers in the inner one count the devices that the outer one
+// leaves.
 struct Family {
     const char* name;
-    const char* node;  // that every device needs
+    const char* node;  // that every device of the family needs
     const char* outer;
     const char* inner;
 };
@@ -44,8 +45,8 @@ bool is_number(const std::string& text) {
                        [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// Nothing: it does not restrict, or not in a way that we understand, and is the library's business.
-// An empty list: there shall be no devices.
+// nullopt: the variable does not restrict devices, or not in a way that we understand, and is left
+// to the library. An empty list: no devices.
 std::optional<Names> read_variable(const char* value) {
     if (value == nullptr) return std::nullopt;
     const std::string_view text = value;
@@ -53,7 +54,7 @@ std::optional<Names> read_variable(const char* value) {
     if (text.empty() || text == "none" || text == "void") return Names{};
     Names names;
     for (std::string& name : split_list(text)) {
-        // The libraries stop at the first that is none.
+        // The libraries stop at the first entry that names no device.
         if (name.empty() || name.starts_with('-')) break;
         if (!is_number(name) && !name.starts_with("GPU-")) return std::nullopt;
         names.push_back(std::move(name));
@@ -96,13 +97,13 @@ Result<> request_devices(const Settings& settings, const Environment& environmen
     }
     if (!options.devices.empty()) return {};
     PathRules paths(path_rules_of(options.rules), read_root_links());
-    paths.keep_standby({});  // there the variables choose, among all that there is
+    paths.keep_standby({});  // for profiles on standby the libraries obey the variables
     for (const Family& family : families) {
         if (paths.owner_of(family.node).owner == PathOwner::home) continue;
         const auto names = visible(family, environment);
         if (!names) continue;
         options.devices.insert(options.devices.end(), names->begin(), names->end());
-        // The inner one is what libraries read; the outer one may be known to container tools only.
+        // Libraries read the inner variable; the outer one may be known to container tools only.
         if (names->empty()) options.variables.push_back({family.inner, ""});
     }
     return {};

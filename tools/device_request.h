@@ -1,4 +1,5 @@
-// Which devices a session asks for: by option, or by the variables that vendors' libraries read.
+// Which devices a session asks for: by option, or by the variables that the vendors' libraries
+// read.
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@ inline constexpr Setting device_count_setting{
     "COUNT",        "so many devices, for this session alone",
     false,          'n'};
 
-// Fills in what concerns devices. The variables mean the acceptor's devices only where rules make
-// those nodes the acceptor's; else they are this host's business.
+// Fills in the options about devices. The variables mean the acceptor's devices only if rules give
+// those device nodes to the acceptor; otherwise they concern this host.
 Result<> request_devices(const Settings& settings, const Environment& environment,
                          ExecOptions& options);
 

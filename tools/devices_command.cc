@@ -1,4 +1,4 @@
-// `gpr devices ADDR`: what an acceptor has and what drives it.
+// `gpr devices ADDR`: what an acceptor has, and the drivers.
 #include <cstdio>
 #include <cstdlib>
 
@@ -44,7 +44,7 @@ Result<Answer> ask(const std::string& address, const Settings& settings) {
     return Answer{peer.peer.host.host_name, std::move(peer.peer.inventory)};
 }
 
-// Which is no reason to keep the rest back.
+// A failed source is reported; the rest of the inventory is printed all the same.
 bool has_failed_source(const Inventory& inventory) {
     for (const InventorySource& source : inventory.sources) {
         if (source.state == "failed") return true;

@@ -148,7 +148,7 @@ std::string devices_json(const std::string& where, const Inventory& inventory) {
         {"nodes", list_json(inventory.nodes)},
         {"opencl", list_json(inventory.opencl)},
         {"sources", list_json(inventory.sources)}};
-    // What libraries say is printable by now, but an inventory of this host has not been sent.
+    // Text from peers has been made printable, but an inventory of this host has not.
     return out.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

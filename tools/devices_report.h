@@ -10,7 +10,7 @@ namespace gpr {
 // For people.
 std::string devices_table(const std::string& where, const Inventory& inventory);
 
-// For programs; docs/man/gpr.1 describes it, and keys are never renamed.
+// For programs. docs/man/gpr.1 describes it; keys are never renamed.
 std::string devices_json(const std::string& where, const Inventory& inventory);
 
 // "80 GiB", "512 MiB"; "" for 0.

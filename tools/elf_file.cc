@@ -58,7 +58,7 @@ private:
         }
     }
 
-    // Where in the file an address is. Section headers would tell, too, but may be stripped.
+    // The file offset of an address. Section headers would tell it, too, but may be stripped.
     [[nodiscard]] std::optional<uint64_t> offset_of(uint64_t address) const {
         for (const GElf_Phdr& header : headers_) {
             bool inside = address >= header.p_vaddr && address - header.p_vaddr < header.p_filesz;

@@ -1,4 +1,4 @@
-// `gpr exec`: what was asked for, as the monitor wants to hear it.
+// `gpr exec`: its options, in the form that the monitor takes.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace gpr {
 
 const CommandSpec& exec_spec();
 
-// An error comes with the exit status it means: 125, 126 or 127.
+// An error, with the exit status for it: 125, 126 or 127.
 struct ExecRefusal {
     Error error;
     int status = exit_gpr_failed;

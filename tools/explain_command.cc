@@ -31,7 +31,7 @@ std::string text_of(const char* variable) { return variable != nullptr ? variabl
 Result<std::vector<SplitRule>> rules_of(const GatheredSettings& gathered,
                                         const Environment& environment) {
     GPR_TRY(std::vector<AcceptorAddress> acceptors, parse_acceptors(acceptors_of(gathered), true));
-    // Rules are for somebody; here it does not matter for whom.
+    // A rule needs an acceptor; here it does not matter which.
     if (acceptors.empty()) acceptors.push_back({"1", local_acceptor});
     return parse_split_rules(gathered.settings.list(split_setting.name), acceptors,
                              Profiles(profile_folders(environment)));

@@ -58,7 +58,7 @@ public:
         }
         for (const std::string& argument : arguments) add_argument(argument);
         for (const size_t i : about_files_) {
-            // What is here of a `missing` rule stays here.
+            // A `missing` rule does not concern files that exist here.
             if (rules_[i].kind == SplitKind::missing) continue;
             for (std::string& path : files_matching(rules_[i].pattern)) matched(i, std::move(path));
         }
@@ -126,7 +126,7 @@ private:
         matched(rule, library.path);
     }
 
-    // What is known of calls before they are made.
+    // What can be said about calls before they are made.
     void add_calls(size_t rule) {
         if (rules_[rule].kind == SplitKind::sock) {
             matched(rule, fmt::format("all sockets of family {}", rules_[rule].pattern));
@@ -135,7 +135,7 @@ private:
         }
     }
 
-    // Paths, also behind an equals sign: --device=/dev/kvm.
+    // Also for a path after an equals sign, as in --device=/dev/kvm.
     void add_argument(const std::string& argument) {
         const size_t equals = argument.find("=/");
         const std::string path =
@@ -169,7 +169,8 @@ private:
     SplitPolicy policy_;
     PathRules paths_;
     const ProgramChain& program_;
-    std::vector<size_t> about_files_;  // places in rules_, by the numbers of PathRules
+    // Indices into rules_, in the order in which PathRules counts.
+    std::vector<size_t> about_files_;
     Explanation result_;
 };
 

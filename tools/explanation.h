@@ -1,4 +1,4 @@
-// What split rules mean for a program, as far as it can be known before it runs.
+// What split rules mean for a program, as far as that can be known before it runs.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ struct ExplainedFile {
     std::string path;
     std::string where;      // "acceptor", "home", "either", "both", "nowhere"; see `table`
     std::string why;        // the rule, or what else decided
-    std::string needed_by;  // of libraries
-    std::string file_why;   // of a library whose file the acceptor has: the rule
-    std::vector<std::string> functions;  // that run at the acceptor, of code that runs on either
+    std::string needed_by;  // for libraries
+    std::string file_why;   // for a library whose file is at the acceptor: the rule
+    // Of code that runs on either node: what runs at the acceptor.
+    std::vector<std::string> functions;
 };
 
 struct ExplainedRule {
@@ -25,7 +26,7 @@ struct ExplainedRule {
     std::string profile;
     std::string node;
     bool standby = false;              // in force only once the program uses its profile
-    std::vector<std::string> matches;  // what is known now
+    std::vector<std::string> matches;  // known before the program runs
 };
 
 struct Explanation {

@@ -9,7 +9,7 @@
 namespace gpr {
 namespace {
 
-// 0, or why execve would refuse it.
+// 0, or the errno with which execve would refuse it.
 int refusal_of(const std::string& path) {
     struct stat status {};
     if (stat(path.c_str(), &status) == -1) return errno;
@@ -34,7 +34,7 @@ Result<std::string> find_program(const std::string& name, const std::string& sea
         if (refusal != 0) return refused(refusal, name);
         return name;
     }
-    // As execvp: a file one may not execute is only remembered, a later directory may have another.
+    // As in execvp: after a file that may not be executed, later directories are still searched.
     int worst = ENOENT;
     size_t begin = 0;
     while (!name.empty() && begin <= search_path.size()) {

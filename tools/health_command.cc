@@ -30,7 +30,7 @@ const CommandSpec& health_spec() {
     return spec;
 }
 
-// Also a full acceptor answers: this is no session.
+// Asks for the welcome only, so that an acceptor without room for another session answers, too.
 Result<EstablishedAcceptor> ask_acceptor(const std::string& address, const Settings& settings,
                                          const KernelFeatures& features) {
     Hello hello;

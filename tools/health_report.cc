@@ -20,7 +20,7 @@ std::string remark_on(const Feature& feature) {
     return fmt::format("{}; {}", feature.detail, feature.cure);
 }
 
-// Required features that are missing, by cause: a normal user may lack many for one.
+// Missing required features with the same cause: a normal user may lack many for one reason.
 struct Problem {
     std::string cause;
     std::vector<const Feature*> features;

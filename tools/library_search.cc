@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Debian's, then other distributions'.
+// Debian's folders, then those of other distributions.
 constexpr std::array default_folders = {"/lib/x86_64-linux-gnu",
                                         "/usr/lib/x86_64-linux-gnu",
                                         "/lib",
@@ -21,7 +21,7 @@ constexpr std::array default_folders = {"/lib/x86_64-linux-gnu",
                                         "/usr/lib64"};
 constexpr std::string_view lib_token = "lib/x86_64-linux-gnu";
 
-// A file that is being linked, and who wanted it.
+// A file that is being linked, and the file that needs it.
 struct Linked {
     std::string path;
     ElfFile elf;
@@ -66,12 +66,13 @@ public:
     void want(const std::string& name, const std::string& needed_by, const Linked& loader) {
         if (!asked_.insert(name).second) return;
         Library library = find(name, loader);
-        // By another name, as the linker itself is; ld.so knows it by its DT_SONAME.
+        // A file found under another name is not listed again, as the linker itself does not load
+        // it again.
         std::error_code missing;
         const std::string real = fs::canonical(library.path, missing).string();
         if (!missing && !files_.insert(real).second) return;
         library.needed_by = needed_by;
-        // Its own needs can be read if it is here, too.
+        // What it needs itself can be read if the file is here, too.
         auto elf = read_elf(library.path);
         if (elf) link(library.path, std::move(*elf), &loader);
         found.push_back(std::move(library));
@@ -126,8 +127,8 @@ private:
                 return {name, "", path, Library::Place::here};
             }
             if (verdict.owner == PathOwner::home) continue;
-            // What both hosts have is found there at this place; what only the acceptor may have
-            // is, unless a later place here has it.
+            // A file that both hosts have is found at this place. One that only the acceptor may
+            // have is used unless a later place here has it.
             const bool surely = verdict.owner == PathOwner::acceptor;
             Library library{name, "", path,
                             surely ? Library::Place::acceptor : Library::Place::perhaps,

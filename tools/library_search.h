@@ -1,4 +1,4 @@
-// Which libraries a program gets, found as the dynamic linker finds them (ld.so(8)), with the
+// Finds the libraries that a program gets, as the dynamic linker does (ld.so(8)) and with the
 // session's path rules: what a rule gives to the acceptor is not looked for here.
 #pragma once
 
@@ -15,15 +15,15 @@ namespace gpr {
 struct Library {
     enum class Place {
         here,
-        acceptor,  // a path rule says so
-        perhaps,   // at the acceptor, if it has it; here it is not
+        acceptor,  // by a path rule
+        perhaps,   // not here; at the acceptor, if it has it
         nowhere,
     };
-    std::string name;       // as it was asked for
-    std::string needed_by;  // the first that asked
-    std::string path;       // empty: nowhere
+    std::string name;       // as the program or library asks for it
+    std::string needed_by;  // the first file that asks for it
+    std::string path;       // empty: found nowhere
     Place place = Place::nowhere;
-    size_t path_rule = 0;  // for acceptor and perhaps, as PathRules counts
+    size_t path_rule = 0;  // for acceptor and perhaps: the rule's number in PathRules
 };
 
 struct LinkerSettings {
@@ -32,8 +32,8 @@ struct LinkerSettings {
     LinkerCache cache;
 };
 
-// The program itself is not among them, its dynamic linker is. What libraries need that are at the
-// acceptor only cannot be known here, nor what the program loads by dlopen.
+// Includes the program's dynamic linker, but not the program itself. What libraries need that are
+// only at the acceptor cannot be known here, nor what the program loads by dlopen.
 std::vector<Library> libraries_of(const std::string& program, const ElfFile& elf,
                                   const PathRules& paths, const LinkerSettings& settings);
 

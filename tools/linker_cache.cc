@@ -21,7 +21,7 @@ static_assert(sizeof(Header) == 48);
 
 struct Entry {
     int32_t flags;
-    uint32_t name, path;  // places of their strings, from the beginning of the header
+    uint32_t name, path;  // offsets of their strings, from the beginning of the header
     uint32_t os_version;
     uint64_t hwcap;
 };
@@ -38,7 +38,7 @@ std::string string_at(std::string_view bytes, uint32_t at) {
 
 LinkerCache parse_linker_cache(std::string_view bytes) {
     LinkerCache cache;
-    // An older format may come first, for older linkers.
+    // The cache in an older format may come first, for older linkers.
     const size_t begin = bytes.find(magic);
     if (begin == std::string_view::npos || bytes.size() - begin < sizeof(Header)) return cache;
     bytes.remove_prefix(begin);

@@ -1,4 +1,4 @@
-// /etc/ld.so.cache: where the dynamic linker finds libraries by their names.
+// /etc/ld.so.cache: the index in which the dynamic linker looks up libraries by name.
 #pragma once
 
 #include <map>
@@ -9,9 +9,9 @@ namespace gpr {
 
 using LinkerCache = std::map<std::string, std::string, std::less<>>;  // name to path
 
-// bytes: a file in glibc's format "glibc-ld.so.cache1.1" (elf/cache.c, dl-cache.h). Entries of
-// other machines, and those for some processors only (glibc-hwcaps), are left out; of damaged files
-// what is whole is read.
+// `bytes` is a file in glibc's format "glibc-ld.so.cache1.1" (elf/cache.c, dl-cache.h). Entries for
+// other machines, and for some processors only (glibc-hwcaps), are left out. Of a damaged file the
+// intact entries are read.
 LinkerCache parse_linker_cache(std::string_view bytes);
 
 // This host's; empty if there is none.

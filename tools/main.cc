@@ -1,4 +1,4 @@
-// The gpr command: one word chooses what it does.
+// The gpr command: its first argument chooses a command.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
     if (first == gpr::resident_command) return gpr::answer_filter();
     const Command* command = find_command(first);
     if (command == nullptr) return unknown_command(first);
-    // Not an error: it may be of another version of gpr, or of the program.
+    // Not an error: the variable may be for another version of gpr, or for the program.
     for (const std::string& remark : gpr::remarks_on_environment(environ)) gpr::complain(remark);
     return command->run({words.begin() + 1, words.end()});
 }

@@ -10,7 +10,7 @@
 
 namespace gpr {
 
-// The first word. example: how the command is used, for who wrote none.
+// Parses the first word. `example` shows how the command is used, if there is no word.
 Result<pid_t> process_number(const ParsedCommand& parsed, const std::string& example);
 
 }  // namespace gpr

@@ -31,7 +31,7 @@ Result<Profile> read_profile(const std::string& name, std::string_view toml,
     return profile;
 }
 
-// A name becomes part of a path.
+// A name becomes part of a path, so it must not leave the folder.
 bool is_profile_name(std::string_view name) {
     return !name.empty() && name.front() != '.' && name.find('/') == std::string_view::npos;
 }

@@ -20,22 +20,23 @@ struct Profile {
 
 inline constexpr std::string_view shipped_source = "shipped with gpr";
 
-// What the build put into this binary, so that it needs no installed file (data/profiles).
+// Profiles that the build puts into this binary, so that it needs no installed file
+// (data/profiles).
 struct ShippedProfile {
     std::string_view name;
     std::string_view toml;
 };
 std::span<const ShippedProfile> shipped_profiles();
 
-// The user's own, the administrator's, what is installed with gpr.
+// The user's folder, the administrator's, and the one installed with gpr.
 std::vector<std::string> profile_folders(const Environment& environment);
 
 class Profiles {
 public:
-    // The first folder that has NAME.toml decides; after all of them comes the binary itself.
+    // The first folder that has NAME.toml decides; after all folders comes the binary itself.
     explicit Profiles(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-    // An error names those that there are.
+    // An error lists the existing profiles.
     [[nodiscard]] Result<Profile> find(const std::string& name) const;
     // Sorted.
     [[nodiscard]] std::vector<std::string> names() const;

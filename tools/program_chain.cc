@@ -9,10 +9,10 @@
 namespace gpr {
 namespace {
 
-// As the kernel's own limit (fs/exec.c): a script may be the interpreter of another.
+// The kernel's own limit (fs/exec.c): a script may be the interpreter of another.
 constexpr size_t most_scripts = 5;
 
-// The words behind #!, or none.
+// The words after #!; empty if there are none.
 std::vector<std::string> interpreter_line(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::string line;
@@ -24,7 +24,7 @@ std::vector<std::string> interpreter_line(const std::string& path) {
     return words;
 }
 
-// The first word that env(1) runs: not an option, not NAME=VALUE.
+// Finds the program that env(1) runs: the first word that is neither an option nor NAME=VALUE.
 std::string program_of_env(const std::vector<std::string>& words) {
     for (size_t i = 1; i < words.size(); i++) {
         const bool plain = words[i].front() != '-' && words[i].find('=') == std::string::npos;

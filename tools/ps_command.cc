@@ -1,4 +1,4 @@
-// `gpr ps` and `gpr kill`: the sessions on this host, and the end of one.
+// `gpr ps` and `gpr kill`: list the sessions on this host, and end one.
 #include <pwd.h>
 #include <unistd.h>
 

@@ -60,7 +60,7 @@ Result<> check_credentials(const ExecOptions& options) {
     return {};
 }
 
-// One that no rule names would be greeted for nothing, and its loss would end the program.
+// A second acceptor that no rule names would be useless, and its loss would end the program.
 Result<> check_nodes(const ExecOptions& options) {
     for (const AcceptorAddress& acceptor : options.acceptors) {
         const bool is_used =
@@ -147,7 +147,7 @@ Result<ExecOptions> session_options(const CommandSpec& spec, const ParsedCommand
     return options;
 }
 
-// Whoever meets a failure wants to meet it again.
+// Needed to repeat a failure of this run.
 void announce_seed(const ExecOptions& options) {
     for (const SplitRule& rule : options.rules) {
         const bool chosen = !rule.pattern.empty();
@@ -156,7 +156,7 @@ void announce_seed(const ExecOptions& options) {
     }
 }
 
-// The beginning of the story that --log-level info tells; the monitor tells the rest.
+// The first lines of --log-level info; the monitor writes the rest.
 void tell_of_session(const ExecOptions& options, const std::string& what) {
     if (!options.log.file.empty() || !options.log.on_stderr) return;
     if (const auto logging = start_logging("", options.log.level); !logging) return;
@@ -170,7 +170,7 @@ void tell_of_session(const ExecOptions& options, const std::string& what) {
     spdlog::info("{}", what);
 }
 
-// Its kernel is ours, so it need not say what that can do.
+// It shares our kernel, so its kernel features need not be asked for.
 Result<LocalAcceptor> start_local_acceptor(const LogOptions& log) {
     const EmbeddedAcceptorOptions options{log.file, log.level, {}};
     GPR_TRY(EmbeddedAcceptor acceptor, start_embedded_acceptor(options));

@@ -1,4 +1,4 @@
-// What every command that makes a session is told: where to run what, and what to say of it.
+// Options of every command that makes a session: where to run what, and what to report.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@
 
 namespace gpr {
 
-// Split rules and addresses, for the end of a help text.
+// Explains split rules and addresses at the end of a help text.
 extern const std::string split_rule_notes;
 
 std::vector<Setting> session_settings();
 
-// The flags of `spec`, the environment and the configuration; without what the session is about.
+// Options from the flags of `spec`, the environment and the configuration file; not what the
+// session is about.
 Result<ExecOptions> session_options(const CommandSpec& spec, const ParsedCommand& parsed,
                                     const Environment& environment);
 
-// On stderr, where the seed of `chaos` was not the user's choice.
+// Prints the seed of `chaos` to stderr if the user did not choose it.
 void announce_seed(const ExecOptions& options);
-// The beginning of the story that --log-level info tells. what: is done now.
+// Writes the first lines of --log-level info. `what` is what happens now.
 void tell_of_session(const ExecOptions& options, const std::string& what);
 Result<LocalAcceptor> start_local_acceptor(const LogOptions& log);
 

@@ -27,7 +27,7 @@ std::vector<ListedSession> list_sessions(bool everybody,
         auto about = client.ask({{"want", "session"}});
         if (about) {
             listed.push_back({std::move(client), std::move(*about)});
-        } else if (client.is_there()) {  // else it has ended meanwhile
+        } else if (client.is_there()) {  // otherwise it has just ended
             mute(Error{about.error().code,
                        fmt::format("session {}: {}", client.pid(), about.error().what)});
         }
@@ -76,7 +76,7 @@ std::string text_at(const nlohmann::json& object, const char* key) {
         const auto byte = static_cast<unsigned char>(text[i]);
         const unsigned char next =
             i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-        const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // of UTF-8
+        const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // in UTF-8
         if (byte < ' ' || byte == 0x7f || is_c1) text[i] = '?';
     }
     return text;

@@ -1,4 +1,4 @@
-// The sessions on this host, for the commands that look at them.
+// Finds the sessions on this host.
 #pragma once
 
 #include <sys/types.h>
@@ -20,10 +20,11 @@ struct ListedSession {
     nlohmann::json about;  // what it says of itself
 };
 
-// Those that answer. mute: told of each that does not, why.
+// Returns the sessions that answer, and calls `mute` with the reason for each that does not.
 std::vector<ListedSession> list_sessions(bool everybody,
                                          const std::function<void(const Error&)>& mute);
-// The one that has this process: of its program, or its monitor. Root finds everybody's.
+// The session that this process belongs to, as part of the program or as the monitor. Root finds
+// sessions of all users.
 Result<ListedSession> session_with(pid_t pid);
 
 // The process that is meant: the monitor stands for the program.
@@ -31,8 +32,8 @@ pid_t program_of(const ListedSession& session, pid_t pid);
 
 Result<pid_t> parse_pid(const std::string& text);
 
-// A number or text of an answer; where it has none, or something else, the other one. A session may
-// be of another build of gpr, or of another user.
+// A number or text from an answer; `otherwise`, or an empty value, if it is missing or of another
+// type. The session may be from another build of gpr, or another user's.
 double number_at(const nlohmann::json& object, const char* key, double otherwise = 0);
 // An address or another number of 64 bits; else 0.
 uint64_t word_at(const nlohmann::json& object, const char* key);
@@ -40,14 +41,14 @@ uint64_t word_at(const nlohmann::json& object, const char* key);
 std::string text_at(const nlohmann::json& object, const char* key);
 const nlohmann::json& object_at(const nlohmann::json& object, const char* key);
 
-// 12.3 MB, 4.56 s.
+// Such as "12.3 MB" and "4.56 s".
 std::string megabytes_text(double bytes);
 std::string seconds_text(double seconds);
 
-// Reads the command line, gives help, complains; else `run` decides the exit status.
+// Parses the command line, prints help and errors; otherwise `run` decides the exit status.
 int run_observer(const CommandSpec& spec, const Words& arguments,
                  const std::function<int(const ParsedCommand& parsed)>& run);
-// Of a command that wants one PID; complains where it is none.
+// For a command that takes one PID; complains if there is none.
 int with_session(const ParsedCommand& parsed,
                  const std::function<int(const ListedSession& session, pid_t pid)>& run);
 

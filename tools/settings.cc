@@ -41,7 +41,7 @@ Result<Answers> answers_from_environment(std::span<const Setting> settings,
     for (const Setting& setting : settings) {
         const std::string name = environment_name(setting.name);
         const char* value = environment(name.c_str());
-        // An empty variable is an unset one, so that a script can switch one off.
+        // An empty variable counts as unset, so that a script can switch a setting off.
         if (value == nullptr || *value == '\0') continue;
         if (setting.kind == SettingKind::toggle && !is_true(value) && !is_false(value)) {
             return fail(fmt::format("{}={} is neither true nor false", name, value));
@@ -55,7 +55,7 @@ Result<Answers> answers_from_environment(std::span<const Setting> settings,
 
 Settings::Settings(const std::vector<Answers>& sources) {
     for (const Answers& source : sources) {
-        // insert() keeps what an earlier source said.
+        // insert() keeps the value of an earlier source.
         answers_.insert(source.begin(), source.end());
     }
 }

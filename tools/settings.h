@@ -1,6 +1,7 @@
-// The one list of what can be set: every setting is a flag (--token-file), an environment variable
-// (GPR_TOKEN_FILE) and a key of the configuration file (token-file). Flag beats environment beats
-// file, setting by setting; a list is taken whole from the first source that has it.
+// The single list of what can be set. Every setting is a flag (--token-file), an environment
+// variable (GPR_TOKEN_FILE) and a key of the configuration file (token-file). For each setting, the
+// flag overrides the environment, which overrides the file; a list is taken as a whole from one
+// source.
 #pragma once
 
 #include <functional>
@@ -16,13 +17,13 @@ namespace gpr {
 
 enum class SettingKind {
     text,            // --log FILE
-    list,            // --split RULE, again and again; commas in the environment, arrays in the file
+    list,            // --split RULE, repeatable; commas in the environment, arrays in the file
     toggle,          // --plain
-    toggle_or_text,  // --stats or --stats=FILE; a value never is the next argument
-    attached_text,   // --record=FILE; the same, and there must be a value
+    toggle_or_text,  // --stats or --stats=FILE; the value is never the next argument
+    attached_text,   // --record=FILE; likewise, but the value is required
 };
 
-// Of the help.
+// Sections of the help text.
 enum class Section { usual, diagnosis };
 
 struct Setting {
@@ -30,8 +31,8 @@ struct Setting {
     SettingKind kind;
     std::string_view value_name;
     std::string_view help;
-    bool is_path = false;  // relative ones in a configuration file start at that file's folder
-    char letter = 0;       // of the short flag: 'n' for -n; 0: it has none
+    bool is_path = false;  // a relative path in a configuration file starts at that file's folder
+    char letter = 0;       // of the short flag, such as 'n' for -n; 0: none
     Section section = Section::usual;
 };
 
@@ -40,21 +41,21 @@ constexpr Setting for_diagnosis(Setting setting) {
     return setting;
 }
 
-// What one source says, by setting name. A toggle has one value: "true" or "false".
+// The values from one source, by setting name. A toggle has one value: "true" or "false".
 using Answers = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// "token-file" to "GPR_TOKEN_FILE".
+// Turns "token-file" into "GPR_TOKEN_FILE".
 std::string environment_name(std::string_view setting);
 
 using Environment = std::function<const char*(const char*)>;
 Result<Answers> answers_from_environment(std::span<const Setting> settings,
                                          const Environment& environment);
 
-// "1", "true", "yes", "on" and their opposites; nothing else.
+// Whether it is "1", "true", "yes" or "on", and the opposites.
 bool is_true(std::string_view text);
 bool is_false(std::string_view text);
 
-// The sources in order of their rank; the first that has a setting decides it.
+// Combines sources in order of rank; the first that has a setting decides it.
 class Settings {
 public:
     explicit Settings(const std::vector<Answers>& sources);

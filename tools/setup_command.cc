@@ -1,4 +1,4 @@
-// `gpr setup`: grants normal users what gpr needs, and says what it did.
+// `gpr setup`: grants normal users what gpr needs, and reports what it did.
 #include <unistd.h>
 
 #include <cstdio>

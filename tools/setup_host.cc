@@ -1,4 +1,4 @@
-// The side of `gpr setup` that looks at the host and changes it.
+// The part of `gpr setup` that reads the state of the host and changes it.
 #include <fcntl.h>
 #include <grp.h>
 #include <spawn.h>
@@ -43,7 +43,7 @@ std::optional<std::string> switch_value(const std::string& root, std::string nam
     return value;
 }
 
-// The number the kernel gave the misc device, where nobody has made its node.
+// The minor number that the kernel gave the misc device, for a host without its device node.
 std::optional<unsigned> minor_from_misc(const std::string& root) {
     std::ifstream misc(root + "/proc/misc");
     unsigned number = 0;

@@ -13,7 +13,7 @@ namespace {
 struct Wanted {
     const char* name;
     const char* good;
-    std::array<const char*, 3> bad;  // only these are changed
+    std::array<const char*, 3> bad;  // only these values are changed
 };
 constexpr std::array wanted_switches = {
     Wanted{"kernel.unprivileged_userns_clone", "1", {"0"}},

@@ -32,7 +32,7 @@ bool is_called(const std::vector<AcceptorAddress>& acceptors, std::string_view n
                        [&](const AcceptorAddress& a) { return a.name == name; });
 }
 
-// Those that users gave; an acceptor without one is called by its number.
+// Names that users gave; an acceptor without one is called by its number.
 std::vector<std::string_view> given_names(const std::vector<AcceptorAddress>& acceptors) {
     std::vector<std::string_view> names;
     for (size_t i = 0; i < acceptors.size(); ++i) {
@@ -62,14 +62,14 @@ Result<AcceptorAddress> parse_acceptor(const std::string& text, size_t node, boo
     return acceptor;
 }
 
-// Where the set of a glob ends that opens there; npos: nowhere.
+// The end of the set of a glob that begins at `open`; npos: it has no end.
 size_t end_of_set(std::string_view text, size_t open) {
     size_t first = open + 1;  // a ']' there is one of its members
     if (first < text.size() && (text[first] == '!' || text[first] == '^')) ++first;
     return text.find(']', first + 1);
 }
 
-// fnmatch takes what it cannot read for text that is meant, so a slip would never be found out.
+// fnmatch takes an invalid pattern literally, so a mistake would go unnoticed.
 bool is_glob(std::string_view text) {
     for (size_t i = 0; i < text.size(); ++i) {
         if (text[i] == '\\') {
@@ -149,7 +149,7 @@ Result<SplitRule> parse_path(std::string_view text, std::string_view kind, std::
     return rule;
 }
 
-// A library's glob ends at the first '!' that is not the one of a set: [!a].
+// The glob for a library ends at the first '!' that is not part of a set: [!a].
 Result<SplitRule> parse_function(std::string_view text, const std::string& pattern,
                                  const std::string& node) {
     size_t mark = 0;
@@ -187,7 +187,7 @@ Result<SplitRule> parse_chaos(std::string_view text, const std::string& seed,
     return rule;
 }
 
-// The family that a word stands for which is none: AF_INET, ipv4, tcp.
+// The address family that is probably meant by a word that names none: AF_INET, ipv4, tcp.
 std::string meant_family(std::string name) {
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (name.starts_with("af_") || name.starts_with("pf_")) name.erase(0, 3);
@@ -234,7 +234,7 @@ uint64_t draw_seed() {
     return source() | 1;
 }
 
-// Reads rules, and those of profiles in their places.
+// Reads rules, and puts the rules of profiles in place of the profiles' names.
 class RuleReader {
 public:
     RuleReader(const std::vector<AcceptorAddress>& acceptors, const Profiles& profiles)
@@ -253,7 +253,7 @@ public:
     std::vector<SplitRule> rules;
 
 private:
-    // The whole program, and any profile once the program uses what it is about.
+    // The whole program, and any profile once the program uses one of its files.
     Result<> read_auto(std::string_view text) {
         if (!open_.empty()) return fail(fmt::format("split rule '{}' is for no profile", text));
         const std::string node(text.substr(std::string_view("auto").size()));  // with its @
@@ -264,7 +264,8 @@ private:
             GPR_CHECK(read_profile(std::string(profile_kind) + name + node));
         }
         const auto is_of_other = [](const SplitRule& rule) { return !is_about_files(rule.kind); };
-        // Those of code would be for what runs already, and calls are made all the time.
+        // Rules about code would come too late for code that already runs, and calls happen all the
+        // time.
         rules.erase(
             std::remove_if(rules.begin() + static_cast<ptrdiff_t>(first), rules.end(), is_of_other),
             rules.end());

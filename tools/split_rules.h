@@ -11,19 +11,19 @@
 
 namespace gpr {
 
-// Names are checked to be different; an acceptor without one is called by its node number.
-// `plain_allowed` also admits tcp://HOST:PORT.
+// Checks that names differ; an acceptor without one is called by its node number. `plain_allowed`
+// also allows tcp://HOST:PORT.
 Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::string>& texts,
                                                      bool plain_allowed);
 
-// `all`, `lib:GLOB`, `home:GLOB`, `path:GLOB[=TARGET]` and so on. A rule without a node means the
-// first acceptor. What follows the last '@' is a node's name only if an acceptor is called so or
-// nothing else could be meant.
+// Parses `all`, `lib:GLOB`, `home:GLOB`, `path:GLOB[=TARGET]` and so on. A rule without a node
+// means the first acceptor. What follows the last '@' is a node's name only if an acceptor has that
+// name or nothing else could be meant.
 Result<SplitRule> parse_split_rule(std::string_view text,
                                    const std::vector<AcceptorAddress>& acceptors);
 
-// The rules of `profile:NAME[@NODE]` come in its place, all of them on that node. A list without
-// rules about code means `all`.
+// `profile:NAME[@NODE]` is replaced by the profile's rules, all for that node. A list without rules
+// about code means `all`.
 Result<std::vector<SplitRule>> parse_split_rules(const std::vector<std::string>& texts,
                                                  const std::vector<AcceptorAddress>& acceptors,
                                                  const Profiles& profiles);

@@ -1,4 +1,4 @@
-// `gpr syscalls`: the table that decides where system calls run, for people or for programs.
+// `gpr syscalls`: prints the table that decides where system calls run, for people or for programs.
 #include <cstdio>
 
 #include "syscall/document.h"

@@ -6,8 +6,8 @@
 
 namespace gpr {
 
-// Columns as wide as their widest cell, two spaces apart, no blanks at line ends; every row ends
-// with a newline. The first row is the heading.
+// Columns as wide as their widest cell, two spaces apart, without blanks at line ends; every row
+// ends with a newline. The first row is the heading.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace gpr

@@ -8,11 +8,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-# The closing words of a doctest program and of our own runners.
+# The last lines of a doctest program and of our own runners.
 DOCTEST = re.compile(
     r"test cases:\s*\d+\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed\s*\|\s*(\d+) skipped")
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) (?:skipped|missed)$", re.MULTILINE)
-# A case that was never built did not run: that is no skip.
+# A case that was not built did not run, which is not a skip.
 NOT_BUILT = re.compile(r"^skipped: (\d+) × .*not built", re.MULTILINE)
 VERDICTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 STAGE_VERDICTS = {"0": "passed", "77": "skipped"}

@@ -1,4 +1,4 @@
-// `gpr threads PID`: each thread of a session, where it is and what it waits for.
+// `gpr threads PID`: for each thread of a session, where it is and what it waits for.
 #include <cstdio>
 #include <map>
 

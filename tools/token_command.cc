@@ -1,4 +1,5 @@
-// `gpr token new`: a fresh token, on stdout or at the end of a file only its owner can read.
+// `gpr token new`: writes a new token to stdout, or appends it to a file that only its owner can
+// read.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ Result<> append_line(const std::string& path, const std::string& line) {
     if (!file) return fail(errno, fmt::format("cannot write the token file {}", path));
     struct stat status {};
     GPR_CHECK(from_libc(fstat(file.get(), &status), "cannot look at the token file"));
-    // Nobody would take a token from there, and it would be known to others.
+    // No token would be read from such a file, and others could read it.
     if (!S_ISREG(status.st_mode)) return fail(fmt::format("{} is not a regular file", path));
     if ((status.st_mode & 077) != 0) {
         return fail(

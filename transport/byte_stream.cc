@@ -11,8 +11,8 @@
 namespace gpr {
 
 namespace {
-// What the kernel may hold that it has not sent yet. With one bulk piece in flight this keeps what
-// an urgent frame waits behind at about 256 KiB.
+// Bytes that the kernel may hold unsent. Together with one piece of a bulk frame under way, an
+// urgent frame waits behind about 256 KiB at most.
 constexpr int kernel_queue_bytes = 128 << 10;
 constexpr unsigned tcp_user_timeout_ms = 4500;
 
@@ -62,7 +62,7 @@ void tune_socket(int fd) {
     socklen_t length = sizeof(family);
     ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
     if (family == AF_UNIX) {
-        // Every byte in the queue counts here, the peer's unread ones too.
+        // Here every byte in the queue counts, including those that the peer has not read yet.
         int bytes = 2 * kernel_queue_bytes;
         ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
         return;

@@ -27,30 +27,32 @@ public:
     virtual ~ByteStream() = default;
 
     virtual Result<Transfer> read(std::span<std::byte> to) = 0;
-    // Bytes that read() can give although the socket itself may have none.
+    // Whether read() can give bytes although the socket itself may have none.
     [[nodiscard]] virtual bool has_unread() const { return false; }
 
-    // For a loop that receives from the socket itself. Where `plain` (room for what read() would
-    // give) can take the socket's bytes as they are, it is used and arrived() says so.
+    // For a loop that receives from the socket itself. `plain` is room for what read() would give.
+    // If the socket's bytes can go there as they are, the buffer is `plain`, and arrived() returns
+    // true.
     struct ReceiveBuffer {
         std::span<std::byte> space;
-        std::shared_ptr<void> owner;  // none: the space given
+        std::shared_ptr<void> owner;  // null: the space that was passed in
     };
     virtual ReceiveBuffer receive_buffer(std::span<std::byte> plain) { return {plain, nullptr}; }
-    // So many bytes came to the receive buffer. True: they are what read() would have given; false:
-    // read() now gives what they mean.
+    // `bytes` have come to the receive buffer. True: they are what read() would have given; false:
+    // read() now gives what they decode to.
     virtual bool arrived(size_t bytes) {
         bytes_in_ += bytes;
         return true;
     }
 
-    // How many bytes were accepted; 0: would block.
+    // Returns the number of bytes accepted; 0: would block.
     virtual Result<size_t> write(std::span<const iovec> parts) = 0;
-    // Accepted bytes that still wait inside for the socket; flush() tries again.
+    // Accepted bytes that still wait in this object for the socket; flush() tries again to write
+    // them.
     [[nodiscard]] virtual size_t unsent() const { return 0; }
     virtual Result<> flush() { return {}; }
 
-    // No more writing: the peer reads the end of the stream.
+    // Ends writing: the peer reads the end of the stream.
     virtual void finish_writing();
 
     [[nodiscard]] int fd() const { return socket_.get(); }
@@ -58,7 +60,7 @@ public:
     [[nodiscard]] uint64_t socket_bytes_out() const { return bytes_out_; }
 
 protected:
-    // sendmsg and recv with the errno kept out of the way of would-block.
+    // sendmsg and recv, which report would-block as 0 bytes and not as an error.
     Result<size_t> socket_send(std::span<const iovec> parts);
     Result<Transfer> socket_receive(std::span<std::byte> to);
 
@@ -79,7 +81,8 @@ public:
 // Waits for poll events until the deadline; ETIMEDOUT after it.
 Result<> wait_for_socket(int fd, short events, Deadline deadline);
 
-// Low latency, a short kernel queue (so that urgent frames find a short one), death noticed.
+// Sets low latency, a short kernel queue (so that urgent frames find a short one), and detection of
+// a dead peer.
 void tune_socket(int fd);
 
 }  // namespace gpr

@@ -194,7 +194,7 @@ Result<Fd> connect_endpoint(const Endpoint& endpoint, Deadline deadline) {
     for (auto* a = addresses.get(); a; a = a->ai_next) ++left;
     Error last{EADDRNOTAVAIL, ""};
     for (auto* a = addresses.get(); a; a = a->ai_next, --left) {
-        // A dead address must not use up the time of those behind it.
+        // A dead address must not use up the time of the addresses after it.
         auto now = steady_clock::now();
         auto share = now + (deadline - now) / static_cast<long>(left);
         auto socket = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, share);
@@ -236,7 +236,7 @@ Result<Listener> Listener::listen_unix(const Endpoint& endpoint) {
             return fail(EEXIST, fmt::format("cannot listen on {}", endpoint.text()));
         }
         Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-        // Only what refuses us is left over from a dead process.
+        // Only a socket that refuses connections is left over from a dead process.
         if (::connect(probe.get(), raw, sizeof(address)) == 0 || errno != ECONNREFUSED) {
             return fail(EADDRINUSE, fmt::format("cannot listen on {}", endpoint.text()));
         }
@@ -292,7 +292,7 @@ Result<Listener::Accepted> Listener::accept() const {
     Fd socket(::accept4(fd_.get(), reinterpret_cast<sockaddr*>(&address), &length,
                         SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
-        // accept(2): what already is wrong with the new connection is reported here, too.
+        // accept(2): errors that the new connection already has are reported here, too.
         bool gone = errno == ECONNABORTED || errno == EINTR || errno == EPROTO ||
                     errno == ENETDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH;
         return fail(gone ? EAGAIN : errno, fmt::format("accept on {}", endpoint_.text()));

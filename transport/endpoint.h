@@ -1,4 +1,4 @@
-// Where an acceptor listens: addresses as users write them, connecting and listening.
+// Where an acceptor listens: addresses as users write them, connecting, and listening.
 #pragma once
 
 #include <chrono>
@@ -24,24 +24,25 @@ struct Endpoint {
     std::string host;  // name or numeric address, without brackets; empty: all addresses (listen)
     uint16_t port = default_port;
     std::string path;    // unix socket
-    bool plain = false;  // no TLS: unix sockets, and TCP where the user said so
+    bool plain = false;  // no TLS: unix sockets, and TCP if the user said so
 
     bool operator==(const Endpoint&) const = default;
     // As the user would write it: "10.0.0.7:7711", "[::1]:7711", "unix:/run/gpr.sock".
     [[nodiscard]] std::string text() const;
 };
 
-// host, host:port, [v6]:port, unix:/path; "*:port" and ":port" to listen on all addresses;
-// tcp://host:port (no TLS) only where plain_allowed.
+// Parses host, host:port, [v6]:port, unix:/path; "*:port" and ":port" for listening on all
+// addresses; tcp://host:port (no TLS) only if plain_allowed.
 Result<Endpoint> parse_endpoint(std::string_view text, bool plain_allowed = false);
 
 // Tries every address of the name until the deadline. The socket is non-blocking.
 Result<Fd> connect_endpoint(const Endpoint& endpoint, Deadline deadline);
 
-// A listening socket; a unix one removes its path at the end, in the process that made it.
+// A listening socket. The destructor removes the path of a unix socket, in the process that made
+// it.
 class Listener {
 public:
-    // One for each address of the name. Port 0 takes a free one, see endpoint().
+    // Returns one for each address of the name. Port 0 takes a free port, see endpoint().
     static Result<std::vector<Listener>> listen(const Endpoint& endpoint);
 
     Listener(Listener&&) noexcept;
@@ -49,14 +50,14 @@ public:
     ~Listener();
 
     [[nodiscard]] int fd() const { return fd_.get(); }
-    // Where it really listens.
+    // Where it really listens, with the port that was chosen.
     [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
 
     struct Accepted {
         Fd fd;  // non-blocking
         std::string peer;
     };
-    // EAGAIN where nobody waits, or where the peer has already gone.
+    // EAGAIN if no connection waits, or if the peer has already gone.
     [[nodiscard]] Result<Accepted> accept() const;
 
 private:

@@ -3,7 +3,7 @@
 namespace gpr {
 
 FrameBuilder::FrameBuilder() {
-    // MallocMessageBuilder wants zeroed scratch and zeroes what it used when it ends.
+    // MallocMessageBuilder expects zeroed scratch space, and zeroes what it used when it ends.
     memset(scratch_.data(), 0, sizeof(scratch_));
 }
 
@@ -24,7 +24,7 @@ void FrameBuilder::restart() {
 void FrameBuilder::add_raw(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
     raw_size_ += bytes.size();
-    // Pages that lie beside each other are one part: long ones need no staging on their way out.
+    // Adjacent pages become one part; a long part is sent without being copied first.
     if (!raw_.empty() && raw_.back().data() + raw_.back().size() == bytes.data()) {
         raw_.back() = {raw_.back().data(), raw_.back().size() + bytes.size()};
     } else {

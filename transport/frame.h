@@ -1,4 +1,4 @@
-// Frames: what travels on a link, as pure code without a descriptor in sight.
+// Frames: the unit that is sent on a link. Pure code, which knows no descriptor.
 //
 // A frame on the wire, little endian, every part padded to 8 bytes so that messages stay aligned:
 //
@@ -6,9 +6,9 @@
 //   message  message_words * 8 bytes: one gpr.capnp Frame in Cap'n Proto's stream format
 //   raw      raw_bytes of page content, then zero padding to the next multiple of 8
 //
-// A long bulk frame is cut into pieces, so that urgent frames can pass between them: the first
-// piece has the message, the others only raw bytes, in order, never mixed with those of another
-// bulk frame.
+// A long bulk frame is cut into pieces, so that urgent frames can pass between them. The first
+// piece has the message, the others only raw bytes, in order; pieces of two bulk frames are never
+// mixed.
 #pragma once
 
 #include <capnp/message.h>
@@ -43,19 +43,19 @@ static_assert(sizeof(FrameHeader) == 32);
 inline constexpr uint32_t frame_magic = 0x31527067;  // "gpR1"
 inline constexpr uint32_t max_message_bytes = 1u << 20;
 inline constexpr uint32_t max_raw_bytes = 16u << 20;
-// A piece of bulk plus what the kernel may hold unsent: what an urgent frame waits behind.
+// An urgent frame waits at most behind one piece of a bulk frame and what the kernel holds unsent.
 inline constexpr uint32_t bulk_piece_bytes = 128u << 10;
 
-// What one side accepts; before a peer has proven its token it is much less.
+// What one side accepts; much less before a peer has proven its token.
 struct FrameLimits {
     uint32_t message_bytes = max_message_bytes;
     uint32_t raw_bytes = max_raw_bytes;
 };
 inline constexpr FrameLimits handshake_limits{64u << 10, 0};
-// Of an acceptor that has proven it, and may tell what it has.
+// For an acceptor that has proven its token: its welcome may contain an inventory.
 inline constexpr FrameLimits welcome_limits{256u << 10, 0};
 
-// One frame to send. Reuse one on a hot path, or make one on the stack: small messages need no
+// One frame to send. On a hot path reuse one, or make one on the stack: small messages need no
 // heap.
 class FrameBuilder {
 public:
@@ -68,10 +68,10 @@ public:
     wire::Frame::Builder message();
     // Short for message().initSession().
     wire::SessionMessage::Builder session() { return message().initSession(); }
-    // Forgets message and raw bytes; builders handed out before are void.
+    // Drops the message and the raw bytes; builders handed out before become invalid.
     void restart();
 
-    // Appends page content. Borrowed: it must stay unchanged until send() has returned.
+    // Appends page content. It is not copied, so it must stay unchanged until send() has returned.
     void add_raw(std::span<const std::byte> bytes);
 
     [[nodiscard]] size_t raw_size() const { return raw_size_; }
@@ -88,8 +88,8 @@ private:
     size_t raw_size_ = 0;
 };
 
-// One frame that arrived, already validated: no accessor of message() can throw. It keeps the
-// receive buffer it lies in (256 KiB) alive, so keep it for a while, not for ever.
+// One received frame, already validated: no accessor of message() can throw. It keeps the receive
+// buffer it lies in (256 KiB) alive, so do not keep it long.
 class ReceivedFrame {
 public:
     ReceivedFrame(std::shared_ptr<void> buffer, const FrameHeader& header,
@@ -104,7 +104,8 @@ private:
     friend class FrameReceiver;
 
     std::shared_ptr<void> buffer_;
-    std::unique_ptr<capnp::FlatArrayMessageReader> reader_;  // readers stay valid when we move
+    // A pointer, so that readers stay valid when the frame is moved.
+    std::unique_ptr<capnp::FlatArrayMessageReader> reader_;
     wire::Frame::Reader root_;
     std::span<const std::byte> raw_;
     Priority priority_;

@@ -57,7 +57,7 @@ void FrameEncoder::add_part(const void* data, size_t size) {
     size_ += size;
 }
 
-// Cap'n Proto's stream format: number of segments less one, their sizes, padding, content.
+// Cap'n Proto's stream format: the number of segments less one, their sizes, padding, the content.
 void FrameEncoder::add_message() {
     auto segments = frame_->segments();
     table_.fill(0);

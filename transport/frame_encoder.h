@@ -14,17 +14,18 @@ namespace gpr {
 
 class FrameEncoder {
 public:
-    // Refuses a frame that no peer would take. The builder must outlive the encoder's use.
+    // Fails for a frame that no peer would accept. The builder must outlive the encoder's use of
+    // it.
     Result<> start(FrameBuilder& frame, Priority priority);
 
-    // Makes the next piece; false when there is none left. parts() then stay valid until the next
-    // call, and point into the builder and its raw bytes.
+    // Makes the next piece; false if none is left. parts() is then valid until the next call, and
+    // points into the builder and its raw bytes.
     bool next();
     [[nodiscard]] const std::vector<iovec>& parts() const { return parts_; }
     [[nodiscard]] size_t size() const { return size_; }
 
 private:
-    static constexpr size_t max_segments = 30;  // they double, so 1 MiB has about ten
+    static constexpr size_t max_segments = 30;  // segments double in size, so 1 MiB has about ten
 
     void add_part(const void* data, size_t size);
     void add_message();

@@ -91,7 +91,7 @@ Result<std::optional<ReceivedFrame>> FrameReceiver::next() {
     for (;;) {
         size_t available = end_ - begin_;
         if (available < sizeof(FrameHeader)) {
-            // Garbage is told from a slow peer as early as possible.
+            // Detect garbage as early as possible, and do not take it for a slow peer.
             size_t known = std::min(available, sizeof(frame_magic));
             if (known > 0 && memcmp(buffer_->data() + begin_, &frame_magic, known) != 0) {
                 return bad("not a gpr frame");

@@ -18,27 +18,27 @@ public:
 
     void set_limits(FrameLimits limits) { limits_ = limits; }
 
-    // Where to read the next bytes to; never empty. Then say how many came.
+    // Where to read the next bytes to; never empty. Then call received() with their number.
     std::span<std::byte> space();
     void received(size_t bytes) { end_ += bytes; }
-    // Keeps what space() gave alive, for a kernel that may still write to it.
+    // Owner of what space() returned: keep it while a kernel may still write there.
     [[nodiscard]] std::shared_ptr<void> space_owner() const { return buffer_; }
 
-    // The next whole frame, nothing yet, or why the peer cannot be understood (then stop).
+    // The next whole frame, nothing yet, or why the peer cannot be understood (stop then).
     Result<std::optional<ReceivedFrame>> next();
 
-    // Bytes that belong to a frame still incomplete, or not looked at.
+    // Bytes of a frame that is still incomplete, or that have not been looked at.
     [[nodiscard]] size_t pending() const { return end_ - begin_; }
 
 private:
-    // Frames handed out share it; it is reused when the last of them has gone.
+    // Shared by the frames in it, and reused when the last of them is gone.
     struct Buffer {
         explicit Buffer(size_t bytes);
         std::unique_ptr<uint64_t[]> words;
         size_t size;
         [[nodiscard]] std::byte* data() const { return reinterpret_cast<std::byte*>(words.get()); }
     };
-    // A long frame whose pieces are still coming.
+    // A long frame whose pieces are still arriving.
     struct Assembly {
         std::shared_ptr<Buffer> buffer;
         FrameHeader header;

@@ -1,17 +1,17 @@
-# The wire of gpr: this and what it imports is the only definition of what two nodes say to each
-# other.
+# The wire protocol of gpr: this file and the files it imports define every message between two
+# nodes.
 #
-# Every message is one Frame behind the fixed header of transport/frame.h; page content follows the
-# message as raw bytes and is never part of it. Order of a session:
+# A message is one Frame behind the fixed header of transport/frame.h. Page content follows the
+# message as raw bytes and is never part of it. A session begins with these messages:
 #
 #   TLS 1.3 with the token as pre-shared key          plain TCP or a unix socket
-#     initiator              acceptor                   initiator              acceptor
+#     home                   acceptor                   home                   acceptor
 #     hello             ->                              claim             ->
 #                       <-   welcome | refuse                             <-   challenge | refuse
 #                                                       proof             ->
 #                                                       hello             ->
 #                                                                         <-   welcome | refuse
-#   then session, ping, pong both ways, and bye as the last word of either.
+#   then session, ping and pong in both directions, and bye as the last message of either side.
 @0xb3e9a5d1c07f4e62;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -40,33 +40,34 @@ struct SessionMessage {
   union {
     nothing @0 :Void;
     echo @1 :Echo;
+    # "home:" and "acceptor:" name the side that sends the message.
     processStart @2 :ProcessStart;      # home: make a fragment with this layout
     processStarted @3 :ProcessStarted;  # acceptor: done, or why not
     processEnd @4 :ProcessEnd;          # home: end the fragment
-    processGone @5 :ProcessGone;        # acceptor: it has ended
-    crossing @6 :Crossing;              # a thread goes on at the receiver; raw: extended state
-    call @7 :CallRequest;               # a system call for home; raw: the marshalled call
-    callDone @8 :CallReply;             # raw: what the call wrote
+    processGone @5 :ProcessGone;        # acceptor: the fragment has ended
+    crossing @6 :Crossing;              # a thread continues at the receiver; raw: extended state
+    call @7 :CallRequest;               # acceptor: make this call at home; raw: marshalled buffers
+    callDone @8 :CallReply;             # home: its result; raw: what the call wrote
     mapping @9 :MappingChange;          # the sender's address space changed
-    signal @10 :SignalDelivery;         # deliver it where the thread is
+    signal @10 :SignalDelivery;         # deliver it at the node that has the thread
     pages @11 :PageMessage;             # coherence; raw: page content
     futexWoken @12 :FutexWake;
-    shadowEnd @13 :ThreadId;            # home: this thread is gone
+    shadowEnd @13 :ThreadId;            # home: this thread has ended
     action @14 :ActionChange;           # home: the disposition of a signal changed
-    freeze @15 :Freeze;                 # home: no thread may run there; acceptor: none does now
-    futexWaiting @16 :FutexWaiters;     # before a frame that could carry pages away
+    freeze @15 :Freeze;                 # home: stop all threads there; acceptor: they have stopped
+    futexWaiting @16 :FutexWaiters;     # sent before a frame that could take pages away
     filters @17 :FilterChange;          # home: seccomp filters for all threads of the process
-    forkBarrier @18 :ForkBarrier;       # all said before has been heard; comes twice, see below
+    forkBarrier @18 :ForkBarrier;       # all earlier messages have been handled; sent twice
     processFork @19 :ProcessFork;       # home: make a fragment that is a copy of another
-    processForked @20 :ProcessStarted;  # acceptor: its memory is, or why not; it does not run yet
-    unfilled @21 :UnfilledPage;         # acceptor: a thread waits for what only the program has
-    mirror @22 :MirroredCall;           # home: the process has called it, on another node
-    interrupt @23 :Interrupt;           # acceptor: a call that waits at home is to end with EINTR
-    profile @24 :ProfileUse;            # acceptor: one that stood by is in force
+    processForked @20 :ProcessStarted;  # acceptor: its memory is copied, or why not; not running
+    unfilled @21 :UnfilledPage;         # acceptor: a thread waits for a page the program must fill
+    mirror @22 :MirroredCall;           # home: the process has made this call on another node
+    interrupt @23 :Interrupt;           # acceptor: end a call that waits at home with EINTR
+    profile @24 :ProfileUse;            # acceptor: a profile on standby is now in force
     usageQuestion @25 :UsageQuestion;   # home: what has been used there?
     usageAnswer @26 :UsageAnswer;
     fdNames @27 :FdNames;
-    filesGone @28 :FilesGone;           # home: nobody has a name of them any more
+    filesGone @28 :FilesGone;           # home: no descriptor there is a name of them any more
     heir @29 :Heir;
     keptCall @30 :KeptCall;
     keptDone @31 :KeptDone;
@@ -78,32 +79,32 @@ struct SessionMessage {
   }
 }
 
-# Descriptors of home that are names of open files of the acceptor, by monitor/home/fd_names.h. A
-# file has the number that the acceptor gave it, which is never 0.
+# Home's descriptors that are names of open files of the acceptor (monitor/home/fd_names.h). `file`
+# is the acceptor's number for the file, which is never 0.
 struct FdName { number @0 :Int32; file @1 :UInt64; }
-struct FdNames { pid @0 :Int32; names @1 :List(FdName); }  # home, before a thread comes for them
+struct FdNames { pid @0 :Int32; names @1 :List(FdName); }  # home, before a thread that uses them
 struct FilesGone { files @0 :List(UInt64); }
-# Home: a thread there has a child, which has its parent's descriptors of the acceptor.
+# Home: a thread there has forked. The child inherits the acceptor's descriptors of its parent.
 struct Heir { parent @0 :Int32; child @1 :Int32; }
-# Home: a process that has no fragment there calls close, close_range, dup2, dup3 or fcntl, about
-# descriptors that are kept for it.
+# Home: a process without a fragment there calls close, close_range, dup2, dup3 or fcntl on
+# descriptors that the acceptor keeps for it.
 struct KeptCall { cookie @0 :UInt32; pid @1 :Int32; number @2 :UInt32; args @3 :List(UInt64); }
-struct KeptDone { cookie @0 :UInt32; result @1 :Int64; file @2 :UInt64; }  # of dup2: to be named
+struct KeptDone { cookie @0 :UInt32; result @1 :Int64; file @2 :UInt64; }  # of dup2: needs a name
 
-struct Freeze { pid @0 :Int32; on @1 :Bool; number @2 :UInt32; }  # not on: they may go on
-struct ProfileUse { name @0 :Text; path @1 :Text; }  # the file that the program uses
+struct Freeze { pid @0 :Int32; on @1 :Bool; number @2 :UInt32; }  # false: let them run
+struct ProfileUse { name @0 :Text; path @1 :Text; }  # the path that the program used
 struct UsageAnswer { cookie @0 :UInt32; used @1 :Usage; state @2 :ThreadState; }
-# monitor/tracee/thread_state.h; letter 0: not there
+# monitor/tracee/thread_state.h; letter 0: no such thread
 struct ThreadState { letter @0 :UInt8; waitsIn @1 :Text; }
 struct Usage {  # monitor/node/usage.h
   totalNs @0 :UInt64; userNs @1 :UInt64; minorFaults @2 :UInt64; majorFaults @3 :UInt64;
   peak @4 :UInt64; anonymous @5 :UInt64; file @6 :UInt64; shared @7 :UInt64;  # bytes
 }
-# pid and tid: who asks. id: of the process or thread in question; 0: who asks.
+# pid and tid: the caller. id: the process or thread that it asks about; 0: itself.
 struct UsageQuestion {
   cookie @0 :UInt32; pid @1 :Int32; tid @2 :Int32; ofThread @3 :Bool; id @4 :Int32;
   memory @5 :Bool;
-  state @6 :Bool;  # and what does tid do, or the first thread?
+  state @6 :Bool;  # also what tid, or the first thread, is doing
 }
 struct Recall { pid @0 :Int32; on @1 :Bool; }  # not on: those that come may stay
 struct ObserveQuestion {
@@ -148,19 +149,19 @@ struct ObservedThread {
 }
 struct Interrupt { pid @0 :Int32; tid @1 :Int32; wait @2 :UInt32; }
 
-# Of the program, not of gpr.
+# A filter that the program has installed.
 struct SeccompFilter {
   flags @0 :UInt32;  # SECCOMP_FILTER_FLAG_*
-  code @1 :Data;     # struct sock_filter, one after the other
+  code @1 :Data;     # array of struct sock_filter
 }
 
-# That every kernel must have heard of: membarrier(MEMBARRIER_CMD_REGISTER_*), and
+# A call that must be made on every node: membarrier(MEMBARRIER_CMD_REGISTER_*), and
 # arch_prctl(ARCH_REQ_XCOMP_PERM).
 struct MirroredCall { pid @0 :Int32; number @1 :UInt32; args @2 :List(UInt64); }
 
 struct UnfilledPage {
   pid @0 :Int32;
-  tid @1 :Int32;     # 0: the kernel, or who acts for it
+  tid @1 :Int32;     # 0: the kernel, or the monitor in its place
   address @2 :UInt64;
   write @3 :Bool;
 }
@@ -170,33 +171,33 @@ struct FilterChange {
   filters @1 :List(SeccompFilter);  # the oldest first
 }
 
-# Home sends it with and behind everything, once as an urgent frame and once as bulk: it holds all
-# pages of the process for a fork. The acceptor answers both likewise, when no page is on its way
-# into or out of the program's memory.
+# Home holds all pages of the process for a fork, and has sent everything before this. It sends it
+# twice, as an urgent frame and as a bulk frame. The acceptor answers both in the same way, once no
+# page is being put into or taken out of the program's memory.
 struct ForkBarrier { pid @0 :Int32; }
 
-# The memory of a process that stands still, page by page as it is. Both nodes copy what they know
-# of its objects.
+# Copy the memory of a stopped process. Pages stay where they are: each node copies what it has, and
+# what it knows of the process's memory objects.
 struct ProcessFork {
   parent @0 :Int32;
-  child @1 :Int32;                 # 0: there is none, and nothing to wait for
-  objects @2 :List(UInt32);        # in turn: one of the parent's, and the child's copy of it
+  child @1 :Int32;                 # 0: the fork has failed, stop waiting
+  objects @2 :List(UInt32);        # pairs: one of the parent's, and the child's copy of it
   noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
-  affinity @3 :Data;               # of its thread, as in ProcessStart
+  affinity @3 :Data;               # as in ProcessStart
   clearTid @4 :UInt64;             # likewise
   memoryPolicy @6 :List(UInt64);   # likewise
 }
 
 struct ProcessEnd {
   pid @0 :Int32;
-  memoryGone @1 :Bool;  # home has none of it any more: after an exec
-  newImage @2 :Bool;    # the process goes on, and its descriptors are kept for that
-  neverStarted @3 :Bool;  # only what is kept for it goes; there is no answer
+  memoryGone @1 :Bool;  # home has nothing of it any more: after an exec
+  newImage @2 :Bool;    # the process continues, so keep its descriptors
+  neverStarted @3 :Bool;  # there is no fragment: drop what is kept for it, without an answer
 }
 
 struct ThreadId { pid @0 :Int32; tid @1 :Int32; }
 
-# set_mempolicy(2), as monitor/tracee/memory_policy.h has it.
+# For set_mempolicy(2), in the format of monitor/tracee/memory_policy.h.
 struct MemoryPolicy { pid @0 :Int32; tid @1 :Int32; words @2 :List(UInt64); }
 
 # One mapping: a view of a memory object, whole pages, addresses in bytes.
@@ -205,61 +206,61 @@ struct MappingView {
   end @1 :UInt64;
   prot @2 :UInt32;   # PROT_*
   shared @3 :Bool;
-  file @4 :Bool;     # untouched pages have content, which node 0 knows
+  file @4 :Bool;     # untouched pages have content, which node 0 has
   object @5 :UInt32;
   objectPage @6 :UInt64;
   birth @7 :UInt8;     # the node to which untouched pages belong
   codeClass @8 :UInt8; # mm/address_space.h: CodeClass
-  objectPages @9 :UInt64;  # of shared memory: what lies beyond is SIGBUS
+  objectPages @9 :UInt64;  # of shared memory; accesses beyond are SIGBUS
   mayWrite @10 :Bool;
   growsDown @11 :Bool;     # MAP_GROWSDOWN
-  path @12 :Text;          # of a file of the acceptor, from there
-  anchored @13 :Bool;      # nobody but its birth node may map it: a device, a shared file of its
+  path @12 :Text;          # from the acceptor, of a file of its own
+  anchored @13 :Bool;      # only its birth node may map it: a device, or a shared file of its own
   mainStack @14 :Bool;
   sealed @15 :Bool;        # mseal(2)
-  source @16 :UInt32;      # the acceptor's name for the file of its own that this shows; 0: none
-  sourceOffset @17 :UInt64;  # where in it, in bytes, `begin` is
-  follows @18 :Bool;       # shared memory shows the same file: a page that is not touched changes
+  source @16 :UInt32;      # the acceptor's id of the file of its own that is mapped; 0: none
+  sourceOffset @17 :UInt64;  # the offset of `begin` in it, in bytes
+  follows @18 :Bool;       # untouched pages change when other mappings write to the same file
 }
 
-# Right before a ProcessStart or ProcessFork: the mappings that it is about. There may be more than
-# one message can hold, so there are as many of these as it takes.
+# The mappings for the ProcessStart or ProcessFork that follows. They may exceed the size of a
+# message, so there may be several of these.
 struct Layout {
   pid @0 :Int32;                   # of the new process
-  mappings @1 :List(MappingView);  # all; of a ProcessFork: MADV_WIPEONFORK
-  absent @2 :List(AddressRange);   # of a ProcessFork: MADV_DONTFORK
+  mappings @1 :List(MappingView);  # all; for a ProcessFork, those of MADV_WIPEONFORK
+  absent @2 :List(AddressRange);   # for a ProcessFork, those of MADV_DONTFORK
 }
 
 struct ProcessStart {
   pid @0 :Int32;
   name @1 :Text;
-  vdsoBegin @3 :UInt64;  # 0: none; where [vvar] begins and [vdso] ends at home
+  vdsoBegin @3 :UInt64;  # begin of [vvar] and end of [vdso] at home; 0: none
   vdsoEnd @4 :UInt64;
   actions @5 :List(SignalAction);
-  mixed @6 :Bool;        # program code may run on both nodes: futex wakes are told
-  chaosSeed @7 :UInt64;  # 0: threads cross only where they must
-  fdBase @8 :UInt32;     # descriptors from here on are the acceptor's; 0: it has none
-  bpf @9 :Bool;          # it may be used where the acceptor can
-  filters @10 :List(SeccompFilter);  # that its thread is under
-  newImage @11 :Bool;    # of an exec, not a fork: descriptors that close on exec are gone
-  limitsMemory @13 :Bool;  # RLIMIT_AS, by which home's kernel judges
-  gravity @12 :Bool;     # threads go home where their calls are made, if their code runs anywhere
+  mixed @6 :Bool;        # program code may run on both nodes, so report futex wakes
+  chaosSeed @7 :UInt64;  # not 0: threads also cross at random (tests)
+  fdBase @8 :UInt32;     # the acceptor's lowest descriptor; 0: it has none
+  bpf @9 :Bool;          # BPF may be used if the acceptor can
+  filters @10 :List(SeccompFilter);  # those of its thread
+  newImage @11 :Bool;    # after an exec, not a fork: close the close-on-exec descriptors
+  limitsMemory @13 :Bool;  # it has RLIMIT_AS, so home's kernel decides on mappings
+  gravity @12 :Bool;     # threads may go home for their calls, if their code can run there
   affinity @14 :Data;    # of its thread; empty: the program has not set it
-  mayUseTiles @2 :Bool;  # of AMX: the process has asked for leave
-  clearTid @15 :UInt64;  # what the end of its thread clears there: set_tid_address(2); 0: nothing
+  mayUseTiles @2 :Bool;  # the process has asked for permission to use AMX tiles
+  clearTid @15 :UInt64;  # set_tid_address(2) of its thread, at the acceptor; 0: none
   barriers @16 :UInt32;  # commands of membarrier(2) by which it has registered
-  fdLast @17 :UInt32;    # and end with this one; 0: they do not
-  memoryPolicy @18 :List(UInt64);  # of its thread, as it set it at the acceptor; empty: it has not
-  notesRseq @19 :Bool;   # it was attached: rseq(2) is home's to answer
+  fdLast @17 :UInt32;    # the acceptor's highest descriptor; 0: no limit
+  memoryPolicy @18 :List(UInt64);  # what its thread has set at the acceptor; empty: nothing
+  notesRseq @19 :Bool;   # it was attached: home answers rseq(2)
 }
 
-struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # struct sigaction as the kernel has it
+struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # the kernel's struct sigaction
 struct ActionChange { pid @0 :Int32; action @1 :SignalAction; }
 struct ProcessStarted {
   pid @0 :Int32;
-  error @1 :Text;    # empty: it stands
+  error @1 :Text;    # empty: started
   guards @2 :Bool;   # the acceptor's kernel has guard pages
-  lowestAddress @3 :UInt64;  # below it the acceptor's kernel maps nothing (vm.mmap_min_addr)
+  lowestAddress @3 :UInt64;  # lowest that the acceptor's kernel maps (vm.mmap_min_addr)
 }
 
 struct ProcessGone {
@@ -270,14 +271,14 @@ struct ProcessGone {
   pagesIn @3 :UInt64;
   pagesOut @4 :UInt64;
   callsHome @5 :UInt64;
-  callsNative @6 :UInt64;  # those the worker saw and did there
-  pendingTimers @7 :UInt64; # a new image begins: signals of its timers that are pending there
-  reason @8 :Text;          # why it ended unasked; empty: home wanted it
-  callsFdOwner @9 :UInt64;  # by name or on mapping, on files of the acceptor; of the whole session
-  usedPaths @10 :List(UInt32);  # of the session: which of Hello.paths decided anything, from 0
-  usedCalls @11 :List(UInt32);  # the same of Hello.calls
-  callsByRule @12 :UInt64;      # of those calls, of the whole session
-  waitedNs @13 :UInt64;         # for pages
+  callsNative @6 :UInt64;  # those that the worker saw and made there
+  pendingTimers @7 :UInt64; # before a new image: timer signals that are pending there
+  reason @8 :Text;          # why it ended by itself; empty: home asked for it
+  callsFdOwner @9 :UInt64;  # on files of the acceptor, by a name at home or for a mapping
+  usedPaths @10 :List(UInt32);  # indices of the rules in Hello.paths that have decided a call
+  usedCalls @11 :List(UInt32);  # the same for Hello.calls
+  callsByRule @12 :UInt64;      # number of those calls
+  waitedNs @13 :UInt64;         # time spent waiting for pages
 }
 
 struct Crossing {
@@ -285,16 +286,15 @@ struct Crossing {
   tid @1 :Int32;
   registers @2 :Data;      # user_regs_struct
   signalMask @3 :UInt64;
-  altStack @4 :Data;       # stack_t; empty: as it is at the receiver
-  visit @6 :Bool;          # for memory that only the receiver may use
-  robustList @5 :UInt64;   # its address; 0: as it is at the receiver
-  missed @7 :List(UInt64); # pages it had to wait for at the sender: number * 2, + 1 to write
-  filters @8 :List(SeccompFilter);  # to the acceptor: that it is under and was not told of there
-  byGravity @9 :Bool;      # to home: nothing but its calls and pages draws it there
-  cpuModes @10 :UInt8;     # to the acceptor: PR_SET_TSC, ARCH_SET_CPUID; 0: as it is there
-  affinity @11 :Data;      # to the acceptor: as it has been set; empty: as it is there
-  clearTid @12 :UInt64;    # what its end clears: of a recalled thread, or of one that the kernel at
-                           # home has forgotten it for; 0: as it is, or nothing
+  altStack @4 :Data;       # stack_t; empty: unchanged at the receiver
+  visit @6 :Bool;          # only to access memory that only the receiver may use
+  robustList @5 :UInt64;   # its address; 0: unchanged at the receiver
+  missed @7 :List(UInt64); # pages it waited for at the sender: number * 2, + 1 for a write
+  filters @8 :List(SeccompFilter);  # to the acceptor: those that its worker does not know yet
+  byGravity @9 :Bool;      # to home: only because its calls and pages are there
+  cpuModes @10 :UInt8;     # to the acceptor: PR_SET_TSC, ARCH_SET_CPUID; 0: unchanged
+  affinity @11 :Data;      # to the acceptor: what the program has set; empty: unchanged
+  clearTid @12 :UInt64;    # what its end clears, if the receiver does not know it; else 0
 }
 
 struct CallRequest {
@@ -303,29 +303,29 @@ struct CallRequest {
   number @2 :UInt32;
   args @3 :List(UInt64);
   noReply @4 :Bool;
-  registers @5 :Data;      # for calls that start a process: what its first thread has
+  registers @5 :Data;      # only for calls that make a thread or process: what the new thread has
   extendedState @6 :Data;
-  signalMask @7 :UInt64;   # with registers: of the thread, now
-  repeatable @8 :Bool;     # it may be made again, after the handler of a signal that is on its way
-  ownPages @9 :UInt64;     # with registers: how many the process has at the acceptor, if its memory
-                           # can be copied there; else 0
-  wait @10 :UInt32;        # its name for an Interrupt, of this thread; 0: none will come
-  # With registers, of clone3: set_tid, and for CLONE_INTO_CGROUP the descriptor. args are its flags
-  # without the signal, stack, parent_tid or pidfd, child_tid, tls and exit_signal.
+  signalMask @7 :UInt64;   # with registers: the calling thread's current mask
+  repeatable @8 :Bool;     # it may be repeated after the handler of a signal that interrupts it
+  ownPages @9 :UInt64;     # with registers: number of the process's pages at the acceptor, if its
+                           # memory can be copied there; else 0
+  wait @10 :UInt32;        # identifies the call in an Interrupt; 0: no Interrupt will come
+  # With registers, for clone3: set_tid, and the descriptor of CLONE_INTO_CGROUP. args are its
+  # flags without the signal, stack, parent_tid or pidfd, child_tid, tls and exit_signal.
   setTid @11 :List(Int32);
   cgroup @12 :UInt32;
-  file @13 :UInt64;        # of dup2 and dup3: the acceptor's, which gets a name; 0: home's. Of
-                           # epoll_ctl not 0: what is to be watched is the acceptor's
+  file @13 :UInt64;        # for dup2 and dup3: the acceptor's file that gets a name; 0: home's. For
+                           # epoll_ctl: not 0 if the file to be watched is the acceptor's
 }
 
 struct CallReply {
   pid @0 :Int32;
   tid @1 :Int32;
-  result @2 :Int64;        # the kernel's own, restart codes included
-  signal @3 :Data;         # siginfo of what interrupted it, to deliver before it returns
-  serial @4 :UInt32;       # of that signal, see SignalDelivery; 0: there is none
-  names @5 :List(FdName);  # not empty: it was not made; these are names, which decides who makes it
-  elsewhere @6 :Bool;      # it was not made: the thread is to make it at home, for a third node
+  result @2 :Int64;        # the kernel's own, including restart codes
+  signal @3 :Data;         # siginfo of the signal that interrupted it; deliver it before returning
+  serial @4 :UInt32;       # of that signal, see SignalDelivery; 0: no signal
+  names @5 :List(FdName);  # not empty: not made, as it uses these names: decide again who makes it
+  elsewhere @6 :Bool;      # not made: the thread must go home, as a third node makes the call
 }
 
 struct MappingChange {
@@ -334,18 +334,18 @@ struct MappingChange {
     map @1 :MappingView;      # replaces what was there
     unmap @2 :AddressRange;
     protect @3 :Protect;
-    discard @4 :AddressRange; # madvise: the content is gone
+    discard @4 :AddressRange; # madvise: the content is dropped
     move @5 :Move;
     resize @6 :Resize;        # shared memory was truncated or extended
     forget @7 :UInt32;        # no process maps this shared memory any more
     lock @8 :Lock;            # mlock, munlock
-    fills @9 :ProgramFills;   # a userfaultfd of the program's own
-    usedAtHome @10 :UInt32;   # this shared memory, which others use, too
+    fills @9 :ProgramFills;   # the program's own userfaultfd
+    usedAtHome @10 :UInt32;   # other processes at home use this shared memory, too
     guard @11 :Guard;         # MADV_GUARD_INSTALL, MADV_GUARD_REMOVE
-    mark @12 :UInt32;         # to be answered with `applied` when all changes before are applied
+    mark @12 :UInt32;         # answer with `applied` when all earlier changes are applied
     applied @13 :UInt32;
     seal @14 :AddressRange;   # mseal
-    follow @15 :AddressRange; # from now on MappingView.follows
+    follow @15 :AddressRange; # MappingView.follows is true from now on
   }
 }
 
@@ -361,7 +361,7 @@ struct Lock {
   end @1 :UInt64;
   locked @2 :Bool;
   onFault @3 :Bool;  # MLOCK_ONFAULT
-  future @4 :UInt8;  # mlockall, of mappings to come: 1 + LockOfNew; 0: nothing
+  future @4 :UInt8;  # mlockall, for future mappings: 1 + LockOfNew; 0: no change
 }
 
 struct Guard {
@@ -374,8 +374,8 @@ struct ProgramFills {
   begin @0 :UInt64;
   end @1 :UInt64;
   union {
-    on @2 :Bool;     # from now on, or not any more
-    wake @3 :Void;   # who waits for pages of it looks again
+    on @2 :Bool;     # begins or ends
+    wake @3 :Void;   # threads that wait for pages in the range check again
   }
 }
 
@@ -390,19 +390,19 @@ struct Move {
   oldSize @1 :UInt64;
   to @2 :UInt64;
   newSize @3 :UInt64;
-  kept @4 :UInt32;  # MREMAP_DONTUNMAP: the object that is seen at the old place now; 0: none
+  kept @4 :UInt32;  # MREMAP_DONTUNMAP: the object now mapped at the old place; 0: none
   keptBirth @5 :UInt8;  # its birth node
 }
 
 struct SignalDelivery {
   pid @0 :Int32;
-  tid @1 :Int32;    # 0: SIGSTOP holds the whole process where it is, SIGCONT lets it go on
+  tid @1 :Int32;    # 0: SIGSTOP stops the whole process where it is, SIGCONT continues it
   info @2 :Data;    # siginfo_t
-  fatal @3 :Bool;   # acceptor: it has no handler, end the process with it
-  handled @4 :Bool; # acceptor: its handler has begun; home: none comes before it, let it run
-  mask @5 :UInt64;  # acceptor, with handled: of the thread, in the handler
-  serial @6 :UInt32;  # of each that home passes on; the acceptor's answer has the same. 0: it was
-                      # caused there. Highest bit: others wait, see monitor/node/signal_wire.h
+  fatal @3 :Bool;   # acceptor: it has no handler, so let it kill the process
+  handled @4 :Bool; # acceptor: its handler has begun; home: no other comes first, run the handler
+  mask @5 :UInt64;  # acceptor, with handled: the thread's mask in the handler
+  serial @6 :UInt32;  # counts the signals that home passes on; the acceptor's answer repeats it.
+                      # 0: caused at the acceptor. Highest bit: see monitor/node/signal_wire.h
 }
 
 struct FutexWake {
@@ -410,16 +410,16 @@ struct FutexWake {
   address @1 :UInt64;
   count @2 :Int32;
   bitset @3 :UInt32;
-  shared @4 :Bool;   # who waits did not say FUTEX_PRIVATE_FLAG
+  shared @4 :Bool;   # the waiters did not use FUTEX_PRIVATE_FLAG
 }
 
-# Where the sender's threads wait: a set of hashed pages, see bpf/call_layout.h.
+# The pages in which the sender's threads wait for futexes: a set of hashes, see bpf/call_layout.h.
 struct FutexWaiters {
   bits @0 :List(UInt64);
 }
 
-# mm/page_protocol.h says what these mean. Contents are kinds, one byte a page; the bytes of the
-# pages that have some follow in the raw part, in order.
+# The fields are explained in mm/page_protocol.h. `contents` has one byte for each page, the kind of
+# its content; the content of the pages that have any follows in the raw part, in order.
 struct PageMessage {
   clock @0 :UInt64;
   object @1 :UInt32;
@@ -473,7 +473,7 @@ struct PageSurrender {
 struct PageTouched {
   collect @0 :UInt32;
   pushed @1 :UInt64;
-  spans @2 :List(UInt64);  # first page and number of pages of each, in turn
+  spans @2 :List(UInt64);  # pairs: first page and number of pages
 }
 
 struct PagePush {
@@ -483,7 +483,7 @@ struct PagePush {
   tid @3 :Int32;
   contents @4 :Data;
 }
-# Answered by whoever measures the link; carries no meaning of its own.
+# For measuring the link; has no other meaning.
 struct Echo {
   id @0 :UInt64;
   wantedBytes @1 :UInt32;
@@ -493,7 +493,7 @@ struct Echo {
 
 struct Ping {
   id @0 :UInt64;
-  clock @1 :Handshake.ClockSample;  # in pongs of the handshake: when the sender answered
+  clock @1 :Handshake.ClockSample;  # in the pongs of the handshake: when the sender answered
 }
 
 struct Bye {

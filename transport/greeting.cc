@@ -44,7 +44,7 @@ Result<ReceivedFrame> Greeting::receive() {
         if (transfer.ended) return fail("it closed the connection");
         receiver_->received(transfer.bytes);
         if (transfer.bytes == 0) GPR_CHECK(wait_for_socket(stream_->fd(), POLLIN, deadline_));
-        // A trickle of bytes must not keep us longer than silence would.
+        // A peer that sends byte by byte must not hold us longer than a silent one.
         if (std::chrono::steady_clock::now() >= deadline_) return fail(ETIMEDOUT, "no answer");
     }
 }

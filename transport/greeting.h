@@ -10,7 +10,7 @@
 
 namespace gpr {
 
-// The acceptor's questions about the initiator's clocks; the one answered fastest counts.
+// How often the acceptor asks for home's clocks; the answer that came fastest counts.
 inline constexpr int clock_questions = 8;
 
 class Greeting {
@@ -21,12 +21,13 @@ public:
           deadline_(deadline) {}
 
     Result<> send(FrameBuilder& frame);
-    // The peer is proven, so the next frame may be longer.
+    // The peer has proven its token, so its next frame may be longer.
     void trust_peer() { receiver_->set_limits(welcome_limits); }
-    // The next frame; the peer's end, garbage and the deadline are errors.
+    // Returns the next frame. The end of the stream, garbage and the deadline are errors.
     Result<ReceivedFrame> receive();
 
-    // Last words; waits (shortly) until the peer has read them, lest a reset overtakes them.
+    // Sends the last message, and waits (shortly) until the peer has read it, because a reset could
+    // overtake it.
     void refuse(const std::string& reason);
 
     // The proven stream, for the link.
@@ -42,8 +43,8 @@ private:
 // Closes our half and waits shortly until the peer has closed its own.
 void linger(ByteStream& stream, Deadline deadline);
 
-// The answer to a challenge: HMAC-SHA256 under the token's secret over who proves and both nonces,
-// so that neither proof can be replayed nor reflected.
+// The answer to a challenge: HMAC-SHA256, with the token's secret as key, over the prover's side
+// and both nonces, so that a proof can neither be replayed nor reflected.
 using Nonce = std::array<uint8_t, 32>;
 enum class Prover { initiator, acceptor };
 std::array<uint8_t, 32> token_proof(const Token& token, Prover prover, const Nonce& initiator,

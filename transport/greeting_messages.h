@@ -1,4 +1,4 @@
-// Hello and Welcome, to and from the wire.
+// Conversion of Hello and Welcome to and from the wire.
 #pragma once
 
 #include <cstddef>

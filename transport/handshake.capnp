@@ -1,7 +1,7 @@
-# What the two sides say before a session (gpr.capnp), and of themselves.
+# The messages before a session (gpr.capnp), and what the two sides say about themselves.
 #
-# Claim, Hello and Refuse keep their first members for ever: that is how two builds that do not
-# speak the same version tell each other so.
+# The first members of Claim, Hello and Refuse never change, so that two builds with different
+# protocol versions can tell each other so.
 @0x8e1f4c92d6a35b70;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -32,9 +32,9 @@ struct Hello {
   sessionId @2 :Text;
   nodeId @3 :UInt32;   # the node the acceptor becomes
   host @4 :Host;
-  paths @5 :List(RemotePath);  # parts of the file tree that are to be the acceptor's
+  paths @5 :List(RemotePath);  # parts of the file tree that the acceptor provides
   rootLinks @6 :List(RootLink);
-  vdso @7 :Data;  # the initiator's image; empty: it has none
+  vdso @7 :Data;  # home's image; empty: it has none
   devices @8 :DeviceRequest;
   wantInventory @9 :Bool;  # what the acceptor has, and then no session
   calls @10 :List(RemoteCall);  # that are made at the acceptor, whichever node the thread is on
@@ -68,17 +68,17 @@ struct Session {
 
 struct RemoteCall {
   number @0 :UInt16;
-  family @1 :Int32;  # only if that is its first argument; -1: whatever it is
+  family @1 :Int32;  # only if the first argument is this; -1: in any case
 }
 
-# No count: those named, also if other sessions have them. Else so many, for this session alone, of
-# those named or, without names, of all.
+# Without a count: the named devices, even if other sessions have them. With one: so many of the
+# named devices, or of all if there are no names, for this session alone.
 struct DeviceRequest {
   count @0 :UInt32;
-  names @1 :List(Text);  # as the inventory has them: an id, the beginning of a UUID, a node
+  names @1 :List(Text);  # an id, the beginning of a UUID, or a node, as in the inventory
 }
 
-# A link in the initiator's root folder, such as /lib to usr/lib: files have two names there.
+# A link in home's root folder, such as /lib to usr/lib: files have two names there.
 struct RootLink {
   name @0 :Text;    # without the slash
   target @1 :Text;  # absolute
@@ -87,9 +87,9 @@ struct RootLink {
 # A glob matches a path, or a directory above it.
 struct RemotePath {
   glob @0 :Text;        # as the program sees it, absolute
-  target @1 :Text;      # what the acceptor shows there; empty: its own of that name
-  whenMissing @2 :Bool; # only what the initiator does not have
-  standby @3 :Text;     # of this profile, in force once the program uses it; empty: of none
+  target @1 :Text;      # what the acceptor shows there; empty: its own file of that name
+  whenMissing @2 :Bool; # only what home does not have
+  standby @3 :Text;     # the profile it waits for, until the program uses it; empty: in force now
 }
 
 struct Welcome {
@@ -112,12 +112,12 @@ struct Refuse {
 struct Host {
   hostName @0 :Text;
   kernelRelease @1 :Text;
-  features @2 :List(Text);  # kernel features that were probed and found
+  features @2 :List(Text);  # kernel features that probing has found
   pageSize @3 :UInt64;
   cpu @4 :Cpu;
   clock @5 :ClockSample;
   limits @6 :Limits;
-  devices @7 :List(Text);  # device nodes offered, such as /dev/kvm
+  devices @7 :List(Text);  # device nodes that it offers, such as /dev/kvm
 }
 
 struct Cpu {
@@ -134,7 +134,7 @@ struct CpuidLeaf {
   eax @2 :UInt32; ebx @3 :UInt32; ecx @4 :UInt32; edx @5 :UInt32;
 }
 
-# Read one right after the other, nanoseconds.
+# Nanoseconds, read one right after the other.
 struct ClockSample { realtimeNs @0 :Int64; monotonicNs @1 :Int64; boottimeNs @2 :Int64; }
 
 struct Limits {

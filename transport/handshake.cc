@@ -46,7 +46,8 @@ std::string version_conflict(uint32_t initiator, uint32_t acceptor) {
         initiator, acceptor);
 }
 
-// Their clocks when ours were at `now`, by what they were when ours were at `then`.
+// The peer's clocks at the time when ours show `now`, if they showed `theirs` when ours showed
+// `then`.
 ClockSample later(const ClockSample& theirs, const ClockSample& then, const ClockSample& now) {
     // Unsigned, because a peer may claim any time.
     const auto sum = [](int64_t claimed, int64_t from, int64_t to) {
@@ -83,7 +84,7 @@ private:
         return fail(why.code, fmt::format("initiator {}: {}", options_.peer_name, why.what));
     }
     Failure failed(std::string why) const { return failed(Error{0, std::move(why)}); }
-    // Says it to both sides.
+    // Tells the reason to both sides.
     Failure refused(const std::string& reason, const std::string& for_log) {
         greeting_->refuse(reason);
         return failed("refused: " + for_log);
@@ -186,7 +187,8 @@ private:
         Welcome welcome = ours_;
         if (welcome.session_id.empty()) welcome.session_id = result.peer.session_id;
         if (welcome.node_id == 0) welcome.node_id = result.peer.node_id;
-        GPR_TRY(const auto compared, compare_clocks());  // to admit it may take all of the time
+        // Before admit(), which may take all of the time.
+        GPR_TRY(const auto compared, compare_clocks());
         if (options_.admit) {
             auto admitted = options_.admit(result.peer, welcome);
             if (!admitted) return refused(admitted.error().message());
@@ -207,8 +209,9 @@ private:
         ClockSample theirs, ours;  // at the same moment
     };
 
-    // As good as half a round trip of the fastest answer. One that says what it was when it sent
-    // something is late by as long as we took to look, so time would step back with a crossing.
+    // The error is half a round trip of the fastest answer at most. A clock that the peer sent with
+    // another message would be late by however long we took to read it, and time would step back
+    // when a thread crosses.
     Result<Clocks> compare_clocks() {
         Clocks best;
         int64_t fastest = std::numeric_limits<int64_t>::max();
@@ -242,12 +245,11 @@ private:
     const Token* token_ = nullptr;
 };
 
-// --- initiator -------------------------------------------------------------------------------
+// --- home ------------------------------------------------------------------------------------
 
-class InitiatorSide {
+class HomeSide {
 public:
-    InitiatorSide(const Endpoint& endpoint, const Token& token, const Hello& ours,
-                  Deadline deadline)
+    HomeSide(const Endpoint& endpoint, const Token& token, const Hello& ours, Deadline deadline)
         : name_(endpoint.text()),
           plain_(endpoint.plain),
           token_(token),
@@ -313,7 +315,7 @@ private:
         if (nonce.size() != sizeof(Nonce)) return failed("it broke the protocol: bad nonce");
         Nonce acceptor{};
         std::copy(nonce.begin(), nonce.end(), acceptor.begin());
-        // Whoever listens there must know the secret, too.
+        // The peer that listens there must know the secret, too.
         auto expected = token_proof(token_, Prover::acceptor, initiator, acceptor);
         if (!same_proof(challenge.getProof(), expected)) return refused_token();
         auto proof = token_proof(token_, Prover::initiator, initiator, acceptor);
@@ -397,7 +399,7 @@ Result<EstablishedAcceptor> connect_session(const Endpoint& endpoint, const Toke
 
 Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, const Token& token,
                                            const Hello& ours, Deadline deadline) {
-    return InitiatorSide(endpoint, token, ours, deadline).run(std::move(socket));
+    return HomeSide(endpoint, token, ours, deadline).run(std::move(socket));
 }
 
 std::string new_session_id() {

@@ -1,6 +1,6 @@
-// From a connected socket to a peer that has proven its token and told what it is. Blocking, with
-// a deadline: it happens before the session's loop starts. Nothing a peer sends can make it take
-// longer, use more than a few hundred KiB, or do anything but return an error.
+// Takes a connected socket to a peer that has proven its token and described itself. Blocking, with
+// a deadline, because it happens before the session's loop starts. Nothing that a peer sends can
+// make it take longer, use more than a few hundred KiB, or do anything but return an error.
 #pragma once
 
 #include <functional>
@@ -24,19 +24,21 @@ class Loop;
 
 inline constexpr uint32_t protocol_version = 12;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
-// What an acceptor may take longer to look at its devices before it welcomes who asks for them.
+// How much longer an acceptor may take to look at its devices before it welcomes a peer that asks
+// for them.
 inline constexpr std::chrono::milliseconds inventory_timeout{10000};
 
-// A part of the file tree that is to be the acceptor's: what matches `glob`, and all below it.
+// A part of the file tree that the acceptor provides: what matches `glob`, and everything below it.
 struct RemotePath {
     std::string glob;           // as the program sees it, absolute
-    std::string target;         // what the acceptor shows there; empty: its own of that name
-    bool when_missing = false;  // only what the initiator does not have
-    std::string standby;        // the profile that has it, if that is only ready to be used
+    std::string target;         // what the acceptor shows there; empty: its own file of that name
+    bool when_missing = false;  // only what home does not have
+    // The profile that the rule is from, if it waits until it is used; empty: in force.
+    std::string standby;
     bool operator==(const RemotePath&) const = default;
 };
 
-// A link in the initiator's root folder, such as /lib to usr/lib: files have two names there.
+// A link in home's root folder, such as /lib to usr/lib: files have two names there.
 struct RootLink {
     std::string name;    // without the slash
     std::string target;  // absolute
@@ -78,7 +80,7 @@ struct Hello {
     HostDescription host;
     std::vector<RemotePath> paths;
     std::vector<RootLink> root_links;
-    std::vector<std::byte> vdso;  // the image that programs see there
+    std::vector<std::byte> vdso;  // the image that programs see at home
     DeviceRequest devices;
     std::vector<RemoteCall> calls;  // that are made at the acceptor
     bool want_inventory = false;    // and then no session
@@ -89,8 +91,8 @@ struct Hello {
 struct Welcome {
     uint32_t version = protocol_version;
     std::string software;
-    std::string session_id;  // empty: the initiator's
-    uint32_t node_id = 0;    // 0: what the initiator said
+    std::string session_id;  // empty: as in the Hello
+    uint32_t node_id = 0;    // 0: as in the Hello
     HostDescription host;
     std::vector<Device> devices;       // given to the session
     Inventory inventory;               // where it was wanted
@@ -98,7 +100,7 @@ struct Welcome {
     std::vector<SessionDescription> sessions;  // where they were wanted
 };
 
-// A proven peer, not yet bound to a loop.
+// A peer that has proven its token, not bound to a loop yet.
 template <class PeerMessage>
 struct Established {
     Established();
@@ -111,24 +113,24 @@ struct Established {
     std::string token_id;
     bool encrypted = false;
     std::unique_ptr<ByteStream> stream;
-    std::unique_ptr<FrameReceiver> receiver;  // may hold frames that came right behind
+    std::unique_ptr<FrameReceiver> receiver;  // may hold frames that followed at once
 };
 using EstablishedInitiator = Established<Hello>;   // what an acceptor gets
-using EstablishedAcceptor = Established<Welcome>;  // what an initiator gets
+using EstablishedAcceptor = Established<Welcome>;  // what home gets
 
 struct AcceptOptions {
     std::string peer_name;     // from Listener::accept
-    bool allow_plain = false;  // unix sockets, and TCP where the administrator said so
-    // Called once the peer has proven its token: it may add to the welcome, or take its time. An
-    // error is told to the peer.
+    bool allow_plain = false;  // unix sockets, and TCP if the administrator allows it
+    // Called once the peer has proven its token. It may add to the welcome, and may take its time.
+    // The peer is told of an error.
     std::function<Result<>(const Hello&, Welcome&)> admit = {};
 };
 
-// Acceptor side, on an accepted socket. TLS is recognised by its first byte.
+// The acceptor's side, on an accepted socket. TLS is recognised by its first byte.
 Result<EstablishedInitiator> accept_session(Fd socket, const TokenFile& tokens, const Welcome& ours,
                                             const AcceptOptions& options, Deadline deadline);
 
-// Initiator side: connects, proves, greets.
+// Home's side: connects, proves the token, and greets.
 Result<EstablishedAcceptor> connect_session(const Endpoint& endpoint, const Token& token,
                                             const Hello& ours, Deadline deadline);
 // The same on a socket that is already connected.
@@ -137,7 +139,7 @@ Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, 
 
 std::string new_session_id();
 
-// Binds the link to the loop that will carry it. The loop must outlive the link.
+// Binds the link to the loop that serves it. The loop must outlive the link.
 template <class PeerMessage>
 std::unique_ptr<Link> make_link(Loop& loop, Established<PeerMessage> established);
 

@@ -51,7 +51,8 @@ void append_register(std::string& text, uint32_t value) {
     text.append(bytes, strnlen(bytes, 4));
 }
 
-// What decides which instructions and which extended state a program may use (Intel SDM 2A, CPUID).
+// Reads what decides which instructions and which extended state a program may use (Intel SDM 2A,
+// CPUID).
 CpuDescription describe_cpu() {
     CpuDescription cpu;
     CpuidLeaf highest = read_leaf(0);

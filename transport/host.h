@@ -1,4 +1,4 @@
-// What a node tells about itself when a session begins.
+// What a node says about itself when a session begins.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct HostLimits {
 struct HostDescription {
     std::string host_name;
     std::string kernel_release;
-    std::vector<std::string> features;  // filled in by whoever probed the kernel
+    std::vector<std::string> features;  // filled in by the caller, which probes the kernel
     uint64_t page_size = 0;
     CpuDescription cpu;
     ClockSample clock;
@@ -53,7 +53,7 @@ ClockSample sample_clocks();
 void write_clock(const ClockSample& clock, wire::ClockSample::Builder to);
 ClockSample read_clock(wire::ClockSample::Reader from);
 HostDescription describe_this_host();
-// The code that the kernel shows to every process for its clocks; empty: it does not.
+// The code for reading clocks that the kernel maps into every process; empty: there is none.
 std::vector<std::byte> own_vdso();
 
 void write_host(const HostDescription& host, wire::Host::Builder to);

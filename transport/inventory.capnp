@@ -1,10 +1,10 @@
-# What an acceptor says that it has: part of its Welcome (gpr.capnp).
+# What an acceptor says about its devices: part of its Welcome (handshake.capnp).
 @0xd2a86f1e5b7c9034;
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gpr::wire");
 
-# transport/inventory.h says what these mean.
+# The fields are explained in transport/inventory.h.
 struct Inventory {
   ageMs @0 :UInt64; cpuModel @1 :Text; cpuCount @2 :UInt32; cpuFeatures @3 :List(Text);
   memoryBytes @4 :UInt64; memoryFreeBytes @5 :UInt64; devices @6 :List(Device);

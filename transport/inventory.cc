@@ -7,7 +7,7 @@
 namespace gpr {
 namespace {
 
-// What libraries and peers say is shown to users: no control characters, and not too much.
+// Text of libraries and peers is shown to users: no control characters, and bounded length.
 std::string clean(const std::string& text) { return printable(text.substr(0, most_text)); }
 std::string clean(capnp::Text::Reader text) { return clean(std::string(text.cStr())); }
 

@@ -1,4 +1,4 @@
-// What an acceptor has and what drives it: devices, their nodes, OpenCL, CPU and memory.
+// What an acceptor has: devices, their nodes and drivers, OpenCL, CPU and memory.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@ namespace gpr {
 
 // A device that sessions can be given.
 struct Device {
-    std::string id;      // "nvidia:0": its family, and its place among those, as the library counts
-    std::string family;  // "nvidia", "amd", "kvm"; the kernel driver's name for other ones
+    // "nvidia:0": its family, and its index there in the order of the family's library.
+    std::string id;
+    std::string family;  // "nvidia", "amd", "kvm"; for other devices the name of the kernel driver
     std::string name;
     std::string uuid;                       // "GPU-..."; empty: not known
     std::string pci;                        // "0000:01:00.0"; empty: none
-    std::string driver;                     // of the kernel, with its version where it says one
-    uint64_t memory_bytes = 0;              // its own; 0: not known or none
+    std::string driver;                     // the kernel's, with its version if it states one
+    uint64_t memory_bytes = 0;              // its own; 0: unknown or none
     std::vector<std::string> nodes;         // its own, in /dev
-    std::vector<std::string> common_nodes;  // those it shares with its family
-    bool whole = false;  // the family's library does not work if nodes of some devices are missing
-    uint32_t sessions = 0;   // that have it now
-    bool exclusive = false;  // one of them has it alone
+    std::vector<std::string> common_nodes;  // those shared by its family
+    bool whole = false;      // the family's library fails if nodes of some devices are missing
+    uint32_t sessions = 0;   // number of sessions that have it now
+    bool exclusive = false;  // one session has it alone
     bool operator==(const Device&) const = default;
 };
 
 struct DeviceNode {
     std::string path;
     uint32_t major = 0, minor = 0;
-    std::string sysfs;  // where /sys/dev/char leads, below /sys
+    std::string sysfs;  // target of /sys/dev/char, below /sys
     bool operator==(const DeviceNode&) const = default;
 };
 
@@ -51,7 +52,7 @@ struct OpenclPlatform {
     bool operator==(const OpenclPlatform&) const = default;
 };
 
-// Who was asked: "host" (the kernel), "nvml", "hip", "opencl".
+// A source of information: "host" (the kernel), "nvml", "hip", "opencl".
 struct InventorySource {
     std::string name;
     std::string state;   // "ok", "absent", "failed"
@@ -65,7 +66,7 @@ struct Inventory {
     uint32_t cpu_count = 0;
     std::vector<std::string> cpu_features;
     uint64_t memory_bytes = 0;
-    uint64_t memory_free_bytes = 0;  // what programs could have without swapping
+    uint64_t memory_free_bytes = 0;  // what programs could get without swapping
     std::vector<Device> devices;
     std::vector<DeviceNode> nodes;
     std::vector<OpenclPlatform> opencl;
@@ -73,8 +74,8 @@ struct Inventory {
     bool operator==(const Inventory&) const = default;
 };
 
-// Without a count: those named, also if other sessions have them. Else so many, for this session
-// alone, of those named, or of all.
+// Without a count: the named devices, even if other sessions have them. With one: so many of the
+// named devices, or of all, for this session alone.
 struct DeviceRequest {
     uint32_t count = 0;
     std::vector<std::string> names;  // ids, beginnings of UUIDs, PCI addresses or nodes
@@ -82,7 +83,7 @@ struct DeviceRequest {
     bool operator==(const DeviceRequest&) const = default;
 };
 
-// Of more than this the rest is left out, so that an inventory fits a welcome.
+// What exceeds these numbers is left out, so that an inventory fits a welcome.
 inline constexpr size_t most_devices = 64;
 inline constexpr size_t most_nodes = 128;
 inline constexpr size_t most_nodes_each = 8;  // of one device

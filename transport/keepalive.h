@@ -1,4 +1,4 @@
-// When to ping a quiet peer and when to give it up, as pure code.
+// Decides when to ping a quiet peer and when to give it up. Pure code.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ public:
     static constexpr Duration ping_after = std::chrono::seconds(1);
     static constexpr Duration dead_after = std::chrono::milliseconds(4500);
 
-    // To be called every tick_interval, after reading what the socket has. Time in which we did
-    // not run ourselves counts as one late tick: it says nothing about the peer.
+    // To be called every tick_interval, after reading what the socket has. If we did not run for
+    // longer, that counts as one late tick: it says nothing about the peer.
     Verdict tick(Duration now, uint64_t bytes_in, uint64_t bytes_out) {
         Duration passed = started_ ? now - last_tick_ : Duration{0};
         if (passed > 2 * tick_interval) passed = tick_interval;
@@ -28,7 +28,7 @@ public:
         last_out_ = bytes_out;
         if (silence_ >= dead_after) return Verdict::dead;
         if (quiet_ < ping_after) return Verdict::nothing;
-        quiet_ = Duration{0};  // a ping that cannot leave is not repeated at every tick
+        quiet_ = Duration{0};  // a ping that cannot be sent is not repeated at every tick
         return Verdict::ping;
     }
 
@@ -37,8 +37,8 @@ public:
 private:
     bool started_ = false;
     Duration last_tick_{};
-    Duration silence_{};  // since the last byte came
-    Duration quiet_{};    // since the last byte left
+    Duration silence_{};  // since the last byte arrived
+    Duration quiet_{};    // since the last byte was sent
     uint64_t last_in_ = 0;
     uint64_t last_out_ = 0;
 };

@@ -1,4 +1,5 @@
-// A link: ordered, reliable frames to one peer, urgent ones first. The session sees only this.
+// A link: ordered, reliable frames to one peer, urgent ones first. The session sees only this
+// interface.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 namespace gpr {
 
 struct LinkStats {
-    uint64_t bytes_in = 0;  // as the socket saw them, encryption included
+    uint64_t bytes_in = 0;  // as the socket counts them, including encryption
     uint64_t bytes_out = 0;
     uint64_t frames_in = 0;
     uint64_t frames_out = 0;
@@ -29,31 +30,32 @@ public:
     Link& operator=(const Link&) = delete;
     virtual ~Link() = default;
 
-    // Only session frames arrive here. Set before the loop runs. Both handlers may destroy the
+    // Called for session frames only. Set it before the loop runs. Both handlers may destroy the
     // link.
     void on_frame(FrameHandler handler) { frame_handler_ = std::move(handler); }
     // Called once, from the loop and never from inside send(): the peer is gone (the reason names
-    // it), broke the protocol, said bye, or our own close() is through.
+    // it), broke the protocol, or said bye, or our own close() has finished.
     void on_closed(ClosedHandler handler) { closed_handler_ = std::move(handler); }
-    // Called at the beginning of every send(), and may send frames of its own, which then go out
-    // before that one.
+    // Called at the beginning of every send(). It may send frames of its own, which are sent before
+    // that frame.
     void before_frame(std::function<void()> handler) { before_handler_ = std::move(handler); }
-    // Called when nothing is queued any more after something was: produce the next bulk.
+    // Called when the queue has become empty: the time to produce more bulk frames.
     void on_drained(DrainedHandler handler) { drained_handler_ = std::move(handler); }
 
-    // Goes out at once if nothing is queued. Urgent frames keep their order, bulk frames keep
-    // theirs, and urgent passes bulk. After the link is closed it drops silently.
+    // Sends at once if nothing is queued. Urgent frames keep their order, bulk frames keep theirs,
+    // and urgent frames overtake bulk frames. After the link is closed, frames are dropped
+    // silently.
     virtual void send(FrameBuilder& frame, Priority priority) = 0;
 
-    // Several send() between hold() and release() leave in one write. They nest; see LinkBatch,
-    // which must not outlive the link.
+    // All frames sent between hold() and release() leave in one write. The calls nest; see
+    // LinkBatch, which must not outlive the link.
     virtual void hold() = 0;
     virtual void release() = 0;
 
     // Bytes accepted by send() and not yet given to the kernel.
     [[nodiscard]] virtual uint64_t queued_bytes() const = 0;
 
-    // What the kernel has and the peer has not acknowledged; 0 where nobody knows.
+    // Bytes that the kernel has and the peer has not acknowledged; 0 if unknown.
     [[nodiscard]] virtual uint64_t unacknowledged_bytes() const { return 0; }
 
     // Sends what is queued, tells the peer why, and ends; on_closed follows.
@@ -63,7 +65,7 @@ public:
     [[nodiscard]] const LinkStats& stats() const { return stats_; }
 
 protected:
-    // What every send() begins with.
+    // Every send() begins with this.
     void prepare_to_send() {
         if (!before_handler_ || preparing_) return;
         preparing_ = true;

@@ -7,12 +7,12 @@ namespace gpr {
 
 namespace {
 constexpr unsigned ring_entries = 256;
-// user_data of requests whose completion carries nothing for us
+// user_data of requests whose completion we ignore.
 constexpr uint64_t ignored = 0;
 constexpr uint64_t timeout_id = ~uint64_t{0};
-// A round trip takes less when both ends look, and about this when the other one sleeps.
+// A round trip takes less time than this if both ends poll, and about this if the other end sleeps.
 constexpr std::chrono::microseconds spin_time{60};
-constexpr int looks_a_clock_reading = 16;
+constexpr int polls_per_clock_reading = 16;
 }  // namespace
 
 void Watch::reset() {
@@ -29,16 +29,16 @@ void Reception::reset() {
 
 Result<std::unique_ptr<Loop>> Loop::create() {
     std::unique_ptr<Loop> loop(new Loop);
-    // One thread submits and waits, and completions are only looked at when it waits: then the
-    // kernel need not interrupt it (Linux 6.1), and a flag says that there are some. Older kernels
-    // get a plain ring.
+    // One thread submits and waits, and completions are only looked at when it waits. So the kernel
+    // need not interrupt it (Linux 6.1), and a flag says whether there are any. Older kernels get a
+    // plain ring.
     unsigned fast =
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     int rc = io_uring_queue_init(ring_entries, &loop->ring_, fast);
     if (rc == -EINVAL) rc = io_uring_queue_init(ring_entries, &loop->ring_, 0);
     if (rc < 0) return fail(-rc, "cannot create the io_uring event loop");
     loop->ring_ready_ = true;
-    io_uring_register_ring_fd(&loop->ring_);  // saves a descriptor look-up a call; optional
+    io_uring_register_ring_fd(&loop->ring_);  // saves a descriptor look-up per call; optional
     return loop;
 }
 
@@ -73,7 +73,8 @@ void Loop::unwatch(uint64_t id) {
     io_uring_sqe* entry = sqe();
     io_uring_prep_poll_remove(entry, id);
     io_uring_sqe_set_data64(entry, ignored);
-    // Now, so that the ring drops its reference to the file before the caller closes the fd.
+    // Submit now, so that the ring drops its reference to the file before the caller closes the
+    // descriptor.
     io_uring_submit_and_get_events(&ring_);
 }
 
@@ -89,7 +90,7 @@ void Loop::start_reception(uint64_t id, std::span<std::byte> to, std::shared_ptr
     receiving.owner = std::move(owner);
     io_uring_sqe* entry = sqe();
     io_uring_prep_recv(entry, receiving.fd, to.data(), to.size(), 0);
-    entry->ioprio |= IORING_RECVSEND_POLL_FIRST;  // we come here when there is nothing to read
+    entry->ioprio |= IORING_RECVSEND_POLL_FIRST;  // this is called when there is nothing to read
     io_uring_sqe_set_data64(entry, id);
 }
 
@@ -109,7 +110,7 @@ void Loop::end_reception(uint64_t id) {
 bool Loop::complete_reception(uint64_t id, int result) {
     auto it = receiving_.find(id);
     if (it == receiving_.end()) return false;
-    it->second.owner.reset();  // before the handler looks whether the buffer is its own again
+    it->second.owner.reset();  // before the handler checks whether the buffer is its own again
     auto handler = it->second.handler;
     if (handler) {
         (*handler)(result);
@@ -122,7 +123,7 @@ bool Loop::complete_reception(uint64_t id, int result) {
 void Loop::complete_watch(uint64_t id, int result) {
     auto it = watched_.find(id);
     if (it == watched_.end() || result == -ECANCELED) return;
-    auto handler = it->second.handler;  // survives its own unwatch
+    auto handler = it->second.handler;  // a copy, because the handler may unwatch itself
     (*handler)(result < 0 ? POLLERR : static_cast<uint32_t>(result));
     it = watched_.find(id);
     if (it != watched_.end()) arm(id, it->second);
@@ -169,7 +170,7 @@ void Loop::reap() {
         int result = completion->res;
         io_uring_cqe_seen(&ring_, completion);
         if (id == timeout_id) {
-            // One that was replaced by an earlier one says so with ECANCELED.
+            // A timeout that was replaced by an earlier one ends with ECANCELED.
             if (result != -ECANCELED) armed_until_ = Clock::time_point::max();
         } else if (id != ignored && !complete_reception(id, result)) {
             complete_watch(id, result);
@@ -178,7 +179,7 @@ void Loop::reap() {
     }
 }
 
-// A time-out of its own costs a wait less than one that is set up and torn down with every wait.
+// A timeout that stays armed costs less than one that is set up and cancelled at every wait.
 void Loop::arm_timeout() {
     if (timers_.empty() || timers_.begin()->first >= armed_until_) return;
     if (armed_until_ != Clock::time_point::max()) {
@@ -202,7 +203,7 @@ bool Loop::spin() {
     io_uring_cqe* completion = nullptr;
     bool found = false;
     do {
-        for (int i = 0; i < looks_a_clock_reading && !found; i++) {
+        for (int i = 0; i < polls_per_clock_reading && !found; i++) {
             found = io_uring_peek_cqe(&ring_, &completion) == 0;
             if (!found) _mm_pause();
         }

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 class Loop;
 
-// Keeps a descriptor watched for as long as it lives. The fd must outlive it.
+// Watches a descriptor as long as it lives. The descriptor must outlive it.
 class Watch {
 public:
     Watch() = default;
@@ -45,9 +45,9 @@ private:
     uint64_t id_ = 0;
 };
 
-// Receives from one socket, one buffer at a time, with the loop's own wait: a system call less than
-// waiting for POLLIN. Destroying it cancels; the kernel may still write to the buffer for a while,
-// so the loop keeps the buffer's owner until it cannot.
+// Receives from one socket, one buffer at a time, as part of the loop's own wait, which saves a
+// system call compared with waiting for POLLIN. The destructor cancels. Until the kernel cannot
+// write to the buffer any more, the loop keeps its owner.
 class Reception {
 public:
     Reception() = default;
@@ -63,7 +63,7 @@ public:
     Reception& operator=(const Reception&) = delete;
     ~Reception() { reset(); }
 
-    // The handler gets what recv(2) would return, or -errno. Not again before it was called.
+    // The handler gets what recv(2) would return, or -errno. Do not call start() again before that.
     void start(std::span<std::byte> to, std::shared_ptr<void> owner);
     void reset();
 
@@ -77,14 +77,14 @@ public:
     using Handler = std::function<void(uint32_t revents)>;
     using TimerId = uint64_t;
 
-    // To be called in the process and thread that will run it: the kernel's ring is bound to them.
+    // Call it in the process and thread that will run the loop: the kernel's ring is bound to them.
     static Result<std::unique_ptr<Loop>> create();
     ~Loop() override;
 
-    // Level triggered: the handler is called again while the events (POLLIN, ...) last.
+    // Level triggered: the handler is called again as long as the events (POLLIN, ...) last.
     [[nodiscard]] Watch watch(int fd, uint32_t events, Handler handler);
 
-    // The fd must outlive the reception.
+    // The descriptor must outlive the reception.
     [[nodiscard]] Reception receive(int fd, std::function<void(int result)> handler);
 
     TimerId after(std::chrono::nanoseconds delay, std::function<void()> work);
@@ -106,14 +106,14 @@ public:
 
     void post(std::function<void()> work) override;
 
-    // Called before the loop sleeps, when nothing else is ready: the place to flush batches.
+    // Called before the loop sleeps, when nothing else is ready: the time to flush batches.
     void before_sleep(std::function<void()> work) { before_sleep_ = std::move(work); }
 
-    // While `nothing_runs` says that no thread we serve could use the processor, and nobody else
-    // wants it, the loop looks for events a little before it sleeps.
+    // While `nothing_runs` says that no thread we serve could use the processor, and no other
+    // process wants it, the loop polls for events a short time before it sleeps.
     void spin_while(std::function<bool()> nothing_runs) { nothing_runs_ = std::move(nothing_runs); }
 
-    // Returns after stop(), and can be called again.
+    // Returns after stop(); may be called again.
     void run();
     void stop() { stopped_ = true; }
 
@@ -128,8 +128,8 @@ private:
 
     struct Receiving {
         int fd;
-        std::shared_ptr<std::function<void(int)>> handler;  // none: only waits for its end
-        std::shared_ptr<void> owner;                        // set: the kernel has the buffer
+        std::shared_ptr<std::function<void(int)>> handler;  // null: only waiting for it to end
+        std::shared_ptr<void> owner;                        // not null: the kernel has the buffer
     };
 
     Loop() = default;
@@ -153,7 +153,7 @@ private:
     uint64_t next_id_ = 1;
     std::map<uint64_t, Watched> watched_;
     std::map<uint64_t, Receiving> receiving_;
-    // The kernel's timer stays armed over many waits, and may be earlier than any of ours.
+    // The kernel's timer stays armed over many waits. It may be earlier than any timer of ours.
     Clock::time_point armed_until_ = Clock::time_point::max();
     __kernel_timespec timeout_{};
     std::multimap<Clock::time_point, std::pair<TimerId, std::function<void()>>> timers_;

@@ -14,7 +14,7 @@ namespace gpr {
 namespace {
 
 struct Guard {
-    uint32_t byte_offset;  // of a union's discriminant in the data section
+    uint32_t byte_offset;  // of the union's discriminant, in the data section
     uint16_t value;
 };
 
@@ -27,7 +27,7 @@ struct PointerType {
 };
 
 struct Rule {
-    std::vector<Guard> guards;  // all must hold: unions within groups nest
+    std::vector<Guard> guards;  // all must hold, because unions within groups nest
     uint32_t slot;              // in the pointer section
     uint32_t type;
 };
@@ -36,7 +36,7 @@ struct Shape {
     std::vector<Rule> rules;
 };
 
-// What the schema says about pointers, flattened for a fast walk. Built once, never changed.
+// What the schema says about pointers, in a flat form for a fast walk. Built once, never changed.
 class Shapes {
 public:
     Shapes() { root = shape_of(capnp::Schema::from<wire::Frame>()); }
@@ -132,7 +132,7 @@ class Walk {
 public:
     Walk(const Shapes& shapes, size_t budget) : shapes_(shapes), budget_(budget) {}
 
-    // False: the message is malformed or costs too much. May throw kj::Exception, too.
+    // False: the message is malformed or costs too much. May also throw kj::Exception.
     bool structure(capnp::AnyStruct::Reader from, uint32_t shape) {
         auto data = from.getDataSection();
         auto pointers = from.getPointerSection();
@@ -178,7 +178,8 @@ private:
 
     bool scalars(capnp::AnyList::Reader list, const PointerType& type) {
         if (list.getElementSize() != type.element) return false;
-        // A list of nothing may claim any length; a loop over it is what it costs.
+        // A list of Void may claim any length without occupying memory; the cost is that of a loop
+        // over it.
         size_t bytes = type.element == capnp::ElementSize::VOID ? list.size() * size_t{8}
                                                                 : list.getRawBytes().size();
         return charge(bytes / 8 + 1);
@@ -218,12 +219,13 @@ private:
 Result<> check_message(capnp::AnyPointer::Reader root, size_t message_words) {
     const Shapes& shapes = frame_shapes();
     try {
-        // A proper tree costs its words, one more for each struct and text of less than a word.
+        // A well-formed tree costs its words, and one more for each struct or text of less than a
+        // word.
         Walk walk(shapes, 2 * message_words + 64);
         if (root.isStruct() && walk.structure(root.getAs<capnp::AnyStruct>(), shapes.root)) {
             return {};
         }
-    } catch (const kj::Exception&) {  // the library's way to say "out of bounds"
+    } catch (const kj::Exception&) {  // how the library reports "out of bounds"
     }
     return fail(EBADMSG, "malformed message");
 }

@@ -1,4 +1,4 @@
-// Encoded pieces that wait for the socket, as pure code: urgent before bulk, whole pieces only.
+// Encoded pieces that wait for the socket: urgent before bulk, whole pieces only. Pure code.
 #pragma once
 
 #include <sys/uio.h>
@@ -20,13 +20,13 @@ public:
     [[nodiscard]] bool empty() const { return queues_[0].empty() && queues_[1].empty(); }
     [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
-    // Copies one piece. already_sent > 0: its beginning is on the wire, so the rest goes first; the
+    // Copies one piece. already_sent > 0: its beginning has been sent, so the rest goes first; the
     // queue must then be empty.
     void push(Priority priority, std::span<const iovec> parts, size_t already_sent = 0);
 
-    // What to write next, in order, at most about one bulk piece of bulk. Valid until push().
+    // What to write next, in order, with about one piece of bulk at most. Valid until push().
     void gather(std::vector<iovec>& parts) const;
-    // The first bytes of what gather() gave have been written.
+    // The first `bytes` of what gather() returned have been written.
     void consume(size_t bytes);
 
 private:
@@ -41,7 +41,7 @@ private:
     std::deque<Piece>& front_queue();
 
     std::array<std::deque<Piece>, 2> queues_;  // by priority
-    // The priority whose front piece is partly written and must be finished first.
+    // The priority whose first piece is partly written and must be finished first.
     std::optional<Priority> unfinished_;
     uint64_t bytes_ = 0;
     std::vector<std::vector<std::byte>> recycled_;

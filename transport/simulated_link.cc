@@ -38,7 +38,7 @@ struct SimulatedNetwork {
     SimulatedLinkOptions options;
     std::array<SimulatedLink*, 2> ends{};
     std::array<bool, 2> dead{};
-    // When the last frame of [sender][priority] arrives: no later one may come before it.
+    // When the last frame of [sender][priority] arrives: no later frame may arrive before it.
     std::array<std::array<SimulatedClock::Duration, 2>, 2> busy_until{};
 
     SimulatedClock::Duration arrival(size_t sender, Priority priority) {
@@ -88,7 +88,7 @@ public:
     }
     [[nodiscard]] const std::string& peer_name() const override { return peer_name_; }
 
-    // The peer's end of the story.
+    // Ends the link because of the peer.
     void end(const Error& reason) {
         end_with({reason.code, fmt::format("lost {}: {}", peer_name_, reason.what)});
     }
@@ -120,12 +120,12 @@ private:
             ++stats_.frames_in;
             stats_.bytes_in += bytes.size();
             if (frame_handler_) frame_handler_(std::move(**frame));
-            return;  // one frame, and the handler may have destroyed us
+            return;  // one frame only, because the handler may have destroyed this object
         }
         GPR_ASSERT(!"a sent frame must arrive whole");
     }
 
-    // From a dead host nothing arrives any more, except that its death is noticed.
+    // Nothing from a dead host arrives any more, except the notice of its death.
     void at_other(SimulatedClock::Duration when, std::function<void(SimulatedLink&)> work,
                   bool also_dead = false) {
         shared_->clock.after(when - shared_->clock.now(),
@@ -135,7 +135,7 @@ private:
                              });
     }
 
-    // Behind everything that was sent.
+    // Arrives after everything that was sent.
     void tell_other(const std::string& reason) {
         if (shared_->dead[side_]) return;
         auto when = std::max(shared_->arrival(side_, Priority::bulk),

@@ -1,5 +1,6 @@
 // A network in one thread for tests: frames go through the real codec, time is a counter, and the
-// seed decides delays. Within a priority order is kept; urgent and bulk overtake each other.
+// seed decides delays. Frames of one priority keep their order; urgent and bulk frames overtake
+// each other.
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,8 @@
 
 namespace gpr {
 
-// Simulated time and its events, in order; ties in the order they were made.
+// Simulated time and its events, in order; events at the same time run in the order they were
+// added.
 class SimulatedClock : public Scheduler {
 public:
     using Duration = std::chrono::nanoseconds;
@@ -23,9 +25,9 @@ public:
     [[nodiscard]] Duration now() const { return now_; }
     void after(Duration delay, std::function<void()> work);
     void post(std::function<void()> work) override { after(Duration{0}, std::move(work)); }
-    // Runs the next event; false where there is none.
+    // Runs the next event; false if there is none.
     bool step();
-    // Runs until nothing is left or the limit is reached; returns the number of events.
+    // Runs until no event is left or the limit is reached; returns the number of events.
     uint64_t run(uint64_t max_events = 1'000'000);
     void run_for(Duration span);
 
@@ -45,7 +47,7 @@ struct SimulatedLinkOptions {
 class SimulatedLink;
 struct SimulatedNetwork;  // what both ends share
 
-// Two ends. Either may be destroyed or killed at any time.
+// The two ends of a link. Either may be destroyed or killed at any time.
 class SimulatedPair {
 public:
     SimulatedPair(SimulatedClock& clock, uint64_t seed, SimulatedLinkOptions options = {});
@@ -53,7 +55,8 @@ public:
 
     Link& first();
     Link& second();
-    // The host of that end dies: what it sent and did not arrive is lost, the other end finds out.
+    // The host of that end dies: what it sent and has not arrived is lost, and the other end
+    // notices.
     void kill_first();
     void kill_second();
 

@@ -9,7 +9,7 @@
 namespace gpr {
 
 namespace {
-// The kernel's answer is a file to be formatted: not more often than this.
+// The kernel formats a text for each reading, so do not read it more often than this.
 constexpr std::chrono::milliseconds look_every{1};
 constexpr uint64_t tolerated_share = 5;  // one part in five
 }  // namespace

@@ -1,5 +1,5 @@
-// When to look for events a little longer before sleeping. Being woken from another processor costs
-// 20 to 40 µs, most of a round trip; looking costs a processor that somebody else might want.
+// Decides whether to poll for events a little before sleeping. Being woken from another processor
+// costs 20 to 40 µs, most of a round trip; polling occupies a processor that others might want.
 #pragma once
 
 #include <chrono>
@@ -10,25 +10,25 @@
 
 namespace gpr {
 
-// Decides from how the last times went. Pure but for the clock readings it is given.
+// Decides by the outcome of the last times. Pure but for the clock readings it is given.
 class SpinHistory {
 public:
-    // May it look now? Call once for each sleep.
+    // Whether to poll now. Call it once for each sleep.
     bool wanted();
-    // An event came while it looked, or it looked in vain.
+    // Polling has ended: an event came, or none did.
     void ended(bool found);
 
 private:
     static constexpr uint32_t most_skipped = 256;
-    uint32_t skip_ = 0;  // sleeps to let pass without looking
+    uint32_t skip_ = 0;  // number of sleeps to skip polling for
     uint32_t last_skipped_ = 0;
 };
 
-// Does somebody else want the processors that this thread may use? The kernel counts how long the
-// thread has been ready and did not run; more than a fifth of the time says yes.
+// Do others want the processors that this thread may use? The kernel counts how long the thread was
+// ready and did not run; more than a fifth of the time counts as yes.
 class Contention {
 public:
-    // A thread's /proc/TID/schedstat; without one there never is any contention.
+    // `schedstat` is a thread's /proc/TID/schedstat; without it, there never is contention.
     explicit Contention(Fd schedstat) : schedstat_(std::move(schedstat)) {}
     static Contention of_this_thread();
     bool found(std::chrono::steady_clock::time_point now);

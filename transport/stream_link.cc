@@ -11,9 +11,9 @@
 namespace gpr {
 
 namespace {
-// One readable event reads at most this much before other descriptors have their turn.
+// How much one readable event reads at most before other descriptors have their turn.
 constexpr size_t max_bytes_per_event = 2u << 20;
-constexpr std::chrono::milliseconds last_words_time{5000};  // for what is queued at close()
+constexpr std::chrono::milliseconds last_words_time{5000};  // for sending what is queued at close()
 constexpr std::chrono::milliseconds linger_time{1000};      // for the peer to read it
 constexpr size_t gathered_below_bytes = 32u << 10;
 }  // namespace
@@ -26,7 +26,8 @@ StreamLink::StreamLink(Loop& loop, std::unique_ptr<ByteStream> stream,
       peer_name_(std::move(peer_name)) {
     reception_ = loop_.receive(stream_->fd(), [this](int result) { on_received(result); });
     schedule_tick();
-    // Frames may have come together with the handshake's last one: no event announces them.
+    // Frames may have arrived together with the last frame of the handshake: no event announces
+    // them.
     loop_.post([this, alive = std::weak_ptr<void>(alive_)] {
         if (!alive.expired() && deliver_frames(alive)) read_on();
     });
@@ -49,7 +50,7 @@ void StreamLink::send(FrameBuilder& frame, Priority priority) {
     prepare_to_send();
     if (auto started = encoder_.start(frame, priority); !started) return end(started.error());
     ++stats_.frames_out;
-    // Short bulk frames are gathered until the loop has nothing better to do.
+    // Short bulk frames are collected until the loop has nothing else to do.
     bool later = priority == Priority::bulk && frame.raw_size() < gathered_below_bytes;
     bool direct = holds_ == 0 && !later && queue_.empty() && stream_->unsent() == 0;
     while (encoder_.next()) {
@@ -110,7 +111,8 @@ void StreamLink::flush_queue() {
     }
 }
 
-// A peer that said bye and closed makes our next write fail: its reason lies unread in the socket.
+// If a peer has said bye and closed, our next write fails while its reason lies unread in the
+// socket.
 void StreamLink::cannot_write(const Error& why) {
     want_write(false);
     if (state_ == State::open) state_ = State::deaf_peer;
@@ -167,7 +169,7 @@ void StreamLink::read_on() {
         if (!deliver_frames(alive)) return;
         if (transfer->bytes < space.size() && !stream_->has_unread()) return receive();
     }
-    // There is more, but others in the loop come first.
+    // There is more to read, but other handlers of the loop come first.
     loop_.post([this, alive] {
         if (!alive.expired() && state_ != State::ended) read_on();
     });
@@ -191,7 +193,7 @@ bool StreamLink::deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive
     auto message = frame.message();
     switch (message.which()) {
         case wire::Frame::SESSION:
-            // After our own close() what the peer still had under way is of no interest.
+            // After our own close(), what the peer still sends does not matter.
             if (frame_handler_ && !closing()) frame_handler_(std::move(frame));
             return !alive.expired() && state_ != State::ended;
         case wire::Frame::PING: send_pong(message.getPing().getId()); return state_ != State::ended;
@@ -206,7 +208,7 @@ bool StreamLink::deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive
 }
 
 void StreamLink::send_pong(uint64_t id) {
-    // A peer that pings without reading its answers must not fill our memory.
+    // A peer that pings without reading the answers must not fill our memory.
     if (!queue_.empty()) return;
     control_.restart();
     control_.message().initPong().setId(id);
@@ -230,7 +232,7 @@ void StreamLink::on_tick() {
     }
 }
 
-// If our own loop was held up, the peer's bytes may wait behind this timer: they speak first.
+// If our own loop was held up, bytes of the peer may wait behind this timer: read them first.
 void StreamLink::judge_silent_peer() {
     constexpr std::chrono::milliseconds one_more_turn{10};
     tick_timer_ = loop_.after(one_more_turn, [this, before = stream_->socket_bytes_in()] {
@@ -245,7 +247,7 @@ void StreamLink::close(std::string reason) {
     control_.restart();
     control_.message().initBye().setReason(reason);
     close_reason_ = {0, std::move(reason)};
-    // Bulk, so that it leaves behind everything else.
+    // Bulk, so that it is sent after everything else.
     send(control_, Priority::bulk);
     if (state_ != State::open) return;
     state_ = State::saying_bye;
@@ -253,7 +255,7 @@ void StreamLink::close(std::string reason) {
     if (queue_.empty() && stream_->unsent() == 0) {
         all_sent();
     } else if (!wants_write_) {
-        flush_queue();  // at once: the owner may destroy us next
+        flush_queue();  // at once, because the owner may destroy this object next
     }
 }
 
@@ -273,13 +275,13 @@ void StreamLink::end(Error reason) {
     loop_.cancel(tick_timer_);
     loop_.cancel(linger_timer_);
     count_bytes();
-    // The peer learns at once, even if our owner keeps this object for a while.
+    // The peer learns of it at once, even if the owner keeps this object for a while.
     stream_->finish_writing();
     Error told = ours ? close_reason_
                       : Error{reason.code, fmt::format("lost {}: {}", peer_name_, reason.what)};
     loop_.post([this, told = std::move(told), alive = std::weak_ptr<void>(alive_)] {
         if (!alive.expired() && closed_handler_) {
-            auto handler = closed_handler_;  // survives the link's end
+            auto handler = closed_handler_;  // a copy, because the handler may destroy the link
             handler(told);
         }
     });

@@ -1,4 +1,4 @@
-// The real link: a byte stream, carried by a loop.
+// The real link: a byte stream, served by a loop.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace gpr {
 
 class StreamLink : public Link {
 public:
-    // peer_name goes into reasons: "acceptor 10.0.0.7:7711". The receiver may hold bytes already.
+    // peer_name is used in reasons: "acceptor 10.0.0.7:7711". The receiver may already hold bytes.
     StreamLink(Loop& loop, std::unique_ptr<ByteStream> stream,
                std::unique_ptr<FrameReceiver> receiver, std::string peer_name);
     ~StreamLink() override;
@@ -33,15 +33,16 @@ public:
 private:
     enum class State {
         open,
-        deaf_peer,   // writing failed; reading goes on until the end of what arrived
-        saying_bye,  // nothing more is accepted; what is queued still goes out
-        lingering,   // all is sent; waiting for the peer to close, lest a reset eats our last words
-        ended,       // on_closed is on its way, or was called
+        deaf_peer,   // writing failed; reading goes on to the end of what has arrived
+        saying_bye,  // nothing more is accepted; what is queued is still sent
+        // All is sent; waits for the peer to close, since a reset could destroy our last frames.
+        lingering,
+        ended,  // on_closed was called, or soon will be
     };
 
     void receive();
     void on_received(int result);
-    // What can be had without waiting.
+    // Reads what is available without waiting.
     void read_on();
     // False once the link has ended, or has been destroyed by a handler.
     bool deliver_frames(const std::weak_ptr<void>& alive);
@@ -83,7 +84,7 @@ private:
     FrameBuilder control_;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);
     std::span<std::byte> reception_space_;
-    // Last: unwatched before the stream closes its descriptor.
+    // Last, so that it is unwatched before the stream closes its descriptor.
     Reception reception_;
     Watch write_watch_;
 };

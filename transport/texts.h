@@ -1,4 +1,4 @@
-// Texts in messages.
+// Text in messages.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace gpr {
 
-// Text of a peer, for our user's terminal: control characters and length cut.
+// Makes a peer's text fit for our user's terminal: without control characters, of bounded length.
 std::string printable(const std::string& text);
 
 // As many as the list has room for.

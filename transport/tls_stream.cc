@@ -13,7 +13,7 @@ namespace gpr {
 namespace {
 
 constexpr size_t record_bytes = 16u << 10;    // the largest of RFC 8446
-constexpr int read_buffer_bytes = 256 << 10;  // what one recv may bring
+constexpr int read_buffer_bytes = 256 << 10;  // the most that one recv may bring
 constexpr const char* cipher_suite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char cipher_id[2] = {0x13, 0x01};
 
@@ -27,7 +27,7 @@ Failure tls_failure(const char* what) {
     return fail(EPROTO, fmt::format("{} ({})", what, openssl_reason()));
 }
 
-// A pre-shared key is handed to OpenSSL as a made-up session to resume.
+// OpenSSL takes a pre-shared key in the form of an artificial session to resume.
 SSL_SESSION* session_from(SSL* ssl, const Token& token) {
     SSL_SESSION* session = SSL_SESSION_new();
     if (session &&
@@ -91,9 +91,10 @@ int TlsStream::find_session(SSL* ssl, const unsigned char* id, size_t id_size,
                             SSL_SESSION** session) {
     auto* self = static_cast<TlsStream*>(SSL_get_app_data(ssl));
     self->claimed_id_.assign(reinterpret_cast<const char*>(id), std::min<size_t>(id_size, 64));
-    // An expired token still proves who asks; the greeting then refuses it by name.
+    // An expired token still proves who asks; the greeting then refuses it and names it.
     self->token_ = self->server_tokens_->find({reinterpret_cast<const char*>(id), id_size});
-    // With a name that nobody has the peer fails as with a wrong secret: it learns no names.
+    // For an unknown name the handshake fails as with a wrong secret, so that the peer learns no
+    // names.
     Token nobody;
     if (!self->token_ && RAND_bytes(nobody.secret.data(), nobody.secret.size()) != 1) return 0;
     *session = session_from(ssl, self->token_ ? *self->token_ : nobody);
@@ -117,8 +118,8 @@ Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
     if (server) {
         SSL_CTX_set_psk_find_session_callback(context, find_session);
     } else {
-        // We trust no certificate: an acceptor without the token cannot offer one instead. The
-        // other way round it has none itself, so only a token gets a client in.
+        // We trust no certificate, so an acceptor without the token cannot offer one instead. The
+        // acceptor has no certificate either, so a client needs a token.
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
         SSL_CTX_set_psk_use_session_callback(context, use_session);
     }
@@ -170,7 +171,7 @@ tl::expected<void, TlsStream::HandshakeFailure> TlsStream::handshake(Deadline de
         auto failure = rc == 1 || why == SSL_ERROR_WANT_READ
                            ? tl::expected<void, HandshakeFailure>{}
                            : explain_handshake_failure(why);
-        do {  // also the alert that tells the peer why
+        do {  // also sends the alert that tells the peer why
             auto flushed = flush();
             if (!flushed) return failure ? network(flushed.error()) : failure;
             if (unsent() == 0) break;
@@ -202,7 +203,7 @@ tl::expected<void, TlsStream::HandshakeFailure> TlsStream::explain_handshake_fai
     }
     unsigned long code = ERR_peek_last_error();
     int reason = ERR_GET_REASON(code);
-    // Alerts of the peer are numbered from 1000 on; the others are what we found ourselves.
+    // Alerts of the peer have numbers from 1000 on; others are errors that we found.
     bool alert = reason >= SSL_AD_REASON_OFFSET;
     bool ours = reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_BAD_PSK ||
                 reason == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM ||
@@ -225,15 +226,15 @@ Result<ByteStream::Transfer> TlsStream::read(std::span<std::byte> to) {
         }
         int why = SSL_get_error(ssl_.get(), rc);
         if (why == SSL_ERROR_WANT_READ) break;
-        if (total > 0) break;  // the next read meets the end or error again
+        if (total > 0) break;  // the next read meets the end or the error again
         if (why == SSL_ERROR_ZERO_RETURN) return Transfer{0, true};
         if (receive_errno_ != 0) return fail(receive_errno_, "cannot receive");
-        // Without TLS's own last word the end may be somebody else's doing: still the end.
+        // Without TLS's closing message the end may have been forged; it is the end all the same.
         if (socket_ended_) return Transfer{0, true};
         return tls_failure("the encrypted stream is damaged");
     }
-    // TLS answers some of what it reads by itself. If that cannot leave, the next write says so;
-    // what has been read is good all the same.
+    // TLS answers some of what it reads by itself. If such an answer cannot be sent, the next write
+    // reports it; what has been read is still good.
     if (unsent() > 0) (void)flush();
     return Transfer{total, false};
 }
@@ -259,7 +260,7 @@ Result<> TlsStream::encrypt(const void* data, size_t size) {
     if (size == 0) return {};
     ERR_clear_error();
     size_t written = 0;
-    // bio_write takes everything, so this never is partial and never would block.
+    // bio_write takes everything, so this is never partial and never would block.
     if (SSL_write_ex(ssl_.get(), data, size, &written) != 1 || written != size) {
         return tls_failure("cannot encrypt");
     }

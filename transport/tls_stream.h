@@ -1,5 +1,6 @@
-// TLS 1.3 whose only credential is a token as external pre-shared key (RFC 8446, 2.2 and 4.2.11):
-// both sides prove that they know it, x25519 gives forward secrecy, no certificate exists.
+// TLS 1.3 whose only credential is a token, used as an external pre-shared key (RFC 8446, 2.2 and
+// 4.2.11). Both sides prove that they know it, x25519 gives forward secrecy, and there are no
+// certificates.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -23,15 +24,15 @@ public:
         enum class Kind {
             refused,  // the peer, or we, did not accept the token
             not_tls,  // the peer speaks something else
-            network,  // connection lost, time out
+            network,  // connection lost, or timeout
         };
         Kind kind;
         Error error;
     };
-    // Blocks until both sides have proven the token, or the deadline.
+    // Blocks until both sides have proven the token, or until the deadline.
     tl::expected<void, HandshakeFailure> handshake(Deadline deadline);
 
-    // Server: whom the client said to be, also where the proof failed. May be foreign bytes.
+    // Server: the name that the client claimed, also if the proof failed. Any bytes are possible.
     [[nodiscard]] const std::string& claimed_id() const { return claimed_id_; }
     [[nodiscard]] const Token* token() const { return token_; }
 
@@ -72,11 +73,11 @@ private:
     const TokenFile* server_tokens_ = nullptr;
     const Token* token_ = nullptr;
     std::string claimed_id_;
-    // Encrypted bytes the loop received and TLS has not read yet.
+    // Encrypted bytes that the loop has received and TLS has not read yet.
     std::shared_ptr<std::vector<std::byte>> incoming_;
     size_t incoming_begin_ = 0;
     size_t incoming_end_ = 0;
-    bool socket_drained_ = false;      // the last reception brought all there was
+    bool socket_drained_ = false;      // the last reception emptied the socket
     std::vector<std::byte> stage_;     // small parts are joined here into one record
     std::vector<std::byte> outgoing_;  // encrypted, for the socket
     size_t outgoing_sent_ = 0;

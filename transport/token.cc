@@ -51,7 +51,7 @@ bool decode_secret(std::string_view text, std::array<uint8_t, 32>& secret) {
             secret[filled++] = static_cast<uint8_t>(bits >> count);
         }
     }
-    return (bits & 3) == 0;  // one text for one secret
+    return (bits & 3) == 0;  // so that a secret has only one text
 }
 
 bool good_id(std::string_view id) {
@@ -71,7 +71,8 @@ Failure not_a_token(const char* why) {
     return fail(fmt::format("not a token ({}); 'gpr token new' prints one", why));
 }
 
-// A file of secrets, forgotten when it goes out of scope. Never reallocated, which leaves a copy.
+// A file of secrets, erased when it goes out of scope. Never reallocated, since that would leave a
+// copy.
 struct SecretText {
     explicit SecretText(size_t most) { text.reserve(most); }
     SecretText(const SecretText&) = delete;
@@ -108,7 +109,8 @@ std::string Token::expiry_text(int64_t now) const {
 }
 
 Result<Token> new_token(std::optional<std::chrono::seconds> lifetime) {
-    constexpr std::string_view id_chars = "abcdefghijkmnpqrstuvwxyz23456789";  // 32, none alike
+    // 32 characters, no two alike.
+    constexpr std::string_view id_chars = "abcdefghijkmnpqrstuvwxyz23456789";
     Token token;
     std::array<uint8_t, 8> id{};
     if (RAND_bytes(token.secret.data(), static_cast<int>(token.secret.size())) != 1 ||
@@ -181,7 +183,7 @@ Result<TokenFile> TokenFile::parse(std::string_view text, const std::string& nam
         text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
         if (line.empty() || line[0] == '#') continue;
         auto token = parse_token(line);
-        // The line itself may be a damaged secret: never shown.
+        // The line itself may be a damaged secret, so it is never shown.
         if (!token) return fail(fmt::format("{} line {}: {}", name, number, token.error().what));
         if (file.find(token->id)) {
             return fail(

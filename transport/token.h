@@ -1,4 +1,5 @@
-// Tokens: the one credential. A line of text with a name (safe to log) and a secret (never logged).
+// Tokens: the only credential. A line of text with a name (safe to log) and a secret (never
+// logged).
 //
 //   gpr1_<id>_<32 secret bytes, base64url>[_<expiry, seconds since 1970>]
 #pragma once
@@ -20,12 +21,12 @@ struct Token {
     std::array<uint8_t, 32> secret{};
     std::optional<int64_t> expires_at;  // seconds since 1970
 
-    ~Token();  // what has proven itself must not lie in memory for as long as the session
+    ~Token();  // erases the secret, which must not stay in memory as long as the session
 
     bool operator==(const Token&) const = default;
     [[nodiscard]] std::string line() const;
     [[nodiscard]] bool expired(int64_t now) const { return expires_at && *expires_at <= now; }
-    // "expired 3 days ago"
+    // Such as "expired 3 days ago".
     [[nodiscard]] std::string expiry_text(int64_t now) const;
 };
 
@@ -34,18 +35,18 @@ int64_t now_seconds();
 Result<Token> new_token(std::optional<std::chrono::seconds> lifetime = {});
 Result<Token> parse_token(std::string_view line);
 
-// Lines of tokens; blank lines and lines that start with # are ignored.
+// A file with one token a line; blank lines and lines that start with # are ignored.
 class TokenFile {
 public:
     TokenFile() = default;
     explicit TokenFile(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
-    // Refuses a file that others than its owner can read.
+    // Fails for a file that others than its owner can read.
     static Result<TokenFile> load(const std::string& path);
     static Result<TokenFile> parse(std::string_view text, const std::string& name);
 
     [[nodiscard]] const Token* find(std::string_view id) const;
     [[nodiscard]] const std::vector<Token>& tokens() const { return tokens_; }
-    // For an initiator: the first that has not expired.
+    // For home: the first token that has not expired.
     [[nodiscard]] Result<Token> first_usable(int64_t now) const;
 
 private:

@@ -1,5 +1,5 @@
-// The generated message types, gpr::wire. Include this and not the generated header: it is not
-// written for our warning level.
+// The generated message types, gpr::wire. Include this and not the generated header, which does not
+// compile at our warning level.
 #pragma once
 
 #pragma GCC diagnostic push

@@ -1,9 +1,10 @@
-// A process may choose the interface that its packets leave by (SO_BINDTODEVICE, IP_PKTINFO), and
-// then the kernel sends what is for 127.0.0.1 or ::1 there, too, against all routes and rules. What
-// joins the box's network to the host's opens a socket there for each flow, to the address in the
-// packet: it would reach the host's own services. So such packets are dropped where they leave.
-// tun_net_xmit() of the kernel's drivers/net/tun.c runs the program before anybody sees a frame; it
-// stays with the interface, and to change it takes a capability that nothing in the box has.
+// A process may choose the interface by which its packets leave (SO_BINDTODEVICE, IP_PKTINFO). The
+// kernel then sends even packets for 127.0.0.1 or ::1 there, whatever the routes and rules say.
+// pasta, which joins the box's network to the host's, opens a socket on the host for each flow, to
+// the address in the packet, and would so reach the host's own services. Therefore the interface
+// itself drops such packets: tun_net_xmit() in the kernel's drivers/net/tun.c runs the filter
+// program before anybody sees a frame. The program belongs to the interface, and changing it takes
+// a capability that nothing in the box has.
 #include "acceptor/box/box_interface.h"
 
 #include <fcntl.h>
@@ -25,13 +26,13 @@ namespace {
 
 constexpr int type_at = 12, ipv4_destination_at = 14 + 16, ipv6_destination_at = 14 + 24;
 constexpr int words_of_ipv6 = 4;
-// So that each jump reaches its end.
+// So that every jump offset fits.
 constexpr size_t most_instructions = INT16_MAX;
 
 class Assembler {
 public:
     void copy(uint8_t to, uint8_t from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
-    // Into register 0; those up to 5 are lost. Past the end of the frame it is dropped.
+    // Loads into register 0 and clobbers those up to 5. A load past the end drops the frame.
     void load_half(int at) { add(BPF_LD | BPF_ABS | BPF_H, 0, 0, 0, at); }
     void load_word(int at) { add(BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, at); }
     void mask(uint8_t reg, uint32_t bits) {
@@ -42,7 +43,7 @@ public:
             static_cast<int32_t>(value));
     }
     void drop() { give(0); }
-    void pass() { give(-1); }  // all bytes of the frame
+    void pass() { give(-1); }  // keeps all bytes of the frame
     static constexpr size_t length_of_verdict = 2;
     void append(const Assembler& other) {
         code.insert(code.end(), other.code.begin(), other.code.end());
@@ -106,7 +107,7 @@ Assembler ipv6_frames(const std::vector<HostAddress>& host) {
         }
         part.drop();
     };
-    // ::, ::1, IPv4 addresses in the old form and in the new one.
+    // ::, ::1, and IPv4 addresses in the IPv4-compatible and IPv4-mapped forms.
     drop_words(std::array<uint32_t, 3>{0, 0, 0});
     drop_words(std::array<uint32_t, 3>{0, 0, 0xffff});
     for (const HostAddress& address : host) {
@@ -130,15 +131,15 @@ Result<Fd> load(const std::vector<bpf_insn>& code) {
     return program;
 }
 
-// Best effort: a kernel without IPv6 has no such files.
+// Best effort: a kernel without IPv6 does not have these files.
 void write_setting(const char* path, const std::string& text) {
     const Fd file(open(path, O_WRONLY | O_CLOEXEC));
     if (!file) return;
     [[maybe_unused]] const auto written = write(file.get(), text.data(), text.size());
 }
 
-// What the kernel would do by itself: nobody else has the box's addresses, so they are ready at
-// once, and routers' announcements would give it more of them.
+// Turns off duplicate address detection, because nobody else has the box's addresses, and router
+// advertisements, which would add addresses.
 void settle_namespace(const BoxInterface& wanted) {
     for (const char* const path :
          {"/proc/sys/net/ipv6/conf/all/accept_dad", "/proc/sys/net/ipv6/conf/default/accept_dad",
@@ -158,7 +159,7 @@ void settle_namespace(const BoxInterface& wanted) {
 std::vector<bpf_insn> frames_to_others(const std::vector<HostAddress>& host) {
     const Assembler ipv4 = ipv4_frames(host), ipv6 = ipv6_frames(host);
     Assembler all;
-    all.copy(BPF_REG_6, BPF_REG_1);  // where loads find the frame
+    all.copy(BPF_REG_6, BPF_REG_1);  // loads expect the frame there
     all.load_half(type_at);
     all.skip_unless_equal(BPF_REG_0, ETH_P_ARP, Assembler::length_of_verdict);
     all.pass();

@@ -1,4 +1,4 @@
-// The network interface of a box, and what may leave it.
+// The network interface of a box, and the filter for what may leave it.
 #pragma once
 
 #include <linux/bpf.h>
@@ -13,19 +13,20 @@
 
 namespace gpr {
 
-// A program for TUNSETFILTEREBPF: which Ethernet frames leave the box. Not those to this host, and
-// nothing but IP.
+// A program for TUNSETFILTEREBPF that lets only IP leave the box, and nothing addressed to this
+// host.
 std::vector<bpf_insn> frames_to_others(const std::vector<HostAddress>& host);
 
 struct BoxInterface {
     std::string name;
-    const std::vector<HostAddress>& host;  // what it is kept from
-    uint32_t group = 0;                    // of the host, whose processes may send echo requests
-    PortRange ports;                       // that the kernel chooses from; none: as ever
+    const std::vector<HostAddress>& host;  // addresses that it must not reach
+    uint32_t group = 0;                    // group id on the host that may send echo requests
+    // For ports that the kernel chooses; empty: the kernel's default.
+    PortRange ports;
 };
 
-// In the box's network namespace, for the caller that is in it as the host's root. The interface
-// lives as long as the namespace; who opens it by its name gets its frames.
+// To be called in the box's network namespace, with the host's root privileges. The interface lives
+// as long as the namespace; a process that opens it by name gets its frames.
 Result<> make_box_interface(const BoxInterface& wanted);
 
 }  // namespace gpr

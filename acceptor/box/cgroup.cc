@@ -74,7 +74,7 @@ std::string session_path(const std::string& parent, pid_t worker) {
     return fmt::format("{}/{}{}", parent, session_prefix, worker);
 }
 
-// Of daemons that were killed together with their workers.
+// Left by daemons that were killed together with their workers.
 void remove_stale_sessions(const std::string& parent) {
     std::error_code error;
     std::vector<std::string> stale;
@@ -88,8 +88,8 @@ void remove_stale_sessions(const std::string& parent) {
     for (const auto& path : stale) remove_cgroup(path);
 }
 
-// The only one that may have processes of its own and limit its children, too: in another one
-// "memory" would be refused, and "pids" would make the children unfit for processes.
+// Only the root cgroup may have processes and limit its children at the same time. In any other one
+// with processes, enabling "memory" is refused, and "pids" would make the children threaded.
 bool is_root_cgroup(const std::string& path) {
     return access((path + "/cgroup.type").c_str(), F_OK) != 0;
 }
@@ -100,7 +100,7 @@ bool has_processes(const std::string& path) {
     return static_cast<bool>(file >> pid);
 }
 
-// "drm/0000:03:00.0/vram0 8514437120" each; none where there is no such controller.
+// Lines such as "drm/0000:03:00.0/vram0 8514437120"; empty without the dmem controller.
 std::vector<std::string> device_regions(const std::string& mount_point) {
     std::ifstream file(mount_point + "/dmem.capacity");
     std::vector<std::string> regions;
@@ -117,7 +117,7 @@ std::string read_small_file(int directory, const char* name) {
     return text.data();
 }
 
-// The number behind a key of a file such as memory.events.
+// The number after a key in a file such as memory.events.
 uint64_t count_in(int cgroup_fd, const char* file, std::string_view key) {
     std::istringstream in(read_small_file(cgroup_fd, file));
     uint64_t value = 0;
@@ -134,7 +134,7 @@ std::vector<LimitFile> limit_files(const SessionLimits& limits,
     std::vector<LimitFile> files;
     if (limits.memory_bytes != 0) {
         files.push_back({"memory.max", std::to_string(limits.memory_bytes)});
-        // All of a session ends, and what it may not have in memory it may not have in swap.
+        // The whole session is killed together, and it cannot evade the limit by using swap.
         files.push_back({"memory.oom.group", "1"});
         files.push_back({"memory.swap.max", "0", true});
     }
@@ -224,7 +224,7 @@ Result<> CgroupParent::move_to_leaf() {
     return write_file(path + "/cgroup.procs", std::to_string(getpid()));
 }
 
-// So that nothing is left where nobody clears up behind us.
+// Leaves nothing behind if nobody else cleans up.
 void CgroupParent::move_back() const {
     if (!enabled_.empty()) {
         static_cast<void>(write_file(own_path_ + "/cgroup.subtree_control", enabled_));
@@ -257,7 +257,7 @@ CgroupParent CgroupParent::of_daemon(std::string path, std::string mount_point) 
 Result<SessionCgroup> CgroupParent::create_session(const SessionLimits& limits) const {
     SessionCgroup session;
     const auto path = session_path(path_, getpid());
-    // Left by a worker that had this pid before.
+    // Left by an earlier worker with this pid.
     if (mkdir(path.c_str(), 0755) == -1 && errno == EEXIST) remove_cgroup(path);
     if (mkdir(path.c_str(), 0755) == -1 && errno != EEXIST) return fail(errno, "make " + path);
     session.path_ = path;

@@ -1,4 +1,5 @@
-// A cgroup v2 of a session's own: limits, and one more way to find and end what is in it.
+// A cgroup v2 for a session: it has the session's limits, and is one more way to find and kill all
+// of it.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +18,7 @@ class SessionCgroup {
 public:
     SessionCgroup(SessionCgroup&&) noexcept = default;
     SessionCgroup& operator=(SessionCgroup&&) = delete;
-    // Kills what is left in it, then removes it.
+    // Kills what is left in it and removes it.
     ~SessionCgroup();
 
     [[nodiscard]] int fd() const { return directory_.get(); }  // for clone3 CLONE_INTO_CGROUP
@@ -31,41 +32,41 @@ private:
     Fd directory_;
 };
 
-// A file of a cgroup and what is written to it, once for each.
+// A file of a cgroup and the text to write to it.
 struct LimitFile {
     std::string file, text;
-    bool may_lack = false;  // as where the kernel counts no swap
+    bool may_lack = false;  // such as when the kernel does not account for swap
     bool operator==(const LimitFile&) const = default;
 };
-// regions: of devices' memory, as dmem.capacity names them.
+// regions: of device memory, as dmem.capacity names them.
 std::vector<LimitFile> limit_files(const SessionLimits& limits,
                                    const std::vector<std::string>& regions);
 
-// What the session with this cgroup was ended for: "went beyond ...". Empty: not for a limit.
+// The limit that ended the session, as "went beyond ..."; empty if none did.
 std::string limit_exceeded(int cgroup_fd, const SessionLimits& limits);
 
-// False: so many more processes and threads would be beyond the limit. Threads that begin at once
-// may still be too many.
+// Whether the limit allows `more` processes and threads. Several that begin at once may still
+// exceed it.
 bool has_room_for_tasks(int cgroup_fd, const SessionLimits& limits, uint64_t more);
 
-// Where sessions' cgroups live: "gpr.slice" below the daemon's own cgroup. The daemon keeps one, so
-// that it can remove what a worker that was killed left behind.
+// The parent of the sessions' cgroups: "gpr.slice" below the daemon's own cgroup. The daemon keeps
+// it, to remove what killed workers leave behind.
 class CgroupParent {
 public:
-    // Fails where there is no cgroup v2 or it is not ours to change, an ordinary outcome; and where
-    // the limits cannot be had. For their sake this process moves to a cgroup "gpr-acceptor" below
-    // its own: but for the root, one that has processes cannot limit its children.
+    // Fails if there is no cgroup v2 or we may not change it, which is ordinary, or if the limits
+    // cannot be set. For limits this process moves to a child cgroup "gpr-acceptor", because a
+    // cgroup with processes, other than the root, cannot limit its children.
     static Result<CgroupParent> create(const SessionLimits& limits = {});
     CgroupParent(CgroupParent&& other) noexcept;
     CgroupParent& operator=(CgroupParent&&) = delete;
-    // Removes the directory if it is empty. Only in the process that created it.
+    // Removes the directory if it is empty, in the process that created it.
     ~CgroupParent();
 
-    // In the worker: the daemon's, by what that says of it.
+    // For a worker: the daemon's, as the daemon describes it.
     static CgroupParent of_daemon(std::string path, std::string mount_point);
-    // For itself: the name says whose it is.
+    // For the calling process, whose pid is in the name.
     Result<SessionCgroup> create_session(const SessionLimits& limits) const;
-    // After a worker's death. False: what was in it is still dying, ask again.
+    // After a worker's death. False if processes in it are still dying: ask again.
     bool try_remove_session(pid_t worker) const;
 
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -78,10 +79,10 @@ private:
     void move_back() const;
 
     std::string path_;
-    std::string own_path_;     // where this process was
-    std::string mount_point_;  // of all cgroups
-    std::string leaf_;         // where it is; empty: it has not moved
-    std::string enabled_;      // controllers, as they are switched off again
+    std::string own_path_;     // where this process was before
+    std::string mount_point_;  // of the cgroup file system
+    std::string leaf_;         // where this process is now; empty: it has not moved
+    std::string enabled_;      // controllers, in the form that disables them again
     pid_t creator_ = -1;
 };
 

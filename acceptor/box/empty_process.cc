@@ -8,7 +8,7 @@
 namespace gpr {
 namespace {
 
-// "5581f000-5582f000 r-xp 00000000 fe:00 123 /path, to the end of the line"
+// "5581f000-5582f000 r-xp 00000000 fe:00 123 /path, up to the end of the line"
 Result<InheritedMapping> parse_mapping(const std::string& line) {
     std::istringstream in(line);
     InheritedMapping mapping;

@@ -1,5 +1,5 @@
-// The first thread of an acceptor's fragment: forked from the worker without exec, in the session's
-// namespaces, running nothing but the stub.
+// The first thread of a fragment at an acceptor: a fork of the worker without exec, in the
+// session's namespaces, that runs nothing but the stub.
 #pragma once
 
 #include <linux/filter.h>
@@ -23,34 +23,34 @@ struct EmptyProcessOptions {
     uint64_t mailbox_address = 0;
     uint64_t mailbox_size = 0;
 
-    // The registers the process starts with in the stub; all others are 0.
+    // Registers at its start in the stub; all others are 0.
     uint64_t entry = 0;
     uint64_t entry_argument = 0;  // rdi
     uint64_t stack_top = 0;       // rsp
 
-    // Must allow every system call made from the stub; what it sends to user notification reaches
-    // EmptyProcess::listener. Installed last: everything after it is the stub's.
+    // Must allow every system call that the stub makes; calls for user notification are reported to
+    // EmptyProcess::listener. Installed last: everything after it is done by the stub.
     std::vector<sock_filter> filter;
 
-    // Descriptors of the worker that the process gets as number kept_fds_begin, +1, ... It has no
-    // others than these, its userfaultfd and its listener. All are close-on-exec.
+    // Descriptors of the worker that the process gets as numbers kept_fds_begin, +1, ... Besides
+    // these it has only its userfaultfd and its listener. All are close-on-exec.
     std::vector<int> kept_fds;
 
-    // Not 0: the process's own descriptors begin here. Every number below is occupied, so that the
-    // kernel gives it none of those.
+    // If not 0, the program's descriptors begin here: all lower numbers are occupied, so that the
+    // kernel cannot assign one of them.
     unsigned fd_base = 0;
     unsigned fd_last = INT32_MAX;
 
-    std::string name = "gpr-empty";  // comm, until the caller gives it the program's
+    std::string name = "gpr-empty";  // comm, until the caller sets the program's
 };
 
-// Numbers in the new process.
+// Descriptor numbers in the new process.
 inline constexpr int empty_process_uffd = 0;
 inline constexpr int empty_process_listener = 1;
 inline constexpr int empty_process_kept_fds_begin = 2;
 
-// Something the fork brought along, which the caller removes with calls made in the stub. Named as
-// in /proc/PID/maps: "[vdso]", "/usr/bin/gpr", "" for anonymous memory.
+// A mapping inherited from the worker, which the caller unmaps with calls made in the stub. Named
+// as in /proc/PID/maps: "[vdso]", "/usr/bin/gpr", "" for anonymous memory.
 struct InheritedMapping {
     Range range;
     int protection = 0;  // PROT_*
@@ -63,7 +63,7 @@ struct EmptyProcess {
     Fd uffd;  // UFFDIO_API not done yet
     Fd listener;
     bool wait_killable = false;  // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV was accepted
-    // All of it, stub code and mailbox included.
+    // All its mappings, including the stub's code and the mailbox.
     std::vector<InheritedMapping> mappings;
 };
 

@@ -1,4 +1,4 @@
-// Inside the child, between the fork and the stub. Of no interest outside sandbox.cc.
+// What happens in the child between the fork and the stub. Used by sandbox.cc only.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,11 @@ namespace gpr {
 
 enum class BootstrapState : uint32_t { running, failed, installing_filter, in_stub };
 
-// In memory shared with the worker: once the filter is installed the child has no other way to say
-// how far it got.
+// In memory shared with the worker: once the filter is installed, the child has no other way to
+// report its progress.
 struct BootstrapReport {
     std::atomic<BootstrapState> state{BootstrapState::running};
-    const char* failed_step = nullptr;  // a literal, so valid in parent and child
+    const char* failed_step = nullptr;  // a string literal, so valid in parent and child
     int error = 0;
     bool wait_killable = false;
 };
@@ -34,7 +34,7 @@ struct Bootstrap {
 // Turns the calling process, a fork of the worker with one thread, into an empty process.
 [[noreturn]] void bootstrap_empty_process(const Bootstrap& bootstrap);
 
-// Until the child is in the stub. The reason if it failed, died or took too long.
+// Waits until the child is in the stub. An error says why it failed, died or took too long.
 Result<> await_bootstrap(const BootstrapReport& report, int pidfd);
 
 }  // namespace gpr

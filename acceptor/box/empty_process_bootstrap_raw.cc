@@ -1,5 +1,5 @@
-// Order matters throughout: namespaces are joined while there are capabilities, descriptors are
-// closed when nothing needs them any more, and the filter comes last, because from then on only the
+// The order matters throughout: namespaces are joined while there are capabilities, descriptors are
+// closed when nothing needs them any more, and the filter comes last, because after it only the
 // stub may make system calls.
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -36,7 +36,7 @@ constexpr size_t robust_list_head_size = 24;
 constexpr unsigned rseq_registered_size = 32;  // what glibc registers, whatever __rseq_size says
 constexpr int arch_shstk_disable = 0x5002;     // <asm/prctl.h> of Linux 6.6
 constexpr unsigned arch_shstk_shstk = 1;
-// Where descriptors wait while the low numbers are cleared.
+// Where descriptors are kept while the low numbers are cleared.
 constexpr int parking_fds_begin = 200;
 constexpr uint64_t spare_tasks = 256;
 constexpr int oom_distance = 500;
@@ -78,21 +78,22 @@ private:
         return returned;
     }
 
-    // What libc and the kernel keep about this thread at addresses that will be unmapped.
+    // Unregisters addresses that libc and the kernel know for this thread and that will be
+    // unmapped.
     void forget_the_worker() {
         need(prctl(PR_SET_PDEATHSIG, SIGKILL), "ask to die with the worker");
         unregister_rseq();
         need(syscall(SYS_set_robust_list, nullptr, robust_list_head_size),
              "drop the robust futex list");
         syscall(SYS_set_tid_address, nullptr);
-        // A terminal's signals are for the worker, and the box has no terminal.
+        // A terminal's signals are meant for the worker; the box has no terminal.
         need(setsid(), "start a session");
         syscall(SYS_arch_prctl, arch_shstk_disable, arch_shstk_shstk);
         prctl(PR_SET_NAME, options_.name.c_str());
     }
 
-    // What the kernel notes of an executed file (the heap, the arguments, the auxiliary vector) is
-    // still the worker's. Nobody needs it here; kernels without this call keep it.
+    // What the kernel keeps about the executed file (heap, arguments, auxiliary vector) is still
+    // the worker's. Nothing needs it here; kernels without this call keep it.
     void forget_its_layout() {
         const uint64_t here = options_.mailbox_address;
         std::array<uint64_t, 2> end_of_vector{};  // AT_NULL
@@ -115,8 +116,8 @@ private:
         give_up(report_, "unregister rseq", errno);
     }
 
-    // Before the box is entered, which has no /dev/userfaultfd, and with capabilities: without them
-    // it would not report faults taken inside the kernel.
+    // Before entering the box, which has no /dev/userfaultfd, and while there are capabilities:
+    // without them it would not report faults taken in the kernel.
     void open_uffd() {
         auto uffd = open_userfaultfd(O_CLOEXEC | O_NONBLOCK);
         if (!uffd) give_up(report_, "open a userfaultfd", uffd.error().code);
@@ -135,13 +136,13 @@ private:
         syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, nullptr);
     }
 
-    // The last of the namespaces, because from then on no others of the host's can be entered.
+    // The last namespace to join: from then on no other namespaces of the host can be entered.
     void become_root_of_box() {
         need(setns(bootstrap_.init_pidfd, CLONE_NEWUSER), "enter the user namespace");
         need(syscall(SYS_setgroups, 0, nullptr), "drop supplementary groups");
         need(syscall(SYS_setresgid, 0, 0, 0), "become the session's group");
         need(syscall(SYS_setresuid, 0, 0, 0), "become the session's user");
-        // That has been undone by becoming somebody else.
+        // Changing the user has cleared it.
         need(prctl(PR_SET_PDEATHSIG, SIGKILL), "ask to die with the worker");
     }
 
@@ -160,13 +161,13 @@ private:
         if (mapped != wanted) give_up(report_, step, EEXIST);
     }
 
-    // Two moves, because the final numbers may be sources of others.
+    // In two steps, because a final number may be the source of another one.
     void arrange_fds() {
         const char* const step = "arrange descriptors";
         int parked = parking_fds_begin;
         const auto park = [&](int fd) { need(dup3(fd, parked++, O_CLOEXEC), step); };
-        // A source above parking_fds_begin could be overwritten before its turn, so everything is
-        // first duplicated to wherever is free above all that will be used.
+        // A source above parking_fds_begin could be overwritten before it is used, so every source
+        // is first duplicated to above all numbers that will be used.
         const auto needed = static_cast<int>(options_.kept_fds.size()) + 1;
         const int clear_of_all = parking_fds_begin + needed;
         std::vector<int> sources{
@@ -187,7 +188,8 @@ private:
         if (options_.fd_base != 0) occupy_low_fds();
     }
 
-    // With what nothing can be done: io_uring is not stopped from using a number of home's.
+    // With an O_PATH descriptor, which is useless: io_uring cannot be kept from using a number of
+    // home's.
     void occupy_low_fds() {
         const char* const step = "set the home descriptors' numbers aside";
         rlimit limit{};
@@ -200,18 +202,19 @@ private:
              fd < options_.fd_base; ++fd) {
             need(dup3(static_cast<int>(first), static_cast<int>(fd), O_CLOEXEC), step);
         }
-        close(static_cast<int>(first));  // the lowest free number: the listener's
+        close(static_cast<int>(first));  // frees the lowest number, for the listener
     }
 
     void set_limits() {
-        // Of the user, as the kernel counts: gpr's own tasks are more than the worker lets in.
+        // The kernel counts tasks per user, gpr's own included: spare_tasks more than the worker
+        // admits.
         const ProcessLimits& limits = bootstrap_.limits;
         if (limits.tasks != 0) lower(RLIMIT_NPROC, limits.tasks + spare_tasks);
         if (limits.files != 0) {
             const uint64_t end = uint64_t{options_.fd_last} + 1;
             lower(RLIMIT_NOFILE, std::min(options_.fd_base + limits.files, end));
         }
-        // Of the worker alone.
+        // This limit is meant for the worker only.
         rlimit data{};
         need(getrlimit(RLIMIT_DATA, &data), "lift the worker's limit");
         data.rlim_cur = data.rlim_max;
@@ -226,7 +229,7 @@ private:
         need(setrlimit(resource, &limit), "limit the process");
     }
 
-    // When the host has no memory left, the program is to go and not who watches it.
+    // If the host runs out of memory, the program shall be killed rather than its worker.
     void be_first_to_go() {
         const int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
         if (file == -1) return;
@@ -239,7 +242,7 @@ private:
     }
 
     void drop_privileges() {
-        // 1 also keeps a core pattern's pipe from starting; the home kernel writes the core.
+        // 1 also keeps a core_pattern pipe from starting; home's kernel writes the core.
         rlimit core{};
         if (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max >= 1) {
             core.rlim_cur = 1;
@@ -252,7 +255,7 @@ private:
         need(prctl(PR_SET_DUMPABLE, 1), "allow the worker's ptrace");
     }
 
-    // The raw calls: libc's wrappers keep two signals for themselves.
+    // Raw calls, because libc's wrappers refuse two signals that it uses itself.
     void reset_signals() {
         struct KernelSigaction {
             uint64_t handler, flags, restorer, mask;
@@ -294,7 +297,7 @@ private:
     [[noreturn]] static void jump(uint64_t entry, uint64_t argument, uint64_t stack_top) {
         asm volatile(
             "mov %[stack], %%rsp\n\t"
-            "pushq $0\n\t"  // flags, and nothing is left above stack_top
+            "pushq $0\n\t"  // flags; nothing is left above stack_top
             "popfq\n\t"
             "xor %%eax, %%eax\n\t"
             "xor %%ebx, %%ebx\n\t"

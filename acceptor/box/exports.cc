@@ -33,7 +33,7 @@ Failure not_exported(const RemotePath& rule, const std::string& path) {
                     rule.glob, path, path));
 }
 
-// What a link leads to decides, not what it is called.
+// The target of a link decides, not its name.
 std::string real_path(const std::string& path) {
     std::error_code missing;
     auto real = fs::canonical(path, missing);
@@ -60,7 +60,7 @@ public:
         if (!has_wildcard(rule.glob)) return add_one(rule, rule.glob, rule.glob);
         const std::string directory = literal_part(rule.glob);
         if (directory == root_folder) return add_of_root(rule);
-        // What matches may come and go, so all of the directory is shown.
+        // Matching files may come and go, so the whole directory is shown.
         if (is_exported(directory, exports_) && !hides_below(real_path(directory))) {
             return add_one(rule, directory, directory);
         }
@@ -71,11 +71,12 @@ public:
     }
 
     std::vector<SandboxView> finish() {
-        // A directory before what is below it; of two for one place the first rule's.
+        // A directory comes before what is below it; of two views for one place the first rule's
+        // wins.
         std::stable_sort(
             views_.begin(), views_.end(),
             [](const SandboxView& a, const SandboxView& b) { return a.place < b.place; });
-        // What its parent shows at the same place need not be shown again.
+        // Skip what its parent already shows at the same place.
         std::vector<SandboxView> needed;
         for (SandboxView& view : views_) {
             const bool shown =
@@ -90,8 +91,8 @@ public:
     }
 
 private:
-    // The root folder of the box is its own, so only what is there now is shown. It has the same
-    // links as this host's (/lib to usr/lib): what they lead to is shown instead.
+    // The box has its own root directory, so only files that exist now are shown. It has the same
+    // links as this host's root (/lib to usr/lib): their targets are shown instead.
     Result<> add_of_root(const RemotePath& rule) {
         for (const std::string& path : files_matching(rule.glob)) {
             const std::string place = fs::is_symlink(path) ? real_path(path) : path;
@@ -120,8 +121,8 @@ private:
         return {};
     }
 
-    // A directory that has something hidden in it is shown piece by piece. Links in it that lead
-    // out of `top` are not.
+    // Shows a directory entry by entry if something below it is hidden. Links that lead out of
+    // `top` are not shown.
     void show(const std::string& place, const std::string& source, const std::string& real,
               const std::string& top) {
         if (!hides_below(real)) {

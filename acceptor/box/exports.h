@@ -1,5 +1,5 @@
-// What of this host's file tree sessions may see: the administrator's list, and the part of it that
-// one session asked for.
+// Which files of this host sessions may see: the administrator's list, and the part of it that one
+// session has asked for.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace gpr {
 
-// Libraries and what describes them, read-only, and the nodes of accelerators.
+// Libraries and their data files, read-only, and the device nodes of accelerators.
 std::vector<std::string> default_exports();
 
-// exports: globs; each stands for what it matches and all below it. An error names the rule that
-// asks for more, or for what is not there. hidden: device nodes that this session must not see,
-// which a wildcard passes over.
+// exports: globs, each for the files that it matches and everything below. hidden: device nodes
+// that this session must not see; a wildcard skips them. An error names the rule that asks for more
+// than is exported, or for a file that does not exist.
 Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,
                                             const std::vector<std::string>& exports,
                                             const std::vector<std::string>& hidden = {});
 
-// The profiles that stand by among these rules and for which this host has something: all of their
-// rules can be shown, and of those that are not only for what the initiator lacks one is.
+// The profiles, of those that stand by in these rules, that this host has something for: all their
+// rules can be shown, and at least one exists that is not only for files missing at home.
 std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
                                           const std::vector<std::string>& exports,
                                           const std::vector<std::string>& hidden = {});

@@ -18,7 +18,7 @@ namespace gpr {
 namespace {
 
 constexpr const char* loopback = "lo";
-// Whoever is there: pasta answers for every address of the session's link.
+// Any address will do: pasta answers for every address of the session's link.
 constexpr const char* any_neighbour = "fe80::1";
 
 std::string read_text(const char* path) {
@@ -56,7 +56,7 @@ uint32_t number_of(const HostAddress& address) {
     return number;
 }
 
-// Another address of the same link, as a next hop: pasta answers for each.
+// Another address on the same link, as next hop: pasta answers for all of them.
 std::string neighbour_of(HostAddress address) {
     const uint32_t own = number_of(address);
     uint32_t other = own ^ 1;
@@ -100,7 +100,7 @@ Result<HostNetwork> look_at_host_network() {
 std::string way_out_ipv4(const std::string& routes) {
     std::istringstream lines(routes);
     std::string line;
-    std::getline(lines, line);  // what the columns are
+    std::getline(lines, line);  // skip the header
     while (std::getline(lines, line)) {
         std::istringstream words(line);
         std::string interface, destination, gateway, skipped, mask;

@@ -1,5 +1,5 @@
-// What of this host's network a session is given: who joins the two has to be told, and what is the
-// host itself is kept from it.
+// What is needed of this host's network for a session's own one: pasta must be told its interface,
+// and the session must not reach the host's own addresses.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace gpr {
 struct HostAddress {
     std::string interface;
     bool is_ipv6 = false;
-    std::array<uint8_t, 16> bytes{};  // the first four, in IPv4
+    std::array<uint8_t, 16> bytes{};  // IPv4 uses the first four
     unsigned prefix = 0;              // bits
 
     [[nodiscard]] std::string text() const;
@@ -22,21 +22,21 @@ struct HostAddress {
 };
 
 struct HostNetwork {
-    std::vector<HostAddress> addresses;  // also those of the loopback interface
-    // The interfaces of the first routes to everywhere; empty: there is none.
+    std::vector<HostAddress> addresses;  // including those of the loopback interface
+    // The interfaces of the first default routes; empty: none.
     std::string way_out_ipv4, way_out_ipv6;
 };
 
-// Of this process's network namespace.
+// Examines this process's network namespace.
 Result<HostNetwork> look_at_host_network();
 
-// As /proc/net/route and /proc/net/ipv6_route have them.
+// Parse /proc/net/route and /proc/net/ipv6_route.
 std::string way_out_ipv4(const std::string& routes);
 std::string way_out_ipv6(const std::string& routes);
 
 struct ConnectorPlan {
-    std::string interface;             // what the session's is called: as the host's
-    std::vector<std::string> options;  // of pasta, where the host has no way out for it to find
+    std::string interface;             // name of the session's interface: the host's
+    std::vector<std::string> options;  // for pasta, if the host has no default route for it to find
 };
 Result<ConnectorPlan> plan_connector(const HostNetwork& host);
 

@@ -1,8 +1,8 @@
-// Three processes one below the other: the worker, a watcher, pasta. The watcher is the first
-// process of a pid namespace and asks the kernel to be killed when the worker ends; then the kernel
-// kills what is in that namespace. pasta itself could not ask: it changes its user, which forgets
-// such a wish. Nor could it live in the box's pid namespace: programs have the process numbers
-// there that they have at home, and pasta would take one of them.
+// There are three processes, each the child of the one before: the worker, a watcher, pasta. The
+// watcher is the first process of a pid namespace and is killed when the worker ends
+// (PR_SET_PDEATHSIG); the kernel then kills everything in that namespace. pasta itself could not
+// use PR_SET_PDEATHSIG, because changing its user clears it. Nor could it live in the box's pid
+// namespace: programs have the same pids there as at home, and pasta would take one of them.
 #include "acceptor/box/network_connector.h"
 
 #include <fcntl.h>
@@ -37,11 +37,11 @@ namespace {
 
 constexpr const char* program_name = "pasta";
 constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin";
-// Where Debian's AppArmor profile of pasta lets it open namespaces.
+// Where Debian's AppArmor profile for pasta allows it to open namespaces.
 constexpr const char* namespaces_folder = "/run/user/0/netns";
 constexpr auto start_deadline = std::chrono::seconds(10);
 constexpr size_t most_words = 4096;
-// The last thing that comes through the pipe when all is well; never text of pasta's.
+// The last byte through the pipe if all is well; never part of pasta's output.
 constexpr char is_ready = '\x06';
 
 std::string bound_to(const char* name) { return fmt::format("{}/{}", namespaces_folder, name); }
@@ -55,7 +55,7 @@ public:
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_NAME, "gpr-network");
         pollfd maker{alive.get(), 0, 0};
-        if (poll(&maker, 1, 0) != 0) _exit(0);  // it ended before we asked to be told
+        if (poll(&maker, 1, 0) != 0) _exit(0);  // the worker ended before PR_SET_PDEATHSIG was set
         report_ = report.get();
         keep_only_files({report_});
         need(prepare());
@@ -63,14 +63,14 @@ public:
         if (pasta == 0) become_pasta();
         need(from_libc(pasta, "start pasta"));
         int status = 0;
-        // It goes to the background when the network is there.
+        // pasta's first process ends, leaving a daemon, when the network is ready.
         TEMP_FAILURE_RETRY(waitpid(pasta, &status, 0));
-        if (status != 0) _exit(1);  // it has said why
+        if (status != 0) _exit(1);  // pasta has printed why
         need(keep_only_capabilities(0));
         prctl(PR_SET_DUMPABLE, 0);
         [[maybe_unused]] const auto sent = write(report_, &is_ready, 1);
         close(report_);
-        // Helpers that have started it end sooner.
+        // Processes of pasta that only started it end earlier.
         while (TEMP_FAILURE_RETRY(waitpid(-1, &status, 0)) > 0) {
         }
         spdlog::error("the session has no network any more: pasta ended, status {:#x}", status);
@@ -86,7 +86,8 @@ private:
         _exit(1);
     }
 
-    // The log and the lock of the session's user, but no connection that would stay open with it.
+    // Keeps regular files (the log, the lock of the session's user), but no connections, which
+    // would stay open as long as this process.
     static void keep_only_files(std::initializer_list<int> kept) {
         std::vector<int> open_here;
         std::error_code ignored;
@@ -112,7 +113,7 @@ private:
         return {};
     }
 
-    // As files, which pasta can open as the session's user; of a process it could not.
+    // Bind-mounted as files, because as the session's user pasta may not open those of a process.
     Result<> bind_namespaces() const {
         GPR_CHECK(from_libc(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr),
                             "make mounts private"));
@@ -138,12 +139,12 @@ private:
         dup2(null, STDOUT_FILENO);
         dup2(report_, STDERR_FILENO);
         close_range(STDERR_FILENO + 1, ~0U, 0);
-        // That of the worker is for the worker alone.
+        // The worker's limit is meant for the worker only.
         rlimit data{};
         getrlimit(RLIMIT_DATA, &data);
         data.rlim_cur = data.rlim_max;
         setrlimit(RLIMIT_DATA, &data);
-        signal(SIGPIPE, SIG_DFL);  // pasta of 2023 takes an ignored one for a failure
+        signal(SIGPIPE, SIG_DFL);  // pasta of 2023 treats an ignored SIGPIPE as a failure
         std::vector<std::string> words = arguments();
         std::vector<char*> pointers;
         for (std::string& word : words) pointers.push_back(word.data());
@@ -155,7 +156,7 @@ private:
         _exit(1);
     }
 
-    // As they are in passt of 2023, Debian 12's, and since.
+    // These options exist since passt of 2023, which Debian 12 has.
     [[nodiscard]] std::vector<std::string> arguments() const {
         std::vector<std::string> words{program_name,      "--quiet",
                                        "--runas",         fmt::format("{0}:{0}", options_.user),
@@ -163,13 +164,14 @@ private:
                                        "--netns",         bound_to("net"),
                                        "--no-netns-quit", "--config-net",
                                        "--ns-ifname",     plan_.interface};
-        // No way to this host, by the router's address or a port of the box's loopback.
+        // No access to this host, neither by the router's address nor through ports on the box's
+        // loopback.
         for (const char* const word : {"--no-map-gw", "-T", "none", "-U", "none"}) {
             words.emplace_back(word);
         }
         const std::string ports = options_.ports.none() ? "auto" : options_.ports.text();
         words.insert(words.end(), {"-t", ports, "-u", ports});
-        // Names are looked up at home.
+        // Names are resolved at home.
         words.insert(words.end(), {"-D", "none", "-S", "none"});
         words.insert(words.end(), plan_.options.begin(), plan_.options.end());
         return words;
@@ -193,7 +195,7 @@ long clone_watcher(int* pidfd, int cgroup_fd) {
     return syscall(SYS_clone3, &args, sizeof(args));
 }
 
-// All that is said until it is ready, or has ended, or has taken too long.
+// Collects pasta's output until it is ready, has ended or has taken too long.
 std::string listen_to(const Fd& report) {
     const auto give_up_at = std::chrono::steady_clock::now() + start_deadline;
     std::string said;
@@ -212,7 +214,7 @@ std::string listen_to(const Fd& report) {
     return said;
 }
 
-// One line of it, without what it says of a system log that is not there.
+// Joins it into one line, without complaints about a missing system log.
 std::string in_one_line(const std::string& said) {
     std::istringstream lines(said);
     std::string all;

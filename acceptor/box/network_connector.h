@@ -1,5 +1,5 @@
-// What joins a session's own network to this host's: passt's pasta, which opens a socket here for
-// each flow there.
+// Joins a session's own network to this host's by passt's pasta, which opens a socket on this host
+// for each flow of the session.
 #pragma once
 
 #include <sys/types.h>
@@ -15,27 +15,28 @@
 
 namespace gpr {
 
-// The path of pasta, by this process's PATH; an error that says what to do without it.
+// The path of pasta, searched in PATH; an error says what to do without it.
 Result<std::string> find_network_connector();
 
-// Whether sessions of these users can have a network of their own. That this host has none to share
-// now is told to the log: it may get its addresses later.
+// Checks whether sessions of these users can have networks of their own. If this host has no
+// network to share now, that is only logged: it may get one later.
 Result<> try_network_connector(const std::string& program, const UserIds& users);
 
 struct ConnectorOptions {
-    std::string program;  // of find_network_connector()
-    pid_t box_init = -1;  // of a sandbox with a user
-    uint32_t user = 0;    // that of the sandbox: the owner of its user namespace
-    int cgroup_fd = -1;   // -1: that of this process
-    // By which it is reached, without delay; their lock is kept by a copy of its descriptor. None:
-    // those that it listens on, as soon as pasta has noticed.
+    std::string program;  // from find_network_connector()
+    pid_t box_init = -1;  // of a sandbox that has a user
+    uint32_t user = 0;    // the sandbox's: the owner of its user namespace
+    int cgroup_fd = -1;   // -1: this process's
+    // Ports that are forwarded to the session at once; copies of a descriptor keep them locked. If
+    // empty: the ports that the session listens on, once pasta has noticed.
     PortRange ports;
 };
 
-// It ends with this, and with the process (of one thread) that made it, however that ends.
+// The network ends with this object, and with the single-threaded process that made it, even if
+// that is killed.
 class NetworkConnector {
 public:
-    // Returns once the box has its network.
+    // Returns when the box's network works.
     static Result<std::unique_ptr<NetworkConnector>> start(const ConnectorOptions& options);
     ~NetworkConnector();
     NetworkConnector(const NetworkConnector&) = delete;

@@ -22,7 +22,7 @@ struct CapabilitySets {
     long write() { return syscall(SYS_capset, &header, words.data()); }
 };
 
-// <linux/landlock.h> of Linux 6.12.
+// From <linux/landlock.h> of Linux 6.12.
 constexpr long sys_landlock_create_ruleset = 444, sys_landlock_restrict_self = 446;
 constexpr unsigned landlock_create_ruleset_version = 1;
 constexpr uint64_t landlock_scope_abstract_unix_socket = 1;
@@ -69,10 +69,10 @@ Result<> raise_permitted_capabilities() {
 }
 
 Result<> keep_only_capabilities(uint64_t kept) {
-    // Raw: libc's setgroups would signal threads this process does not have.
+    // Raw, because libc's setgroups would signal threads that this process does not have.
     GPR_CHECK(from_libc(syscall(SYS_setgroups, 0, nullptr), "drop supplementary groups"));
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    // The kernel's number of capabilities ends at the first EINVAL.
+    // The kernel's highest capability is before the first EINVAL.
     for (unsigned capability = 0; capability < 64; ++capability) {
         if (prctl(PR_CAPBSET_READ, capability) < 0) break;
         if ((kept >> capability & 1) != 0) continue;

@@ -1,4 +1,4 @@
-// Giving up what root has.
+// Dropping root's privileges.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,18 @@
 
 namespace gpr {
 
-// For good: effective, permitted and bounding sets become (at most) `kept`, a mask of 1 << CAP_*;
-// inheritable and ambient sets and supplementary groups are emptied.
+// Irrevocably: reduces the effective, permitted and bounding sets to `kept`, a mask of 1 << CAP_*,
+// and empties the inheritable and ambient sets and the supplementary groups.
 Result<> keep_only_capabilities(uint64_t kept);
 
-// What is permitted is in force again, as it is not after the user has changed.
+// Makes permitted capabilities effective again, after a change of the user.
 Result<> raise_permitted_capabilities();
 
-// This process and all that it will start reach no abstract unix socket but their own from now on,
-// in whichever network, and look into no other process. ENOSYS: before Linux 6.12, or no Landlock.
+// From now on this process and its descendants can connect only to abstract unix sockets of their
+// own, in any network namespace, and cannot look into other processes. ENOSYS before Linux 6.12, or
+// without Landlock.
 Result<> leave_abstract_sockets();
-// 0: it can be done; else the errno that says why not.
+// 0 if that is possible, else the errno that says why not.
 int probe_leaving_abstract_sockets();
 
 [[nodiscard]] bool has_capability(unsigned capability);

@@ -21,11 +21,11 @@ using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr size_t most_bytes = max_message_bytes;
-// A process that was killed is gone by then, unless the kernel keeps it.
+// How long a killed process may take to be gone, unless the kernel holds it.
 constexpr milliseconds dying_time{500};
 
-// A library that crashes shall do so at once: not into handlers that were meant for us, and without
-// leaving what else was in our memory on the disk.
+// If a library crashes it shall crash at once: without running our signal handlers, and without
+// dumping our memory to disk.
 void let_it_crash() {
     for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP}) {
         signal(number, SIG_DFL);
@@ -34,7 +34,7 @@ void let_it_crash() {
     setrlimit(RLIMIT_CORE, &none);
 }
 
-// A library says what it likes on these, reads what it likes, and has nothing else of ours.
+// A library may write what it likes to these and read from them, and has nothing else of ours.
 void keep_only(int answer) {
     const int null = open("/dev/null", O_RDWR);
     for (int standard = 0; standard < 3; ++standard) dup2(null, standard);
@@ -85,7 +85,7 @@ Result<ProbeProcess> ProbeProcess::start(const Probe& probe, milliseconds time_l
         keep_only(theirs.get());
         fcntl(3, F_SETFL, 0);
         answer_with(probe.ask());
-        _exit(0);  // a library's own handlers at exit are nothing we want to wait for
+        _exit(0);  // without running the library's exit handlers
     }
     process.name_ = probe.name;
     process.pid_ = static_cast<pid_t>(pid);
@@ -135,16 +135,16 @@ Inventory ProbeProcess::failed(const std::string& why) const {
     return inventory;
 }
 
-// Also ends it, and what a library may have started, in its process group.
+// Also kills it, and whatever a library has started in its process group.
 std::string ProbeProcess::how_it_ended() {
     if (pid_ <= 0) return {};
     const pid_t pid = std::exchange(pid_, -1);
     int status = 0;
-    // Whoever has closed its pipe may still be on its way out.
+    // A process that has closed its pipe may still be exiting.
     const bool by_itself = ended_ && is_gone_soon(pid, status);
     kill(-pid, SIGKILL);
     if (!by_itself) {
-        kill(pid, SIGKILL);  // it may have had no time to make a group
+        kill(pid, SIGKILL);  // in case it has not made its group yet
         is_gone_soon(pid, status);
     }
     if (by_itself && WIFSIGNALED(status)) {
@@ -166,7 +166,7 @@ std::vector<Inventory> run_probes(const std::vector<Probe>& probes, milliseconds
                 {probe.name, "failed", started.error().message()});
         }
     }
-    // In their order, not in that of their answers, so that two inventories are alike.
+    // In the order of the probes, not of their answers, so that two inventories are alike.
     for (ProbeProcess& process : running) {
         while (!process.is_done()) {
             pollfd waiting{process.fd(), POLLIN, 0};

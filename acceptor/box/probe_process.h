@@ -1,4 +1,4 @@
-// Questions that may crash or hang whoever asks, each in a process of its own.
+// Questions that may crash or hang the process that asks them; each is asked in its own process.
 #pragma once
 
 #include <chrono>
@@ -16,24 +16,24 @@ struct Probe {
     std::function<Inventory()> ask;
 };
 
-// All at once. Of one that does not answer in time, or dies, the inventory has only a source that
-// says so. What does not even die when it is killed (it hangs in the kernel) is left behind.
+// Runs all at once. A probe that does not answer in time, or dies, contributes only a source that
+// says so. A process that cannot even be killed (it hangs in the kernel) is left behind.
 std::vector<Inventory> run_probes(const std::vector<Probe>& probes,
                                   std::chrono::milliseconds time_limit);
 
-// The same for one, without waiting: the answer comes to a descriptor.
+// The same for one probe, without waiting: its answer arrives at a descriptor.
 class ProbeProcess {
 public:
     static Result<ProbeProcess> start(const Probe& probe, std::chrono::milliseconds time_limit);
     ProbeProcess(ProbeProcess&&) noexcept;
     ProbeProcess& operator=(ProbeProcess&&) = delete;
-    // Kills it and what it started.
+    // Kills the process and what it has started.
     ~ProbeProcess();
 
-    // Readable when is_done() should be asked again.
+    // Becomes readable when is_done() should be called again.
     [[nodiscard]] int fd() const { return answer_.get(); }
     [[nodiscard]] std::chrono::steady_clock::time_point deadline() const { return deadline_; }
-    // Reads what has come. False: that is not all yet, and there is time.
+    // Reads what has arrived. False if the answer is incomplete and there is time left.
     bool is_done();
     Inventory take_answer();
 

@@ -28,14 +28,14 @@ namespace {
 
 constexpr auto end_deadline = std::chrono::seconds(30);
 
-// Like fork, without libc's handlers: what runs in the child is ours.
+// Like fork, but without libc's atfork handlers.
 long clone_process(uint64_t flags, int* pidfd, const pid_t* wanted_pid, int cgroup_fd) {
     clone_args args{};
     args.flags = flags | CLONE_PIDFD | CLONE_CLEAR_SIGHAND;
     args.pidfd = reinterpret_cast<uint64_t>(pidfd);
     args.exit_signal = SIGCHLD;
     if (wanted_pid) {
-        // Only the innermost namespace's; the others choose.
+        // In the innermost pid namespace; the outer ones assign any.
         args.set_tid = reinterpret_cast<uint64_t>(wanted_pid);
         args.set_tid_size = 1;
     }
@@ -51,7 +51,7 @@ bool ended_within(const Fd& pidfd, int timeout_ms) {
     return poll(&ended, 1, timeout_ms) > 0;
 }
 
-// The worker's next children are born in the box, until this goes out of scope.
+// While this exists, the worker's new children are born in the box's pid namespace.
 class ChildrenInBox {
 public:
     static Result<ChildrenInBox> enter(const Fd& init_pidfd, const Fd& own_pid_namespace) {
@@ -61,7 +61,7 @@ public:
     ChildrenInBox(ChildrenInBox&& other) noexcept : own_(std::exchange(other.own_, -1)) {}
     ChildrenInBox& operator=(ChildrenInBox&&) = delete;
     ~ChildrenInBox() {
-        // Cannot fail: a process may always go back to where it is.
+        // Cannot fail: a process may always return to its own namespace.
         if (own_ >= 0) GPR_ASSERT(setns(own_, CLONE_NEWPID) == 0);
     }
 
@@ -90,7 +90,7 @@ private:
     BootstrapReport* report_;
 };
 
-// Only its own id, so that no other user of this host has a name in the box.
+// Maps the session's id only, so that no other user of this host exists in the box.
 Result<> write_map(pid_t process, const char* file, uint32_t user) {
     const auto path = fmt::format("/proc/{}/{}", process, file);
     const auto line = fmt::format("0 {} 1\n", user);
@@ -149,7 +149,7 @@ void for_each_number(const std::string& directory, Visit visit) {
     }
 }
 
-// A task that died, or that waits for its tracer (us) to let it die.
+// Reaps a task that has died, or that waits for us, its tracer, to let it die.
 void collect(pid_t tid) {
     int status = 0;
     while (waitpid(tid, &status, WNOHANG | __WALL) == tid) {
@@ -161,7 +161,7 @@ void collect(pid_t tid) {
 }  // namespace
 
 ClockOffsets clock_offsets(const ClockSample& initiators, const ClockSample& ours) {
-    // Unsigned, because a peer may claim any time; the kernel refuses what makes no sense.
+    // Unsigned, because a peer may claim any time; the kernel refuses absurd offsets.
     const auto difference = [](int64_t theirs, int64_t here) {
         return static_cast<int64_t>(static_cast<uint64_t>(theirs) - static_cast<uint64_t>(here));
     };
@@ -197,7 +197,8 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
     int pidfd = -1;
     long builder = clone_process(namespaces_of_worker, &pidfd, nullptr, cgroup_fd_);
     if (builder == -1 && cgroup_fd_ >= 0 && !limits_.any()) {
-        // Some kernels and some cgroups cannot be born into. A session without one is still boxed.
+        // Some kernels and cgroups do not support CLONE_INTO_CGROUP. A session without a cgroup is
+        // still boxed.
         cgroup_fd_ = -1;
         builder = clone_process(namespaces_of_worker, &pidfd, nullptr, cgroup_fd_);
         if (builder > 0) spdlog::warn("the session's cgroup cannot be used");
@@ -216,7 +217,7 @@ Result<> Sandbox::start_init(const SandboxOptions& options) {
     if (built.error != 0) {
         return fail(built.error, fmt::format("the sandbox's init could not {}", built.failed_step));
     }
-    // It is our child, so that the number stays its own until we have waited for it.
+    // It is our child, so its pid cannot be reused before we wait for it.
     init_pid_ = built.init_pid;
     init_pidfd_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, init_pid_, 0)));
     if (!init_pidfd_) return fail(errno, "open the sandbox's init");
@@ -294,8 +295,8 @@ Sandbox::~Sandbox() {
     if (init_pid_ > 0) end();
 }
 
-// Init is gone only when the kernel has killed everything else in the box and somebody has waited
-// for each: we for our children and tracees, init for the rest.
+// Init is gone only when the kernel has killed everything else in the box and all have been reaped:
+// our children and tracees by us, the rest by init.
 void Sandbox::end() {
     const auto give_up_at = std::chrono::steady_clock::now() + end_deadline;
     syscall(SYS_pidfd_send_signal, init_pidfd_.get(), SIGKILL, nullptr, 0);

@@ -27,10 +27,10 @@ namespace {
 constexpr int64_t ns_per_s = 1'000'000'000;
 constexpr int alive_fd = 0;
 constexpr int report_fd = 1;
-constexpr int lock_fd = 2;    // of the session's user, until the box is gone
+constexpr int lock_fd = 2;    // of the session's user; kept as long as the box exists
 constexpr int sysctl_fd = 3;  // /proc/sys/kernel
 constexpr int first_free = 4;
-// Beside the processes' root.
+// Next to the processes' root.
 constexpr const char* nodes_folder = "nodes";
 
 class Builder {
@@ -51,7 +51,8 @@ public:
 
 private:
     void send_report() {
-        const InitReport report = report_;  // g++-12 misjudges the member's size with sanitizers
+        // A copy: g++-12 misjudges the member's size with sanitizers.
+        const InitReport report = report_;
         [[maybe_unused]] const auto sent = write(report_fd, &report, sizeof(report));
     }
 
@@ -64,7 +65,7 @@ private:
     }
 
     void keep_fds(int alive, int report) {
-        // Through numbers above all, so that none overwrites another.
+        // Through high numbers, so that none overwrites another.
         constexpr int high = 16;
         const int lock = options_.user_lock;
         const int sysctl = open("/proc/sys/kernel", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -84,15 +85,15 @@ private:
         close_range(first_free, ~0U, 0);
     }
 
-    // The user namespace belongs to who makes it, and so what is counted in it is counted to that
-    // user at the host.
+    // The creator of a user namespace owns it, and is charged on the host for what is counted in
+    // it.
     void become_owner() {
         const uint32_t user = options_.user;
         need(syscall(SYS_setgroups, 0, nullptr), "drop supplementary groups");
         need(prctl(PR_SET_KEEPCAPS, 1), "keep capabilities");
         need(syscall(SYS_setresgid, user, user, user), "become the session's group");
         need(syscall(SYS_setresuid, user, user, user), "become the session's user");
-        // Some hosts let only these make user namespaces.
+        // Some hosts allow only privileged processes to create user namespaces.
         if (const auto regained = raise_permitted_capabilities(); !regained) {
             errno = regained.error().code;
             need(-1, "keep capabilities");
@@ -120,7 +121,7 @@ private:
         if (read(alive_fd, &byte, 1) != 1) _exit(0);
         read_limit_of_ids();
         drop_privileges();
-        // Ignoring it makes the kernel reap every orphan at once.
+        // If SIGCHLD is ignored, the kernel reaps every orphan at once.
         signal(SIGCHLD, SIG_IGN);
         send_report();
         close(report_fd);
@@ -129,7 +130,7 @@ private:
         _exit(0);
     }
 
-    // Newer kernels have one for each pid namespace, which shows to who looks it up.
+    // Newer kernels have a pid_max for each pid namespace, which only a process in it sees.
     void read_limit_of_ids() {
         const int file = openat(sysctl_fd, "pid_max", O_RDONLY | O_CLOEXEC);
         char text[16] = {};
@@ -140,11 +141,11 @@ private:
         close(sysctl_fd);
     }
 
-    // The builder stays outside it: offsets cannot be changed once a process is inside.
+    // The builder stays outside, because offsets cannot be changed once a process is inside.
     void make_time_namespace() {
         if (!options_.clock_offsets) return;
         if (unshare(CLONE_NEWTIME) == -1) {
-            if (errno == EINVAL || errno == ENOSYS) return;  // a kernel without them
+            if (errno == EINVAL || errno == ENOSYS) return;  // a kernel without time namespaces
             need(-1, "make a time namespace");
         }
         char text[128];
@@ -163,7 +164,7 @@ private:
         char text[56];
     };
     static Line offset_line(const char* clock, int64_t offset_ns) {
-        // Nanoseconds are never negative there: -0.3 s is -1 s + 0.7 s.
+        // The nanoseconds must not be negative: -0.3 s is -1 s + 0.7 s.
         int64_t seconds = offset_ns / ns_per_s;
         int64_t nanoseconds = offset_ns % ns_per_s;
         if (nanoseconds < 0) {
@@ -177,7 +178,7 @@ private:
     }
 
     void set_names() {
-        // As much as a kernel can hold: a peer may say anything.
+        // As much as the kernel takes: a peer may send any length.
         const auto host = options_.host_name.empty() ? "gpr" : options_.host_name.substr(0, 64);
         need(sethostname(host.data(), host.size()), "set the host name");
         const auto domain =
@@ -189,7 +190,7 @@ private:
         need(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "make mounts private");
         std::vector<int> trees;
         for (const SandboxView& view : options_.views) trees.push_back(copy_tree(view));
-        // Any directory will do, and without /proc we would not have come this far.
+        // Any directory will do; /proc must exist, or we would not have come this far.
         const char* const root = "/proc";
         constexpr unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
         const bool empty = trees.empty();
@@ -205,13 +206,13 @@ private:
         if (options_.user != 0) open_devices();
         need(mount(nullptr, ".", nullptr, MS_REMOUNT | MS_RDONLY | flags, nullptr),
              "make the root read-only");
-        // Stacks the new root on the old one, which is then the lower of two at "/".
+        // Stacks the new root on the old one at "/".
         need(syscall(SYS_pivot_root, ".", "."), "change to the empty root (pivot_root)");
         need(umount2(".", MNT_DETACH), "let go of the host's files");
         need(chdir("/"), "enter the empty root");
     }
 
-    // /lib is a name for usr/lib here, too. The old root is still at "/".
+    // Links such as /lib to usr/lib are copied. The old root is still at "/".
     void copy_root_links() {
         std::error_code ignored;
         for (const auto& entry : std::filesystem::directory_iterator("/", ignored)) {
@@ -234,8 +235,8 @@ private:
         return tree;
     }
 
-    // The working directory is the processes' root. A place inside what is shown already must
-    // exist.
+    // The working directory is the processes' root. A mount point inside of another view must exist
+    // there.
     void place_tree(int tree, const SandboxView& view) {
         const std::string place = view.place.substr(1);
         for (size_t slash = place.find('/'); slash != std::string::npos;
@@ -254,15 +255,15 @@ private:
         close(tree);
     }
 
-    // Most nodes belong to root or to groups of this host. Who was given a device gets a node of it
-    // that is the session's.
+    // Most device nodes belong to root or to groups of this host. For a device that the session was
+    // given, a node is made that belongs to the session's user.
     void open_devices() {
         for (const SandboxView& view : options_.views) {
             if (view.source.starts_with("/dev/")) open_devices_in(view);
         }
     }
 
-    // The old root is still at "/", the new one the working directory.
+    // The old root is still at "/"; the new one is the working directory.
     void open_devices_in(const SandboxView& view) {
         std::error_code gone;
         open_device(view.source, view.place);
@@ -297,7 +298,7 @@ private:
              "put a device in its place");
     }
 
-    // It holds a copy of the worker's memory, so nothing in the box may look into it.
+    // Init holds a copy of the worker's memory, so nothing in the box may look into it.
     void drop_privileges() {
         if (const auto dropped = keep_only_capabilities(0); !dropped) {
             errno = dropped.error().code;

@@ -1,4 +1,4 @@
-// Who builds a session's box, and PID 1 of its pid namespace. Of no interest outside sandbox.cc.
+// The process that builds a session's box, and PID 1 of its pid namespace. Used by sandbox.cc only.
 #pragma once
 
 #include <sched.h>
@@ -7,16 +7,16 @@
 
 namespace gpr {
 
-// The root of a box's processes. It is not that of the mount namespace which init makes: who lives
-// in a chroot may not make a user namespace (clone(2), EPERM), in which a program would have all
-// capabilities.
+// The root directory of a box's processes. It differs from the root of the mount namespace, because
+// a process in a chroot may not create a user namespace (clone(2), EPERM), in which a program would
+// have all capabilities.
 inline constexpr const char* box_root = "/root";
 
-// What the builder has of its own. These namespaces belong to the host, whatever a user namespace
-// allows in the box.
+// The builder's own namespaces. They belong to the host's user namespace, whatever the box's own
+// one allows.
 inline constexpr uint64_t namespaces_of_worker = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 
-// One write to the report pipe says how it went: one of the builder, then one of init.
+// One write to the report pipe: first the builder's, then init's.
 struct InitReport {
     int error = 0;
     bool has_time_namespace = false;
@@ -25,9 +25,9 @@ struct InitReport {
     char failed_step[48] = {};
 };
 
-// In a new process with the namespaces above. Empties them of the host, starts init as a child of
-// the worker, and ends. Init waits for a byte on `alive`: its user is mapped. Then it reaps orphans
-// until the last writer of `alive` is gone.
+// Runs in a new process with the namespaces above: removes the host's content from them, starts
+// init as a child of the worker, and exits. Init waits for a byte on `alive`, sent when its user is
+// mapped. Then it reaps orphans until the last writer of `alive` is gone.
 [[noreturn]] void build_sandbox(const SandboxOptions& options, int alive, int report);
 
 }  // namespace gpr

@@ -6,21 +6,21 @@
 namespace gpr {
 
 struct SessionLimits {
-    uint64_t memory_bytes = 0;         // 0: no limit; swap is part of it
+    uint64_t memory_bytes = 0;         // including swap; 0: no limit
     uint64_t tasks = 0;                // processes and threads; 0: no limit
     uint32_t milli_cpus = 0;           // 1500: one and a half; 0: no limit
-    uint64_t device_memory_bytes = 0;  // of each region of each device; 0: no limit
+    uint64_t device_memory_bytes = 0;  // for each region of each device; 0: no limit
 
     [[nodiscard]] bool any() const {
         return memory_bytes != 0 || tasks != 0 || milli_cpus != 0 || device_memory_bytes != 0;
     }
 };
 
-// What is limited without a cgroup, by the kernel for the session's user and by its worker.
+// What is limited without a cgroup, by the kernel per user or by the worker.
 struct ProcessLimits {
     uint64_t tasks = 0;         // processes and threads; 0: no limit
-    uint64_t files = 0;         // descriptors of each process, beside home's; 0: no limit
-    uint64_t worker_bytes = 0;  // memory of the worker for itself; 0: no limit
+    uint64_t files = 0;         // descriptors of each process besides home's; 0: no limit
+    uint64_t worker_bytes = 0;  // the worker's own memory; 0: no limit
     bool operator==(const ProcessLimits&) const = default;
 };
 

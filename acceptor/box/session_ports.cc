@@ -10,7 +10,7 @@ namespace gpr {
 namespace {
 
 constexpr unsigned first_for_all = 1024, last_port = 65535;
-// The kernel chooses among them for what does not say which it wants.
+// The kernel chooses among a session's ports for sockets that do not ask for one.
 constexpr unsigned least_share = 8;
 
 bool parse_port(const std::string& text, unsigned& number) {
@@ -47,7 +47,7 @@ Result<uint16_t> share_of_ports(const PortRange& all, unsigned sessions) {
                     all.text(), share, sessions, least_share));
 }
 
-// A lock of as many bytes, which ends with the last copy of its descriptor.
+// Takes a lock of as many bytes, which ends with the last copy of its descriptor.
 Result<SessionPorts> SessionPorts::take(const PortRange& all, uint16_t share,
                                         const std::string& list) {
     SessionPorts ports;

@@ -1,4 +1,4 @@
-// Ports of this host by which a session with a network of its own is reached.
+// Ports of this host through which a session with its own network is reached.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct PortRange {
     bool operator==(const PortRange&) const = default;
 };
 
-// "FIRST-LAST", of those that are not reserved for root.
+// Parses "FIRST-LAST"; the ports reserved for root are refused.
 Result<PortRange> parse_port_range(const std::string& text);
-// What each of so many sessions gets of them.
+// How many each session gets.
 Result<uint16_t> share_of_ports(const PortRange& all, unsigned sessions);
 
 class SessionPorts {
 public:
-    // So many that no other session of this host has.
+    // Takes `share` ports that no other session of this host has.
     static Result<SessionPorts> take(const PortRange& all, uint16_t share,
                                      const std::string& list = "/run/gpr.ports");
 
@@ -31,7 +31,7 @@ public:
 
 private:
     PortRange range_;
-    Fd lock_;  // who has a copy has the ports
+    Fd lock_;  // whoever has a copy has the ports
 };
 
 }  // namespace gpr

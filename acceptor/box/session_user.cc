@@ -13,7 +13,7 @@
 namespace gpr {
 namespace {
 
-// (uid_t)-1 is no user, and some programs take ids for signed.
+// (uid_t)-1 is no user, and some programs treat ids as signed.
 constexpr uint64_t end_of_ids = std::numeric_limits<int32_t>::max();
 
 template <class Number>
@@ -50,7 +50,7 @@ Result<UserIds> parse_user_ids(const std::string& text) {
 Result<> check_nobody_has(const UserIds& ids, const std::string& folder) {
     struct Place {
         const char* file;
-        size_t first, count;  // which fields; a count of 0: one id
+        size_t first, count;  // which fields of a line; count of 0: a single id
     };
     for (const Place& place : {Place{"passwd", 2, 0}, Place{"group", 2, 0}, Place{"subuid", 1, 2},
                                Place{"subgid", 1, 2}}) {
@@ -72,7 +72,7 @@ Result<> check_nobody_has(const UserIds& ids, const std::string& folder) {
     return {};
 }
 
-// A lock of one byte for each, which ends with the last copy of its descriptor.
+// Takes a lock of one byte for the id, which ends with the last copy of its descriptor.
 Result<SessionUser> SessionUser::take(const UserIds& ids, const std::string& list) {
     SessionUser user;
     if (ids.none()) return user;

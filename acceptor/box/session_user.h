@@ -1,5 +1,6 @@
-// Which user of the acceptor's host the processes of a session are: one who is nobody, and in each
-// session another, so that what the kernel counts and allows by user is the session's alone.
+// Which user of the acceptor's host a session's processes are: one that nobody else is, and a
+// different one in each session, so that what the kernel counts and allows per user is the
+// session's alone.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +11,30 @@
 
 namespace gpr {
 
-// User and group ids of this host that sessions take one of each.
+// A range of user and group ids of this host, of which each session takes one.
 struct UserIds {
     uint32_t first = 0, count = 0;
     [[nodiscard]] bool none() const { return count == 0; }
     bool operator==(const UserIds&) const = default;
 };
 
-// Above what distributions, systemd (up to 1879048191, and its foreign ids from 2147352576 on) and
-// sssd (up to 2000200000) give to anybody.
+// Above the ids that distributions, systemd (up to 1879048191, and its foreign ids from 2147352576
+// on) and sssd (up to 2000200000) assign.
 inline constexpr UserIds default_user_ids{2'100'000'000, 65'536};
 
-// "FIRST-LAST", or "none".
+// Parses "FIRST-LAST" or "none".
 Result<UserIds> parse_user_ids(const std::string& text);
-// Fails if one of them is somebody's, by passwd, group, subuid or subgid in the folder.
+// Fails if one of them is in use according to passwd, group, subuid or subgid in the folder.
 Result<> check_nobody_has(const UserIds& ids, const std::string& folder = "/etc");
 
 class SessionUser {
 public:
-    // One that no session of this host has, of whichever acceptor.
+    // Takes an id that no other session of this host has, of any acceptor.
     static Result<SessionUser> take(const UserIds& ids, const std::string& list = "/run/gpr.users");
-    SessionUser() = default;  // that of the worker
+    SessionUser() = default;  // the worker's
 
-    [[nodiscard]] uint32_t id() const { return id_; }       // 0: that of the worker
-    [[nodiscard]] int lock() const { return lock_.get(); }  // who has a copy has the id
+    [[nodiscard]] uint32_t id() const { return id_; }       // 0: the worker's
+    [[nodiscard]] int lock() const { return lock_.get(); }  // whoever has a copy has the id
 
 private:
     uint32_t id_ = 0;

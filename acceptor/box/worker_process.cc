@@ -15,7 +15,7 @@
 namespace gpr {
 namespace {
 
-// Its soft limit alone, so that it can be lifted for the last words.
+// Only the soft limit, so that it can be raised for the last message.
 void set_data_limit(rlim_t most) {
     rlimit limit{};
     getrlimit(RLIMIT_DATA, &limit);

@@ -7,11 +7,12 @@
 
 namespace gpr {
 
-// Dies with `parent`, has a session of its own and default signals. Exits if it is too late.
+// Makes the process die with `parent`, start a new session and reset its signals. Exits if `parent`
+// is dead already.
 void become_worker_process(pid_t parent);
 
-// From now on this process ends, with a line in the log, when it needs more than so much memory for
-// itself: a peer can have it note things without end.
+// From now on this process ends, with a line in the log, if it needs more memory for itself: a peer
+// could otherwise make it record things without end.
 void limit_own_memory(uint64_t bytes);
 inline constexpr int worker_out_of_memory = 104;
 

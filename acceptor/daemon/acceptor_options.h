@@ -1,4 +1,4 @@
-// What `gpr acceptor` was asked to do, once flags, environment and configuration are merged.
+// What `gpr acceptor` was asked to do, after flags, environment and configuration are merged.
 #pragma once
 
 #include <string>
@@ -17,16 +17,16 @@ struct AcceptorOptions {
     std::string metrics;               // where counts can be fetched; empty: nowhere
     std::string log_file;              // empty: stderr
     std::string log_level = "info";    // trace, debug, info, warning, error, off
-    std::vector<std::string> exports;  // of the file tree, besides the defaults: globs
-    NetworkAllowance network;          // of sessions that ask for it
-    // For tests: CPU features to keep quiet about; "vdso": its functions are not where they are.
+    std::vector<std::string> exports;  // globs of files that sessions may see, besides the defaults
+    NetworkAllowance network;          // for sessions that ask for sockets
+    // For tests: CPU features to hide; "vdso": pretend that the vdso's functions lie elsewhere.
     std::vector<std::string> pretend_without;
-    unsigned max_sessions = 64;  // further ones are refused with a reason
+    unsigned max_sessions = 64;  // more are refused with a reason
     SessionLimits limits;        // of each session
-    // Where nobody has said anything, there is a limit all the same.
+    // Whether the default limit applies because nobody has set one.
     bool limits_memory = true, limits_tasks = true;
-    UserIds user_ids = default_user_ids;  // of sessions; none: that of this process
-    bool user_ids_wanted = false;         // somebody asked for just these
+    UserIds user_ids = default_user_ids;  // of sessions; none: this process's user
+    bool user_ids_wanted = false;         // the administrator has asked for exactly these
 };
 
 }  // namespace gpr

@@ -12,7 +12,7 @@ std::string origin_of(const std::string& peer) {
     if (colon == std::string::npos || peer.starts_with("unix")) return "";
     std::string host = peer.substr(0, colon);
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    // The scope of a link-local address is not the peer's to choose.
+    // The scope of a link-local address must not distinguish peers.
     std::array<uint8_t, 16> bytes{};
     if (inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), bytes.data()) != 1) return host;
     if (IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr*>(bytes.data()))) {
@@ -23,8 +23,8 @@ std::string origin_of(const std::string& peer) {
     return prefix + "::/64";
 }
 
-// Who has been silent for long makes room for who comes now: an address that many share is not
-// kept out by those of it that only hold connections open.
+// A stranger that has been silent for long makes room for a new one, so that an address shared by
+// many is not blocked by some who only hold connections open.
 Admission::Verdict Admission::judge(const std::string& peer, Time now) const {
     const auto origin = origin_of(peer);
     if (!origin.empty() && strangers_from(origin) >= limits_.strangers_per_address) {

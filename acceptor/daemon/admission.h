@@ -1,4 +1,5 @@
-// Who may come in: pure bookkeeping, so that strangers cannot keep those who hold a token out.
+// Which connections are admitted: pure bookkeeping that keeps strangers from blocking peers with a
+// token.
 #pragma once
 
 #include <sys/types.h>
@@ -11,12 +12,13 @@
 namespace gpr {
 
 struct AdmissionLimits {
-    unsigned sessions = 64;               // with a proven token
-    unsigned strangers = 64;              // connections that have not proven one yet
-    unsigned strangers_per_address = 16;  // of one IPv4 address or IPv6 /64; unix peers have none
+    unsigned sessions = 64;   // connections that have proven a token
+    unsigned strangers = 64;  // connections that have not proven one yet
+    // Of one IPv4 address or IPv6 /64; unix peers are not limited.
+    unsigned strangers_per_address = 16;
     std::chrono::milliseconds stranger_lifetime{10'000};
-    // What a peer with a token may need, at the end of a long line: before that none has to go for
-    // another.
+    // How long a peer with a token may need to prove it over a slow link; a stranger is not evicted
+    // before that.
     std::chrono::milliseconds stranger_grace{2'000};
 };
 
@@ -27,18 +29,18 @@ public:
     explicit Admission(const AdmissionLimits& limits) : limits_(limits) {}
 
     struct Verdict {
-        std::string refusal;         // empty: come in
-        std::optional<pid_t> evict;  // the stranger that has to go for it
+        std::string refusal;         // empty: admitted
+        std::optional<pid_t> evict;  // a stranger to drop in its favour
     };
-    // `peer` as Listener::accept names it.
+    // peer: as Listener::accept names it.
     [[nodiscard]] Verdict judge(const std::string& peer, Time now) const;
 
     void came(pid_t worker, const std::string& peer, Time now);
-    // It has proven a token. False: there are as many sessions as there may be.
+    // The peer has proven a token. False if there are as many sessions as allowed.
     [[nodiscard]] bool prove(pid_t worker);
     void left(pid_t worker);
 
-    // Strangers that should have been done long ago.
+    // A stranger that has taken longer than its lifetime.
     [[nodiscard]] std::optional<pid_t> overdue(Time now) const;
     [[nodiscard]] unsigned strangers() const { return static_cast<unsigned>(strangers_.size()); }
     [[nodiscard]] unsigned sessions() const { return static_cast<unsigned>(sessions_.size()); }
@@ -56,7 +58,7 @@ private:
 
     AdmissionLimits limits_;
     std::map<pid_t, Stranger> strangers_;
-    std::map<pid_t, std::string> sessions_;  // peers
+    std::map<pid_t, std::string> sessions_;  // the peers' origins
 };
 
 // What shares a limit: "10.0.0.7", the first half of an IPv6 address, or "" for unix peers.

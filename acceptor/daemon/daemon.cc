@@ -39,7 +39,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// Accepting goes on after this when the host is out of descriptors or processes.
+// When to accept again after the host has run out of descriptors or processes.
 constexpr auto exhaustion_pause = std::chrono::milliseconds(200);
 constexpr int tick_ms = 100;
 constexpr const char* weaker_without_user =
@@ -88,7 +88,7 @@ public:
         }
         GPR_TRY(signals_, catch_ending_signals());
         GPR_CHECK(lift_own_limits(least_files_of_acceptor));
-        prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what a killed worker leaves
+        prctl(PR_SET_CHILD_SUBREAPER, 1);  // gets the orphans of killed workers
         GPR_CHECK(look_at_users());
         GPR_CHECK(make_cgroups());
         look_at_host();
@@ -102,7 +102,7 @@ public:
         return {};
     }
 
-    // In a worker it returns the worker's exit status, through the same way out.
+    // In a forked worker this returns, too, with the worker's exit status.
     int run() {
         while (!stopping_) {
             wait_for_events();
@@ -118,10 +118,10 @@ private:
     struct Child {
         std::string peer;
         SteadyClock::time_point since;
-        Fd channel;  // it passes on what its proven peer wants, we answer
+        Fd channel;  // carries its proven peer's request, and our answer
         bool was_asked = false;
         bool is_session = false;
-        bool is_told = true;  // to the log; who has proven a token always is
+        bool is_told = true;  // the log names it; always if it has proven a token
     };
 
     void look_at_host() {
@@ -135,7 +135,7 @@ private:
         }
     }
 
-    // Where this process may not give away ids, sessions are still boxed, but less so.
+    // If this process may not map user ids, sessions run less isolated.
     Result<> look_at_users() {
         if (options_.user_ids.none()) {
             user_ids_ = {};
@@ -172,7 +172,7 @@ private:
         return {};
     }
 
-    // It may come later, so that is no reason not to start; but mostly it is a slip.
+    // The file may appear later, so this is no error; but usually it is a mistake.
     void look_at_exports() const {
         for (const std::string& path : options_.exports) {
             if (!files_matching(path).empty()) continue;
@@ -180,13 +180,14 @@ private:
         }
     }
 
-    // What was asked for must be had. What was not is had where it can be, and else it is told.
+    // Limits that the administrator asked for are required. Default limits are set if possible;
+    // otherwise that is logged.
     Result<> make_cgroups() {
         const bool counts_users = !user_ids_.none();
         if (options_.limits_tasks) session_limits_.tasks = default_tasks;
         process_limits_ = process_limits(session_limits_, host_memory());
         SessionLimits asked = options_.limits;
-        if (counts_users) asked.tasks = 0;  // by the kernel for each user, and by the worker
+        if (counts_users) asked.tasks = 0;  // counted by the kernel per user, and by the worker
         session_limits_ = asked;
         if (options_.limits_memory) {
             SessionLimits more = asked;
@@ -261,7 +262,7 @@ private:
             return;
         }
         child.was_asked = child.is_told = true;
-        // Who only looks is no session, and has to be as quick as a stranger.
+        // A peer that only asks what there is has no session, and must be as quick as a stranger.
         if (!hello->want_inventory && !hello->only_looks) {
             child.is_session = admission_.prove(pid);
             if (!child.is_session) return answer(pid, full());
@@ -348,7 +349,7 @@ private:
         const Child& child = children_.at(pid);
         if (child.is_told) spdlog::warn("{}: {}", child.peer, why);
         kill(pid, SIGKILL);
-        admission_.left(pid);  // reaped later
+        admission_.left(pid);  // it is reaped later
     }
 
     void fork_worker(Fd connection, const std::string& peer, bool plain) {
@@ -385,7 +386,7 @@ private:
         accept_again_at_ = SteadyClock::now() + exhaustion_pause;
     }
 
-    // In the worker.
+    // Runs in the worker.
     int start_session(OrderedSession session, const std::string& peer, bool plain, bool is_told) {
         in_worker_ = true;
         listeners_.clear();
@@ -433,7 +434,7 @@ private:
         spdlog::info("ended");
     }
 
-    // Orphans of workers that were killed, dying by now, and their cgroups.
+    // Orphans of killed workers, which are still dying, and their cgroups.
     void wait_for_leftovers() {
         const auto give_up_at = SteadyClock::now() + limits_.stop_grace;
         while (SteadyClock::now() < give_up_at) {
@@ -450,9 +451,9 @@ private:
     const DaemonLimits limits_;
     Admission admission_;
     LogAllowance allowance_;
-    std::string connector_;  // of sessions' own networks; empty: they have none
+    std::string connector_;  // program for sessions' own networks; empty: there are none
     UserIds user_ids_;
-    SessionLimits session_limits_;  // of the cgroups
+    SessionLimits session_limits_;  // set in their cgroups
     ProcessLimits process_limits_;
     DeviceDesk desk_;
     SessionBook book_;
@@ -462,7 +463,7 @@ private:
     std::vector<Listener> listeners_;
     Fd signals_;
     std::map<pid_t, Child> children_;
-    std::set<pid_t> dead_;  // workers whose cgroups are still to be removed
+    std::set<pid_t> dead_;  // dead workers whose cgroups have yet to be removed
     SteadyClock::time_point accept_again_at_{};
     bool stopping_ = false;
     bool in_worker_ = false;
@@ -488,7 +489,7 @@ int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& star
         return cannot_start(started.error().message());
     }
     const int status = daemon.run();
-    // A worker must not go back into what the daemon's caller does next.
+    // A worker must not return to the daemon's caller.
     if (daemon.in_worker()) _exit(status);
     return status;
 }

@@ -1,4 +1,4 @@
-// `gpr acceptor`: listens, forks a worker for each connection, and outlives all of them.
+// `gpr acceptor`: listens, and forks a worker for each connection.
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,13 @@
 namespace gpr {
 
 struct DaemonLimits {
-    AdmissionLimits admission;                   // .sessions is taken from the options
+    AdmissionLimits admission;                   // `sessions` is taken from the options
     LogAllowanceLimits stranger_log;             // of lines that strangers cause
     std::chrono::milliseconds stop_grace{5000};  // between SIGTERM and SIGKILL for workers
 };
 
-// Runs until SIGTERM or SIGINT, then ends all sessions. The exit status of the command: 0, or 125
-// with a message on stderr when it could not start.
+// Runs until SIGTERM or SIGINT, then ends all sessions. Returns the command's exit status: 0, or
+// 125 with a message on stderr if it could not start.
 int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start = execute_session,
                         const DaemonLimits& limits = {});
 

@@ -7,9 +7,9 @@
 namespace gpr {
 namespace {
 
-// An inventory older than this is taken again before anybody is told or given anything.
+// An inventory older than this is taken again before it is used.
 constexpr std::chrono::seconds keeping_time{30};
-// Its parts have their own limit; this is for who puts them together.
+// In addition to the time limit of the inventory's sources: for merging them.
 constexpr std::chrono::milliseconds merging_time{1000};
 
 void log_sources(const Inventory& inventory) {

@@ -1,5 +1,5 @@
-// The daemon's word on devices: what there is (taken when somebody wants to know, kept for a while)
-// and who has what.
+// The daemon's record of devices: the inventory, which is taken on demand and kept for a while, and
+// which session has what.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,14 @@ namespace gpr {
 class DeviceDesk {
 public:
     using Clock = std::chrono::steady_clock;
-    // What a worker passes on to its peer: the devices given, and the inventory if one is known.
+    // What a worker passes on to its peer: the devices given, and the inventory if there is one.
     using Answer = std::function<void(Result<Welcome>)>;
 
     explicit DeviceDesk(InventoryOptions options) : options_(std::move(options)) {}
 
-    // The answer may come at once, or once the inventory is there.
+    // Answers at once, or when the inventory has been taken.
     void ask(pid_t worker, const Hello& hello, Answer answer);
-    // The worker has ended: what it had is free.
+    // The worker has ended: frees its devices.
     void forget(pid_t worker);
 
     // What is known of devices, and who has them.

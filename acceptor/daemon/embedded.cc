@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* peer_name = "local";
 
-// The program's files and pipes must not stay open because of us. Descriptor 3 is the connection.
+// Keeps none of the program's files and pipes open. Descriptor 3 will be the connection.
 void keep_only(int connection) {
     const int null = open("/dev/null", O_RDWR);
     for (int standard = 0; standard < 3; ++standard) dup2(null, standard);
@@ -36,8 +36,8 @@ OrderedSession only_session(const Token& token, const EmbeddedAcceptorOptions& o
     order.features = options.features;
     order.options.log_file = options.log_file;
     order.options.log_level = options.log_level;
-    order.options.exports = {"/*"};  // who runs it has these files already
-    order.options.network.sockets = order.options.network.raw = true;  // it is his own
+    order.options.exports = {"/*"};  // the user has these files already
+    order.options.network.sockets = order.options.network.raw = true;  // on the user's own host
     order.options.user_ids = {};  // both sides are the same user
     return session;
 }

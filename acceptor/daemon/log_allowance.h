@@ -1,4 +1,4 @@
-// How many lines of the log strangers may cause: pure. Who has no token must not fill a disk.
+// How many log lines strangers may cause, so that they cannot fill the disk. Pure.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ public:
 
     explicit LogAllowance(const LogAllowanceLimits& limits) : limits_(limits) {}
 
-    // Whether there may be one more.
+    // Whether one more line may be written; counts it.
     [[nodiscard]] bool take(Time now) {
         if (!began_ || now - *began_ >= limits_.per) {
             began_ = now;
@@ -28,10 +28,10 @@ public:
         ++said_;
         return true;
     }
-    // What might not be said has happened.
+    // Counts a line that was suppressed.
     void keep_back() { ++kept_back_; }
 
-    // How many were kept back, once their time is over; then they are forgotten.
+    // How many lines were suppressed, once the period is over; resets the count.
     [[nodiscard]] std::optional<uint64_t> over(Time now) {
         if (kept_back_ == 0 || (began_ && now - *began_ < limits_.per)) return {};
         const uint64_t kept_back = kept_back_;

@@ -10,7 +10,7 @@
 namespace gpr {
 namespace {
 
-// Sockets of the other families, as of AF_VSOCK, are not kept apart by network namespaces.
+// Network namespaces do not separate sockets of other families, such as AF_VSOCK.
 bool keeps_to_network(const RemoteCall& call) {
     if (call.number != SYS_socket) return true;
     return call.family == AF_INET || call.family == AF_INET6 || call.family == AF_NETLINK ||

@@ -1,4 +1,4 @@
-// Whether sessions may make sockets here, and in which network.
+// Whether sessions may make sockets on this host, and in which network.
 #pragma once
 
 #include <span>
@@ -13,11 +13,12 @@ namespace gpr {
 struct NetworkAllowance {
     bool sockets = false;
     bool raw = false;                        // CAP_NET_RAW as well, in this host's network
-    bool only_own_abstract_sockets = false;  // those of this host are out of reach
-    bool host = false;                       // this host's network, and not one of the session's
-    std::string connector;                   // the program that joins a session's network to it
-    PortRange ports;                         // of this host, for what sessions listen on
-    uint16_t ports_each = 0;                 // of them, for each session
+    bool only_own_abstract_sockets = false;  // sessions cannot reach this host's abstract sockets
+    bool host = false;                       // this host's network rather than one for each session
+    // Program that joins a session's network to this host's.
+    std::string connector;
+    PortRange ports;          // of this host, forwarded to what sessions listen on
+    uint16_t ports_each = 0;  // how many for each session
 
     [[nodiscard]] bool is_of_host() const { return host || raw; }
 };

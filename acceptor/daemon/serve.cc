@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto farewell_time = std::chrono::seconds(2);
 
-// The peer should hear why, but is not waited for long.
+// Tells the peer why, but does not wait long for it.
 void say_goodbye(EstablishedInitiator established, const std::string& reason) {
     auto loop = Loop::create();
     if (!loop) return;
@@ -43,13 +43,13 @@ Welcome make_welcome(const ServeOptions& options) {
     return welcome;
 }
 
-// What the session is given of this host's files.
+// What the session gets of this host's files.
 struct Admitted {
     std::vector<SandboxView> views;
-    std::vector<std::string> standby;  // profiles that it may use
+    std::vector<std::string> standby;  // profiles that this host has files for
 };
 
-// Decides what the peer gets before it is welcomed, so that a refusal is all that it hears.
+// Decides what the peer gets before it is welcomed, so that a refused peer learns nothing else.
 Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& welcome,
                     Admitted& admitted) {
     GPR_TRY(auto verdict, options.admit(hello));
@@ -86,16 +86,16 @@ Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& optio
                           deadline);
 }
 
-// The host's network obeys only who has the right at the host.
+// Only root of the host may administer the host's network.
 Result<SessionUser> take_user(const Hello& hello, const ServeOptions& serve) {
     if (network_needs(hello.calls).network != nullptr && serve.network.raw) return SessionUser();
     return SessionUser::take(serve.user_ids);
 }
 
-// What a session runs in. Its network's end comes first.
+// What a session runs in. The network is destroyed first.
 struct Box {
     std::unique_ptr<Sandbox> sandbox;
-    std::unique_ptr<NetworkConnector> connector;  // none: it has no network, or this host's
+    std::unique_ptr<NetworkConnector> connector;  // null: no network, or this host's
 };
 
 Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<SandboxView> views,
@@ -111,7 +111,7 @@ Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<
     options.views = std::move(views);
     const bool needs_network = network_needs(hello.calls).network != nullptr;
     options.host_network = needs_network && serve.network.is_of_host();
-    // Before the box is made, so that all of the session may reach each other.
+    // Before the box is made, so that all processes of the session can reach each other.
     if (options.host_network && serve.network.only_own_abstract_sockets) {
         GPR_CHECK(leave_abstract_sockets());
     }
@@ -130,7 +130,7 @@ Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<
     return box;
 }
 
-// Without what the line of the log has before it: who it is, and that he is refused.
+// The error without the beginning that the log line repeats: the peer, and that it is refused.
 std::string reason_of(const Error& error, const std::string& peer) {
     const std::string whole = error.message();
     std::string_view reason = whole;

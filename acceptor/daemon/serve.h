@@ -1,4 +1,4 @@
-// One connection, from the socket to the end of its session. Runs in a process of its own.
+// Serves one connection, from the socket to the end of its session, in a process of its own.
 #pragma once
 
 #include <functional>
@@ -13,33 +13,33 @@
 
 namespace gpr {
 
-// The session itself; what it returns is the worker's exit status. It runs in the worker process,
-// with default signal dispositions (SIGPIPE ignored): SIGTERM asks it to end. The link is made with
-// make_link on a loop of its own.
+// Runs the session itself and returns the worker's exit status. Called in the worker process with
+// default signal dispositions (except that SIGPIPE is ignored): SIGTERM asks it to end. It creates
+// its own loop and makes the link with make_link.
 using WorkerMain = std::function<int(EstablishedInitiator, Sandbox&)>;
 
 struct ServeOptions {
-    std::function<Result<TokenFile>()> load_tokens;  // for every connection anew
+    std::function<Result<TokenFile>()> load_tokens;  // called for every connection
     std::string peer;
     bool allow_plain = false;
-    bool quiet = false;                            // about a peer that proves no token
+    bool quiet = false;                            // do not log a peer that proves no token
     std::vector<std::string> features;             // this host's, for the Welcome
-    std::vector<std::string> hidden_cpu_features;  // by the names of monitor/node/host_match.h
-    std::vector<std::string> exports;  // what of the file tree sessions may see, see exports.h
-    // Called once the peer has proven its token: the devices it gets, and those there are, as far
-    // as that is known. An error is told to the peer.
+    std::vector<std::string> hidden_cpu_features;  // by their names in monitor/node/host_match.h
+    std::vector<std::string> exports;              // files that sessions may see, see exports.h
+    // Called once the peer has proven its token. Returns the devices that it gets, and the
+    // inventory if that is known. The peer is told of an error.
     std::function<Result<Welcome>(const Hello&)> admit = [](const Hello&) {
         return Result<Welcome>(Welcome{});
     };
     NetworkAllowance network;
-    UserIds user_ids;      // the box's processes have one of these
-    SessionLimits limits;  // that the cgroup has
+    UserIds user_ids;      // for the box's processes
+    SessionLimits limits;  // set in the cgroup
     ProcessLimits process_limits;
-    // A cgroup for the sandbox, made when it is needed; -1 for none. Stays open by the caller.
+    // Makes a cgroup for the sandbox; -1 for none. The caller keeps the descriptor open.
     std::function<Result<int>()> cgroup_fd = [] { return Result<int>(-1); };
 };
 
-// Exit statuses of workers; the WorkerMain chooses its own beyond these.
+// Exit statuses of workers; WorkerMain chooses others.
 inline constexpr int worker_refused_peer = 100;
 inline constexpr int worker_without_sandbox = 102;
 inline constexpr int worker_not_executed = 103;

@@ -19,7 +19,7 @@ void tell_service_manager(std::string_view state) {
     address.sun_family = AF_UNIX;
     if (length < 2 || length >= sizeof(address.sun_path)) return;
     memcpy(address.sun_path, name, length);
-    if (name[0] == '@') address.sun_path[0] = '\0';  // abstract
+    if (name[0] == '@') address.sun_path[0] = '\0';  // an abstract socket
     const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL,
            reinterpret_cast<const sockaddr*>(&address),

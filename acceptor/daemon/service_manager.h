@@ -5,7 +5,7 @@
 
 namespace gpr {
 
-// Nothing happens where no service manager listens.
+// Does nothing without a service manager.
 void tell_service_manager(std::string_view state);
 
 }  // namespace gpr

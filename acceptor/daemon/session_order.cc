@@ -21,7 +21,7 @@
 
 namespace gpr {
 
-// Found by the JSON library, hence not in the unnamed namespace.
+// Not in the unnamed namespace, because the JSON library must find them.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PortRange, first, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NetworkAllowance, sockets, raw, only_own_abstract_sockets, host,
                                    connector, ports, ports_each)
@@ -40,7 +40,7 @@ constexpr int connection_number = 3, channel_number = 4, order_number = 5, tally
 constexpr const char* this_program = "/proc/self/exe";
 constexpr const char* name_of_order = "gpr-session-order";
 
-// Tells the daemon's order from whatever else a shell may have open under that number.
+// Distinguishes the daemon's order from whatever else a shell may have open at that number.
 bool is_order(int fd) {
     const std::string link = fmt::format("/proc/self/fd/{}", fd);
     std::array<char, 64> target{};
@@ -59,7 +59,7 @@ Result<Fd> write_order(const SessionOrder& order) {
     return file;
 }
 
-// By way of high numbers, so that none takes another's place before it is moved.
+// Through high numbers, so that none overwrites one that has yet to be moved.
 bool arrange(const OrderedSession& session, const Fd& order) {
     constexpr int high = 64;
     const std::array wanted{std::pair{session.connection.get(), connection_number},
@@ -84,7 +84,7 @@ Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
     return receive_verdict(channel.get());
 }
 
-// There is nobody to share devices with, as far as it knows.
+// This session is the only one, so it need not share devices with others.
 Result<Welcome> admit_alone(const Hello& hello) {
     Welcome welcome;
     if (hello.devices.empty()) return welcome;

@@ -1,5 +1,5 @@
-// What the daemon tells a worker. Workers are executed anew, so that each session has an address
-// space laid out for it alone and nothing of the daemon's memory; this is all that they get.
+// What the daemon tells a worker. A worker executes the program anew, so that each session has its
+// own address space layout and nothing of the daemon's memory; this is all that it gets.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@ namespace gpr {
 struct SessionOrder {
     AcceptorOptions options;
     std::string peer;
-    bool plain = false;                 // this peer need not encrypt
-    bool quiet = false;                 // nothing is logged before it has proven a token
+    bool plain = false;                 // this peer may connect without TLS
+    bool quiet = false;                 // log nothing before it has proven a token
     std::vector<std::string> features;  // this host's
     ProcessLimits process_limits;
-    std::string cgroup_parent;  // a folder for the session's cgroup; empty: there is none
+    std::string cgroup_parent;  // folder for the session's cgroup; empty: none
     std::string cgroup_mount;
-    // Of an acceptor for one session on the initiator's own host: the line of its token, which
-    // stands in no file. Then there is no daemon to ask.
+    // For an acceptor for one session on home's own host: the line of its token, which is in no
+    // file. Then there is no daemon to ask.
     std::string token;
 };
 
-// An answered connection, the channel to the daemon or nothing, the order, and where to count.
+// An accepted connection, the channel to the daemon if there is one, and the order.
 struct OrderedSession {
     Fd connection;
     Fd channel;
@@ -35,15 +35,15 @@ struct OrderedSession {
     Fd tally;  // memory of a SessionTally; none: nobody looks
 };
 
-// Runs in a fresh child of the daemon: the session, to its end. The exit status.
+// Runs the session, in a new child of the daemon, to its end. Returns the exit status.
 using SessionStart = std::function<int(OrderedSession)>;
 
 // Executes this program again, as `gpr serve-session`. Returns only if that fails.
 int execute_session(OrderedSession session);
-// What that then finds. Fails when somebody else has called it.
+// What the new program receives. Fails if something else has started it.
 Result<OrderedSession> receive_session();
 
-// In the worker, whichever way it came to be.
+// Serves the session in the worker, however that was started.
 int serve_ordered(OrderedSession session, const WorkerMain& worker);
 
 }  // namespace gpr

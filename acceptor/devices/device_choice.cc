@@ -21,7 +21,7 @@ bool is_called(const Device& device, const std::string& name) {
 }
 
 bool is_free(const Device& device) { return device.sessions == 0; }
-// What -n counts: one that a session can have alone.
+// Whether -n counts the device: one that a session can have alone.
 bool is_countable(const Device& device) { return device.family != "kvm" && !device.nodes.empty(); }
 
 template <class Wanted>
@@ -72,7 +72,8 @@ Result<std::vector<Device>> shared(const std::vector<Device>& devices, std::vect
     return wanted;
 }
 
-// A program uses one vendor's library, so all are of one family: the one that has enough, or most.
+// All of one family, because a program uses one vendor's library: the first with enough, or else
+// the one with most.
 Result<std::vector<Device>> so_many(const std::vector<Device>& among, uint32_t count) {
     std::map<std::string, std::vector<Device>> free;
     size_t most = 0;

@@ -1,4 +1,4 @@
-// Which devices a session gets. Pure: who has what is told, and so is what there is.
+// Which devices a session gets. Pure: the devices, and who has them, are arguments.
 #pragma once
 
 #include <sys/types.h>
@@ -10,30 +10,30 @@
 
 namespace gpr {
 
-// What one session can see of devices' nodes.
+// The device nodes that one session can see.
 struct DeviceUse {
     pid_t worker = -1;
     std::vector<std::string> nodes;
     bool exclusive = false;
 };
 
-// Fills in `sessions` and `exclusive` of each device.
+// Sets `sessions` and `exclusive` of each device.
 void note_uses(std::vector<Device>& devices, const std::vector<DeviceUse>& uses);
 
-// In the order of the request. An error names the device, why it is not to be had, and what is.
+// In the order of the request. An error names the device, why it cannot be had, and what there is.
 Result<std::vector<Device>> choose_devices(const std::vector<Device>& devices,
                                            const DeviceRequest& request);
 
-// Nodes that a session with the devices `given` must not see. Nothing given: it asked for none, and
-// only what others have for themselves is hidden.
+// Device nodes to hide from a session with these devices. If it was given none, it has asked for
+// none, and only those that others have exclusively are hidden.
 std::vector<std::string> hidden_nodes(const std::vector<Device>& devices,
                                       const std::vector<Device>& given);
 
-// Those that the rules of a session name.
+// The device nodes that a session's rules name.
 std::vector<std::string> nodes_wanted(const std::vector<RemotePath>& paths,
                                       const std::vector<DeviceNode>& nodes);
 
-// The session must be able to see what it has been given: an error names the rule it needs.
+// Checks that the session can see what it has been given; an error names the rule that it needs.
 Result<> check_rules_show(const std::vector<Device>& given, const std::vector<RemotePath>& paths);
 
 }  // namespace gpr

@@ -20,7 +20,7 @@ void fill_in(std::string& known, const std::string& said) {
     if (known.empty()) known = said;
 }
 
-// The vendor's own words about a device win over the kernel's.
+// The vendor's information about a device wins over the kernel's.
 void complete(Device& device, const Device& said) {
     if (!said.name.empty()) device.name = said.name;
     fill_in(device.uuid, said.uuid);
@@ -69,7 +69,8 @@ void add_part(Inventory& whole, const Inventory& part) {
 Inventory merge_inventories(const std::vector<Inventory>& parts) {
     Inventory whole;
     for (const Inventory& part : parts) add_part(whole, part);
-    // NVIDIA's libraries count along the bus, AMD's as KFD does: in the kernel's order already.
+    // NVIDIA's libraries number devices by bus address, AMD's by the order of KFD, which the
+    // kernel's list already has.
     const auto place = [](const Device& device) {
         const bool is_nvidia = device.family == "nvidia";
         return std::pair(!is_nvidia, is_nvidia ? device.pci : std::string());

@@ -1,6 +1,6 @@
-// What this host has and what drives it, for initiators to know and to choose from. The kernel is
-// asked through /proc, /sys and /dev; vendors' libraries are loaded where they are. Both happens in
-// processes of their own, with a time limit: whatever a driver does there, we go on.
+// What this host has and what drives it, for peers to see and to choose from. The kernel is asked
+// through /proc, /sys and /dev; vendors' libraries are loaded if they exist. Both happen in
+// separate processes with a time limit, so that no driver can block or crash us.
 #pragma once
 
 #include <chrono>
@@ -12,20 +12,21 @@
 namespace gpr {
 
 struct InventoryOptions {
-    std::string root;                  // where /proc, /sys and /dev of the host are; empty: here
-    std::vector<std::string> exports;  // globs, as exports.h has them: which nodes are offered
-    std::chrono::milliseconds time_limit{5000};  // for each source; they are asked at once
+    // Prefix of /proc, /sys and /dev, for tests; empty: the real ones.
+    std::string root;
+    std::vector<std::string> exports;  // globs as in exports.h: which device nodes are offered
+    std::chrono::milliseconds time_limit{5000};  // for each source; all are asked at once
 };
 
-// Blocks for the time limit at most.
+// Blocks for at most the time limit.
 Inventory take_inventory(const InventoryOptions& options);
 
-// The device nodes among what is exported, in order.
+// The exported device nodes, sorted.
 std::vector<DeviceNode> list_device_nodes(const std::string& root,
                                           const std::vector<std::string>& exports);
 
-// The sources. Devices have no ids yet.
-// What every NVIDIA device needs besides its own node, as far as it is there.
+// The sources. They do not assign ids. This one: the nodes that every NVIDIA device needs besides
+// its own, as far as they exist.
 std::vector<std::string> nvidia_common_nodes(const std::string& root);
 
 Inventory ask_kernel(const InventoryOptions& options);
@@ -33,10 +34,10 @@ Inventory ask_nvml(const std::string& root);
 Inventory ask_hip();
 Inventory ask_opencl();
 
-// What several sources know of the same devices, put together, with ids.
+// Merges what several sources know of the same devices, and assigns ids.
 Inventory merge_inventories(const std::vector<Inventory>& parts);
 
-// As the kernel writes it, "0000:01:00.0"; some libraries have a longer domain, or capitals.
+// In the kernel's form, "0000:01:00.0"; some libraries use a longer domain, or capitals.
 std::string pci_address(std::string text);
 
 }  // namespace gpr

@@ -1,5 +1,5 @@
-// AMD devices as HIP tells of them. Declarations after the "HIP Runtime API Reference" (AMD, 6.x):
-// only what is used here, and nothing whose layout depends on the version.
+// AMD devices as HIP reports them. Declarations from the "HIP Runtime API Reference" (AMD, 6.x):
+// only those used here, and none whose layout depends on the version.
 
 #include <array>
 

@@ -1,4 +1,4 @@
-// What the kernel says of devices, CPU and memory, in /proc, /sys and /dev.
+// What the kernel reports about devices, CPU and memory in /proc, /sys and /dev.
 
 #include <fcntl.h>
 #include <linux/kvm.h>
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of /proc/cpuinfo, those that programs choose code by, and those that gpr itself uses.
+// Those flags of /proc/cpuinfo by which programs choose code, and those that gpr uses itself.
 constexpr std::array cpu_features = {
     "sse4_2", "avx",    "avx2",   "avx_vnni",   "avx512f",     "avx512vl", "amx_tile", "fma",
     "f16c",   "bmi2",   "aes",    "sha_ni",     "vaes",        "pku",      "rdtscp",   "fsgsbase",
@@ -46,7 +46,7 @@ uint64_t number_in(const std::string& text, int base = 10) {
     return value;
 }
 
-// "key<separator>value" lines.
+// Parses lines of the form "key<separator>value".
 std::map<std::string, std::string> read_pairs(const std::string& path, char separator) {
     std::map<std::string, std::string> pairs;
     std::ifstream file(path);
@@ -55,7 +55,7 @@ std::map<std::string, std::string> read_pairs(const std::string& path, char sepa
         if (end == std::string::npos) continue;
         const size_t last = line.find_last_not_of(" \t", end == 0 ? 0 : end - 1);
         const size_t value = line.find_first_not_of(" \t", end + 1);
-        // The first of each: /proc/cpuinfo has one for each processor.
+        // Keeps the first of each key: /proc/cpuinfo repeats them for each CPU.
         pairs.emplace(line.substr(0, last + 1),
                       value == std::string::npos ? "" : line.substr(value));
     }
@@ -115,7 +115,7 @@ struct DrmDevice {
     std::vector<std::string> nodes;
 };
 
-// By PCI address, or by what else the kernel calls a device that is on no PCI bus.
+// By PCI address, or by the kernel's name for a device on another bus.
 std::map<std::string, DrmDevice> drm_devices(const std::string& root) {
     std::map<std::string, DrmDevice> devices;
     const std::string directory = root + "/sys/class/drm/";
@@ -176,7 +176,7 @@ void add_nvidia(const std::string& root, std::map<std::string, DrmDevice>& drm,
     }
 }
 
-// The library counts in the order of KFD's topology: nodes of CPUs have no GPU id.
+// The library numbers devices in the order of KFD's topology, whose CPU nodes have no GPU id.
 void add_amd(const std::string& root, std::map<std::string, DrmDevice>& drm,
              std::vector<Device>& devices) {
     const std::string directory = root + "/sys/class/kfd/kfd/topology/nodes/";
@@ -200,8 +200,8 @@ void add_amd(const std::string& root, std::map<std::string, DrmDevice>& drm,
         device.memory_bytes = found->second.memory_bytes;
         device.nodes = found->second.nodes;
         device.common_nodes = existing(root, {"/dev/kfd"});
-        // hsakmt's fmm_init_process_apertures() gives up when one of the render nodes that the
-        // topology names cannot be opened.
+        // hsakmt's fmm_init_process_apertures() gives up if one of the topology's render nodes
+        // cannot be opened.
         device.whole = true;
         drm.erase(found);
         devices.push_back(std::move(device));
@@ -210,7 +210,8 @@ void add_amd(const std::string& root, std::map<std::string, DrmDevice>& drm,
 
 void add_other_gpus(const std::map<std::string, DrmDevice>& drm, std::vector<Device>& devices) {
     for (const auto& [place, found] : drm) {
-        // Without a render node it is a screen. NVIDIA's own are known by its own driver.
+        // A device without a render node only drives a screen. NVIDIA's devices come from its own
+        // driver.
         const bool renders = std::any_of(
             found.nodes.begin(), found.nodes.end(),
             [](const std::string& node) { return node.find("/renderD") != std::string::npos; });
@@ -256,7 +257,7 @@ std::vector<DeviceNode> list_device_nodes(const std::string& root,
             std::error_code missing;
             for (fs::recursive_directory_iterator entry(full, missing), end;
                  !missing && entry != end; entry.increment(missing)) {
-                // by-path/ and the like are other names of the same.
+                // by-path/ and the like only have links.
                 if (entry->is_symlink()) continue;
                 add_node(root, entry->path().string().substr(root.size()), nodes);
             }

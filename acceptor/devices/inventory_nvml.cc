@@ -1,5 +1,5 @@
-// NVIDIA devices as NVML tells of them. Declarations after the "NVML API Reference" (NVIDIA, R535):
-// only what is used here, in the versions that libnvidia-ml.so.1 keeps for ever.
+// NVIDIA devices as NVML reports them. Declarations from the "NVML API Reference" (NVIDIA, R535):
+// only those used here, in the versions that libnvidia-ml.so.1 keeps for ever.
 
 #include <array>
 #include <filesystem>

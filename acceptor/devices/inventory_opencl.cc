@@ -1,5 +1,5 @@
-// OpenCL platforms and their devices. Declarations after "The OpenCL Specification" 3.0 (Khronos),
-// 4.1 and 4.2, and its cl.h: only what is used here.
+// OpenCL platforms and their devices. Declarations from "The OpenCL Specification" 3.0 (Khronos),
+// 4.1 and 4.2, and its cl.h: only those used here.
 
 #include <array>
 
@@ -38,7 +38,7 @@ public:
         unsigned count = 0;
         const int error = get == nullptr ? cl_platform_not_found_khr
                                          : get(platforms.size(), platforms.data(), &count);
-        if (error == cl_platform_not_found_khr) return inventory;  // a loader without drivers
+        if (error == cl_platform_not_found_khr) return inventory;  // the loader has no drivers
         if (error != cl_success) {
             source.state = "failed";
             source.detail += fmt::format(": error {}", error);
@@ -51,7 +51,7 @@ public:
     }
 
 private:
-    // clGetPlatformInfo and clGetDeviceInfo alike.
+    // For clGetPlatformInfo and clGetDeviceInfo.
     template <class Of>
     std::string text(const char* function_name, Of of, unsigned what) {
         auto* const function =
@@ -81,7 +81,7 @@ private:
                 "clGetDeviceIDs");
         std::array<ClDevice, most_devices> devices{};
         unsigned count = 0;
-        // A driver without devices here answers with an error: it has none.
+        // A driver that has no devices here answers with an error.
         if (get == nullptr ||
             get(id, cl_type_all, devices.size(), devices.data(), &count) != cl_success) {
             return platform;

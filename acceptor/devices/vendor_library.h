@@ -1,4 +1,4 @@
-// A library of a device's vendor, loaded for as long as this lives.
+// A device vendor's library, loaded.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@ namespace gpr {
 
 class VendorLibrary {
 public:
-    // The first that is there.
+    // Loads the first of these that exists.
     explicit VendorLibrary(std::initializer_list<const char*> names) {
         for (const char* name : names) {
             handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -19,7 +19,7 @@ public:
             return;
         }
     }
-    // Never closed: the process that asked ends next, and some libraries do not survive it.
+    // Never unloaded: the process ends soon, and some libraries crash when they are unloaded.
     VendorLibrary(const VendorLibrary&) = delete;
     VendorLibrary& operator=(const VendorLibrary&) = delete;
 

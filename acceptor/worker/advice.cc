@@ -19,7 +19,7 @@ namespace gpr::worker {
 
 namespace {
 
-// Advice about fork, which happens at home, and about the file itself.
+// Advice about fork, which is done at home, and advice about the file itself.
 bool belongs_home(int advice) {
     return advice == MADV_DONTFORK || advice == MADV_DOFORK || advice == MADV_WIPEONFORK ||
            advice == MADV_KEEPONFORK || advice == MADV_REMOVE;
@@ -49,7 +49,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
         process.notifier->reply_error(n.id, EINVAL);
         co_return;
     }
-    if (advice == MADV_FREE && size != 0) {  // it may be freed; we keep it
+    if (advice == MADV_FREE && size != 0) {  // the content may be freed; we keep it
         process.notifier->reply(n.id, 0);
         co_return;
     }
@@ -73,7 +73,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
             of_file = of_file || of_home;
         });
     }
-    if (of_file) {  // the content comes back, and home has the file
+    if (of_file) {  // discarding shows the file again, and home has the file
         guard.release();
         co_await worker_.forwarding.forward(process, thread, n);
         co_return;
@@ -87,8 +87,8 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     process.notifier->reply_raw(n.id, result);
 }
 
-// One mapping after the other, until one refuses. Not by the executor under our lock: pages could
-// not come meanwhile.
+// Mapping by mapping, until one fails. The executor must not do this while we hold the lock:
+// missing pages could not be installed meanwhile.
 Task<int64_t> Advice::populate(RemoteProcess& process, Notification n, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool writes = n.args[2] == MADV_POPULATE_WRITE;
@@ -117,7 +117,7 @@ Task<int64_t> Advice::populate(RemoteProcess& process, Notification n, Range ran
     co_return 0;
 }
 
-// MADV_DONTNEED and its kin, under the lock.
+// MADV_DONTNEED and the like. The caller must hold the `metadata` lock.
 Task<void> Advice::discard_call(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
@@ -131,7 +131,7 @@ Task<void> Advice::discard_call(RemoteProcess& process, Notification n) {
     notifier->reply_raw(n.id, -plan.error);
 }
 
-// To lock memory is for home to allow.
+// munlock only: whether memory may be locked is decided at home.
 void Advice::unlock_call(RemoteProcess& process, const Notification& n) {
     worker_.counts.native++;
     AddressSpace& space = process.fragment->space;
@@ -141,8 +141,8 @@ void Advice::unlock_call(RemoteProcess& process, const Notification& n) {
     process.notifier->reply_raw(n.id, -lock.error);
 }
 
-// mincore: what is resident on either node is. Programs look for free addresses with it, too, which
-// needs no answer from home.
+// mincore: a page counts as resident if any node has it. Programs also use it to look for free
+// addresses, which can be answered without home.
 Task<void> Advice::residence_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t begin = n.args[0], size = n.args[1], told = n.args[2];
@@ -154,7 +154,7 @@ Task<void> Advice::residence_call(RemoteProcess& process, RemoteThread& thread, 
         if (gap < range.end) {
             StubThread& executor = fragment->executor();
             uint64_t to = executor.scratch_address().value;
-            // Only the kernel knows about its own, like the vdso.
+            // Only the kernel knows its own mappings, such as the vdso.
             unmapped = co_await executor.call(SYS_mincore, gap.value, page_size, to) == -ENOMEM;
         }
     }
@@ -166,7 +166,8 @@ Task<void> Advice::residence_call(RemoteProcess& process, RemoteThread& thread, 
     process.notifier->reply_error(n.id, ENOMEM);
 }
 
-// To what home has answered, in parts: the range may be as large as the address space.
+// Adds the pages that are here to home's answer, piece by piece: the range may be as large as the
+// address space.
 Task<void> Advice::add_resident(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     StubThread& executor = fragment->executor();

@@ -1,4 +1,4 @@
-// Advice about memory, and what is asked about where its pages are: madvise, munlock and mincore.
+// Advice about memory and questions about where its pages are: madvise, munlock and mincore.
 #pragma once
 
 #include "acceptor/worker/part.h"

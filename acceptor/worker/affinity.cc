@@ -11,7 +11,7 @@
 
 namespace gpr::worker {
 
-// nullptr: it is none of a process that is here.
+// nullptr if it is no thread of a process here.
 RemoteThread* Affinity::thread_named(RemoteThread& caller, uint64_t name) {
     auto tid = static_cast<pid_t>(name);
     if (tid == 0) return &caller;
@@ -21,7 +21,7 @@ RemoteThread* Affinity::thread_named(RemoteThread& caller, uint64_t name) {
     return nullptr;
 }
 
-// Where this node has none of them, the thread stays where it is.
+// If this node has none of these CPUs, the affinity stays as it is.
 void Affinity::choose_cpus(RemoteThread& thread, CpuMask mask) {
     if (mask.empty()) return;
     thread.affinity = std::move(mask);
@@ -35,7 +35,7 @@ bool Affinity::answer_here(RemoteProcess& process, RemoteThread& thread, const N
     return true;
 }
 
-// Done first where the thread is, which says whether it can be.
+// Set first on the node where the thread is, which decides whether the call succeeds.
 Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     CpuMask mask(std::min<uint64_t>(static_cast<uint32_t>(n.args[1]), largest_cpu_mask));
@@ -56,7 +56,7 @@ Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread,
     int64_t result = co_await worker_.forwarding.ask_home(process, thread, n, true);
     if (result == thread_gone && thread.stub->dead()) co_return;
     bool again = trace::is_restart(result);  // a signal comes first
-    if (here && !again) result = 0;          // home may have none of them
+    if (here && !again) result = 0;          // home may have none of these CPUs
     if (target && !here && result == 0) {
         target = worker_.find_thread(target_pid, target_tid);
         if (target) choose_cpus(*target, std::move(mask));
@@ -64,14 +64,14 @@ Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread,
     worker_.forwarding.give_answer(thread, n.id, result);
 }
 
-// mbind. Home knows who may move pages that other processes have as well; here each process has its
-// own.
+// mbind. With MPOL_MF_MOVE_ALL, only home can check the privilege; here no process shares its
+// pages.
 Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
     bool may = false;
     if (n.args[5] & MPOL_MF_MOVE_ALL) {
-        Notification about_nothing = n;  // which the kernel there allows, or not
+        Notification about_nothing = n;  // home's kernel allows or refuses it
         const uint64_t asked[] = {0, 0, MPOL_DEFAULT, 0, 0, MPOL_MF_MOVE_ALL};
         std::copy(std::begin(asked), std::end(asked), about_nothing.args);
         int64_t result = co_await worker_.forwarding.ask_home(process, thread, about_nothing, true);
@@ -82,7 +82,7 @@ Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Not
         }
         may = result == 0;
     }
-    if (!may) {  // the kernel here says what is wrong, or that it is not allowed
+    if (!may) {  // the kernel here reports the error
         notifier->let_it_run(n.id);
         co_return;
     }
@@ -92,7 +92,7 @@ Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Not
     notifier->reply_raw(n.id, result);
 }
 
-// The thread makes the call itself, if the kernel here allows it, and home is told before.
+// The thread makes the call itself. If this kernel will allow it, home is told before.
 Task<void> Affinity::policy_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (n.number == SYS_mbind) {
         co_await bind_call(process, thread, n);
@@ -112,7 +112,8 @@ Task<void> Affinity::policy_call(RemoteProcess& process, RemoteThread& thread, N
     sound = sound && n.args[2] <= most_nodes_told && has_only_known(nodes);
     policy[0] = n.args[0] & UINT32_MAX;
     policy.resize(std::min(policy.size(), 1 + most_memory_nodes / 64));
-    // Tried by the executor, which is asked for no memory of the program's.
+    // The executor tries it; it never allocates memory for the program, so its policy does not
+    // matter.
     int64_t result = -EINVAL;
     const MemoryPolicy none{0};
     if (sound) result = co_await set_memory_policy(fragment->executor(), policy);

@@ -1,4 +1,4 @@
-// Processors that the program chooses for its threads, and where their memory is to be.
+// CPU affinities and memory policies that the program sets for its threads.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ public:
 
     static void choose_cpus(RemoteThread& thread, CpuMask mask);
     Task<void> affinity_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    // sched_getaffinity. False: the thread that it asks about is not here.
+    // sched_getaffinity. False if the thread in question is not here.
     bool answer_here(RemoteProcess& process, RemoteThread& thread, const Notification& n);
 
     Task<void> policy_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    // The thread is new, and in its stub.
+    // For a new thread, in its stub.
     static Task<void> choose_policy(RemoteThread& thread, MemoryPolicy policy);
 
 private:

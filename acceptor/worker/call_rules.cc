@@ -19,10 +19,10 @@ namespace gpr::worker {
 
 namespace {
 
-// A call that pins has done so by then, or meets a page that has left.
+// After this time a call has pinned its pages, or has failed.
 constexpr std::chrono::milliseconds pinned_in{20};
-constexpr uint64_t most_messages = 1024;          // UIO_MAXIOV: the kernel takes no more
-constexpr uint64_t most_control_bytes = 1 << 16;  // and less of these (net.core.optmem_max)
+constexpr uint64_t most_messages = 1024;          // UIO_MAXIOV: the kernel's limit
+constexpr uint64_t most_control_bytes = 1 << 16;  // more than net.core.optmem_max
 constexpr uint64_t most_buffers = 1 << 14;        // IORING_MAX_REG_BUFFERS
 
 template <class T>
@@ -41,7 +41,7 @@ bool CallRules::made_by_rule(const RemoteProcess& process, const Notification& n
     return true;
 }
 
-// Home's descriptors are not here, and their numbers are set aside.
+// Home's descriptors do not exist here, so a message sent from here cannot pass them.
 Task<void> CallRules::send_message_call(RemoteProcess& process, RemoteThread& thread,
                                         Notification n) {
     if (!has_fd_here(process, n.args[0])) {
@@ -55,7 +55,8 @@ Task<void> CallRules::send_message_call(RemoteProcess& process, RemoteThread& th
     process.notifier->let_it_run(n.id);
 }
 
-// EBADF: it does. What cannot be read the kernel will say.
+// EBADF if a message passes descriptors of home, else 0. What cannot be read is left to the kernel
+// to report.
 Task<int> CallRules::sends_foreign_fds(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool several = n.number == SYS_sendmmsg;
@@ -79,12 +80,12 @@ Task<int> CallRules::sends_foreign_fds(RemoteProcess& process, Notification n) {
     co_return 0;
 }
 
-// Memory that a device is to use must be here: where the kernel holds a lock of the address space
-// while it pins pages, it does not wait for those that are missing, but fails with EFAULT.
+// Memory to be pinned for a device must be present: while the kernel pins pages under the mmap lock
+// it does not wait for missing ones, but fails with EFAULT.
 Task<void> CallRules::pin_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (!has_fd_here(process, n.args[0])) {
         bool registers = n.number == SYS_io_uring_register && registers_buffers(n.args[1]);
-        if (registers) {  // home's kernel would pin what is there now
+        if (registers) {  // home's kernel would pin what it has now
             process.notifier->reply_error(n.id, EOPNOTSUPP);
             co_return;
         }

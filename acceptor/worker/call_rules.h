@@ -1,5 +1,5 @@
-// Calls that split rules give to this node, and what is done with the descriptors that they make.
-// Owns these rules, and the count of what they decided.
+// Calls that split rules assign to this node, and what happens with the descriptors that they
+// return. Has these rules, and counts the calls.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ private:
 
     Worker& worker_;
     std::vector<RemoteCall> rules_;
-    std::set<uint32_t> used_;  // of those
-    uint64_t made_ = 0;        // that were any of those
+    std::set<uint32_t> used_;  // indexes of rules that have been used
+    uint64_t made_ = 0;        // calls made because of a rule
 };
 
 }  // namespace gpr::worker

@@ -142,19 +142,20 @@ Task<void> Calls::reuse_call(RemoteProcess& process, RemoteThread& thread, Notif
     co_await worker_.forwarding.forward(process, thread, n);
 }
 
-// The kernel that interrupted the call knows how to go on with it.
+// Only the kernel that interrupted the call can continue it.
 Task<void> Calls::restart_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (std::exchange(thread.restarts_at_home, false)) {
         co_await worker_.forwarding.forward(process, thread, n);
     } else if (n.args[0] == thread.waits_at.value && worker_.futexes.waits_for_home(thread)) {
-        n.number = SYS_futex;  // with all of its time, if that is relative
+        n.number = SYS_futex;  // with its whole timeout, if that is relative
         co_await worker_.crossings.leave_at_call(thread, n);
     } else {
         process.notifier->let_it_run(n.id);
     }
 }
 
-// False: it has been answered, or is made again, or nobody waits for it any more.
+// Waits until the call may change mappings. False if it has been answered, was interrupted, or its
+// caller is gone.
 Task<bool> Calls::may_change(RemoteProcess& process, Notification n) {
     pid_t pid = process.pid;
     auto notifier = process.notifier;

@@ -1,5 +1,5 @@
-// System calls of threads that run here: each is told to whom it belongs. What a call does is in
-// the part that it is about; those that home makes are in forwarding.h.
+// System calls of threads that run here: each is passed to the part that handles it. Calls that
+// home makes are in forwarding.h.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ private:
     Task<void> make_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> make_other_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> ioctl_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    // The number means something else afterwards.
+    // For a call after which the descriptor number means something else.
     Task<void> reuse_call(RemoteProcess& process, RemoteThread& thread, Notification n,
                           uint64_t number);
     Task<void> restart_call(RemoteProcess& process, RemoteThread& thread, Notification n);

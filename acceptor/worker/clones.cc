@@ -25,7 +25,7 @@
 
 namespace gpr::worker {
 
-// Of clone3: what it asks for, and the ids that it chooses.
+// Reads clone3's arguments and the ids that it chooses.
 Task<int> Clones::read_clone_args(RemoteProcess& process, Notification n, CloneRequest& request,
                                   std::vector<pid_t>& set_tid) {
     uint64_t size = n.args[1];
@@ -54,7 +54,7 @@ Task<int> Clones::read_clone_args(RemoteProcess& process, Notification n, CloneR
     co_return readable ? 0 : EFAULT;
 }
 
-// The thread that home has made a shadow of begins here.
+// Starts a thread here for which home has made a shadow.
 Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
                                         const CloneRequest& request, ThreadContext context) {
     RemoteProcess& process = *parent.process;
@@ -65,7 +65,8 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
     co_await worker_.mirrors.set_cpu_modes(**child, parent.cpu_modes);
     worker_.affinity.choose_cpus(**child, parent.affinity);
     co_await worker_.affinity.choose_policy(**child, parent.memory_policy);
-    // Not by the kernel: the executor, who gives birth, must never wait for a page.
+    // Written by us: the kernel would make the executor, which creates the thread, wait for the
+    // page.
     for (auto [flag, word] :
          {std::pair<uint64_t, uint64_t>{CLONE_PARENT_SETTID, request.parent_tid},
           {CLONE_CHILD_SETTID, request.child_tid}}) {
@@ -84,8 +85,8 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
 }
 
 namespace {
-// As home is asked for it. There is one place for a descriptor and an id: if both are wanted, the
-// latter is written here.
+// The call in the form in which home is asked for it. clone() has one argument for both a pidfd and
+// the parent tid: if both are wanted, the tid is written here.
 Notification as_clone(Notification n, const CloneRequest& request) {
     bool descriptor = request.has(CLONE_PIDFD);
     n.number = SYS_clone;
@@ -99,8 +100,8 @@ Notification as_clone(Notification n, const CloneRequest& request) {
 }
 }  // namespace
 
-// CLONE_VFORK: the caller goes on once the new thread has ended. If that executes a program, or the
-// process is killed, the caller never does: false.
+// CLONE_VFORK: waits until the new thread has ended. False if the caller never continues, because
+// that thread execs or the process is killed.
 Task<bool> Clones::outlives(pid_t pid, pid_t caller, pid_t child) {
     const RemoteThread* thread = worker_.find_thread(pid, caller);
     while (thread && worker_.find_thread(pid, child)) {

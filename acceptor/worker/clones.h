@@ -1,4 +1,4 @@
-// Threads and processes that the program begins: clone(2) in all its forms.
+// Threads and processes that the program creates: clone(2) in all its forms.
 #pragma once
 
 #include <sys/types.h>

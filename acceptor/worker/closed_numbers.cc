@@ -17,10 +17,10 @@ namespace gpr::worker {
 
 namespace {
 
-constexpr unsigned patience = 8;          // closes of what is not open, before anybody looks
-constexpr uint64_t looked_at_once = 512;  // numbers; fewer than most limits of open files
+constexpr unsigned patience = 8;          // failed closes before we ask home
+constexpr uint64_t looked_at_once = 512;  // numbers; less than most limits of open files
 
-// The pollfds that are sent, as a call would have them in the program's memory.
+// The pollfds of our question, readable as if they were in the program's memory.
 class Asked : public MemoryReader {
 public:
     explicit Asked(uint64_t first) : numbers_(looked_at_once) {
@@ -34,7 +34,7 @@ public:
         std::memcpy(to, all.data() + offset, bytes);
         return ReadOutcome::done;
     }
-    // How many of the first ones are not open.
+    // How many numbers, from the first on, are not open.
     [[nodiscard]] uint64_t closed(const MarshalledCall& sent, std::span<const std::byte> answer) {
         auto scattered = scatter(sent, answer);
         if (!scattered) return 0;
@@ -76,14 +76,14 @@ void ClosedNumbers::forget_for(RemoteProcess& process, const Notification& n) {
     closed.bad_closes = 0;
     bool shares = n.number == SYS_clone && (n.args[0] & CLONE_FILES) && !(n.args[0] & CLONE_THREAD);
     tables_are_shared_ = tables_are_shared_ || shares;
-    // What is in a ring may be opened by the kernel, whenever it likes.
+    // The kernel may open files by itself for requests in a ring.
     closed.never = closed.never || n.number == SYS_io_uring_setup;
 }
 
-// All that could open something is here, and does not wait for home.
+// Whether everything that could open a descriptor is here and not waiting for home.
 bool ClosedNumbers::may_look(const RemoteProcess& process, const RemoteThread& thread) const {
     if (tables_are_shared_ || process.mixed || process.closed.never) return false;
-    if (!thread.filters.empty()) return false;  // which may not like what we ask
+    if (!thread.filters.empty()) return false;  // they might refuse the call that we ask with
     return std::ranges::all_of(process.threads, [&](const auto& other) {
         const RemoteThread& one = *other.second;
         return one.here() && !one.answer;

@@ -1,5 +1,5 @@
-// Numbers of home that nobody has opened: what is asked about them is answered here, with EBADF.
-// docs/decisions/0048-numbers-that-stay-closed.md
+// Descriptor numbers of home that are known to be closed: calls about them are answered here, with
+// EBADF. docs/decisions/0048-numbers-that-stay-closed.md
 #pragma once
 
 #include "acceptor/worker/part.h"
@@ -10,20 +10,21 @@ class ClosedNumbers {
 public:
     explicit ClosedNumbers(Worker& worker) : worker_(worker) {}
 
-    // Whether the call is about one of them, and about nothing before that.
+    // Whether the call fails because its first argument is such a number.
     static bool is_about_one(const RemoteProcess& process, const Notification& n);
-    // Something may be opened at home: a thread goes there, or a call.
+    // To be called when a descriptor may be opened at home: by a thread or a call that goes there.
     static void forget(RemoteProcess& process);
     void forget_for(RemoteProcess& process, const Notification& n);
 
-    // Home has said that a number is not open: whoever closes many closes the next ones soon.
+    // Home has said that a number is not open. A program that closes many will close the next ones
+    // soon, so asks about those as well.
     Task<void> look_beyond(RemoteProcess& process, RemoteThread& thread, const Notification& n);
 
 private:
     [[nodiscard]] bool may_look(const RemoteProcess& process, const RemoteThread& thread) const;
 
     Worker& worker_;
-    bool tables_are_shared_ = false;  // by processes, whose calls are not all seen here
+    bool tables_are_shared_ = false;  // by processes, not all of whose calls are seen here
 };
 
 }  // namespace gpr::worker

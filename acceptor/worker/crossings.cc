@@ -27,14 +27,14 @@
 namespace gpr::worker {
 
 namespace {
-// See monitor/home/code_faults.cc.
+// As in monitor/home/code_faults.cc.
 constexpr std::chrono::milliseconds stops_in{10};
-// Looks, each of which takes that long, or a millisecond: who waits for its CPU has it in a second.
+// Numbers of looks, each after one of these times: within a second a thread gets onto a CPU.
 constexpr int surely_stopped_after = 100;
 constexpr int surely_asleep_after = 1000;
 constexpr std::chrono::milliseconds looks_again_in{1};
 
-// Until the thread, which is in a ptrace stop, has the program's mask again.
+// For a thread in a ptrace stop, until it gets the program's mask again.
 void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
 }  // namespace
 
@@ -50,7 +50,7 @@ void Crossings::watch_faults(const RemoteProcess& process, uint64_t chaos_seed) 
     }
 }
 
-// Not only for code that is missing here.
+// For any missing page, not only for code.
 bool Crossings::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
     if (chaos_) return chaos_->leaves_at_fault();
     RemoteThread* thread = worker_.find_thread(fragment.pid(), tid);
@@ -75,8 +75,8 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     } else if (thread) {
         origin = co_await settled_origin(worker_.loop, thread->host_tid);
         thread = find_movable();
-        // What is used at home must not be lent to the program: what it writes would come back
-        // late, and in an order that nobody knows.
+        // A page that is used at home must not be lent to the program's code: what that writes
+        // would reach home late and in no particular order.
         for (int tries = 0; thread && only_home && tries < surely_asleep_after &&
                             origin.kind == FaultOrigin::Kind::unknown;
              tries++) {
@@ -140,12 +140,12 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
     bool only_home = is_used_at_home(*fragment, at);
     bool at_fetch =
         code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
-    // What it came for is not at home, and the same instruction needs this, too.
+    // The instruction that it came for needs this page as well as one that home does not have.
     bool needs_both = only_home && Clock::now() < thread.visits_until &&
-                      stands_still(thread.came_with, context->regs);
+                      stands_still(thread.arrival_regs, context->regs);
     if (!at_fetch || needs_both || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
-        // In a call, where it has stopped, it asks again for what it still needs.
+        // If it is in a system call and needs the page still, it will fault again.
         if (at_fetch || !only_home)
             worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         worker_.on_wait(thread.host_tid, status);
@@ -156,15 +156,14 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
     co_await send_home(thread, *context, visit, by_gravity);
 }
 
-// A thread of the program that needs it goes there.
+// Whether threads of the program that need the page have to go home.
 bool Crossings::is_used_at_home(Fragment& fragment, Address at) const {
     const Mapping* m = fragment.space.find(at);
     return m && m->shared && !m->trapped && worker_.pager.shared.is_used_at_home(m->object);
 }
 
-// One that is to stop does so within microseconds, unless it waits for its CPU. If it is not as we
-// thought, the kernel waits for the page in its name, and it needs that to come to where it can
-// stop.
+// A thread that can stop does so within microseconds, unless it waits for a CPU. If it does not, it
+// is in the kernel, waiting for this page, and needs it before it can stop.
 void Crossings::serve_if_stuck(Stopping stopping) {
     worker_.loop.after(stops_in, [this, s = std::move(stopping)]() mutable {
         RemoteThread* thread = worker_.find_thread(s.fragment->pid(), s.tid);
@@ -183,7 +182,8 @@ bool Crossings::leaves_by_chance(const RemoteThread& thread, const Notification&
            chaos_->leaves_at_call();
 }
 
-// It runs code that is on both nodes, and its calls have cost more than going home does.
+// Whether gravity moves it: it runs code that both nodes have, and its calls have cost more than
+// going home would.
 bool Crossings::is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
                               const Notification& n) {
     if (!process.gravity || !thread.gravity.pulls()) return false;
@@ -191,7 +191,8 @@ bool Crossings::is_drawn_home(const RemoteProcess& process, const RemoteThread& 
     return code && code->code == CodeClass::neutral;
 }
 
-// It makes its call at home instead, with whatever code it is in: only home may be able to.
+// The thread makes its call at home instead, no matter which code it runs: perhaps only home can
+// make it.
 Task<void> Crossings::leave_at_call(RemoteThread& thread, Notification n, bool by_gravity) {
     auto context = co_await worker_.threads.stop_in_call(thread, n.id);
     if (!context) co_return;
@@ -200,8 +201,8 @@ Task<void> Crossings::leave_at_call(RemoteThread& thread, Notification n, bool b
     co_await send_home(thread, *context, !by_gravity, by_gravity);
 }
 
-// It stands in a ptrace stop with these registers, which will go on at home.
-// visit: for memory that only home may use.
+// The thread must be in a ptrace stop with these registers. visit: it goes for memory that only
+// home may use.
 Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& context, bool visit,
                                 bool by_gravity) {
     ClosedNumbers::forget(*thread.process);
@@ -218,8 +219,8 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
         crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
-    // Home knows what it has passed on and not heard of, and takes it back. The kernel here has it
-    // still: without a record it is void. No other signal of the process here is this thread's.
+    // Home takes back the signals that it has passed on and had no report of. They may still be
+    // pending in this kernel; without a record they are dropped at delivery.
     thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
     block_all_signals(thread.host_tid);
     bool stub_first = std::exchange(thread.alt_stack_changed, false);
@@ -258,7 +259,8 @@ Task<void> Crossings::come_home(RemoteThread& thread) {
     const pid_t host_tid = thread.host_tid;
     auto context = capture_context(host_tid);
     if (!context) co_return;
-    const bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;  // on its way out
+    // On its way out of the stub.
+    const bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;
     if (in_stub || has_fault_pending(host_tid)) {
         trace::resume(host_tid);
         worker_.loop.after(looks_again_in, [this, host_tid] {
@@ -309,7 +311,7 @@ Task<void> Crossings::arrive(Frame frame) {
     if (robust != 0 && robust != robust_list_of(thread->host_tid)) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
-    // Nothing may come between the last look at these and saying that the thread is here.
+    // No suspension point may come between the last of these checks and marking the thread as here.
     while (process->frozen || worker_.pager.removals.is_removing()) {
         if (process->frozen) co_await worker_.stopped.wait();
         co_await worker_.pager.removals.removed();
@@ -319,7 +321,7 @@ Task<void> Crossings::arrive(Frame frame) {
     }
     worker_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
-    thread->came_with = crossing.getVisit() ? context.regs : user_regs_struct{};
+    thread->arrival_regs = crossing.getVisit() ? context.regs : user_regs_struct{};
     thread->mask = context.signal_mask;
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);

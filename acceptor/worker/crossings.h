@@ -1,5 +1,4 @@
-// Threads come here from home, and leave for it: where code of the executable is missing, where
-// gravity draws them, or by chance, for tests.
+// Crossings of threads between here and home: for missing code, by gravity, or at random for tests.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +20,9 @@ class Crossings {
 public:
     explicit Crossings(Worker& worker) : worker_(worker) {}
 
-    // Those of this process from now on, as far as they may be reasons to leave.
+    // From now on, page faults of this process may make its threads leave.
     void watch_faults(const RemoteProcess& process, uint64_t chaos_seed);
-    // A page that another node's device has: the thread goes to it by way of home.
+    // A device of another node has pinned the page: the thread goes there by way of home.
     Task<void> pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
     bool leaves_by_chance(const RemoteThread& thread, const Notification& n);
@@ -31,18 +30,18 @@ public:
                               const Notification& n);
     Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
     Task<void> arrive(Frame frame);
-    // A thread that has stopped, of a process that is wanted at home.
+    // A thread has stopped, of a process whose threads home has recalled.
     Task<void> come_home(RemoteThread& thread);
 
 private:
-    // A thread that faulted, and has been asked to stop.
+    // A thread that faulted and has been asked to stop.
     struct Stopping {
         std::shared_ptr<Fragment> fragment;
         Address at{};
         bool write = false;
         pid_t tid = 0;
         std::shared_ptr<bool> stopped;
-        int looks = 0;  // so often it had not
+        int looks = 0;  // how often it had not stopped yet
     };
     bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
     [[nodiscard]] bool is_used_at_home(Fragment& fragment, Address at) const;

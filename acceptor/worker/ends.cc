@@ -26,12 +26,13 @@
 namespace gpr::worker {
 
 namespace {
-// A page may never come when the process is going down at home as well.
+// A page may never arrive if the process is ending at home, too.
 constexpr std::chrono::milliseconds page_patience{500};
-constexpr std::chrono::seconds longest_end{3};  // home waits longer
+constexpr std::chrono::seconds longest_end{3};  // less than home waits
 constexpr uint64_t interval_timer_signals = 1ULL << (SIGVTALRM - 1) | 1ULL << (SIGPROF - 1);
 
-// The kernel here wakes who waits here for its cleared tid, or for what it has locked.
+// The wakes that this kernel makes at a thread's end, for waiters on other nodes: for its cleared
+// tid, and for locks that it held.
 std::vector<FutexWakeCall> last_wakes(const RemoteThread& thread) {
     std::vector<FutexWakeCall> wakes;
     if (thread.clear_tid != 0) wakes.push_back({thread.clear_tid, INT_MAX, 0xffffffff, true});
@@ -45,8 +46,8 @@ Task<void> Ends::exit_call(RemoteProcess& process, RemoteThread& thread, Notific
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto words = co_await robust_words(worker_.pager, fragment, robust_list_of(thread.host_tid));
     if (worker_.find_thread(pid, tid) != &thread) co_return;
-    // Who waits for a lock in memory that is used at home does so there, and is woken by the kernel
-    // that hands the lock on.
+    // Waiters for a lock in memory that is used at home wait there, and home's kernel must wake
+    // them.
     auto waits_at_home = [&](uint64_t lock) {
         return process.mixed && is_shared_word(*fragment, {lock});
     };
@@ -91,7 +92,7 @@ void Ends::wake_after_end_of_main(const RemoteThread& thread) {
     after_end(worker_.loop, thread.process->host_pid, thread.host_tid, wake_all);
 }
 
-// The thread has ended at home. Its shadow ends as a thread does, which clears its tid.
+// The thread has ended at home. Its shadow exits as a thread does, which clears its tid here.
 Task<void> Ends::end_shadow(Frame frame) {
     { auto guard = co_await worker_.metadata.lock(); }
     auto end = frame->session().getShadowEnd();
@@ -113,7 +114,7 @@ Task<void> Ends::end_shadow(Frame frame) {
     co_await stub->call(SYS_exit, 0);
 }
 
-// The main thread's shadow stays as long as the process.
+// The main thread's shadow stays as long as the process, so this clears its tid.
 Task<void> Ends::clear_tid_of_main(RemoteThread& thread) {
     uint64_t word = std::exchange(thread.clear_tid, 0);
     if (word == 0) co_return;
@@ -129,8 +130,8 @@ Task<void> Ends::clear_tid_of_main(RemoteThread& thread) {
 Task<void> Ends::end_process(Frame frame) {
     auto end = frame->session().getProcessEnd();
     pid_t pid = end.getPid();
-    // Whatever its end waits for by then, such as a helper that does not answer because the program
-    // has given it something else to do.
+    // Kills the process if its end takes too long, for example because a helper does not answer
+    // since the program has given it something else to do.
     if (RemoteProcess* ends = worker_.find_process(pid); ends && ends->fragment) {
         worker_.loop.after(longest_end, [this, pid, it = std::weak_ptr(ends->fragment)] {
             RemoteProcess* late = worker_.find_process(pid);
@@ -165,8 +166,8 @@ Task<void> Ends::end_process(Frame frame) {
     }
     process->used = usage_of_process(process->host_pid);
     add_memory_of(process->host_pid, process->used);
-    // In a mixed session who waits for a lock of others does so at home: the kernel there does it.
-    // A new image has no memory of the old one at home, but what that one shares with others.
+    // In a mixed session, waiters for a shared lock wait at home, and home's kernel walks the list.
+    // After exec, home no longer has the old image's memory, except what others share.
     bool has_list = !end.getMemoryGone() || end.getNewImage();
     bool wakes = has_list && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
@@ -231,7 +232,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
     if (--process.alive == 0) bury(process);
 }
 
-// Processes here end when home says so. One that does otherwise has been killed, whole or in part.
+// A process here ends when home says so. If it ends otherwise, it or a part of it was killed.
 void Ends::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status) {
     if (process.life == RemoteProcess::Life::ending || !process.end_reason.empty()) return;
     bool helper = host_tid == process.puncher_host_tid;
@@ -278,7 +279,7 @@ void Ends::bury(RemoteProcess& process) {
     }
     auto node = worker_.processes.extract(process.pid);
     std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
-    dead->frozen = false;  // nobody waits for that any more, nor for a fork at home
+    dead->frozen = false;  // nobody waits for a fork of it any more
     dead->home_forks.reset();
     if (dead->changes) dead->changes->close();
     worker_.stopped.notify_all();

@@ -1,5 +1,5 @@
-// Threads and processes end: because they want to, because home says so, or because they were
-// killed here.
+// Ends of threads and processes: because the program ends them, because home says so, or because
+// they were killed here.
 #pragma once
 
 #include <sys/types.h>

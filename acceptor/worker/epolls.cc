@@ -16,7 +16,8 @@ Task<void> Epolls::epoll_control(RemoteProcess& process, RemoteThread& thread, N
         co_return;
     }
     if (process.mixed && !process.epolls.contains(static_cast<int>(n.args[0]))) {
-        constexpr uint64_t whichever = 1;  // its threads are to wait for it here, from now on
+        // any: no file to name; its threads shall wait for it here from now on.
+        constexpr uint64_t whichever = 1;
         int64_t shared = co_await worker_.forwarding.ask_home(process, thread, n, true, nullptr,
                                                               nullptr, 0, whichever);
         if (shared == thread_gone && thread.stub->dead()) co_return;
@@ -38,7 +39,7 @@ Task<void> Epolls::epoll_control(RemoteProcess& process, RemoteThread& thread, N
     std::shared_ptr<Fragment> fragment = process.fragment;
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    // A copy: another thread may close the descriptor meanwhile.
+    // A copy, because another thread may close the descriptor meanwhile.
     const int number = static_cast<int>(n.args[0]);
     RemoteProcess::Epoll epoll;
     if (auto known = process.epolls.find(number); known != process.epolls.end()) {

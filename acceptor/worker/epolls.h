@@ -1,6 +1,6 @@
-// What epoll descriptors of home watch here. Such a descriptor is home's. What it is to watch here
-// is put into another one, which is here and which the program never sees; so the kernel here knows
-// of files that are closed, of edges and of what is for once only.
+// What epoll descriptors of home watch here. The files that such a descriptor watches here are in a
+// second epoll descriptor, which is here and which the program never sees. So this kernel knows
+// about closed files, edges and EPOLLONESHOT.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ namespace gpr::worker {
 
 namespace {
 
-// The rings of io_uring go where the kernel likes, which is as high as there is room
-// (io_uring_get_unmapped_area): so there is room nowhere above the place that we have for them.
+// The kernel maps io_uring's rings at the highest place with room (io_uring_get_unmapped_area), so
+// we leave no room above the place that they shall get.
 Task<int64_t> map_below_all(Fragment& fragment, pid_t host_pid, Range place,
                             std::array<uint64_t, 4> prot_flags_fd_offset) {
     auto present = read_inherited_mappings(host_pid);
@@ -89,8 +89,8 @@ std::vector<std::shared_ptr<Fd>> FileMappings::sources_of(const RemoteProcess& p
     return sources;
 }
 
-// Memory that shows a file of ours. A private view is like any memory that began here, but that
-// its pages have content from the start; whatever else can be seen here only.
+// Maps a file of this host. A private mapping is like any memory born here, except that its pages
+// have content from the start; anything else can be used only here.
 Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     worker_.counts.fd_owner++;
     auto guard = co_await worker_.metadata.lock();
@@ -148,8 +148,8 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     notifier->reply_raw(n.id, result);
 }
 
-// Private file memory cannot be taken page by page once it is written; a copy of it can. Each page
-// of the copy comes from the file when somebody touches it first.
+// Replaces a private file mapping by anonymous memory, because its written pages cannot be taken
+// one by one. Each page is read from the file when it is first touched.
 Task<Result<void>> FileMappings::copy_of_file(Fragment& fragment, Mapping& m) {
     int64_t made = co_await map_anonymous(fragment.executor(), m.range, m.prot);
     auto mapped = from_kernel(made, "cannot copy the program's private file memory");
@@ -161,7 +161,7 @@ Task<Result<void>> FileMappings::copy_of_file(Fragment& fragment, Mapping& m) {
     co_return Result<void>{};
 }
 
-// As a new object: what home knows of the old one is no hindrance to writing here.
+// With a new object, so that what home knows of the old one does not prevent writing here.
 Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range range) {
     Fragment& fragment = *shared;
     std::vector<Address> files;

@@ -22,11 +22,11 @@ public:
     explicit FileMappings(Worker& worker) : worker_(worker) {}
 
     Task<void> map_file(RemoteProcess& process, Notification n);
-    // Of what the program may write from now on.
+    // The program may write this range from now on.
     Task<void> copy_files(std::shared_ptr<Fragment> fragment, Range range);
-    // Of memory that shows a file of ours, by its name. False: it is not known any more.
+    // Finds the file of a mapping by its number (Mapping::source). False if it is no longer known.
     bool find_content(Mapping& mapping) const;
-    // All that a child of the process may show again.
+    // All files that a child of the process may map again.
     static std::vector<std::shared_ptr<Fd>> sources_of(const RemoteProcess& process);
 
 private:
@@ -35,7 +35,7 @@ private:
 
     Worker& worker_;
     PrivateFiles files_;
-    std::map<uint32_t, std::weak_ptr<Fd>> sources_;  // by their name
+    std::map<uint32_t, std::weak_ptr<Fd>> sources_;  // by number
     uint32_t last_source_ = 0;
 };
 

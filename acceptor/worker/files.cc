@@ -16,8 +16,8 @@
 
 namespace gpr::worker {
 
-// Where the program's words say; the kernel reads them again, and finds no more than the sandbox
-// has, whatever another thread made of them meanwhile.
+// Decides by the path as the program's memory has it now. The kernel reads it again; if another
+// thread has changed it, the sandbox still limits what it can find.
 Task<void> Files::path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
                             uint64_t path_at) {
     auto path = co_await worker_.pager.memory.read_text(*process.fragment, {path_at}, PATH_MAX);
@@ -49,10 +49,10 @@ Task<void> Files::path_call(RemoteProcess& process, RemoteThread& thread, Notifi
 
 bool Files::use_profile(const PathVerdict& verdict, const std::string& path, bool opens) {
     if (access(path.c_str(), F_OK) != 0) return false;
-    // Who only looks for it has not decided for it.
+    // Only opening a file puts its profile into effect, not looking for it.
     if (!opens) return true;
     const std::string name = rules_.all()[verdict.rule].standby;
-    if (name.empty()) return true;  // since we looked
+    if (name.empty()) return true;  // it took effect meanwhile
     rules_.use(verdict.rule);
     worker_.pager.pinned.probe_for_pins();
     FrameBuilder frame;
@@ -63,7 +63,7 @@ bool Files::use_profile(const PathVerdict& verdict, const std::string& path, boo
     return true;
 }
 
-// Numbers of both nodes in one range: home closes its own, and so do we.
+// The range may contain numbers of both nodes: each closes its own.
 Task<void> Files::close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     uint64_t first = static_cast<uint32_t>(n.args[0]), last = static_cast<uint32_t>(n.args[1]);
     co_await worker_.epolls.forget_epolls(process, first, last);
@@ -79,7 +79,7 @@ Task<void> Files::close_range_call(RemoteProcess& process, RemoteThread& thread,
         co_return;
     }
     n.args[1] = process.fd_base - 1;
-    // Not by going there: it may have come from there for this.
+    // Not by sending the thread home: it may have come from there for this.
     int64_t result = co_await worker_.forwarding.ask_home(process, thread, n, true);
     if (result == thread_gone && thread.stub->dead()) co_return;
     worker_.forwarding.give_answer(thread, n.id, result);

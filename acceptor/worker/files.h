@@ -1,6 +1,6 @@
-// Files of this host that the program uses by name (path rules) or has open here: its descriptors
-// from fd_base on. What is done with those never reaches us, but for calls that map them, or that
-// may be about descriptors of both nodes. Owns the path rules.
+// Files of this host that the program uses by name (path rules) or has open here, with descriptors
+// from fd_base on. Most calls about these run without us, except those that map them or may be
+// about descriptors of both nodes. Has the path rules.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ public:
     Files(Worker& worker, PathRules rules) : worker_(worker), rules_(std::move(rules)) {}
 
     [[nodiscard]] bool has_rules() const { return !rules_.empty(); }
-    // Rules that decided anything, by their number.
+    // Numbers of the rules that have decided something.
     [[nodiscard]] const std::set<uint32_t>& used() const { return used_; }
 
     Task<void> path_call(RemoteProcess& process, RemoteThread& thread, Notification n,
@@ -25,7 +25,7 @@ public:
     Task<void> close_range_call(RemoteProcess& process, RemoteThread& thread, Notification n);
 
 private:
-    // False: there is no such file here, so it is not for the profile that stands by.
+    // False if there is no such file here, so the profile that stands by does not apply.
     bool use_profile(const PathVerdict& verdict, const std::string& path, bool opens);
 
     Worker& worker_;

@@ -13,14 +13,15 @@
 
 namespace gpr::worker {
 
-// Home does it first, and says whether it may be done.
+// Home installs the filter first, and decides whether that is allowed.
 Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::array<uint64_t, 6> args;
     std::copy(n.args, n.args + 6, args.begin());
     auto call = co_await read_filter_call(worker_.pager, fragment, n.number, args);
     if (call.all_threads) {
-        // The kernel here could not do it: it does not know that they were told the same.
+        // The kernel here could not install it for all: it does not know that their filters are the
+        // same.
         for (const auto& [tid, other] : process.threads) {
             // Of one that home may have seen end, home knows, and so it does of the caller.
             bool ends = other->ending || other->clear_tid == 0;
@@ -55,7 +56,7 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
     co_await worker_.threads.set_free(thread, *context);
 }
 
-// A thread at home did it.
+// A thread at home has installed filters.
 Task<void> Filters::set_filters(Frame frame) {
     auto guard = co_await worker_.metadata.lock();
     auto change = frame->session().getFilters();
@@ -64,8 +65,8 @@ Task<void> Filters::set_filters(Frame frame) {
     co_await install_for_all(*process, filters_from_wire(change.getFilters()));
 }
 
-// Home has let it be done for all threads: who is under more than they is at its end, but for the
-// caller. False: the process has ended.
+// Home has allowed it for all threads. Those with filters of their own, other than the caller, are
+// ending: waits for them. False if the process has ended.
 Task<bool> Filters::await_ends(pid_t pid) {
     auto lingers = [](const auto& entry) {
         return entry.second->ending && !entry.second->filters.empty();
@@ -79,8 +80,8 @@ Task<bool> Filters::await_ends(pid_t pid) {
     }
 }
 
-// The caller is in its stub. With the new filter the kernel puts all others, helpers too, under
-// those that were the caller's own.
+// The caller must be in its stub. Together with the new filter, the kernel installs the caller's
+// own ones for all threads, helpers included.
 Task<void> Filters::share_filters(RemoteThread& caller, ProgramFilter filter) {
     const pid_t pid = caller.process->pid, tid = caller.tid;
     bool may = co_await await_ends(pid);
@@ -122,7 +123,7 @@ Task<void> Filters::install_for_one(RemoteThread& thread, FilterList filters) {
     }
 }
 
-// The thread is in the stop before SIGSYS. True: its filter meant to kill it, and home does.
+// The thread is in the stop before SIGSYS. True if its filter meant to kill it; home does so.
 bool Filters::dies_by_filter(RemoteThread& thread, const siginfo_t& info) {
     if (!filter_death(info)) return false;
     auto regs = trace::registers(thread.host_tid);

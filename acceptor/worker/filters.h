@@ -1,5 +1,5 @@
-// The program's seccomp filters at an acceptor. What all its threads are under, the executor is,
-// too, and who is born from it has them; what a thread is under besides is told to it alone.
+// The program's seccomp filters at an acceptor. The executor has those that all threads have, so
+// that threads born from it have them, too. Filters of a single thread are installed for it alone.
 #pragma once
 
 #include <signal.h>

@@ -27,13 +27,13 @@ namespace gpr::worker {
 
 namespace {
 
-// Free in every process here once that stands: the listener was there. With descriptors of its own
-// every lower number may be a name (fd_names.h) but the last two.
+// A number that is free in every process here once it is set up: the listener had it. If the
+// acceptor has descriptors, each lower number may be a name (fd_names.h), except the last two.
 int passed_fd(unsigned fd_base) {
     return fd_base == 0 ? empty_process_listener : static_cast<int>(fd_base) - 1;
 }
 
-// proc(5), statm: all pages, those in memory, and those of files and shared memory among them.
+// proc(5), statm: all pages, resident ones, and resident ones of files and shared memory.
 uint64_t private_pages(pid_t host_pid) {
     std::ifstream in(fmt::format("/proc/{}/statm", host_pid));
     uint64_t all = 0, resident = 0, shared = 0;
@@ -41,7 +41,7 @@ uint64_t private_pages(pid_t host_pid) {
     return resident - std::min(shared, resident);
 }
 
-// What lies at the number otherwise.
+// Restores what is at that number otherwise.
 Task<void> put_back(StubThread& stub, unsigned fd_base) {
     if (fd_base == 0) {
         co_await stub.call(SYS_close, static_cast<uint64_t>(passed_fd(fd_base)));
@@ -132,8 +132,8 @@ Task<void> Forks::fork_process(Frame frame) {
     worker_.link.send(last, Priority::urgent);
 }
 
-// The executor forks. Its child stops before its first instruction, and is made to use a mailbox of
-// its own: the one that it has is its parent's.
+// The executor forks. Its child stops before its first instruction, and gets a mailbox of its own
+// in place of its parent's.
 Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pid,
                                                  bool no_handlers) {
     if (worker_.find_process(pid)) co_return fail(EEXIST, "it has this process already");
@@ -214,7 +214,8 @@ void Forks::on_newborn(RemoteProcess& parent, pid_t host_tid) {
                               [this, host_tid](WaitStatus s) { worker_.on_wait(host_tid, s); });
 }
 
-// The mapping is made by the thread itself, outside of the stub's own code, which needs a stack.
+// The thread maps it itself, by an instruction outside of the stub's normal code, which needs the
+// mailbox for its stack.
 Task<Result<void>> Forks::use_mailbox(RemoteThread& leader, user_regs_struct regs) {
     user_regs_struct call = regs;
     call.rip = GPR_STUB_PROGRAM_CALL;
@@ -240,7 +241,7 @@ Task<Result<void>> Forks::use_mailbox(RemoteThread& leader, user_regs_struct reg
     co_return Result<void>{};
 }
 
-// Its memory is a copy already; nobody watches it yet.
+// The memory is a copy already, but not registered yet.
 Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork,
                                       std::vector<Frame> layout) {
     pid_t pid = process.pid;
@@ -298,7 +299,7 @@ Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork:
     co_return Result<void>{};
 }
 
-// In the box there is no device to open: it is given one for a moment.
+// The box has no /dev/userfaultfd, so the process gets a descriptor of it for a moment.
 Task<Result<void>> Forks::open_uffd(RemoteProcess& process, StubThread& stub) {
     const int place = passed_fd(process.fd_base);
     bool passed = co_await stub.take_fd(uffd_device_.get(), place);

@@ -1,5 +1,5 @@
-// Forks whose memory stays where it is: the child's fragment here is a fork of its parent's.
-// docs/decisions/0018-forks-copy-where-pages-are.md
+// Forks in place: the child's fragment here is a fork of its parent's, and memory stays where it
+// is. docs/decisions/0018-forks-copy-where-pages-are.md
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +35,7 @@ private:
     Task<Result<void>> open_uffd(RemoteProcess& process, StubThread& stub);
 
     Worker& worker_;
-    Fd uffd_device_;  // a process in the box can have a userfaultfd from it
+    Fd uffd_device_;  // for making userfaultfds in processes of the box
 };
 
 }  // namespace gpr::worker

@@ -28,7 +28,7 @@ namespace gpr::worker {
 
 namespace {
 
-// A page that we have and that still cannot be read is for the kernel at home to complain of.
+// If a page is here and still cannot be read, home's kernel shall report the error.
 constexpr int tries_for_pages = 20;
 
 class FragmentReader : public MemoryReader {
@@ -36,7 +36,7 @@ public:
     FragmentReader(Fragment& fragment, const Pager& pager) : fragment_(fragment), pager_(pager) {}
 
     ReadOutcome read(Address from, void* to, size_t bytes) override {
-        // /proc/pid/mem reads what the program may not.
+        // /proc/PID/mem also reads what the program may not.
         bool mapped = true;
         for (Address at = from; at < from + bytes && mapped;) {
             Mapping* m = fragment_.space.find(at);
@@ -58,7 +58,7 @@ public:
         return true;
     }
 
-    // Some of it is shared memory that is used at home.
+    // Whether some of it is shared memory that is used at home.
     [[nodiscard]] bool met_shared() const { return met_shared_; }
 
 private:
@@ -71,7 +71,7 @@ private:
     bool met_shared_ = false;
 };
 
-// What is ours is not home's to look at.
+// Hides this node's descriptors from home's poll.
 void hide_own_fds(const RemoteProcess& process, MarshalledCall& call) {
     bool polls = call.number == SYS_poll || call.number == SYS_ppoll;
     if (!polls || process.fd_base == 0 || call.pieces.empty()) return;
@@ -111,7 +111,8 @@ Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Not
                                WaitHere* here) {
     worker_.signals.note_interrupted(thread, false);
     if (worker_.signals.has_signal_to_handle(thread)) {
-        // It came before the call, and is handled before it: waiting, the thread would not see it.
+        // The signal came before the call and must be handled first: a waiting thread would not
+        // notice it.
         process.notifier->reply_raw(n.id, -trace::restart_nointr);
         co_return;
     }
@@ -171,17 +172,18 @@ Task<void> Forwarding::end_forwarded(RemoteProcess& process, RemoteThread& threa
     co_await worker_.masks.end_under_mask(process, thread, n, mask, under_mask);
 }
 
-// What home has answered.
+// Gives the thread home's answer.
 void Forwarding::give_answer(RemoteThread& thread, uint64_t id, int64_t result) {
     worker_.signals.hand_over_answered(thread);
-    // Interrupted by what only home saw or what is blocked here: the kernel here must look, or the
-    // program sees the code.
+    // The call was interrupted by something that only home has seen, or that is blocked here. An
+    // interrupt makes this kernel process the restart code, which the program must not see.
     if (trace::is_restart(result)) trace::interrupt(thread.host_tid);
     worker_.signals.note_interrupted(thread, result == -trace::restart_sys);
     thread.process->notifier->reply_raw(id, result);
 }
 
-// With the memory that it needs, which comes here if it is elsewhere. None: *met_shared.
+// Marshals the call with the memory that it needs, fetching missing pages. nullopt: *met_shared was
+// set.
 Task<std::optional<Marshalled>> Forwarding::marshal_here(RemoteProcess& process,
                                                          const Notification& n, bool wants_reply,
                                                          bool* met_shared) {
@@ -279,7 +281,7 @@ Task<int64_t> Forwarding::ask_prepared(RemoteThread& thread, const MarshalledCal
     co_return result;
 }
 
-// To where the call wanted it. Gives the call's result.
+// Writes the answer's data to where the call wanted it. Returns the call's result.
 Task<int64_t> Forwarding::write_answer(Fragment& fragment, const MarshalledCall& sent,
                                        const std::vector<std::byte>& out, int64_t result) {
     auto scattered = scatter(sent, out);
@@ -313,7 +315,7 @@ uint32_t Forwarding::next_wait() {
     return last_wait_;
 }
 
-// The call that its shadow waits in is to end.
+// Makes the call end in which the thread's shadow waits.
 void Forwarding::interrupt_at_home(const RemoteThread& thread, uint32_t wait) {
     FrameBuilder frame;
     auto interrupt = frame.session().initInterrupt();

@@ -1,5 +1,5 @@
-// Calls of threads here that home makes: they are sent there with the memory that they need, and
-// their answers come back.
+// Forwarding: calls of threads here that home makes. They are sent there with the memory that they
+// need, and their answers come back.
 #pragma once
 
 #include <cstddef>
@@ -23,23 +23,23 @@ class Forwarding {
 public:
     explicit Forwarding(Worker& worker) : worker_(worker) {}
 
-    // here: it waits for something at this node, too.
+    // here: what the call waits for at this node as well.
     Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n,
                        WaitHere* here = nullptr);
     Task<void> end_forwarded(RemoteProcess& process, RemoteThread& thread, Notification n,
                              int64_t result);
     void give_answer(RemoteThread& thread, uint64_t id, int64_t result);
-    // As forward, but gives the result to the caller instead of to the thread.
-    // met_shared: becomes true, and nothing is asked, if the call is about shared memory.
+    // Like forward(), but returns the result instead of giving it to the thread. met_shared: if
+    // given and the call uses shared memory that is used at home, it is set and home is not asked.
     Task<int64_t> ask_home(RemoteProcess& process, RemoteThread& thread, const Notification& n,
                            bool reply, const NewTask* task = nullptr, bool* met_shared = nullptr,
                            uint32_t wait = 0, uint64_t file = 0);
-    // Of a call that is none of the program's: what home answers is for the caller alone.
+    // For a call of our own, not of the program: returns home's answer to the caller.
     Task<int64_t> ask_prepared(RemoteThread& thread, const MarshalledCall& call,
                                std::vector<std::byte>& answer);
     Task<void> call_done(Frame frame);
 
-    // Names a wait at home, so that it can be interrupted.
+    // A number for a wait at home, by which it can be interrupted.
     uint32_t next_wait();
     void interrupt_at_home(const RemoteThread& thread, uint32_t wait);
 

@@ -14,7 +14,8 @@ Futexes::Futexes(Worker& worker) : worker_(worker), news_(worker.loop) {
     news_.add_peer(directory_node, worker.link);
 }
 
-// Once, when it is first of use. What this host does not allow is done with the filter instead.
+// Once, when it is first useful. If this host does not allow it, the filter reports the calls
+// instead.
 void Futexes::watch_futexes() {
     if (std::exchange(watch_tried_, true)) return;
     auto watch = CallWatch::load();
@@ -35,8 +36,8 @@ void Futexes::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake)
 Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
-    // Who waits for memory that is used at home does so there, and so do in mixed sessions all with
-    // priority inheritance: one kernel must know who holds a lock.
+    // Threads wait at home for words in memory that is used at home; in mixed sessions also for
+    // locks with priority inheritance, because one kernel must know who holds them.
     bool requeues = n.number == number_futex_requeue;
     const Mapping* m = requeues ? nullptr : fragment->space.find({n.args[0]});
     bool only_home = m && m->shared && worker_.pager.shared.is_used_at_home(m->object);
@@ -76,8 +77,8 @@ bool Futexes::waits_for_home(const RemoteThread& thread) const {
     return m && m->shared && worker_.pager.shared.is_used_at_home(m->object);
 }
 
-// Others may use it now, who are at home: so is everybody who waits there, or will be. It calls
-// again, and leaves.
+// Others may use the object from now on, at home, so threads have to wait for its words there.
+// Threads that wait here are interrupted, call again, and leave.
 void Futexes::use_at_home(ObjectId object) {
     worker_.pager.shared.keep_home(object);
     for (const auto& [host_tid, thread] : worker_.by_host_tid) {

@@ -1,5 +1,5 @@
-// Futexes of a session at the acceptor: what is waked here and waited for at home, and back. Owns
-// what both nodes tell each other about who waits.
+// Futexes as an acceptor sees them: wakes here for waiters at home, and the reverse. Has what the
+// nodes tell each other about waiters.
 #pragma once
 
 #include "acceptor/worker/part.h"

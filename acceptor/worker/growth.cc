@@ -24,7 +24,7 @@ bool Growth::mends_fault(RemoteProcess& process, RemoteThread& thread, const sig
     return true;
 }
 
-// The thread is stopped by the signal, which it will not see: it touches the page again.
+// The thread is stopped by the signal. It will not see the signal, and touches the page again.
 Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info) {
     auto guard = co_await worker_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;

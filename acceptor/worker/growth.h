@@ -1,5 +1,5 @@
-// Faults of threads here that are not what the kernel takes them for: below mappings that grow
-// downwards, and beyond the end of a file.
+// Faults of threads here that are no errors of the program, although the kernel raises a signal:
+// below mappings that grow downwards, and at pages of files.
 #pragma once
 
 #include <signal.h>
@@ -17,11 +17,11 @@ class Growth {
 public:
     explicit Growth(Worker& worker) : worker_(worker) {}
 
-    // True: the signal was a touch right below a mapping that grows, and is dealt with.
+    // True if the signal came from a touch just below a mapping that grows, and is handled.
     bool mends_fault(RemoteProcess& process, RemoteThread& thread, const siginfo_t& info);
-    // That the kernel here has been told of an action, or is about to be.
+    // The kernel here has been told of a disposition, or is about to be.
     static void note_action(RemoteProcess& process, const SignalAction& action);
-    // Its handler has begun.
+    // The signal's handler has started.
     static void note_handled(RemoteProcess& process, int signal);
 
 private:

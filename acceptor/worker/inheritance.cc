@@ -19,7 +19,8 @@ namespace gpr::worker {
 
 namespace {
 
-// The kernel gives out the lowest free number, so what is open lies close together.
+// The kernel assigns the lowest free number, so open descriptors are close together: the search
+// ends after a gap as long as this.
 constexpr int most_gaps = 64;
 
 bool closes_on_exec(pid_t host_pid, int fd) {
@@ -59,7 +60,7 @@ void Inheritance::keep_sources(pid_t pid, std::vector<std::shared_ptr<Fd>> sourc
     if (!sources.empty()) kept_[pid].sources = std::move(sources);
 }
 
-// The image is about to be ended for the next one.
+// The image is about to be replaced by exec.
 Task<void> Inheritance::keep_of_image(RemoteProcess& process) {
     pid_t pid = process.pid;
     keep_descriptors(pid, descriptors_of(process));
@@ -68,7 +69,7 @@ Task<void> Inheritance::keep_of_image(RemoteProcess& process) {
     if (!timers.empty()) kept_[pid].timers = std::move(timers);
 }
 
-// The process is about to run; nobody else uses its executor.
+// The process is about to run; nobody else uses its executor yet.
 Task<Result<void>> Inheritance::give_kept(RemoteProcess& process, bool new_image) {
     auto node = kept_.extract(process.pid);
     if (node.empty()) co_return Result<void>{};
@@ -96,7 +97,7 @@ Task<Result<void>> Inheritance::give_descriptors(RemoteProcess& process, const K
     co_return Result<void>{};
 }
 
-// A child of a thread at home.
+// A child of a thread at home has been born.
 void Inheritance::on_heir(wire::Heir::Reader heir) {
     std::vector<KeptFd> all;
     std::vector<std::shared_ptr<Fd>> sources;
@@ -114,7 +115,7 @@ void Inheritance::on_heir(wire::Heir::Reader heir) {
     keep_sources(heir.getChild(), std::move(sources));
 }
 
-// Of a child that shares its parent's memory, and runs at home till it executes a program.
+// A call by a child that shares its parent's memory and runs at home until it execs.
 void Inheritance::on_kept_call(wire::KeptCall::Reader call) {
     auto [result, file] = make_kept_call(call);
     FrameBuilder frame;
@@ -125,7 +126,7 @@ void Inheritance::on_kept_call(wire::KeptCall::Reader call) {
     worker_.link.send(frame, gpr::Priority::urgent);
 }
 
-// The kernel's result, and for dup2 the file that is to get the name.
+// Returns the kernel's result, and for dup2 the file that shall get a name.
 std::pair<int64_t, uint64_t> Inheritance::make_kept_call(wire::KeptCall::Reader call) {
     auto args = call.getArgs();
     auto kept = kept_.find(call.getPid());

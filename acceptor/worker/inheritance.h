@@ -1,5 +1,6 @@
-// Descriptors of this host that a child of fork has, and a new image keeps, as it does interval
-// timers. Children begin at home, and images too, so we hold copies until the process is made here.
+// Descriptors of this host that a child inherits by fork and a new image keeps, and interval timers
+// that an image keeps. Children and images begin at home, so copies are held here until the process
+// is made here.
 #pragma once
 
 #include <sys/types.h>
@@ -29,7 +30,7 @@ public:
 
     static std::vector<KeptFd> descriptors_of(const RemoteProcess& process);
     void keep_descriptors(pid_t pid, std::vector<KeptFd> kept);
-    // Of a child that has its parent's memory.
+    // For a child that has a copy of its parent's memory.
     void keep_sources(pid_t pid, std::vector<std::shared_ptr<Fd>> sources);
     Task<void> keep_of_image(RemoteProcess& process);
     Task<Result<void>> give_kept(RemoteProcess& process, bool new_image);
@@ -51,7 +52,7 @@ private:
     std::pair<int64_t, uint64_t> make_kept_call(wire::KeptCall::Reader call);
 
     Worker& worker_;
-    std::map<pid_t, Kept> kept_;  // for processes that are not made yet
+    std::map<pid_t, Kept> kept_;  // for processes that have not been made here yet
 };
 
 }  // namespace gpr::worker

@@ -8,7 +8,7 @@
 namespace gpr::worker {
 
 struct IntervalTimer {
-    uint64_t kind = 0;  // ITIMER_VIRTUAL, ITIMER_PROF
+    uint64_t kind = 0;  // ITIMER_VIRTUAL or ITIMER_PROF
     itimerval setting{};
 };
 

@@ -11,8 +11,8 @@ namespace gpr::worker {
 
 namespace {
 
-// Where [vvar] and [vdso] wait between their old and their new place, which may overlap. They stay
-// there if the initiator's kernel is another one.
+// Where [vvar] and [vdso] are moved first, because their old and new places may overlap. They stay
+// there if home's kernel is a different one.
 constexpr uint64_t vdso_hop = GPR_VDSO_HOP;
 
 bool is_kernel_page(const InheritedMapping& m) {
@@ -24,7 +24,7 @@ bool stays(const InheritedMapping& m) {
            (m.range.begin.value >= GPR_RESERVED_BEGIN && m.range.end.value <= GPR_RESERVED_END);
 }
 
-// Both with [vvar] and [vdso], which lie beside each other.
+// The range of both [vvar] and [vdso], which are adjacent.
 Range kernel_pages(const std::vector<InheritedMapping>& mappings) {
     Range all;
     for (const InheritedMapping& m : mappings) {
@@ -85,7 +85,7 @@ Task<Result<void>> KernelPages::clear_inherited(RemoteProcess& process, const Em
     co_return co_await show_foreign_vdso(process, stub, wanted.end, ours.size());
 }
 
-// The initiator's image, with ways into ours.
+// Maps home's vdso image, changed such that its functions call those of ours.
 Task<Result<void>> KernelPages::show_foreign_vdso(RemoteProcess& process, StubThread& stub,
                                                   Address end, uint64_t our_pages) {
     uint64_t size = (peer_vdso_.size() + page_size - 1) / page_size * page_size;

@@ -1,5 +1,5 @@
-// What a new process brings along: all of it goes but the kernel's own pages, and these go to where
-// the program knows them. Owns the initiator's vdso.
+// Mappings that a new process inherits from the worker: all are removed except the kernel's own
+// pages (vdso), which are moved to where the program knows them. Has home's vdso image.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace gpr::worker {
 
 class KernelPages {
 public:
-    // always_unlike: this kernel's vdso is not used in place of the initiator's, ever.
+    // always_unlike: never use this kernel's vdso in place of home's.
     KernelPages(Worker& worker, std::vector<std::byte> peer_vdso, bool always_unlike);
 
     Task<Result<void>> clear_inherited(RemoteProcess& process, const EmptyProcess& empty,
@@ -31,7 +31,7 @@ private:
 
     Worker& worker_;
     std::vector<std::byte> peer_vdso_;
-    bool unlike_vdso_;  // its functions lie elsewhere than in ours
+    bool unlike_vdso_;  // its functions are at other offsets than home's
 };
 
 }  // namespace gpr::worker

@@ -1,5 +1,4 @@
-// What home has changed in a process's address space is changed here, too, and what is changed here
-// is told to home.
+// Applies home's changes of address spaces here, and tells home of those made here.
 #pragma once
 
 #include <memory>
@@ -21,7 +20,7 @@ public:
     Task<void> apply_mapping(Frame frame);
 
 private:
-    // Of shared memory. False: it is about something else.
+    // For changes of shared objects. False if it is about something else.
     bool apply_to_object(wire::MappingChange::Reader change);
 
     void tell(pid_t pid, const AddressChange& change, NodeId made_at) override;

@@ -44,8 +44,9 @@ Task<std::optional<uint64_t>> Masks::mask_after(RemoteProcess& process, const Re
     co_return how == SIG_BLOCK ? now | set : how == SIG_UNBLOCK ? now & ~set : now;
 }
 
-// Home makes the change first: what is pending there and blocked no more comes with the answer, and
-// before the thread goes on. False: a signal is handled first, and then the thread calls again.
+// Home changes the mask first: a signal that is pending there and no longer blocked comes with the
+// answer, before the thread continues. False if a signal has to be handled first; then the thread
+// calls again.
 Task<bool> Masks::change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               Notification change) {
     bool first = worker_.signals.has_signal_to_handle(thread);
@@ -64,7 +65,7 @@ Task<bool> Masks::change_mask(RemoteProcess& process, RemoteThread& thread, Noti
     co_return true;
 }
 
-// The mask that the return brings back must be the shadow's, too, which has that of the handler.
+// The shadow must get the mask that rt_sigreturn restores; it has that of the handler.
 Task<void> Masks::handler_return(RemoteProcess& process, RemoteThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     FaultOrigin origin = co_await settled_origin(worker_.loop, thread.host_tid);
@@ -94,7 +95,7 @@ Task<void> Masks::suspend_call(RemoteProcess& process, RemoteThread& thread, Not
     }
 }
 
-// The address of the signal mask that the call puts in force while it waits; 0: none.
+// The address of the signal mask that the call uses while it waits; 0: none.
 Task<uint64_t> Masks::mask_of_call(RemoteProcess& process, Notification n) {
     const MaskPlace place = details_of(n.number).mask;
     if (place.argument < 0) co_return 0;
@@ -106,9 +107,10 @@ Task<uint64_t> Masks::mask_of_call(RemoteProcess& process, Notification n) {
     co_return read ? pair[0] : 0;
 }
 
-// A signal that only the call's own mask let through: its handler must run under that mask and
-// return to the old one. rt_sigsuspend does just that, so the thread is made to call it instead.
-// The signal waits until it does: one that the old mask lets through, too, would come before it.
+// For a signal that only the call's temporary mask lets through: its handler must run with that
+// mask and then restore the old one. rt_sigsuspend does exactly that, so the thread is made to call
+// it. The signal is held back until then, because another one that the old mask lets through would
+// be delivered first.
 Task<void> Masks::end_under_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                                  uint64_t mask, HandledSignal signal) {
     auto context = co_await worker_.threads.stop_in_call(thread, n.id);
@@ -129,17 +131,18 @@ Task<void> Masks::end_under_mask(RemoteProcess& process, RemoteThread& thread, N
     worker_.threads.go_on(thread);
 }
 
-// The call in whose name rt_sigsuspend is made is over: its registers are for the handler's frame.
+// rt_sigsuspend, made in place of another call, has ended: restores that call's registers for the
+// handler's frame.
 void Masks::return_borrowed(RemoteThread& thread) {
     auto regs = std::move(thread.borrowed);
     auto now = trace::registers(thread.host_tid);
     if (!now) return;
     bool waited =
         now->orig_rax == SYS_rt_sigsuspend && static_cast<long>(now->rax) == -trace::restart_nohand;
-    if (waited) {  // the result stays the kernel's, with which it restores the mask
+    if (waited) {  // keep the kernel's result, by which it restores the mask
         now->rdi = regs->rdi;
         now->rsi = regs->rsi;
-    } else {  // another signal was faster
+    } else {  // another signal came first
         now = *regs;
     }
     trace::set_registers(thread.host_tid, *now);

@@ -1,4 +1,4 @@
-// Signal masks of threads here: calls that change them, and calls that wait under one of their own.
+// Signal masks of threads here: calls that change them, and calls that wait with a temporary one.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ public:
     void return_borrowed(RemoteThread& thread);
 
 private:
-    // What rt_sigprocmask makes of the thread's mask.
+    // The thread's mask after this rt_sigprocmask.
     Task<std::optional<uint64_t>> mask_after(RemoteProcess& process, const RemoteThread& thread,
                                              Notification n);
     Task<bool> change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,

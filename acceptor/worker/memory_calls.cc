@@ -13,7 +13,8 @@
 
 namespace gpr::worker {
 
-// Whether the kernel here, whose memory it would be, lets there be so much. Under the lock.
+// Asks the kernel here, whose memory it will use, whether there may be so much. The caller must
+// hold the `metadata` lock.
 Task<int64_t> MemoryCalls::try_size(RemoteProcess& process, Notification n) {
     StubThread& executor = process.fragment->executor();
     uint64_t flags = n.args[3] & ~uint64_t{MAP_POPULATE | MAP_32BIT};
@@ -22,7 +23,7 @@ Task<int64_t> MemoryCalls::try_size(RemoteProcess& process, Notification n) {
     co_return co_await executor.call(SYS_munmap, static_cast<uint64_t>(at), n.args[1]);
 }
 
-// It may be refused: then memory is only asked for at home without need.
+// If the call fails, home is asked for memory without need, which is harmless.
 void MemoryCalls::note_limit(RemoteProcess& caller, const Notification& n) {
     uint64_t resource = n.args[n.number == SYS_setrlimit ? 0 : 1];
     bool sets = (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
@@ -53,8 +54,8 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
     if (!at && at.error() == no_room && co_await try_size(process, n) == 0) {
         guard.release();
         n.args[3] |= MAP_NORESERVE;
-        co_await worker_.forwarding.forward(process, thread,
-                                            n);  // the kernel at home finds a place
+        // Home's kernel finds an address.
+        co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
     worker_.counts.native++;
@@ -68,7 +69,7 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
     int64_t result = co_await process.fragment->executor().call(
         SYS_mmap, at->value, range.size(), n.args[2],
         made | (replaces ? MAP_FIXED : MAP_FIXED_NOREPLACE), ~0UL, 0);
-    if (result == -EEXIST) {  // the kernel's own pages, which no list has: home's knows what to do
+    if (result == -EEXIST) {  // the kernel's own pages, which are in no list
         guard.release();
         co_await worker_.forwarding.forward(process, thread, n);
         co_return;
@@ -100,7 +101,7 @@ Task<void> MemoryCalls::unmap_call(RemoteProcess& process, RemoteThread& thread,
     process.notifier->reply_raw(n.id, result);
 }
 
-// Under the lock.
+// The caller must hold the `metadata` lock.
 Task<int64_t> MemoryCalls::unmap(RemoteProcess& process, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result =
@@ -132,14 +133,14 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
         notifier->reply_error(n.id, ENOMEM);
         co_return;
     }
-    auto key = static_cast<int>(n.args[3]);  // none has been given to anybody
+    auto key = static_cast<int>(n.args[3]);  // pkey_alloc always fails, so there are no keys
     bool has_key = n.number == SYS_pkey_mprotect && key != -1 && key != 0;
     if (has_key) {
         notifier->reply_error(n.id, EINVAL);
         co_return;
     }
     const Protection plan = protection_of(fragment->space, range, n.args[2]);
-    const bool refused = plan.error == EACCES;  // which our memfd would not mind
+    const bool refused = plan.error == EACCES;  // our memfd would allow it
     if (refused) {
         range = plan.range;
         n.args[1] = range.size();

@@ -1,4 +1,4 @@
-// The program's memory calls: anonymous memory is made here, everything else at home.
+// The program's memory calls: private anonymous memory is mapped here, everything else at home.
 #pragma once
 
 #include <cstdint>

@@ -16,19 +16,19 @@ namespace gpr::worker {
 
 namespace {
 
-// A call that only has to be made.
+// How long a call takes that does not wait.
 constexpr std::chrono::milliseconds done_in{2};
-// Of calls that home makes later than they come, and nobody waits for.
+// How many calls home may be behind that nobody waits for.
 constexpr uint32_t most_unanswered = 64;
 
 }  // namespace
 
-// Done here by the kernel, and at home by the shadow, for the children to come.
+// Made here by the thread, and at home by its shadow, so that children inherit the state.
 Task<void> Mirrors::mirror(RemoteProcess& process, RemoteThread& thread, Notification n) {
     worker_.counts.native++;
     co_await worker_.forwarding.ask_home(process, thread, n, false);
     if (++thread.unanswered == most_unanswered) {
-        // The shadow makes one call after the other: an answer says that it has made them all.
+        // The shadow makes its calls in order, so an answer shows that it has made all before.
         thread.unanswered = 0;
         Notification question{};
         question.number = SYS_getpid;
@@ -42,8 +42,8 @@ Task<void> Mirrors::mirror(RemoteProcess& process, RemoteThread& thread, Notific
                        [this, pid = process.pid] { worker_.signals.look_for_discarded(pid); });
 }
 
-// Where others may change one at the same time, home makes the change and has it made here, so that
-// both nodes see the same as the last; all of that before it answers.
+// If several threads may change a disposition at the same time, home makes the change and has it
+// made here before it answers, so that both nodes end up with the same one.
 Task<void> Mirrors::action_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     bool alone = !process.mixed && process.threads.size() == 1;
     if (alone) {
@@ -64,7 +64,8 @@ Task<void> Mirrors::action_call(RemoteProcess& process, RemoteThread& thread, No
     }
 }
 
-// One kernel clears the word when the thread ends: the one here, since it has been told here.
+// Only one kernel may clear the word at the thread's end: the one here, which is told of the
+// address.
 Task<void> Mirrors::tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     worker_.counts.native++;
     if (n.number == SYS_set_tid_address) {
@@ -83,7 +84,7 @@ void Mirrors::alt_stack_call(RemoteProcess& process, RemoteThread& thread, const
 }
 
 Task<bool> Mirrors::prctl_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    if (static_cast<int>(n.args[0]) == PR_SET_TIMERSLACK) {  // home answers PR_GET_...
+    if (static_cast<int>(n.args[0]) == PR_SET_TIMERSLACK) {  // home answers PR_GET_TIMERSLACK
         co_await mirror(process, thread, n);
         co_return true;
     }
@@ -106,8 +107,8 @@ Task<void> Mirrors::arch_prctl_call(RemoteProcess& process, RemoteThread& thread
     }
 }
 
-// Leave to use extended state is the process's, which is one on each node. If this one has it not,
-// none shall use it.
+// Permission for extended state belongs to the process, which exists on every node. If it cannot be
+// had here, the call fails everywhere.
 Task<void> Mirrors::permission_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     worker_.counts.native++;
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -118,14 +119,14 @@ Task<void> Mirrors::permission_call(RemoteProcess& process, RemoteThread& thread
     worker_.forwarding.give_answer(thread, n.id, result);
 }
 
-// In its stub, as the thread that it stands for or is born of has called.
+// The thread must be in its stub. Sets the modes that its program thread, or its parent, has.
 Task<void> Mirrors::set_cpu_modes(RemoteThread& thread, CpuModes modes) {
     std::vector<Call> calls = modes.calls_from(std::exchange(thread.cpu_modes, modes));
     if (!calls.empty()) co_await thread.stub->run(calls);
 }
 
-// The child will have that of its parent's shadow. The thread, which is in a ptrace stop, stays in
-// its stub.
+// A child inherits the alternate stack of its parent's shadow. The thread, which is in a ptrace
+// stop, stays in its stub.
 Task<void> Mirrors::mirror_alt_stack(RemoteProcess& process, RemoteThread& thread,
                                      const ThreadContext& context) {
     StubThread& stub = *thread.stub;

@@ -1,5 +1,5 @@
-// What both kernels have to know of a thread or a process: done on one node, and again on the
-// other.
+// State of a thread or process that both kernels must have: calls that set it are made on one node
+// and repeated on the other.
 #pragma once
 
 #include "acceptor/worker/part.h"
@@ -19,7 +19,7 @@ public:
     Task<void> action_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> tid_address_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     void alt_stack_call(RemoteProcess& process, RemoteThread& thread, const Notification& n);
-    // False: it is about nothing of this kind.
+    // False if the call is not of this kind.
     Task<bool> prctl_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> arch_prctl_call(RemoteProcess& process, RemoteThread& thread, Notification n);
 

@@ -21,7 +21,7 @@ namespace gpr::worker {
 
 namespace {
 
-// Below the first number of its own: what has nothing, and what is used in passing.
+// The last numbers below the acceptor's own: one for an unusable file, one for temporary use.
 constexpr unsigned set_aside = 2;
 
 bool renames(uint32_t number) { return number == SYS_dup2 || number == SYS_dup3; }
@@ -32,7 +32,7 @@ bool duplicates(const Notification& n) {
            (n.number == SYS_fcntl && (command == F_DUPFD || command == F_DUPFD_CLOEXEC));
 }
 
-// Whether it closes on exec is known at home, whose kernel does it.
+// Only home knows close-on-exec flags of names, because home's kernel does the exec.
 bool is_about_exec(const Notification& n) {
     if (n.number == SYS_ioctl) {
         auto request = static_cast<uint32_t>(n.args[1]);
@@ -47,7 +47,7 @@ bool moves_data(uint32_t number) {
            number == SYS_copy_file_range;
 }
 
-// A descriptor here that is no name.
+// Whether it is a descriptor here that is no name.
 bool is_own(const RemoteProcess& process, uint64_t fd) {
     return has_fd_here(process, fd) && static_cast<uint32_t>(fd) >= process.fd_base;
 }
@@ -81,7 +81,8 @@ void Names::note_names(RemoteProcess& process, capnp::List<wire::FdName>::Reader
     }
 }
 
-// In the order in which home said so: answers, too, wait for this lock.
+// Takes the lock that answers wait for, too, so that news are applied in the order in which home
+// sent them.
 Task<void> Names::on_fd_names(Frame frame) {
     { auto guard = co_await worker_.metadata.lock(); }
     auto news = frame->session().getFdNames();
@@ -94,7 +95,7 @@ void Names::on_files_gone(wire::FilesGone::Reader gone) {
     for (uint64_t file : gone.getFiles()) files_.erase(file);
 }
 
-// The process's table becomes what we know.
+// Makes the process's descriptor table match what we know of its names.
 Task<void> Names::bring_names(RemoteProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     if (!process.naming) process.naming = std::make_unique<AsyncMutex>(worker_.loop);
@@ -119,7 +120,7 @@ Task<void> Names::bring_names(RemoteProcess& process) {
     }
 }
 
-// Made at home, on the names there; what comes of it is noted when the answer comes.
+// Home makes the call on its own descriptors; `note` records the effect when the answer arrives.
 Task<void> Names::change_names(RemoteProcess& process, RemoteThread& thread, Notification n,
                                std::function<void(int64_t)> note, uint64_t file) {
     if (worker_.signals.has_signal_to_handle(thread)) {
@@ -136,7 +137,7 @@ Task<void> Names::change_names(RemoteProcess& process, RemoteThread& thread, Not
     worker_.forwarding.give_answer(thread, n.id, result);
 }
 
-// dup2 and dup3, of a descriptor here to a number of home.
+// dup2 and dup3 of a descriptor here to a number of home.
 Task<void> Names::name_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     auto number = static_cast<uint32_t>(n.args[1]);
     bool flawed = n.number == SYS_dup3 && (static_cast<uint32_t>(n.args[2]) & ~O_CLOEXEC);
@@ -160,7 +161,7 @@ Task<void> Names::name_call(RemoteProcess& process, RemoteThread& thread, Notifi
     co_await change_names(process, thread, n, std::move(note), file);
 }
 
-// dup and its kin, of a name.
+// dup and the like, of a name.
 Task<void> Names::copy_name_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     auto source = process.names.find(static_cast<int>(n.args[0]));
     if (source == process.names.end()) {  // closed meanwhile
@@ -176,7 +177,7 @@ Task<void> Names::copy_name_call(RemoteProcess& process, RemoteThread& thread, N
     co_await change_names(process, thread, n, std::move(note));
 }
 
-// An absolute path is looked up in spite of the descriptor that comes with it.
+// Whether the path is absolute, so that the directory descriptor is ignored.
 Task<bool> Names::is_beside_its_fd(RemoteProcess& process, Notification n, int path_argument) {
     char first = 0;
     auto byte = std::as_writable_bytes(std::span(&first, 1));
@@ -197,7 +198,7 @@ Task<void> Names::close_range_call(RemoteProcess& process, RemoteThread& thread,
     co_await bring_names(process);
 }
 
-// A call that makes a name, or that one is no more. False: it is none.
+// For a call that makes a name or removes one. False if it does neither.
 Task<bool> Names::changing_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     bool first_named = process.names.contains(static_cast<int>(n.args[0]));
     if (n.number == SYS_close) {
@@ -223,7 +224,7 @@ Task<bool> Names::changing_call(RemoteProcess& process, RemoteThread& thread, No
     co_return false;
 }
 
-// A call that concerns a name. False: as any other.
+// For a call that concerns a name. False if it is handled like any other call.
 Task<bool> Names::named_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (renames(n.number) && is_own(process, n.args[0]) && !is_own(process, n.args[1])) {
         co_await name_call(process, thread, n);
@@ -252,7 +253,8 @@ Task<bool> Names::named_call(RemoteProcess& process, RemoteThread& thread, Notif
         co_return true;
     }
     if (here != fds && moves_data(n.number)) {
-        // As between file systems that cannot: programs copy the data themselves then.
+        // The error of file systems that cannot copy to each other: programs then copy the data
+        // themselves.
         process.notifier->reply_error(n.id, n.number == SYS_copy_file_range ? EXDEV : EINVAL);
         co_return true;
     }
@@ -261,7 +263,7 @@ Task<bool> Names::named_call(RemoteProcess& process, RemoteThread& thread, Notif
         bool beside = co_await is_beside_its_fd(process, n, row->path_argument());
         if (beside) co_return false;
     }
-    // These know what to do with descriptors here.
+    // These handlers check descriptors themselves.
     const AtAcceptor handler = row->handlers.there;
     if (handler == AtAcceptor::send_message || handler == AtAcceptor::pin) co_return false;
     worker_.counts.fd_owner++;

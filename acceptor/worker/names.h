@@ -1,6 +1,7 @@
-// Numbers of home that are names of files here (monitor/home/fd_names.h). Home says which they are;
-// the files then have these numbers in the process's table here too, where others have nothing that
-// can be used, so that the kernel makes calls about them as the program wrote them. Owns the files.
+// Names: numbers of home that stand for files here (monitor/home/fd_names.h). Home says which they
+// are. The files get the same numbers in the process's descriptor table here, where other numbers
+// of home have an unusable file, so that the kernel can make the calls as the program wrote them.
+// Has the files.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ private:
     Task<bool> is_beside_its_fd(RemoteProcess& process, Notification n, int path_argument);
 
     Worker& worker_;
-    std::map<uint64_t, Fd> files_;  // those that home has names of
+    std::map<uint64_t, Fd> files_;  // those that home has names for
     uint64_t last_file_ = 0;
 };
 

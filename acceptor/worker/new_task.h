@@ -1,4 +1,4 @@
-// What home has to know of a thread or process that a call here begins.
+// What home has to know of a thread or process that a call here creates.
 #pragma once
 
 #include <sys/types.h>
@@ -11,9 +11,9 @@
 namespace gpr::worker {
 
 struct NewTask {
-    ThreadContext context;       // its parent's
-    std::vector<pid_t> set_tid;  // of clone3
-    uint32_t cgroup = 0;         // of CLONE_INTO_CGROUP
+    ThreadContext context;       // the parent's
+    std::vector<pid_t> set_tid;  // from clone3
+    uint32_t cgroup = 0;         // for CLONE_INTO_CGROUP
 };
 
 }  // namespace gpr::worker

@@ -1,5 +1,5 @@
-// What every part of a worker names: the session's state and other parts, which are in worker.h,
-// its processes and threads, calls of theirs, and what home sends.
+// What every part of a worker includes: processes and threads, their calls, and what home sends.
+// The session's state and the other parts are in worker.h.
 #pragma once
 
 #include <memory>

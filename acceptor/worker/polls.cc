@@ -18,7 +18,7 @@ namespace gpr::worker {
 
 namespace {
 
-// More than any process can have open, and less than what marshalling takes.
+// More descriptors than a process can have, and fewer than marshalling accepts.
 constexpr uint64_t most_polled = 1 << 16;
 
 bool is_epoll_wait(uint32_t number) {
@@ -68,9 +68,9 @@ private:
     Pager& pager_;
     std::shared_ptr<Fragment> fragment_;
     Notification call_;
-    std::vector<pollfd> set_;  // in our own numbers; -1: it is not open
+    std::vector<pollfd> set_;  // with our own numbers; -1: not open
     std::vector<Fd> copies_;
-    std::vector<size_t> indices_;  // of the program's array
+    std::vector<size_t> indices_;  // indexes in the program's array
 };
 
 class EpollHere final : public WaitHere {
@@ -108,7 +108,7 @@ private:
 
 }  // namespace
 
-// Nothing: all that the call waits for is at one node.
+// nullptr if everything that the call waits for is at one node.
 Task<std::unique_ptr<WaitHere>> Polls::wait_here(RemoteProcess& process, Notification n,
                                                  bool& all_ours) {
     all_ours = false;
@@ -131,7 +131,7 @@ Task<std::unique_ptr<WaitHere>> Polls::wait_here(RemoteProcess& process, Notific
     if (std::none_of(set.begin(), set.end(), is_ours)) co_return nullptr;
     all_ours = std::all_of(set.begin(), set.end(),
                            [&](const pollfd& entry) { return entry.fd < 0 || is_ours(entry); });
-    // What the call's own mask lets through waits at home.
+    // Signals that a temporary mask lets through arrive at home.
     bool masked = n.number == SYS_ppoll && n.args[3] != 0;
     all_ours = all_ours && !masked;
     if (all_ours) co_return nullptr;
@@ -157,7 +157,7 @@ Task<void> Polls::wait_call(RemoteProcess& process, RemoteThread& thread, Notifi
     }
 }
 
-// What ask_home gives for a call that waits for something here as well.
+// Like ask_home(), for a call that waits for something here as well.
 Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Notification n,
                               WaitHere& here) {
     for (;;) {
@@ -177,7 +177,7 @@ Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Noti
             if (p.fd < 0) continue;
             auto events = static_cast<uint32_t>(p.events | POLLERR | POLLHUP);
             watches.push_back(worker_.loop.watch(p.fd, events, [&, this](uint32_t) {
-                // What is ready would be told again and again until home has answered.
+                // A descriptor that is ready would be reported repeatedly until home has answered.
                 watches.clear();
                 if (!std::exchange(ended, true)) worker_.forwarding.interrupt_at_home(thread, wait);
             }));
@@ -191,7 +191,7 @@ Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Noti
         ours = co_await here.collect(std::max<int64_t>(result, 0));
         if (ours < 0) co_return ours;
         if (ours > 0 || !in_vain) co_return std::max<int64_t>(result, 0) + ours;
-        // Somebody else was faster; what it waits for is to come yet.
+        // Another thread has taken it; wait again.
     }
 }
 

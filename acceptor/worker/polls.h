@@ -1,5 +1,5 @@
-// Waiting for descriptors of both nodes at once. The thread's shadow waits at home for those of
-// home, and we watch those that are here; whatever is ready first ends both waits.
+// Waits for descriptors of both nodes. The thread's shadow waits at home for those of home, and we
+// watch those that are here; the first that is ready ends both waits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The end of a process whose threads are here, at once.
+// Kills a process here at once.
 #pragma once
 
 #include <csignal>
@@ -7,7 +7,7 @@
 
 namespace gpr {
 
-// With all its threads. The puncher is no thread of it.
+// All its threads, and the puncher, which is not one of them.
 inline void end_now(const RemoteProcess& process) {
     if (process.host_pid > 0) kill(process.host_pid, SIGKILL);
     if (process.puncher_host_tid > 0) kill(process.puncher_host_tid, SIGKILL);

@@ -15,11 +15,11 @@
 
 namespace gpr::worker {
 
-// Under the lock.
+// The caller must hold the `metadata` lock.
 Task<int64_t> Remaps::move_one(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result = -ENOMEM;
-    // Not in place: the kernel has pages of its own there, which are not in our list.
+    // In place may fail, because the kernel's own pages are not in our list.
     for (bool in_place : {true, false}) {
         auto plan = plan_move(fragment->space, n.args, arena_of(worker_.self), in_place);
         if (!plan) co_return -plan.error();
@@ -36,9 +36,9 @@ Task<void> Remaps::move_call(RemoteProcess& process, RemoteThread& thread, Notif
     bool takes_more = n.args[2] > n.args[1] || (n.args[3] & MREMAP_DONTUNMAP);
     AddressSpace& space = process.fragment->space;
     Range whole = pages_of(n.args[0], n.args[1]);
-    // Of no size: another mapping of shared memory. Of several that show a file only home knows
-    // whether they are one, and how much may be locked. And what comes into sight of shared memory
-    // must be seen at home first, which could not give it else.
+    // Cases for home: old_size 0 makes another mapping of shared memory; only home knows whether
+    // several file mappings are one, and how much may be locked; and shared memory that becomes
+    // visible must be mapped at home first, or home could not give its pages.
     bool of_files = false, is_shared = false, is_locked = false;
     space.overlapping(whole, [&](const Mapping& m) {
         of_files = of_files || m.file;

@@ -1,4 +1,4 @@
-// mremap, asked for here.
+// mremap by threads here.
 #pragma once
 
 #include <cstdint>

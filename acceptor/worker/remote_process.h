@@ -1,4 +1,4 @@
-// A process of the session as the worker sees it: the fragment here and the threads in it.
+// A process of the session as the worker sees it: its fragment and threads here.
 #pragma once
 
 #include <signal.h>
@@ -31,7 +31,7 @@ namespace gpr {
 
 struct RemoteProcess;
 
-// One that home passed on, or (serial 0) that was caused here.
+// A signal that home has passed on, or (serial 0) that was raised here.
 struct HandledSignal {
     siginfo_t info{};
     uint32_t serial = 0;
@@ -39,52 +39,55 @@ struct HandledSignal {
 
 struct RemoteThread {
     enum class Where : uint8_t {
-        elsewhere,     // the kernel thread here is a shadow, parked in its stub
+        elsewhere,     // not here: the kernel thread is a shadow, parked in its stub
         leaving_stub,  // about to run the program
         running,
-        held,  // stopped by the call it made, until that is done
+        held,  // stopped in a call, until that has been done
     };
-    pid_t tid = 0;       // what the program knows
-    pid_t host_tid = 0;  // for this supervisor
+    pid_t tid = 0;       // as the program sees it
+    pid_t host_tid = 0;  // as this supervisor sees it
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
     std::optional<uint64_t> mask;            // its signal mask, if known
-    std::optional<HandledSignal> passed;     // by home; the kernel here is to deliver it
-    std::optional<HandledSignal> beginning;  // its handler: the thread is about to stand there
-    bool awaits_others = false;  // it stands there until home has sent what comes before it
+    std::optional<HandledSignal> passed;     // by home; this kernel is to deliver it
+    std::optional<HandledSignal> beginning;  // its handler is about to start
+    bool awaits_others = false;  // stopped at the handler until home has sent the other signals
     uint64_t notification = 0;   // of the forwarded call it waits in; 0: none
-    std::unique_ptr<MarshalledCall> call;      // what was sent for it
-    std::unique_ptr<OneShot<int64_t>> answer;  // for calls that a coroutine waits for
+    std::unique_ptr<MarshalledCall> call;      // what was sent to home for it
+    std::unique_ptr<OneShot<int64_t>> answer;  // for a call that a coroutine waits for
     std::vector<std::byte> answer_bytes;
-    // Of the answer that it waits for, when that comes: in order with what else home says.
+    // Called when the answer arrives, in order with home's other messages.
     std::function<void(int64_t)> on_answer;
-    std::optional<HandledSignal> answer_signal;  // that comes once home has answered
-    bool answered_elsewhere = false;             // it said that the thread is to come home for it
-    // Registers that rt_sigsuspend, made in the name of another call, must not be seen to change.
+    std::optional<HandledSignal> answer_signal;  // to be delivered when home has answered
+    // The answer said that the thread shall come home for it.
+    bool answered_elsewhere = false;
+    // Registers of the call in whose place rt_sigsuspend was made; the program must see these.
     std::unique_ptr<user_regs_struct> borrowed;
-    std::optional<HandledSignal> borrowed_for;  // delivered once it waits
+    std::optional<HandledSignal> borrowed_for;  // to be delivered once it waits in rt_sigsuspend
     OneShot<WaitStatus>* awaited = nullptr;
-    bool restarts_at_home = false;     // the call it was interrupted in last was home's
-    Address waits_at{};                // the word in shared memory that its last call here was on
-    Clock::time_point visits_until{};  // till then it may run home's code here
-    user_regs_struct came_with{};      // the registers with which it came last, if for a visit
+    bool restarts_at_home = false;     // its latest interrupted call was made at home
+    Address waits_at{};                // the word in shared memory of its latest futex call
+    Clock::time_point visits_until{};  // until then it may run home's code here
+    user_regs_struct arrival_regs{};   // its registers when it arrived, if for a visit
     uint64_t exit_hold = 0;            // paging::Supply::hold of what the kernel writes at its end
-    bool ending = false;               // nothing but its last call is left of it
+    bool ending = false;               // only its last call remains to be made
     bool alt_stack_changed = false;    // since home was told
-    uint32_t unanswered = 0;           // calls that home makes without an answer, since the last
-    CpuModes cpu_modes;                // that the kernel thread here has
-    CpuMask affinity;                  // if the program has set it
-    MemoryPolicy memory_policy;        // the same
+    // Calls made at home without an answer, since the last answer.
+    uint32_t unanswered = 0;
+    CpuModes cpu_modes;          // of the kernel thread here
+    CpuMask affinity;            // empty: the program has set none
+    MemoryPolicy memory_policy;  // likewise
     Gravity gravity;
-    Address left_at{};                   // the page of code whose absence sent it home last
-    uint64_t clear_tid = 0;              // CLONE_CHILD_CLEARTID: what the kernel clears at its end
-    std::vector<uint64_t> robust_locks;  // that its end hands on to who waits for them
-    FilterList filters;                  // of the program, that it is under and the executor is not
+    Address left_at{};  // the page of missing code for which it left last
+    // CLONE_CHILD_CLEARTID address, which the kernel here clears.
+    uint64_t clear_tid = 0;
+    std::vector<uint64_t> robust_locks;  // their waiters must be woken when it has ended
+    FilterList filters;                  // its own, which the executor does not have
 
     [[nodiscard]] Where where() const { return where_; }
     [[nodiscard]] bool here() const { return where_ != Where::elsewhere; }
     void now_is(Where where) {
-        // Who comes does so by the stub.
+        // A thread arrives by way of its stub.
         GPR_ASSERT(here() || where == Where::leaving_stub || where == Where::elsewhere);
         where_ = where;
     }
@@ -93,16 +96,16 @@ private:
     Where where_ = Where::elsewhere;
 };
 
-// Numbers of descriptors of home that are known to be closed: ClosedNumbers.
+// Descriptor numbers of home that are known to be closed: ClosedNumbers.
 struct ClosedRange {
     uint64_t first = 0, end = 0;
-    uint64_t forgotten = 0;   // how often
-    unsigned bad_closes = 0;  // of numbers that are not open, and nothing else since
-    bool never = false;       // something of the process may open files by itself
+    uint64_t forgotten = 0;   // how often the range has been forgotten
+    unsigned bad_closes = 0;  // consecutive closes of numbers that are not open
+    bool never = false;       // something may open files without a call that we see
 };
 
-// Processes and threads that one of the program's processes is here when it begins: its own, the
-// zygote, puncher, executor and waker.
+// An upper bound for the processes and threads that a process of the program has here at its start:
+// its main thread, puncher, executor and waker.
 inline constexpr uint64_t tasks_of_process = 5;
 
 struct RemoteProcess {
@@ -110,59 +113,63 @@ struct RemoteProcess {
     pid_t host_pid = 0;
     Fd pidfd;
     std::shared_ptr<Fragment> fragment;
-    std::shared_ptr<Notifier> notifier;                                // forks have their parent's
+    std::shared_ptr<Notifier> notifier;                                // a fork shares its parent's
     std::unordered_map<pid_t, std::unique_ptr<RemoteThread>> threads;  // by tid
-    // Its tasks that live, helpers too: host tids by what the process calls them.
+    // Host tids of its living tasks, helpers included, by their ids in the process.
     std::map<pid_t, pid_t> host_tids;
     pid_t puncher_host_tid = 0;
     pid_t executor_host_tid = 0;
     pid_t waker_host_tid = 0;
     int alive = 0;
     enum class Life : uint8_t {
-        copied,  // of a fork, and not watched yet
+        copied,  // a fork whose memory is not registered yet
         alive,
         ending,
     };
     Life life = Life::alive;
-    std::string end_reason;            // why it ended, if home did not ask for it
+    std::string end_reason;            // why it ended, if home had not asked for it
     bool halted = false;               // by job control at home: no thread may run
-    std::vector<pid_t> halted_tids;    // host tids that stand still because of it
+    std::vector<pid_t> halted_tids;    // host tids that are stopped because of it
     bool recalled = false;             // its threads go home as soon as they stop
     bool frozen = false;               // for a fork: no thread may run
-    std::vector<pid_t> stopped;        // host tids that stand still because of it
-    RemoteProcess* newborn = nullptr;  // a fork of its memory is about to be born
-    int fork_barriers = 0;             // of the two that begin a fork, see transport/gpr.capnp
+    std::vector<pid_t> stopped;        // host tids that are stopped because of it
+    RemoteProcess* newborn = nullptr;  // the fork of its memory that is about to be born
+    // How many of the two that begin a fork have come, see transport/gpr.capnp.
+    int fork_barriers = 0;
     std::unique_ptr<AsyncMutex> forking;
-    std::unique_ptr<AsyncMutex::Guard> home_forks;  // of forking, while a thread at home is in one
-    uint32_t home_freeze = 0;                       // home asks for this one; 0: for none
-    std::shared_ptr<ChangeWindow> changes;          // of its mappings, made here
+    // Guard of `forking`, while a thread at home forks.
+    std::unique_ptr<AsyncMutex::Guard> home_forks;
+    uint32_t home_freeze = 0;               // number of home's freeze; 0: none
+    std::shared_ptr<ChangeWindow> changes;  // of its mappings, made here
     Usage used;
-    std::map<int, SignalAction> fault_actions;  // of signals that faults of ours raise: Growth
-    bool has_timers = false;                    // on CPU-time clocks, made here
-    std::set<int> timers_named_by_id;           // si_value is their id: created without a sigevent
-    uint64_t pending_timers = 0;   // a set of signals that its image leaves to the next one
-    unsigned fd_base = 0;          // its descriptors here begin with this number; 0: it has none
-    unsigned fd_last = INT32_MAX;  // and end with this one
+    // For signals that faults caused by gpr raise: Growth.
+    std::map<int, SignalAction> fault_actions;
+    bool has_timers = false;           // on CPU-time clocks, made here
+    std::set<int> timers_named_by_id;  // made without a sigevent, so si_value is their id
+    uint64_t pending_timers = 0;       // signals left to the next image: bit n-1 is signal n
+    unsigned fd_base = 0;              // first of its descriptors here; 0: it has none
+    unsigned fd_last = INT32_MAX;      // and the last
     struct Epoll {
-        int fd = -1;                  // of the program, here
-        std::shared_ptr<Fd> watched;  // the same, ours
+        int fd = -1;                  // in the process
+        std::shared_ptr<Fd> watched;  // our copy of it
     };
     std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
-    // Numbers of home that are names of files here: monitor/home/fd_names.h.
+    // Names, by number: monitor/home/fd_names.h.
     struct Name {
-        uint64_t file = 0;  // as home and Names know it
-        bool here = false;  // in the table here
+        uint64_t file = 0;  // its number, for home and Names
+        bool here = false;  // in the descriptor table here
     };
     std::map<int, Name> names;
-    std::set<int> former_names;  // that the table here has still
-    // Files of ours that its parent had mapped, and that it may show again: Mapping::source.
+    std::set<int> former_names;  // still in the descriptor table here
+    // Files of this node that its parent had mapped and that it may map again: Mapping::source.
     std::vector<std::shared_ptr<Fd>> sources;
-    std::unique_ptr<AsyncMutex> naming;  // held while the table changes
+    std::unique_ptr<AsyncMutex> naming;  // held while the descriptor table changes
     ClosedRange closed;
-    bool mixed = false;          // program code runs at home as well
-    bool limits_memory = false;  // RLIMIT_AS or _DATA: home says whether there may be more
-    bool gravity = false;        // and threads go there for the calls they make
-    bool plays_stub = false;     // it made calls from the stub's page that we gave no order for
+    bool mixed = false;  // program code runs at home, too
+    // RLIMIT_AS or _DATA is set: home decides whether there may be more.
+    bool limits_memory = false;
+    bool gravity = false;               // threads go home by gravity
+    bool has_jumped_into_stub = false;  // it made calls from the stub's page without our order
 };
 
 // Whether a descriptor of the program is one of this host.

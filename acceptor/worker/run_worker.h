@@ -1,4 +1,4 @@
-// What the process that an acceptor forks for a session does, until the session is over.
+// Runs a session in the process that an acceptor has made for it, until the session is over.
 #pragma once
 
 #include "transport/handshake.h"

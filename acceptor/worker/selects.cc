@@ -27,7 +27,7 @@ constexpr std::array<short, 3> meanings{readable, writable, POLLPRI};  // of the
 constexpr short never_asked_for = POLLHUP | POLLERR;
 constexpr size_t word_bits = 64;
 
-// As the call says them: bit n of a set is descriptor n.
+// The sets as in the call: bit n is descriptor n.
 struct Sets {
     int count = 0;
     std::array<std::vector<uint64_t>, 3> bits;
@@ -48,7 +48,7 @@ struct Sets {
     }
 };
 
-// What is ready in the sets that asked for it.
+// Sets the bits of what is ready in the sets that asked for it.
 int64_t note_ready(const Sets& asked, int fd, short revents, Sets& ready) {
     int64_t found = 0;
     for (size_t i = 0; i < meanings.size(); i++) {
@@ -59,7 +59,8 @@ int64_t note_ready(const Sets& asked, int fd, short revents, Sets& ready) {
     return found;
 }
 
-// Of ours, without waiting. One that has been closed is, too: there is something to say.
+// Checks our descriptors without waiting. A closed one counts as ready: there is an error to
+// report.
 bool any_ready(std::vector<pollfd>& own) {
     ::poll(own.data(), own.size(), 0);
     bool any = false;
@@ -71,7 +72,7 @@ bool any_ready(std::vector<pollfd>& own) {
 
 }  // namespace
 
-// For memory of ours in the place of the program's, at addresses that no program has.
+// Presents memory of ours as the program's, at addresses that no program has.
 class Selects::OwnMemory final : public MemoryReader {
 public:
     explicit OwnMemory(size_t size) : bytes(size) {}
@@ -95,7 +96,7 @@ public:
     std::vector<std::byte> bytes;
 };
 
-// A call that the thread's shadow makes, on memory of ours. The kernel's result.
+// The thread's shadow makes the call, on memory of ours. Returns the kernel's result.
 Task<int64_t> Selects::call_home(RemoteProcess& process, RemoteThread& thread, uint32_t number,
                                  SyscallArguments args, OwnMemory& memory, uint32_t wait) {
     Marshalled marshalled = marshal(number, args, memory);
@@ -131,10 +132,10 @@ Task<int64_t> Selects::call_home(RemoteProcess& process, RemoteThread& thread, u
     co_return result;
 }
 
-// Both kinds of descriptors of a select, how long it waits, and under which mask.
+// A select with descriptors of both nodes, its timeout and its mask.
 struct Selects::Select {
     Sets asked;
-    std::vector<pollfd> own;  // in our own numbers
+    std::vector<pollfd> own;  // with our own numbers
     std::vector<int> own_numbers;
     std::vector<Fd> copies;
     std::vector<pollfd> others;
@@ -142,7 +143,7 @@ struct Selects::Select {
     std::optional<uint64_t> mask;
 };
 
-// Nothing: home is to say what is wrong with it, or has all of it.
+// nullptr if home shall report an error, or has all descriptors.
 Task<std::unique_ptr<Selects::Select>> Selects::read_select(RemoteProcess& process,
                                                             Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -192,8 +193,8 @@ Task<std::unique_ptr<Selects::Select>> Selects::read_select(RemoteProcess& proce
     co_return select;
 }
 
-// What home gives for its descriptors; meanwhile ours are watched. in_vain: the wait was ended
-// because one of them is ready.
+// Makes home wait for its descriptors; meanwhile we watch ours. in_vain: the wait was ended because
+// one of ours is ready.
 Task<int64_t> Selects::wait_for_others(RemoteProcess& process, RemoteThread& thread, Select& select,
                                        bool waits, bool& in_vain) {
     size_t set_bytes = select.others.size() * sizeof(pollfd);
@@ -213,7 +214,7 @@ Task<int64_t> Selects::wait_for_others(RemoteProcess& process, RemoteThread& thr
     if (waits) {
         wait = worker_.forwarding.next_wait();
         for (const pollfd& entry : select.own) {
-            // For exceptions alone a hang-up is no reason, and would be told for ever.
+            // A hang-up does not end a wait for exceptions only, and would be reported for ever.
             if (entry.fd < 0 || entry.events == POLLPRI) continue;
             auto events = static_cast<uint32_t>(entry.events);
             watches.push_back(worker_.loop.watch(entry.fd, events, [&, this](uint32_t) {
@@ -242,7 +243,7 @@ Task<int64_t> Selects::make_select(RemoteProcess& process, RemoteThread& thread,
         int64_t result = co_await wait_for_others(process, thread, select, waits, in_vain);
         if (result == thread_gone || (result < 0 && !in_vain)) co_return result;
         bool ours = any_ready(select.own);
-        if (result <= 0 && !ours && in_vain) continue;  // somebody else was faster
+        if (result <= 0 && !ours && in_vain) continue;  // another thread has taken it
         for (size_t i = 0; i < select.own.size(); i++) {
             const pollfd& entry = select.own[i];
             if (entry.fd < 0) co_return -EBADF;
@@ -276,7 +277,8 @@ Task<void> Selects::select_call(RemoteProcess& process, RemoteThread& thread, No
         co_return;
     }
     worker_.counts.fd_owner++;
-    if (select->others.empty() && !select->mask) {  // what that lets through waits at home
+    // Signals that the mask lets through arrive at home.
+    if (select->others.empty() && !select->mask) {
         process.notifier->let_it_run(n.id);
         co_return;
     }
@@ -286,7 +288,7 @@ Task<void> Selects::select_call(RemoteProcess& process, RemoteThread& thread, No
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result = co_await make_select(process, thread, n, *select);
-    if (select->time && result != thread_gone) {  // also when a signal has ended it
+    if (select->time && result != thread_gone) {  // even if a signal has ended it
         std::array<int64_t, 2> left{select->time->tv_sec, select->time->tv_nsec};
         if (n.number == SYS_select) left[1] /= 1000;
         co_await worker_.pager.memory.write(*fragment, {n.args[4]}, std::as_bytes(std::span(left)));

@@ -1,6 +1,6 @@
-// select() and pselect6() of descriptors of both nodes. Numbers of the acceptor's own do not fit
-// into an fd_set; names of its files (monitor/home/fd_names.h) do. The shadow waits at home, by
-// ppoll, for those of home, and we watch the others; whatever is ready first ends both waits.
+// select() and pselect6() on descriptors of both nodes. The acceptor's own numbers do not fit into
+// an fd_set, but names of its files do (monitor/home/fd_names.h). The shadow waits at home for
+// home's descriptors, by ppoll, and we watch the others; the first that is ready ends both waits.
 #pragma once
 
 #include <cstdint>

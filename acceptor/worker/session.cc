@@ -98,7 +98,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
                 if (!thread->awaits_others) worker_.threads.go_on(*thread);
             } else if (thread) {
                 worker_.signals.on_signal_stop(*thread->process, *thread, status.value);
-                // A stop for a signal has cancelled the one that was asked for.
+                // The signal-delivery stop has cancelled the stop that was asked for.
                 const RemoteProcess& of = *thread->process;
                 if (of.halted || of.frozen || of.recalled) trace::interrupt(host_tid);
             } else {
@@ -116,7 +116,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
             } else if (thread->process->recalled) {
                 spawn(worker_.crossings.come_home(*thread));
             } else if (status.kind == WaitStatus::Kind::group_stop) {
-                trace::stay_stopped(host_tid);  // there is another stop when somebody continues it
+                trace::stay_stopped(host_tid);  // another stop follows when it is continued
             } else if (thread->process->halted) {
                 thread->process->halted_tids.push_back(host_tid);
             } else {
@@ -128,7 +128,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
 
 void WorkerSession::on_notification(const Notification& n) {
     auto owner = worker_.owners.find(n.tid);
-    if (owner == worker_.owners.end()) return;  // it has ended, and nobody sees an answer
+    if (owner == worker_.owners.end()) return;  // the process has ended, so nobody sees an answer
     RemoteProcess& process = *owner->second;
     bool in_stub = n.instruction_pointer >> 32 == GPR_STUB_HIGH_WORD;
     if (n.number == gpr_park_number) {
@@ -145,8 +145,9 @@ void WorkerSession::on_notification(const Notification& n) {
         }
         return;
     }
-    // What we order there the filter lets through: the program has jumped into the stub.
-    if (in_stub && !std::exchange(process.plays_stub, true)) {
+    // The filter lets calls pass that we order there, so this one is the program's: it has jumped
+    // into the stub.
+    if (in_stub && !std::exchange(process.has_jumped_into_stub, true)) {
         spdlog::warn("process {} made call {} from the stub's page, without an order", process.pid,
                      n.number);
     }

@@ -1,5 +1,5 @@
-// A session on the acceptor: one worker, the fragments of the session's processes, one link home.
-// What happens comes in here, and goes to the part that it is about.
+// The session on an acceptor: one worker, the fragments of the session's processes, one link to
+// home. Receives all events and passes each to the part that it concerns.
 #pragma once
 
 #include <sys/types.h>

@@ -19,7 +19,7 @@ void SharedMemory::know_shared(ObjectId object, uint64_t pages) {
     worker_.pager.shared.add(object, std::move(memfd), pages);
 }
 
-// The executor asks for the object's memfd: a call of ours, made in the process.
+// Answers the executor, which asks for the object's memfd.
 void SharedMemory::give_shared(RemoteProcess& process, const Notification& n) {
     int memfd = worker_.pager.shared.memfd(static_cast<ObjectId>(n.args[1]));
     if (memfd < 0) {
@@ -29,7 +29,7 @@ void SharedMemory::give_shared(RemoteProcess& process, const Notification& n) {
     }
 }
 
-// Makes the mapping, replacing what was there. Nobody can use it before its faults are ours.
+// Makes the mapping, replacing what was there. It cannot be used before it is registered.
 Task<int64_t> SharedMemory::show_shared(Fragment& fragment, const Mapping& m) {
     StubThread& executor = fragment.executor();
     Range range = m.range;

@@ -1,4 +1,4 @@
-// Shared memory of the session's processes, as this node has it: monitor/paging/shared_objects.h.
+// Shared memory of the session's processes on this node: monitor/paging/shared_objects.h.
 #pragma once
 
 #include <cstdint>

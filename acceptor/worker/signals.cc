@@ -25,7 +25,7 @@
 namespace gpr::worker {
 
 namespace {
-// From dequeueing a signal to the stop before its delivery, if the CPU is busy.
+// The time from dequeueing a signal to the stop before its delivery, on a busy CPU.
 constexpr std::chrono::milliseconds stands_in{10};
 
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
@@ -59,7 +59,7 @@ bool is_in_stop(pid_t host_tid) {
     return false;
 }
 
-// The thread stands at the first instruction of a handler.
+// The thread must be at the first instruction of a handler.
 bool keeps_alt_stack(Fragment& fragment, pid_t host_tid) {
     auto regs = trace::registers(host_tid);
     SignalFrame frame{};
@@ -68,7 +68,7 @@ bool keeps_alt_stack(Fragment& fragment, pid_t host_tid) {
     return read && !(static_cast<unsigned>(frame.stack.ss_flags) & ss_autodisarm);
 }
 
-// Until the thread, which is in a ptrace stop, has the program's mask again.
+// For a thread in a ptrace stop, until it gets the program's mask again.
 void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
 
 bool seems_discarded(const RemoteThread& thread) {
@@ -76,14 +76,14 @@ bool seems_discarded(const RemoteThread& thread) {
 }
 }  // namespace
 
-// One at a time: home passes no other on before it has heard of this one.
+// One at a time: home passes on no other before it has heard about this one.
 void Signals::deliver(RemoteThread& thread, const HandledSignal& signal) {
     thread.passed = signal;
     syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, signal.info.si_signo);
 }
 
-// A handler may have begun here that blocks it, when home did not know. Then it waits at home, as
-// all that are blocked do: calls look for them there.
+// A handler that blocks the signal may have started here, which home did not know. Then the signal
+// waits at home, like all blocked ones, where calls look for them.
 void Signals::hand_over(RemoteThread& thread, const HandledSignal& signal) {
     uint64_t blocked = trace::signal_set(thread.host_tid, "SigBlk:");
     if (blocked >> (signal.info.si_signo - 1) & 1) {
@@ -93,7 +93,7 @@ void Signals::hand_over(RemoteThread& thread, const HandledSignal& signal) {
     }
 }
 
-// What interrupted the call at home comes before the call returns.
+// Delivers a signal that interrupted the call at home, before the call returns.
 void Signals::hand_over_answered(RemoteThread& thread) {
     if (auto signal = std::exchange(thread.answer_signal, std::nullopt)) hand_over(thread, *signal);
 }
@@ -104,8 +104,8 @@ void Signals::bounce(pid_t pid, pid_t tid, const HandledSignal& signal) {
     tell_of_signal(pid, tid, signal, News::goes_back);
 }
 
-// One that was passed on is pending for the thread. If it is not, SIG_IGN, or a default that is to
-// ignore it, has been set meanwhile, which discards what is pending.
+// Whether a signal that was passed on is pending for the thread. If it is not, the program has
+// ignored it since, which discards pending signals; then it goes back.
 bool Signals::has_signal_to_handle(RemoteThread& thread) {
     if (!thread.passed) return false;
     if (is_pending(thread)) return true;
@@ -113,7 +113,8 @@ bool Signals::has_signal_to_handle(RemoteThread& thread) {
     return false;
 }
 
-// A thread that has just dequeued it is in its stop, or soon will be: that is no discarded signal.
+// A thread that has just dequeued its signal is in its stop, or will be soon: that signal has not
+// been discarded.
 void Signals::look_for_discarded(pid_t pid) {
     RemoteProcess* process = worker_.find_process(pid);
     if (!process) return;
@@ -182,7 +183,7 @@ void Signals::restart_what_has_not_begun(const RemoteProcess& process, const Rem
     bool begun = interrupted_.erase(thread.host_tid) != 0;
     gpr::restart_what_has_not_begun(
         thread.host_tid, [&](const Row& row, const CallArguments& args) {
-            // What the kernel here waits for is none of home's.
+            // A wait in this kernel, rather than at home.
             if (begun || (row.opens_by_name() && worker_.files.has_rules())) return false;
             for (size_t i = 0; i < args.size(); i++) {
                 if ((row.fd_arguments() >> i & 1) && has_fd_here(process, args[i])) return false;
@@ -193,7 +194,8 @@ void Signals::restart_what_has_not_begun(const RemoteProcess& process, const Rem
 }
 
 void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
-    // What has no handler is not home's, where it acts at once, but is from somebody on this host.
+    // A signal without a handler does not come from home, where it acts at once, but from a process
+    // on this host.
     bool from_home = thread.passed && thread.passed->info.si_signo == signal;
     bool stops = is_stop_signal(signal) && !has_handler(process.host_pid, signal);
     if (!from_home && (stops || is_ignored(process.host_pid, signal))) {
@@ -207,7 +209,7 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
     if (!sent && worker_.filters.dies_by_filter(thread, *info)) return;
-    // One of deliver()'s that has gone elsewhere since.
+    // A signal of deliver()'s that has been given up since.
     if (!sent && info->si_code == SI_TKILL) {
         trace::resume(thread.host_tid);
         return;
@@ -217,12 +219,12 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
         begin_handler(process, thread, signal, sent);
         return;
     }
-    if (sent) {  // it had one when home passed the signal on
+    if (sent) {  // it had a handler when home passed the signal on
         bounce(process.pid, thread.tid, *sent);
         trace::resume(thread.host_tid);
         return;
     }
-    // It ends the program: that is home's to do. The thread stays where it is until then.
+    // The signal ends the program, which home has to do. Until then the thread stays stopped.
     if (auto regs = trace::registers(thread.host_tid)) {
         spdlog::debug("thread {} of {} gets signal {}: rip {:#x} rsp {:#x} fs {:#x} address {:#x}",
                       thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
@@ -231,8 +233,8 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
     tell_of_signal(process.pid, thread.tid, {*info, 0}, News::fatal);
 }
 
-// The stub must not run a handler. True: the signal waits in the kernel until the program's own
-// mask is back, or it came for one who has left.
+// Handlers must not run in the stub. True if the signal stays pending until the program's mask is
+// restored, or if it is dropped because the thread has left.
 bool Signals::postpone_signal(RemoteThread& thread, int signal) {
     auto regs = trace::registers(thread.host_tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
@@ -251,13 +253,13 @@ bool Signals::postpone_signal(RemoteThread& thread, int signal) {
     return true;
 }
 
-// The kernel builds the frame and stops the thread at the handler's first instruction: then the
-// mask is what it is in the handler.
+// Lets the kernel build the frame and stops the thread at the handler's first instruction, where
+// its mask is that of the handler.
 void Signals::begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,
                             const std::optional<HandledSignal>& sent) {
     spdlog::trace("signal {} of tid {} is handled", signal, thread.tid);
     if (thread.borrowed) worker_.masks.return_borrowed(thread);
-    if (sent) {  // the kernel would not let us send it as it was; here it gets its true origin
+    if (sent) {  // deliver() could not set the true origin; set it here
         trace::set_signal_info(thread.host_tid, sent->info);
     } else {
         worker_.timers.name_timer(process, thread);
@@ -269,8 +271,9 @@ void Signals::begin_handler(RemoteProcess& process, RemoteThread& thread, int si
     trace::single_step(thread.host_tid, signal);
 }
 
-// Its first stop after that. False: it is for another signal, the kernel could not build the frame.
-// If the handler was taken away meanwhile, the thread has made a step, perhaps a call (TRAP_BRKPT).
+// The thread's first stop after begin_handler(). False if the stop is for another signal, because
+// the kernel could not build the frame. If the handler was removed meanwhile, the thread has made
+// one step, perhaps a call (TRAP_BRKPT).
 bool Signals::handler_begun(RemoteProcess& process, RemoteThread& thread) {
     HandledSignal begun = *std::exchange(thread.beginning, std::nullopt);
     auto stopped_by = trace::signal_info(thread.host_tid);

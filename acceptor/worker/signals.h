@@ -1,4 +1,4 @@
-// Signals at an acceptor: those that home passes on, and those that instructions cause here.
+// Signals at an acceptor: those that home passes on, and those that instructions raise here.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,8 @@ class Signals {
 public:
     explicit Signals(Worker& worker) : worker_(worker) {}
 
-    // What home has to know of a signal: its handler begins, it ends the process, or it is home's.
+    // What home is told of a signal: its handler has started, it ends the process, or it goes back
+    // to home.
     enum class News { handled, fatal, goes_back };
     void tell_of_signal(pid_t pid, pid_t tid, const HandledSignal& signal, News news,
                         uint64_t mask = 0);
@@ -32,7 +33,7 @@ public:
     Task<void> signal_from_home(Frame frame);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
     bool handler_begun(RemoteProcess& process, RemoteThread& thread);
-    // A signal has ended its call at home, which had begun. Until the next one.
+    // Whether a signal has ended the thread's latest call at home after that had begun.
     void note_interrupted(const RemoteThread& thread, bool interrupted);
 
 private:

@@ -13,7 +13,7 @@
 namespace gpr::worker {
 
 namespace {
-// By SIGSTOP or its like; the stop that we asked for it to make tells.
+// Whether the thread is in a group-stop; the stop that we asked for shows it.
 bool is_in_group_stop(pid_t host_tid) {
     auto info = trace::signal_info(host_tid);
     return info && info->si_code >> 8 == PTRACE_EVENT_STOP && info->si_signo != SIGTRAP;
@@ -25,7 +25,7 @@ Task<void> Standstill::freeze(RemoteProcess& process, RemoteThread* but) {
     process.frozen = true;
     process.stopped.clear();
     for (auto& [tid, thread] : process.threads) {
-        // In its stub it stands already, and may be about to end, which cannot wait.
+        // A thread in its stub counts as stopped, and may be about to end, which cannot be delayed.
         bool runs = thread.get() != but && thread->where() != RemoteThread::Where::held &&
                     !thread->stub->in_stub();
         if (runs) trace::interrupt(thread->host_tid);
@@ -44,7 +44,7 @@ Task<void> Standstill::freeze(RemoteProcess& process, RemoteThread* but) {
     }
 }
 
-// A thread at home forks. Those that arrive meanwhile wait in their stubs.
+// A thread at home forks. Threads that arrive meanwhile wait in their stubs.
 Task<void> Standstill::freeze_for_home(Frame frame) {
     auto wanted = frame->session().getFreeze();
     pid_t pid = wanted.getPid();
@@ -57,7 +57,8 @@ Task<void> Standstill::freeze_for_home(Frame frame) {
         worker_.stopped.notify_all();
         co_return;
     }
-    // A thread here may fork at this moment, and home may think otherwise before that is over.
+    // A thread here may be forking at this moment, and home may change its mind before that is
+    // over.
     uint32_t number = process->home_freeze = wanted.getNumber();
     auto is_over = [&] {
         process = worker_.find_process(pid);
@@ -93,7 +94,7 @@ void Standstill::thaw(RemoteProcess& process) {
     }
 }
 
-// Those that wait for an answer of home stop when they have it.
+// Threads that wait for an answer from home stop when they have it.
 void Standstill::recall(const Frame& frame) {
     auto wanted = frame->session().getRecall();
     RemoteProcess* process = worker_.find_process(wanted.getPid());
@@ -110,8 +111,8 @@ void Standstill::recall(const Frame& frame) {
     }
 }
 
-// Not by SIGSTOP: that would stop the executor, which is a thread of the process, and home may
-// want pages of a stopped program.
+// Not by SIGSTOP, which would also stop the executor, a thread of the process; home may want pages
+// of a stopped program.
 void Standstill::halt(RemoteProcess& process) {
     process.halted = true;
     for (auto& [tid, thread] : process.threads) {

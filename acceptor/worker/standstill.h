@@ -1,5 +1,5 @@
-// All threads of a process stand still here: while a fork is made, which is a snapshot, or because
-// job control has stopped the program at home.
+// Stops all threads of a process here: for a fork, which is a snapshot, or because job control has
+// stopped the program at home.
 #pragma once
 
 #include "acceptor/worker/part.h"
@@ -14,7 +14,7 @@ public:
     Task<void> freeze_for_home(Frame frame);
     void thaw(RemoteProcess& process);
 
-    // Home wants all threads of a process back, or does no more.
+    // Home wants all threads of a process back, or no longer does.
     void recall(const Frame& frame);
 
     void halt(RemoteProcess& process);

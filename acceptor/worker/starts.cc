@@ -35,10 +35,10 @@ namespace gpr::worker {
 
 namespace {
 
-// Above our own descriptors in an empty process, with room for what it begins with.
+// Above the descriptors that an empty process itself needs.
 constexpr unsigned least_fd_base = 64;
 
-// The processes here have not the right (CAP_SYS_RAWIO) to map below it. 0: nobody knows.
+// Processes here lack CAP_SYS_RAWIO, so they cannot map below this address. 0: unknown.
 uint64_t lowest_address() {
     std::ifstream in("/proc/sys/vm/mmap_min_addr");
     uint64_t lowest = 0;
@@ -94,10 +94,10 @@ Result<RemoteThread*> Starts::adopt_leader(RemoteProcess& process) {
     return raw;
 }
 
-// Helpers need ids that no thread of the program will have. The initiator's kernel gives ids below
-// 300 only to what starts first (RESERVED_PIDS), so those are free unless the program itself is
-// that early, as in a new container. They are enough for some processes; for more there are the
-// highest ones, which the initiator's kernel hardly reaches.
+// Helpers need ids that no thread of the program will have. Home's kernel assigns ids below 300
+// only at boot (RESERVED_PIDS), so they are free, unless the program itself is that early, as in a
+// new container. They suffice for some processes; further ones get the highest ids, which home's
+// kernel rarely reaches.
 pid_t Starts::next_helper_id(pid_t of_process) {
     constexpr pid_t low_end = 300, low_count = 298, high_count = 100'000;
     constexpr size_t helpers = 3;  // of each process
@@ -108,7 +108,7 @@ pid_t Starts::next_helper_id(pid_t of_process) {
     return limit - 1 - next_helper_ % std::min(high_count, limit / 4);
 }
 
-// What the empty process has from the start: the stub, and the filter of its calls.
+// What the empty process has from the start: the stub, and the filter for its calls.
 Result<EmptyProcessOptions> Starts::options_for(RemoteProcess& process,
                                                 wire::ProcessStart::Reader start,
                                                 const Mailbox& mailbox) {
@@ -148,7 +148,7 @@ Result<EmptyProcessOptions> Starts::options_for(RemoteProcess& process,
     return options;
 }
 
-// It has been spawned: from here on we see and serve what it does.
+// The process has been spawned: from here on we handle its events.
 Result<RemoteThread*> Starts::adopt(RemoteProcess& process, EmptyProcess& empty,
                                     std::unique_ptr<Mailbox> mailbox) {
     auto memory = RemoteMemory::open(process.host_pid);
@@ -201,7 +201,7 @@ Task<Result<void>> Starts::start_helpers(RemoteProcess& process, StubThread& stu
     co_return Result<void>{};
 }
 
-// Maps what home says there is, and watches it: nothing of it is here yet.
+// Makes the mappings that home has listed, and registers them: none of their pages is here yet.
 Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
                                       const std::vector<Frame>& layout) {
     std::vector<Call> calls;

@@ -1,5 +1,5 @@
-// How fragments of processes come to be here: from nothing, as home describes them. Owns the stub's
-// code, and the ids that helpers get.
+// Makes the fragments of processes here from home's description. Has the stub's code, and assigns
+// ids to helpers.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ public:
 
     Task<void> start_process(Frame frame);
     pid_t next_helper_id(pid_t of_process);
-    // This kernel has guard pages, and tells where.
+    // Whether this kernel has guard pages and can report them.
     [[nodiscard]] bool has_guards() const { return has_guards_; }
 
 private:

@@ -14,7 +14,7 @@
 namespace gpr::worker {
 
 namespace {
-// In its pid namespace, the innermost. 0: it is gone already.
+// Its id in the innermost pid namespace; 0 if it is gone.
 pid_t own_id(pid_t host_tid) {
     std::ifstream in(fmt::format("/proc/{}/status", host_tid));
     for (std::string line; std::getline(in, line);) {
@@ -75,7 +75,7 @@ Task<Result<RemoteThread*>> Threads::make_shadow(RemoteProcess& process, pid_t t
     co_return raw;
 }
 
-// Where the process has just been ended nobody needs the thread.
+// If the process has just been ended, a thread that cannot begin does not matter.
 void Threads::could_not_begin(const Error& why) {
     if (why.code != ESRCH) worker_.link.close(why.message());
 }
@@ -89,14 +89,14 @@ Task<WaitStatus> Threads::next_stop(RemoteThread& thread, bool soon) {
 }
 
 Task<Result<ThreadContext>> Threads::stop_in_call(RemoteThread& thread, uint64_t notification) {
-    // The stop is asked for first and the answer given then: the thread cannot get away between.
+    // Ask for the stop before answering, so that the thread cannot run on in between.
     trace::interrupt(thread.host_tid);
     bool answered = thread.process->notifier->reply_error(notification, trace::restart_nointr);
     if (!answered) co_return fail(ESRCH, "the caller is gone");
     WaitStatus status = co_await next_stop(thread);
     if (status.kind == WaitStatus::Kind::signal_stop ||
         status.kind == WaitStatus::Kind::group_stop) {
-        // The signal goes first; the call begins again after its handler.
+        // The signal comes first; the call is restarted after its handler.
         worker_.on_wait(thread.host_tid, status);
         co_return fail(EINTR, "a signal came first");
     }
@@ -104,8 +104,8 @@ Task<Result<ThreadContext>> Threads::stop_in_call(RemoteThread& thread, uint64_t
     co_return capture_context(thread.host_tid);
 }
 
-// What must stand still while the process is frozen, and was in its stub when that began, is on its
-// way out of it now.
+// Lets the thread leave its stub. If the process is frozen, threads in their stubs were not
+// stopped, so this one has to be stopped on its way out.
 Task<void> Threads::set_free(RemoteThread& thread, const ThreadContext& context) {
     pid_t pid = thread.process->pid, tid = thread.tid;
     thread.now_is(RemoteThread::Where::leaving_stub);
@@ -120,7 +120,7 @@ Task<void> Threads::set_free(RemoteThread& thread, const ThreadContext& context)
     if (stops) trace::interrupt(still->host_tid);
 }
 
-// The stop that it stands in was the only one, whoever else has asked for one meanwhile.
+// Resumes the thread, and stops it again if that is wanted: two requests for a stop made only one.
 void Threads::go_on(RemoteThread& thread) {
     trace::resume(thread.host_tid);
     const RemoteProcess& process = *thread.process;

@@ -1,5 +1,4 @@
-// The kernel's threads here, the program's and their shadows: they are born, watched, stopped and
-// let go.
+// The kernel threads here, running or shadows: they are born, watched, stopped and resumed.
 #pragma once
 
 #include <sys/types.h>
@@ -25,9 +24,10 @@ public:
                                             uint64_t child_tid);
     void could_not_begin(const Error& why);
 
-    // soon: it is about to stop.
+    // soon: the stop is expected within microseconds.
     Task<WaitStatus> next_stop(RemoteThread& thread, bool soon = false);
-    // Stops the thread at the end of the call it is in, which then has `result` to come.
+    // Stops the thread at the end of its call, so that the call can be given any result or be
+    // repeated.
     Task<Result<ThreadContext>> stop_in_call(RemoteThread& thread, uint64_t notification);
     Task<void> set_free(RemoteThread& thread, const ThreadContext& context);
     void go_on(RemoteThread& thread);

@@ -24,8 +24,8 @@ constexpr size_t spec_size = sizeof(itimerspec);
 
 bool is_ours(const Notification& n) { return n.args[0] < 0x80000000 && (n.args[0] & ours); }
 
-// include/linux/posix-timers_types.h: a dynamic clock id is ~pid << 3, what it is in the low bits.
-// Pid 0 is the caller, which libc prefers to the fixed numbers.
+// include/linux/posix-timers_types.h: a dynamic clock id is ~pid << 3, with its kind in the low
+// bits. Pid 0 is the caller; libc prefers that form to the fixed clock ids.
 constexpr clockid_t per_thread = 4;
 clockid_t clock_for_thread(clockid_t clock, pid_t tid) {
     bool own = clock < 0 && (clock & per_thread) && ~(clock >> 3) == 0;
@@ -51,7 +51,7 @@ Task<void> Timers::timer_call(RemoteProcess& process, RemoteThread& thread, Noti
     process.notifier->reply_raw(n.id, result);
 }
 
-// Where all CPU time is used here, the timers that count it run here.
+// If all CPU time is used here, this kernel's timers count it.
 Task<void> Timers::interval_timer_call(RemoteProcess& process, RemoteThread& thread,
                                        Notification n) {
     if (n.args[0] == ITIMER_REAL || process.mixed) {
@@ -136,7 +136,7 @@ Task<std::vector<IntervalTimer>> Timers::interval_timers(RemoteProcess& process)
         std::vector<IntervalTimer> timers;
     };
     auto answer = std::make_shared<Answer>(worker_.loop);
-    // What the executor does now may never end: nobody gives the process pages any more.
+    // The executor's call may never end, because the process no longer gets pages.
     spawn([](std::shared_ptr<Fragment> fragment, std::shared_ptr<Answer> out) -> Task<void> {
         StubThread& executor = fragment->executor();
         auto guard = co_await executor.lock();
@@ -175,7 +175,7 @@ Task<void> Timers::set_interval_timers(Fragment& fragment, std::vector<IntervalT
     }
 }
 
-// The signal of a timer names it: by the id that the program knows.
+// Sets the id in a timer's signal to the one that the program knows.
 void Timers::name_timer(RemoteProcess& process, RemoteThread& thread) {
     if (!process.has_timers) return;
     auto info = trace::signal_info(thread.host_tid);

@@ -1,6 +1,6 @@
-// Timers on CPU-time clocks, where all program code runs here: the CPU is used here, so these
-// timers live here. All others are home's, and in mixed sessions these are, too. The program tells
-// them apart no more than it ever could: a timer's id is only a number.
+// Timers on CPU-time clocks, for processes whose code all runs here: as the CPU time is spent here,
+// these timers are this kernel's. All other timers are home's; in mixed sessions these are, too.
+// The program cannot tell them apart: a timer's id is only a number.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ public:
     // setitimer, getitimer
     Task<void> interval_timer_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     static void name_timer(RemoteProcess& process, RemoteThread& thread);
-    // Nothing: it does not answer any more.
+    // Empty if the process does not answer any more.
     Task<std::vector<IntervalTimer>> interval_timers(RemoteProcess& process);
     static Task<void> set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers);
 

@@ -16,11 +16,11 @@ uint64_t nanoseconds(const timeval& t) {
 }
 }  // namespace
 
-// As the kernel tells the process itself: in microseconds, and none of its parts ever shrinks.
+// As the kernel reports it to the process itself: in microseconds, and never decreasing.
 Task<Usage> UsageReports::usage_of(RemoteProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool asks = fragment && fragment->has_helpers() && process.life != RemoteProcess::Life::ending;
-    if (!asks) co_return usage_of_process(process.host_pid);  // it begins, or ends
+    if (!asks) co_return usage_of_process(process.host_pid);  // it is just beginning or ending
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
     std::vector<Call> calls{
@@ -37,7 +37,7 @@ Task<Usage> UsageReports::usage_of(RemoteProcess& process) {
 }
 
 Task<Usage> UsageReports::used_here(RemoteProcess& caller, pid_t tid, UsageCall call) {
-    if (call.of == UsageCall::Of::children) co_return Usage{};  // home keeps those
+    if (call.of == UsageCall::Of::children) co_return Usage{};  // home counts those
     pid_t host_pid = caller.host_pid;
     Usage used;
     if (call.of == UsageCall::Of::thread) {
@@ -54,7 +54,7 @@ Task<Usage> UsageReports::used_here(RemoteProcess& caller, pid_t tid, UsageCall 
     co_return used;
 }
 
-// To what home has answered.
+// Adds to home's answer.
 Task<void> UsageReports::add_used_here(RemoteProcess& process, pid_t tid, Notification n) {
     auto call = usage_call(n.number, n.args);
     if (!call || call->of == UsageCall::Of::children) co_return;

@@ -1,4 +1,4 @@
-// What a process has used here, for calls and for home, which adds what it has used there.
+// What a process has used here: for its own calls, and for home, which adds its part.
 #pragma once
 
 #include <sys/types.h>

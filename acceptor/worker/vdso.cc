@@ -28,7 +28,7 @@ void append(Code& code, Number number) {
 }
 
 Code jump_to(uint64_t address) {
-    Code code{0x49, 0xbb};  // mov $address, %r11, which calls may destroy
+    Code code{0x49, 0xbb};  // mov $address, %r11 (a call may clobber it)
     append(code, address);
     code.insert(code.end(), {0x41, 0xff, 0xe3});  // jmp *%r11
     return code;
@@ -48,7 +48,7 @@ Code return_error(int32_t error) {
     return code;
 }
 
-// For a function that this kernel does not have; empty: there is no other way.
+// Code for a function that this kernel's vdso lacks; empty: there is no replacement.
 Code without(const std::string& name) {
     static const std::map<std::string, uint32_t> calls{
         {"clock_gettime", SYS_clock_gettime},
@@ -60,7 +60,7 @@ Code without(const std::string& name) {
     constexpr std::string_view prefix = "__vdso_";
     std::string plain = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
     if (auto call = calls.find(plain); call != calls.end()) return system_call(call->second);
-    // Its callers go on with the system call of that name, which has fewer arguments.
+    // Its callers then make the system call of that name, which has fewer arguments.
     if (plain == "getrandom") return return_error(ENOSYS);
     return {};
 }
@@ -69,7 +69,7 @@ Code without(const std::string& name) {
 
 Result<VdsoFunctions> vdso_functions(std::span<const std::byte> image) {
     elf_version(EV_CURRENT);
-    // libelf does not write to it.
+    // libelf does not write to the image.
     auto* bytes = reinterpret_cast<char*>(const_cast<std::byte*>(image.data()));
     std::unique_ptr<Elf, EndElf> elf(elf_memory(bytes, image.size()));
     if (!elf || elf_kind(elf.get()) != ELF_K_ELF || gelf_getclass(elf.get()) != ELFCLASS64) {

@@ -1,4 +1,4 @@
-// The part of a wait for descriptors of both nodes that this one has.
+// This node's part of a wait for descriptors of both nodes.
 #pragma once
 
 #include <poll.h>
@@ -11,18 +11,18 @@
 
 namespace gpr::worker {
 
-// The part of a wait that is ours. Its result and that of home are one result for the program.
+// This node's part of a wait. The program gets one result for both parts.
 class WaitHere {
 public:
     virtual ~WaitHere() = default;
-    // What becomes readable, or has these events, when there is something to look at.
+    // Descriptors and events that show that there is something to collect().
     virtual std::vector<pollfd> watched() const = 0;
-    // Puts what is ready now into the program's memory, behind `before` entries of home, and says
-    // how many that is, or an error.
+    // Writes what is ready now into the program's memory, after `before` entries of home's. Returns
+    // the number of entries, or an error.
     virtual Task<int64_t> collect(int64_t before) = 0;
-    // The same call without waiting, for what is left behind as many entries of ours.
+    // The same call without waiting, for home's part, after `ours` entries of ours.
     virtual Notification without_wait(int64_t ours) const = 0;
-    // Puts what was collected last there again, if home's part has been written over it.
+    // Writes what was collected last once more, in case home's part has overwritten it.
     virtual Task<bool> put_again() { co_return true; }
 };
 

@@ -1,5 +1,5 @@
-// What the parts of a session on the acceptor share: its processes, what they run on, and each
-// other. Each part is one concern of the session, with what only that needs.
+// What the parts of a session on an acceptor share: its processes, the objects that they run on,
+// and references to each other. Each part is one concern of the session, with its own state.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct Hello;
 
 namespace worker {
 
-// By who made them.
+// System calls by who made them.
 struct CallCounts {
     uint64_t home = 0;
     uint64_t native = 0;
-    uint64_t fd_owner = 0;  // that we saw
+    uint64_t fd_owner = 0;  // as far as we have seen them
 };
 
 class Advice;
@@ -71,7 +71,7 @@ struct Worker {
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // What has been changed here, to home.
+    // Tells home of a change made here.
     void tell(pid_t pid, const AddressChange& change) const {
         tell_change(link, directory_node, pid, change);
     }
@@ -85,14 +85,14 @@ struct Worker {
     NodeId self;
     Pager pager;
     AsyncMutex metadata;
-    Signal stopped;  // a thread of a frozen process stands still
+    Signal stopped;  // a thread of a frozen process has stopped
     std::unordered_map<pid_t, std::unique_ptr<RemoteProcess>> processes;  // by pid
     std::unordered_map<pid_t, RemoteThread*> by_host_tid;
-    std::unordered_map<pid_t, RemoteProcess*> owners;  // by host tid, helpers too
+    std::unordered_map<pid_t, RemoteProcess*> owners;  // by host tid, helpers included
     ObjectId next_object;
     LayoutParts layouts;
     CallCounts counts;
-    // What the kernel has to say of a thread goes to the session, which set these.
+    // Set by the session, which handles the kernel's events.
     std::function<void(pid_t host_tid, WaitStatus status)> on_wait;
     std::function<void(const Notification& n)> on_notification;
 

@@ -1,6 +1,6 @@
-// Compiled once for each folder that names it: the libraries' headers that most files need and that
-// take longer to read than they do. None of ours, so that a change of one of ours compiles its
-// users only. Every file includes what it uses all the same.
+// Precompiled for each folder that names it: headers of libraries that most files need and that
+// take long to read. None of our own headers, so that a change to one recompiles only its users.
+// Each file still includes what it uses.
 #ifndef GPR_LIBRARIES_PCH_H
 #define GPR_LIBRARIES_PCH_H
 

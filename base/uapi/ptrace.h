@@ -1,5 +1,5 @@
-// <sys/ptrace.h>, and requests that glibc's and Linux 6.1's headers lack.
-// glibc's enum and <linux/ptrace.h> disagree about macros: include this one alone.
+// <sys/ptrace.h>, and requests that the headers of glibc and of Linux 6.1 lack. glibc's enum and
+// the macros of <linux/ptrace.h> conflict, so include only this header.
 #pragma once
 
 #include <sys/ptrace.h>
@@ -19,7 +19,7 @@
 
 namespace gpr {
 
-// What PTRACE_GET_RSEQ_CONFIGURATION fills (struct ptrace_rseq_configuration).
+// What PTRACE_GET_RSEQ_CONFIGURATION fills in (struct ptrace_rseq_configuration).
 struct RseqConfiguration {
     uint64_t rseq_abi_pointer;
     uint32_t rseq_abi_size;

@@ -1,4 +1,4 @@
-// <linux/seccomp.h>, and what newer kernels have that the headers of Linux 6.1 lack.
+// <linux/seccomp.h>, and newer features that the headers of Linux 6.1 lack.
 #pragma once
 
 #include <linux/ioctl.h>

@@ -1,5 +1,5 @@
-// <linux/userfaultfd.h>, and what newer kernels (to 6.8) have that the headers of Linux 6.1 lack.
-// Numbers and layouts are the kernel's ABI; whether the running kernel knows them is probed
+// <linux/userfaultfd.h>, and newer features (up to Linux 6.8) that the headers of Linux 6.1 lack.
+// Numbers and layouts are the kernel's ABI. Whether the running kernel has them is probed
 // (base/kernel_features.h), never assumed.
 #pragma once
 
@@ -11,16 +11,17 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-#ifndef UFFD_FEATURE_WP_UNPOPULATED  // 6.4: write-protect reaches pages that are not there yet
+// 6.4: write-protection also applies to pages that are not there yet.
+#ifndef UFFD_FEATURE_WP_UNPOPULATED
 #define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
 #endif
-#ifndef UFFD_FEATURE_POISON  // 6.6: a page whose every access is SIGBUS
+#ifndef UFFD_FEATURE_POISON  // 6.6: a page that gives SIGBUS at every access
 #define UFFD_FEATURE_POISON (1 << 14)
 #endif
 #ifndef UFFD_FEATURE_WP_ASYNC  // 6.7: the kernel resolves write-protect faults: dirty tracking
 #define UFFD_FEATURE_WP_ASYNC (1 << 15)
 #endif
-#ifndef UFFD_FEATURE_MOVE  // 6.8: pages change place without a copy
+#ifndef UFFD_FEATURE_MOVE  // 6.8: moves pages without copying
 #define UFFD_FEATURE_MOVE (1 << 16)
 #endif
 
@@ -36,7 +37,7 @@ struct uffdio_move {
 #define UFFDIO_MOVE_MODE_DONTWAKE ((__u64)1 << 0)
 #define UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES ((__u64)1 << 1)
     __u64 mode;
-    __s64 move;  // written by the ioctl: bytes moved, or -errno; 0 where nothing was tried
+    __s64 move;  // written by the ioctl: bytes moved, or -errno; 0 if nothing was tried
 };
 #define _UFFDIO_MOVE (0x05)
 #define UFFDIO_MOVE _IOWR(UFFDIO, _UFFDIO_MOVE, struct uffdio_move)

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A session answers in milliseconds, unless its link is slow or its host is.
+// A session answers within milliseconds, unless its link or its host is slow.
 constexpr std::chrono::seconds patience{10};
 constexpr size_t most_answer_bytes = 64 << 20;
 
@@ -73,7 +73,7 @@ std::vector<ControlClient> ControlClient::find(bool everybody) {
     return found;
 }
 
-// The other end must be who the folder belongs to: what is in it, others may have linked there.
+// Verifies that the other end is the folder's owner: others may have linked a socket into it.
 Result<Fd> ControlClient::connect() const {
     Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return fail(errno, "cannot make a socket");

@@ -1,4 +1,4 @@
-// Finds the sessions on this host that this user may ask, and asks them.
+// Finds the sessions on this host that this user may query, and queries them.
 #pragma once
 
 #include <sys/types.h>
@@ -13,18 +13,18 @@
 
 namespace gpr {
 
-// A session's socket. What an answer says is the session's own word: who asks as root hears
-// programs of others.
+// A session's socket. The session itself decides what it answers: root gets answers from other
+// users' programs.
 class ControlClient {
 public:
-    // In the order of their programs' pids. Sockets of sessions that were killed are removed.
+    // Sorted by the pids of their programs. Removes the sockets of sessions that were killed.
     static std::vector<ControlClient> find(bool everybody);
 
-    // An error of the session itself is an error, too.
+    // An error that the session reports is returned as an error.
     [[nodiscard]] Result<nlohmann::json> ask(const nlohmann::json& request) const;
     [[nodiscard]] pid_t pid() const { return ControlFolder::pid_of(name_); }
     [[nodiscard]] uid_t owner() const { return folder_->owner(); }
-    // Until it is gone.
+    // Whether the session still exists.
     [[nodiscard]] bool is_there() const;
 
 private:

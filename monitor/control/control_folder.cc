@@ -28,7 +28,7 @@ bool is_folder_of(const std::string& path, uid_t owner) {
     return stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == owner;
 }
 
-// The best first.
+// The preferred one first.
 std::vector<std::string> paths_of(uid_t user, const char* runtime) {
     std::vector<std::string> paths;
     if (user == 0) {
@@ -50,7 +50,7 @@ std::optional<uid_t> number_in(const std::string& text) {
     return static_cast<uid_t>(std::strtoull(text.c_str(), nullptr, 10));
 }
 
-// Numbers behind a prefix among the names in a folder.
+// Adds the numbers that follow the prefix in names of a folder.
 void add_users(const char* folder, std::string_view prefix, std::set<uid_t>& users) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -62,7 +62,7 @@ void add_users(const char* folder, std::string_view prefix, std::set<uid_t>& use
 
 }  // namespace
 
-// By its descriptor from here on: it cannot be exchanged for another one meanwhile.
+// Works on the descriptor from here on, so the folder cannot be replaced meanwhile.
 Result<ControlFolder> ControlFolder::open(const std::string& path, uid_t owner) {
     Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd) return fail(errno, fmt::format("cannot open the folder {}", path));
@@ -137,7 +137,7 @@ pid_t ControlFolder::pid_of(const std::string& name) {
 
 std::vector<std::string> ControlFolder::names() const {
     std::vector<std::string> names;
-    // A descriptor of its own, because reading moves on in it.
+    // A new descriptor, because reading a directory moves its offset.
     const int fd = openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(fdopendir(fd), closedir);
     if (!folder) return names;

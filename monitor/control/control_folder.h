@@ -1,4 +1,4 @@
-// Where a user's sessions can be asked: a folder that nobody else can enter, with one socket for
+// Where a user's sessions can be queried: a folder that nobody else can enter, with one socket for
 // each.
 #pragma once
 
@@ -16,21 +16,21 @@ namespace gpr {
 
 class ControlFolder {
 public:
-    // Of this process's user, made where it is missing. The reason says which folder cannot be had.
+    // This user's folder, created if missing. An error names the folder that cannot be used.
     static Result<ControlFolder> make();
-    // All of this user's that are there now, or everybody's, which only root can enter. Those that
-    // others could have put there, or can enter, are left out.
+    // The existing folders of this user, or of all users, which only root can enter. Skips folders
+    // that others could have made or can enter.
     static std::vector<ControlFolder> of_this_user();
     static std::vector<ControlFolder> of_everybody();
 
-    // For a session whose program is process `pid`: a name that no other has.
+    // A unique name for the session of the program with this pid.
     static std::string new_name(pid_t pid);
-    // The process that a name tells; 0: it is no name of a socket here.
+    // The pid in a name; 0 if it is no name of a socket here.
     static pid_t pid_of(const std::string& name);
 
-    // Names of sockets, of sessions that may have ended.
+    // The names of all sockets; their sessions may have ended.
     [[nodiscard]] std::vector<std::string> names() const;
-    // However long the folder's own path is.
+    // Works for any length of the folder's own path.
     [[nodiscard]] sockaddr_un address(const std::string& name) const;
     void remove(const std::string& name) const;
     [[nodiscard]] Result<> rename(const std::string& from, const std::string& to) const;

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t most_request_bytes = 4096;
 constexpr size_t most_connections = 16;
 constexpr int backlog = 16;
-// For a request to come, and for an answer to be read.
+// How long a request may take to arrive, and an answer to be read.
 constexpr std::chrono::seconds patience{5};
 // For the session to find one. Who asks waits no longer: ControlClient.
 constexpr std::chrono::seconds most_answer_time{15};
@@ -33,7 +33,7 @@ std::optional<uid_t> who_may_ask(int connection) {
     return peer.uid;
 }
 
-// Of a session that was killed: nobody listens any more.
+// Removes sockets that nobody listens on, of sessions that were killed.
 void remove_stale(const ControlFolder& folder) {
     for (const std::string& name : folder.names()) {
         const Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -52,7 +52,7 @@ struct ControlServer::Connection {
     std::string request;
     bool asked = false;  // its request is complete
     std::string answer;
-    size_t sent = 0;  // of the answer
+    size_t sent = 0;  // bytes of the answer
     Loop::TimerId deadline = 0;
     Watch watch;
 };
@@ -70,7 +70,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::create(Loop& loop, Control
 ControlServer::ControlServer(Loop& loop, ControlFolder folder, Answer answer)
     : loop_(loop), folder_(std::move(folder)), answer_(std::move(answer)) {}
 
-// It gets its name when somebody listens: what has the name and refuses is stale.
+// The socket is renamed only once it is listened on: one that has the final name and refuses is
+// stale.
 Result<> ControlServer::listen(pid_t pid) {
     const std::string name = ControlFolder::new_name(pid);
     const std::string unready = "." + name;
@@ -99,7 +100,7 @@ void ControlServer::watch() {
     watch_ = loop_.watch(listener_.get(), POLLIN, [this](uint32_t) { accept(); });
 }
 
-// One at a time: the session's own events come in between.
+// Accepts one at a time, so that the session's own events get their turn.
 void ControlServer::accept() {
     Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
@@ -124,7 +125,7 @@ void ControlServer::accept() {
     set_deadline(id, patience);
 }
 
-// Who has not asked yet gives way to who comes.
+// A connection that has not sent its request yet makes room for a new one.
 bool ControlServer::make_room() {
     if (connections_.size() < most_connections) return true;
     const auto silent = std::find_if(connections_.begin(), connections_.end(),

@@ -1,5 +1,6 @@
-// Answers whoever may ask a session, over a unix socket: one line in, one text out, and the end of
-// the connection. Whoever says nothing, says too much or does not read is dropped in time.
+// Answers queries about a session over a unix socket: one line in, one answer out, then the
+// connection closes. A client that sends nothing, sends too much or does not read is dropped in
+// time.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,7 @@ public:
     // by: the user who asks.
     using Answer = std::function<Task<std::string>(std::string request, uid_t by)>;
 
-    // Listens in the folder, for the session whose program is process `pid`.
+    // Listens in the folder, for the session of the program with this pid.
     static Result<std::unique_ptr<ControlServer>> create(Loop& loop, ControlFolder folder,
                                                          pid_t pid, Answer answer);
     ~ControlServer();
@@ -48,7 +49,7 @@ private:
     Loop& loop_;
     ControlFolder folder_;
     Answer answer_;
-    std::string name_;  // of the socket in its folder; empty: there is none
+    std::string name_;  // name of the socket in its folder; empty: none
     Fd listener_;
     Watch watch_;
     Loop::TimerId pause_ = 0;

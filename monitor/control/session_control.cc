@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// A child that is born while its parent is killed gets its turn next.
+// When to kill again, for children that were born while their parent was killed.
 constexpr std::chrono::milliseconds between_kills{20};
 
 // As ptrace(2) has it: what is not dumpable is root's in /proc, and Yama lets only ancestors look.
@@ -111,7 +111,7 @@ Task<std::string> SessionControl::answer(std::string request, uid_t by) {
     } else {
         answer = {{"error", "this session's gpr does not know such a request; is it older?"}};
     }
-    // Names may hold anything.
+    // Process names may contain any bytes.
     co_return answer.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -54,7 +54,7 @@ bool begins_with_any(const std::string& text, std::initializer_list<std::string_
     return std::ranges::any_of(beginnings, [&](auto each) { return text.starts_with(each); });
 }
 
-// In words; empty: for nothing.
+// For people; empty if the thread waits for nothing.
 std::string waits_for(const ThreadView& view, bool for_page) {
     if (for_page || view.waits_in.starts_with("handle_userfault")) return "a page";
     if (view.letter == 'R') return "";

@@ -1,5 +1,5 @@
-// A session, its threads and its memory as they are at this moment, for people and programs that
-// look at it. But for registers() and memory() nothing here stops a thread or moves a page.
+// A session and its threads as they are at this moment, for people and programs. Nothing here stops
+// a thread or moves a page.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ struct Home;
 
 // What is known of a session when it begins.
 struct SessionFacts {
-    std::vector<std::string> devices;  // of acceptors, that it has been given
+    std::vector<std::string> devices;  // the acceptors' devices that it was given
 };
 
 class SessionView {
@@ -58,7 +58,7 @@ private:
     home::Home& home_;
     SessionFacts facts_;
     time_t since_;
-    pid_t root_ = 0;  // once it is known
+    pid_t root_ = 0;  // 0 until it is known
 };
 
 }  // namespace gpr

@@ -88,7 +88,8 @@ Task<bool> AcceptorFiles::is_for_another(HomeThread& thread, uint32_t number,
     co_return owner.value_or(from) != from;
 }
 
-// The program has used what a profile is about that stood by.
+// An acceptor reports that the program has used a file of a profile that stands by: the profile
+// takes effect.
 void AcceptorFiles::use_profile(RemoteNode& node, wire::ProfileUse::Reader use) {
     const std::string name = use.getName().cStr();
     auto rule = paths_.standby_rule(name);
@@ -103,7 +104,7 @@ void AcceptorFiles::use_profile(RemoteNode& node, wire::ProfileUse::Reader use) 
         "{} is used as the acceptor's from now on, as by --split profile:{}", path, name));
 }
 
-// A set with descriptors of an acceptor is waited for there.
+// A poll whose set has descriptors of an acceptor is made there.
 Task<void> AcceptorFiles::poll_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::vector<pollfd> set(std::min<uint64_t>(n.args[1], home_.acceptors.fd_base()));
     bool readable = co_await home_.pager.memory.read(*process.fragment, {n.args[0]},
@@ -152,7 +153,7 @@ Task<void> AcceptorFiles::path_call(HomeProcess& process, HomeThread& thread, No
     home_.local_calls.local_call(process, thread, n);
 }
 
-// Of a child whose memory is all here.
+// For a child that is not split yet, so that all its memory is here.
 bool AcceptorFiles::names_acceptors_file(const HomeProcess& process, const Notification& n) const {
     const Row* row = paths_.empty() ? nullptr : find_row(n.number);
     if (!row || row->path_argument() < 0) return false;

@@ -1,4 +1,4 @@
-// Calls of program code at home that are about files of the acceptor: their threads go there.
+// Calls of program code at home that concern files of an acceptor: their threads go there.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ class AcceptorFiles {
 public:
     explicit AcceptorFiles(Home& home);
 
-    // The acceptor that has to make the call: by a descriptor of its, or because a rule says so.
-    // None: it may be home's.
+    // The acceptor that has to make the call, because it owns a descriptor in it or because a rule
+    // says so; nullopt if it may be home's.
     [[nodiscard]] std::optional<NodeId> owner_of(const Notification& n) const;
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const {
         return owner_of_fds(n).has_value();
     }
     [[nodiscard]] bool has_fds() const;
-    // Of a call that a thread at an acceptor has sent here: a third node has to make it.
+    // Whether a call that a thread at an acceptor has forwarded has to be made at another acceptor.
     Task<bool> is_for_another(HomeThread& thread, uint32_t number, SyscallArguments args);
     void use_profile(RemoteNode& node, wire::ProfileUse::Reader use);
     Task<void> poll_call(HomeProcess& process, HomeThread& thread, Notification n);
@@ -37,7 +37,7 @@ public:
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
                                             const Notification& n) const;
-    // Of the profiles that stand by that acceptor has something for these.
+    // An acceptor has files for these of the profiles that stand by; the others are dropped there.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     [[nodiscard]] const PathRules& paths() const { return paths_; }
     [[nodiscard]] bool has_remote_calls() const;
@@ -49,8 +49,8 @@ private:
 
     Home& home_;
     PathRules paths_;                                    // of all acceptors
-    std::vector<NodeId> path_nodes_;                     // by their rules
-    std::vector<std::vector<RemoteCall>> remote_calls_;  // by node, from 1 on
+    std::vector<NodeId> path_nodes_;                     // the acceptor of each rule
+    std::vector<std::vector<RemoteCall>> remote_calls_;  // by node, from 1
 };
 
 }  // namespace gpr::home

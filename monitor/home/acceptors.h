@@ -1,5 +1,5 @@
-// The acceptors of a session, by node. Every one of them has a fragment of each process that is
-// split, so that news of a process go to all; what is about one thread goes to the node it is on.
+// The acceptors of a session, by node. Each has a fragment of every process that is split, so news
+// about a process go to all of them; what concerns one thread goes to the node where it is.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace gpr::home {
 
 class Acceptors {
 public:
-    // They get their nodes in turn: 1, 2 and so on, and each has descriptors above those before.
+    // Nodes are numbered 1, 2, ... in this order; each has descriptors above those of the one
+    // before.
     RemoteNode& add(Link& link, unsigned fd_base, unsigned fd_last = 0) {
         auto node = static_cast<NodeId>(nodes_.size() + 1);
         nodes_.push_back(std::make_unique<RemoteNode>(node, link, fd_base, fd_last));
@@ -28,7 +29,7 @@ public:
         GPR_ASSERT(contains(node));
         return *nodes_[node - 1u];
     }
-    // Whose descriptor that is; none: home's, or nobody's.
+    // The acceptor that owns this descriptor number; nullopt if it is home's or nobody's.
     [[nodiscard]] std::optional<NodeId> owner_of_fd(uint32_t number) const {
         std::optional<NodeId> owner;
         each([&](const RemoteNode& node) {
@@ -36,7 +37,8 @@ public:
         });
         return owner;
     }
-    // Home's descriptors have lower numbers; 0: no acceptor has any.
+    // The lowest descriptor number of an acceptor; home's are below. 0: no acceptor has
+    // descriptors.
     [[nodiscard]] unsigned fd_base() const {
         unsigned lowest = 0;
         each([&](const RemoteNode& node) {
@@ -48,7 +50,7 @@ public:
     [[nodiscard]] NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
     [[nodiscard]] bool are_several() const { return nodes_.size() > 1; }
 
-    // What one node tells of an address space the others are told, too. from: who knows already.
+    // Calls `tell` for every acceptor except `from`, which knows already.
     template <class Tell>
     void each(Tell tell, NodeId from = directory_node) const {
         for (const auto& node : nodes_) {
@@ -62,21 +64,21 @@ public:
         each([&](RemoteNode& node) { node.link.send(frame, Priority::urgent); }, from);
     }
 
-    // Guard pages are had where every node has them.
+    // Guard pages are available if every node has them.
     [[nodiscard]] bool guard() const {
         bool all = true;
         each([&](const RemoteNode& node) { all = all && node.guards; });
         return all;
     }
 
-    // Below, some acceptor can map nothing.
+    // The lowest address at which every acceptor can map memory.
     [[nodiscard]] Address lowest_address() const {
         Address highest{};
         each([&](const RemoteNode& node) { highest = std::max(highest, node.lowest); });
         return highest;
     }
 
-    // All of them. A session ends with the first that is lost.
+    // Whether no acceptor has been lost. A session ends with the first that is.
     [[nodiscard]] bool reachable() const { return reachable_; }
     void note_lost() { reachable_ = false; }
     void close(const std::string& reason) const {

@@ -73,7 +73,7 @@ Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken) {
         co_return;
     }
     home_.outputs.user().doing("");
-    // Its main thread was in our stub meanwhile.
+    // The main thread was in our stub meanwhile: restore its own state.
     ThreadContext context;
     context.regs = threads.front().regs;
     context.signal_mask = threads.front().signal_mask;
@@ -91,7 +91,7 @@ void Adoption::go_on(HomeProcess& process, const StoppedThread& was) {
     if (!thread) return;
     for (Twin& twin : thread->twins) twin = {twin.filters, {}, true, twin.affinity_told};
     if (was.by_job_control) {
-        let_wait_end(was.tid);  // as the stop would have ended it
+        let_wait_end(was.tid);  // end the call as the stop would have ended it
     } else {
         home_.signals.go_on_waiting(*thread);
     }

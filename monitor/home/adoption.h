@@ -1,5 +1,5 @@
-// A process that has run before it came into the session: it is made ready as a program is after
-// its exec, and its threads go on from where they were stopped.
+// A process that ran before it joined the session: it is prepared as a program is after exec, and
+// its threads continue from where they were stopped.
 #pragma once
 
 #include "monitor/home/part.h"

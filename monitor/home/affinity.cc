@@ -10,7 +10,7 @@
 
 namespace gpr::home {
 
-// nullptr: of nobody in the session.
+// nullptr if it is no thread of the session.
 HomeThread* Affinity::thread_named(HomeThread& caller, uint64_t name) {
     auto tid = static_cast<pid_t>(name);
     if (tid == 0) return &caller;
@@ -18,7 +18,8 @@ HomeThread* Affinity::thread_named(HomeThread& caller, uint64_t name) {
     return it == home_.threads.end() || it->second->helper ? nullptr : it->second.get();
 }
 
-// A thread at home makes it, in a mixed session. The acceptor hears of it with the next crossing.
+// A thread at home makes the call, in a mixed session. The acceptor learns of it at the next
+// crossing.
 void Affinity::affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
     HomeThread* target = thread_named(thread, n.args[0]);
     if (target && target->remote()) {
@@ -44,23 +45,23 @@ void Affinity::affinity_call(HomeProcess& process, HomeThread& thread, const Not
     }(home_, process.fragment, thread.tid, target->tid, n));
 }
 
-// The first thread of a process that is about to be split. What it has chosen before, or somebody
-// else for it, only the kernel here has heard of.
+// For the first thread of a process that is about to be split: picks up an affinity that was set
+// before, which only this kernel knows of.
 void Affinity::look_at_newcomer(HomeThread& first) {
     CpuMask before = std::exchange(first.affinity_at_birth, {});
     CpuMask now = before.empty() ? CpuMask{} : cpu_mask_now(first.tid);
     if (!now.empty() && now != before) first.affinity = std::move(now);
 }
 
-// A thread at the acceptor has made it there, or makes it here for one that is not there.
+// A thread at the acceptor has set it there, or here for another thread.
 void Affinity::note_affinity(HomeThread& caller, const MarshalledCall& call) {
     HomeThread* target = thread_named(caller, call.args[0]);
     if (!target || call.in_bytes.empty()) return;
     target->note_affinity(cpu_mask_of(std::span(call.in_bytes)), target->node);
 }
 
-// A child and a new image begin here, so the kernel here is told, too, which may have no such
-// nodes.
+// Sets the policy in this kernel as well, because children and new images begin here. This host may
+// lack those NUMA nodes.
 Task<void> Affinity::note_policy(Frame frame) {
     auto set = frame->session().getMemoryPolicy();
     HomeThread* thread = home_.find_thread(set.getPid(), set.getTid());

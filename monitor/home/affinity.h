@@ -1,6 +1,6 @@
-// Processors that the program chooses for its threads, and where their memory is to be. The first
-// hold wherever the thread runs, as far as that node has them; whether the call succeeds, the node
-// says where the thread is.
+// CPU affinities and memory policies that the program sets for its threads. An affinity holds
+// wherever the thread runs, as far as that node has the CPUs; the node where the thread is decides
+// whether the call succeeds.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ public:
 
     void affinity_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     void note_affinity(HomeThread& caller, const MarshalledCall& call);
-    // set_mempolicy: a thread at the acceptor has made it there.
+    // A thread at the acceptor has called set_mempolicy there.
     Task<void> note_policy(Frame frame);
     static void look_at_newcomer(HomeThread& first);
 

@@ -12,7 +12,7 @@
 
 namespace gpr::home {
 
-// One that has succeeded.
+// io_setup or io_destroy has succeeded.
 Task<void> Aio::note_aio_call(HomeProcess& process, uint32_t number, Address context) {
     auto guard = co_await home_.metadata.lock();
     if (!process.fragment) co_return;

@@ -1,5 +1,5 @@
-// Contexts of Linux AIO. io_setup maps a ring, at the address that is the context's name, where the
-// kernel writes what is done; libaio and others read it without a call.
+// Contexts of Linux AIO. io_setup maps a ring at the address that identifies the context. The
+// kernel writes completions there, and libaio and others read them without a call.
 #pragma once
 
 #include <cstdint>

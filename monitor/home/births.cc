@@ -31,10 +31,11 @@ namespace gpr::home {
 
 namespace {
 
-constexpr uint64_t any_stack_size = 512;  // until its own is set
+constexpr uint64_t any_stack_size = 512;  // until the thread's own is set
 
 std::vector<pid_t> wanted_ids(wire::CallRequest::Reader call) {
-    constexpr size_t too_many = 33;  // for any kernel (MAX_PID_NS_LEVEL), which then says so
+    // More than any kernel allows (MAX_PID_NS_LEVEL), so it refuses.
+    constexpr size_t too_many = 33;
     std::vector<pid_t> ids;
     for (pid_t id : call.getSetTid()) {
         if (ids.size() < too_many) ids.push_back(id);
@@ -67,7 +68,7 @@ void Births::on_birth(HomeThread& parent, int event) {
     HomeProcess& parents = *parent.process;
     bool copied = home_.forks_at_home.end_fork(parent);
     auto birth = births_.find(parent.tid);
-    bool planned = birth != births_.end();  // a fork that a remote thread asked for
+    bool planned = birth != births_.end();  // a fork that a thread at an acceptor asked for
     bool in_same_process =
         access(fmt::format("/proc/{}/task/{}", parents.pid, tid).c_str(), F_OK) == 0;
     bool helper = parents.state == HomeProcess::State::preparing && !planned;
@@ -95,7 +96,7 @@ void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
     home_.stops.watch(child);
 }
 
-// planned: as a remote thread asked for it.
+// planned: what the parent's thread at the acceptor asked for, if it did.
 HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const Birth* planned,
                                 bool shares) {
     HomeProcess& parents = *parent.process;
@@ -132,7 +133,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     return first;
 }
 
-// Who waits for futexes in its memory, and is waked there, is known as its owner's threads are.
+// A guest's futex waits and wakes are recorded under the process whose memory it uses.
 void Births::join_owner(const HomeProcess& guest) {
     const HomeProcess* owner = home_.guests.owner_of_memory(guest);
     if (!owner || !home_.futexes.news().watched()) return;
@@ -143,14 +144,15 @@ void Births::join_owner(const HomeProcess& guest) {
 void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares) {
     HomeProcess& parents = *parent.process;
     HomeProcess& child = *first.process;
-    // Memory shared with others is looked after at the acceptor: no instruction without that.
+    // Shared memory that others use is kept up to date at the acceptor, so such a child must not
+    // run a single instruction unsplit.
     bool at_once =
         !parents.doomed && !shares && !child.stays_home &&
         (home_.shared_memory.anyone_writes_shared() || FileCopies::has_beyond_end(parents, child));
     if (planned && !parents.doomed) {
         ThreadContext context = std::move(planned->context);
         auto memory = planned->memory;
-        births_.erase(parent.tid);  // and with it what was planned
+        births_.erase(parent.tid);  // and with it `planned`
         if (child.stays_home && !memory) {
             spawn(home_.namespaces.begin_at_home(first, std::move(context)));
             if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
@@ -177,7 +179,7 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
     }
 }
 
-// The acceptor starts the thread that runs; here its shadow is born, straight into the stub.
+// The acceptor starts the thread itself; here its shadow is born, directly into the stub.
 Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto slot = fragment->mailbox().allocate();
@@ -190,8 +192,8 @@ Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame 
     fragment->add_stub_thread(*stub);
     auto call = frame->session().getCall();
     clone_args clone{};
-    // The kernel judges what the program asks for. Its ids are written there, its shadow here must
-    // not be waited for, and the stack is the stub's.
+    // The flags stay as the program gave them, so that this kernel can refuse them, except that the
+    // ids are written at the acceptor, nobody may wait for the shadow, and its stack is the stub's.
     clone.flags =
         call.getArgs()[0] & ~uint64_t{CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
                                       CLONE_CHILD_CLEARTID | CLONE_UNTRACED | CLONE_VFORK};
@@ -212,15 +214,15 @@ Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame 
     born->stub = std::move(stub);
     born->node = born->last_away = thread.node;
     born->twin(thread.node).affinity_told = true;
-    // It has that of its parent's shadow.
+    // It has inherited the signal mask of its parent's shadow.
     if (thread.passed) co_await StubEntry::take_mask(*born, thread.passed->mask);
     home_.calls.reply(thread, tid);
 }
 
-// fork, vfork, posix_spawn: the child begins here, where its memory and its parent are.
+// fork, vfork, posix_spawn: the child begins at home, where its parent's shadow is.
 Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto call = frame->session().getCall();
-    auto args = call.getArgs();  // as clone's: flags, stack, parent_tid, child_tid, tls
+    auto args = call.getArgs();  // as for clone: flags, stack, parent_tid, child_tid, tls
     uint64_t flags = args[0];
     if (call.getRegisters().size() != sizeof(user_regs_struct)) {
         home_.acceptors.at(thread.node)
@@ -249,7 +251,7 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
     std::shared_ptr<HeldUp> held;
     if (birth.shares_memory) held = co_await home_.guests.hold_up(process, flags & CLONE_VFORK);
     births_[thread.tid] = std::move(birth);
-    // Its stack and registers are set before it runs; until then any stack will do.
+    // Its stack and registers are set before it runs, so any stack will do.
     StubThread& stub = *thread.stub;
     clone_args clone{};
     clone.flags = flags & ~uint64_t{CLONE_UNTRACED};

@@ -1,5 +1,5 @@
-// Threads and processes begin: as the kernel tells of children of threads at home, and as threads
-// at the acceptor ask for them.
+// Births of threads and processes: those that the kernel reports of threads at home, and those that
+// threads at an acceptor ask for.
 #pragma once
 
 #include <sys/types.h>
@@ -19,9 +19,9 @@ public:
     void on_birth(HomeThread& parent, int event);
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
-    // A thread at the acceptor asked for a child, which its shadow, the parent, makes now.
+    // A thread at the acceptor has asked for a child; its shadow, the parent, is about to make it.
     void expect(pid_t parent, Birth birth);
-    // The call is over. True: there was no child.
+    // The call has ended. True if there was no child.
     bool expect_no_more(pid_t parent);
 
 private:
@@ -32,7 +32,7 @@ private:
     void begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares);
 
     Home& home_;
-    std::map<pid_t, Birth> births_;  // by parent tid, while its clone runs
+    std::map<pid_t, Birth> births_;  // by the parent's tid, while its clone is under way
 };
 
 }  // namespace gpr::home

@@ -1,4 +1,4 @@
-// A breakpoint that a thread at home has met: it is in a function that runs at the acceptor.
+// A breakpoint that a thread at home has hit, in a function that runs at an acceptor.
 #pragma once
 
 #include <signal.h>
@@ -14,9 +14,10 @@ namespace gpr::home {
 struct Breakpoint {
     ChosenFunction function;
     std::string library;
-    Range pages;  // that the function has a part in
+    Range pages;  // the pages that contain the function
     bool from_its_start = false;
-    std::optional<siginfo_t> swallowed;  // a signal of the program's, by that of the breakpoint
+    // A signal of the program's that was merged with the breakpoint's.
+    std::optional<siginfo_t> swallowed;
 };
 
 }  // namespace gpr::home

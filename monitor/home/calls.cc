@@ -50,28 +50,29 @@ namespace gpr::home {
 
 namespace {
 constexpr unsigned arguments_of_call = 6;
-// Pages of a raw call that are fetched before it runs; beyond that it faults as it goes.
+// How much a raw call may have fetched before it runs; the rest is fetched by its page faults.
 constexpr uint64_t prefetch_limit = 64ULL << 20;
-// A call that is to end is stopped again, if it had not begun.
+// How often a call that must end is interrupted again, in case it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
 
 constexpr uint64_t unknown = UINT64_MAX / 2;
 
-// How much of its memory a call can fill (or read, to write it to its descriptor), as the file
-// tells: a size that the caller has made up must cost nothing. What is not brought ahead of time
-// comes as the kernel goes along.
+// How much memory a call can fill (or read, to write it to its descriptor), judging by the file: a
+// size that the caller made up must cost nothing. What is not fetched in advance is fetched by the
+// kernel's page faults.
 uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
-    // What pipes and sockets hold if nobody asks for more; and files of /proc have no size.
+    // The default capacity of pipes and socket buffers; also for files of /proc, which have no
+    // size.
     constexpr uint64_t at_least = 256 << 10;
     if (!call.row || call.row->arguments[0].kind != Kind::fd) {
         const uint32_t most = details_of(call.number).fills_most;
         return fills && most != 0 ? most : unknown;
     }
     auto link = fmt::format("/proc/{}/fd/{}", pid, static_cast<int>(call.given[0]));
-    struct stat itself {};  // its permissions say what the descriptor is open for
+    struct stat itself {};  // the link's permissions show what the descriptor is open for
     if (lstat(link.c_str(), &itself) != 0) return errno == ENOENT ? 0 : at_least;
     if (call.row->details.transfer.writes && !(itself.st_mode & S_IWUSR)) return 0;
-    struct statx file {};  // as it is known here: its file system may be the program's
+    struct statx file {};  // from the cache: the program itself may serve the file system
     unsigned wanted = STATX_TYPE | STATX_SIZE;
     if (statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, wanted, &file) != 0) return at_least;
     if (S_ISCHR(file.stx_mode) || S_ISBLK(file.stx_mode)) return unknown;
@@ -79,8 +80,8 @@ uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
     return fills ? std::max<uint64_t>(at_least, file.stx_size) : unknown;
 }
 
-// What is written is shown by memory that shows the same file: as the kernel goes along it may
-// change what it has yet to write.
+// Whether the data to write lies in memory that shows the file being written: while the kernel
+// writes, it may change data that it has yet to write.
 bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
     const Transfer& transfer = details_of(call.number).transfer;
     if (!transfer.writes || transfer.vector) return false;
@@ -91,7 +92,7 @@ bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
            std::find(files.begin(), files.end(), m->object) != files.end();
 }
 
-// What the kernel need not be asked.
+// Calls that can be answered without the kernel.
 std::optional<int64_t> answer_without_kernel(const HomeProcess& process, HomeThread& thread,
                                              uint32_t number, const SyscallArguments& args) {
     if (number == SYS_rseq) return register_rseq(thread.rseq, args.data());
@@ -103,11 +104,11 @@ std::optional<int64_t> answer_without_kernel(const HomeProcess& process, HomeThr
 }  // namespace
 
 Task<void> Calls::serve_call(Frame frame, NodeId from) {
-    // Mappings that the caller made before are applied before its call.
+    // Changes of mappings that the caller made before are applied before its call.
     { auto guard = co_await home_.metadata.lock(); }
     co_await home_.loans.end_loans();
     auto call = frame->session().getCall();
-    if (call.getArgs().size() != arguments_of_call) {  // nobody below looks whether it has them
+    if (call.getArgs().size() != arguments_of_call) {  // the code below relies on six
         home_.acceptors.at(from).link.close("a system call came without its six arguments");
         co_return;
     }
@@ -118,7 +119,7 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
     thread->counts.call_since = Clock::now();
     thread->wait = call.getWait();
     thread->interrupted = false;
-    // The signal that was passed on before came first.
+    // A signal that was passed on before the call is delivered first.
     if (call.getRepeatable() && thread->passed) {
         reply(*thread, -trace::restart_nointr);
         co_return;
@@ -139,7 +140,8 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
         co_return;
     }
     home_.local_calls.note_modes(*thread, call.getNumber(), args.data(), true);
-    if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;  // the acceptor clears it
+    // The acceptor's kernel clears it.
+    if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;
     bool elsewhere = home_.acceptors.are_several() && call.getFile() == 0 &&
                      co_await home_.acceptor_files.is_for_another(*thread, call.getNumber(), args);
     if (!thread->stub || thread->stub->dead()) co_return;
@@ -150,8 +152,8 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
     }
 }
 
-// Neither home nor the acceptor of the thread has what the call is about: it goes home, and from
-// there to the one that has.
+// Neither home nor the thread's acceptor has what the call is about: the thread goes home, and from
+// there to the acceptor that has it.
 void Calls::send_elsewhere(HomeThread& thread) {
     thread.wait = 0;
     FrameBuilder frame;
@@ -163,7 +165,7 @@ void Calls::send_elsewhere(HomeThread& thread) {
     home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 
-// By whoever knows what the call is about; by its shadow, if it is nothing special.
+// Passes the call to the part responsible for it; an ordinary call is made by the thread's shadow.
 Task<void> Calls::make_call(HomeProcess& process, HomeThread& thread, Frame frame,
                             SyscallArguments args) {
     const uint32_t number = frame->session().getCall().getNumber();
@@ -258,11 +260,11 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     co_await home_.contended_memory.meet_outsiders(true);
     if (call.shadow->dead()) co_return;
     thread.repeatable = call.repeatable;
-    if (thread.repeatable && thread.passed) {  // since we began
+    if (thread.repeatable && thread.passed) {  // passed on since the call began
         reply(thread, -trace::restart_nointr);
         co_return;
     }
-    // Whose call nobody answers has made it itself.
+    // If no reply is wanted, the acceptor has made the call itself.
     const NodeId knows = call.wants_reply ? directory_node : thread.node;
     if (call.action) home_.signal_actions.announce_action(process, *call.action, knows);
     co_await make_forwarded(process, thread, call);
@@ -292,7 +294,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     reply(thread, call.made.result, out);
 }
 
-// What it works on comes home.
+// Fetches the memory that the call uses.
 Task<void> Calls::prepare_call(HomeProcess& process, ForwardedCall& call) {
     if (call.marshalled && call.number == SYS_rt_sigaction) {
         call.action = SignalActions::action_of(*call.marshalled);
@@ -313,7 +315,7 @@ Task<void> Calls::prepare_call(HomeProcess& process, ForwardedCall& call) {
         }
     }
     call.use = home_.shared_memory.shared_use(process, call.number, call.given);
-    // It may be any of it, behind our back.
+    // It may use any shared memory through pointers that we do not follow.
     bool all = call.reaches_anywhere() && !home_.policy.mixed() &&
                home_.shared_memory.anyone_writes_shared();
     if (all) call.use = home_.shared_memory.use_of_everything();
@@ -324,7 +326,7 @@ Task<void> Calls::prepare_call(HomeProcess& process, ForwardedCall& call) {
     }
 }
 
-// The shadow is locked.
+// The shadow must be locked.
 void Calls::place_call(HomeProcess& process, ForwardedCall& call) {
     call.place();
     if (!call.marshalled) return;
@@ -372,7 +374,7 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     thread.resumed_wait.reset();
 }
 
-// What it did that home has to know, or knows better than the kernel here.
+// Records what the call did, and corrects results that home knows better than this kernel.
 Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
     bool opened = call.opens_by_name() && call.made.result >= 0;
     if (opened && may_show_process(call.name())) {
@@ -404,7 +406,8 @@ Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedC
     }
 }
 
-// The other half of the wait is over, at the acceptor. If the call has not begun, it soon will.
+// The part of the wait at the acceptor has ended, so the part here must, too. If the call has not
+// begun, it is about to.
 Task<void> Calls::interrupt_call(Frame frame) {
     { auto guard = co_await home_.metadata.lock(); }
     auto interrupt = frame->session().getInterrupt();

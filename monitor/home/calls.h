@@ -1,4 +1,4 @@
-// System calls that a thread at an acceptor makes on what lives here: its shadow makes them.
+// System calls of threads at an acceptor that concern what lives at home: their shadows make them.
 #pragma once
 
 #include <cstddef>

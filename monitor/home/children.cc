@@ -37,7 +37,7 @@ bool must_split_to_clone(const HomeProcess& process, const Notification& n) {
     return (flags & (CLONE_THREAD | CLONE_UNTRACED | CLONE_FILES)) || shares_beside;
 }
 
-// Advice of which the list of mappings must know, or that drops what is here only.
+// Advice that has to be recorded in the list of mappings, or would discard content here only.
 bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
     constexpr uint64_t dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
     switch (advice) {
@@ -53,11 +53,11 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 
 }  // namespace
 
-// A child that is not split yet is about to do what only a split one can: to share memory, which
-// others have at the acceptor, to have threads, which cannot be moved all at once, to install a
-// filter, which would not let our preparation pass, to have a child behind our back, or one with
-// the same descriptors, to get orphans, among which may be helpers, to see a file again behind its
-// copy, or to have memory that grows.
+// Whether a child that is not split yet is about to do what only a split one may: share memory,
+// which others have at the acceptor; create threads, which could not be split together; install a
+// filter, which would block its preparation; have an untraced child, or one that shares its
+// descriptors; become a subreaper, to which helpers would be reparented; see a file through what is
+// a copy of it; have memory that grows.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
     if (process.rest) return home_.resting.must_split_for(process, n);
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
@@ -71,12 +71,12 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
     if (has_trait(n.number, Trait::of_split_only)) return true;
     switch (memory_call_of(n.number)) {
         case MemoryCall::advise: return must_split_for_advice(process, n.args[2]);
-        // What becomes longer may show more of a file.
+        // A mapping that grows may show more of its file.
         case MemoryCall::move: return n.args[2] > n.args[1] && !process.inherited.empty();
         case MemoryCall::map:
             return (n.args[3] & MAP_TYPE) != MAP_PRIVATE ||
                    (n.args[3] & (MAP_LOCKED | MAP_GROWSDOWN));
-        // What a kernel has locked, no page leaves.
+        // A page that the kernel has locked cannot be moved.
         case MemoryCall::lock:
         case MemoryCall::lock_all:
         case MemoryCall::seal:
@@ -90,7 +90,7 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
             return n.number == SYS_unshare && Namespaces::changes_children(n.args[0]);
         case AtHome::ioctl:
             return home_.proc_files.queries.is_query(process.pid, n.args[0], n.args[1]);
-        // The kernel here would not see the time that they count.
+        // These timers count CPU time, of which this kernel would see only a part.
         case AtHome::timer:
             return (n.number == SYS_setitimer && n.args[0] != ITIMER_REAL) ||
                    (n.number == SYS_timer_create &&
@@ -108,8 +108,8 @@ void Children::split_children_now() {
     }
 }
 
-// The child of a fork, in its first stop or about to be. context: what it is to begin with, if not
-// as it is.
+// For the child of a fork that is in its first stop or about to be. context: its initial registers,
+// if they differ from those it has.
 Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadContext> context,
                                    bool split) {
     WaitStatus status = co_await home_.stops.next_stop(thread);
@@ -140,7 +140,7 @@ Task<void> Children::split_child(pid_t pid) {
     if (process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;
     if (thread->awaited) co_return;
-    if (process->stopped) {  // by job control: our interrupt would be one stop more
+    if (process->stopped) {  // by job control: our interrupt would add a stop
         home_.loop.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
         co_return;
     }
@@ -148,7 +148,7 @@ Task<void> Children::split_child(pid_t pid) {
     WaitStatus status = co_await home_.stops.next_stop(*thread);
     if (status.ended()) co_return;
     if (status.kind != WaitStatus::Kind::trap_stop) {
-        // Something else came first; the interrupt is still to come and is absorbed.
+        // Another event came first; our interrupt's stop will follow and is ignored.
         home_.on_wait(pid, status);
         home_.loop.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
         co_return;
@@ -159,7 +159,7 @@ Task<void> Children::split_child(pid_t pid) {
     co_await split_stopped(*process, *thread, *context);
 }
 
-// Its thread is in a ptrace stop, with these registers.
+// The thread must be in a ptrace stop with these registers.
 Task<void> Children::split_stopped(HomeProcess& process, HomeThread& thread,
                                    const ThreadContext& context) {
     process.state = HomeProcess::State::preparing;

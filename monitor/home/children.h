@@ -1,4 +1,4 @@
-// Children of a fork: at home as ordinary processes at first, split when it is time.
+// Children of forks. They run at home as ordinary processes at first, and are split later.
 // docs/decisions/0008-young-children-stay-home.md
 #pragma once
 

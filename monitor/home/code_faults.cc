@@ -13,8 +13,8 @@
 namespace gpr::home {
 
 namespace {
-// One that is to stop does so within microseconds, unless it waits for its CPU or the kernel waits
-// for a page in its name.
+// A thread that can stop does so within microseconds, unless it waits for a CPU or is in the
+// kernel, waiting for a page.
 constexpr std::chrono::milliseconds stops_in{10};
 
 // In words, for the log.
@@ -31,7 +31,7 @@ std::string reason_for(const HomeProcess& process, const Mapping* missing, Addre
 }
 }  // namespace
 
-// Not only for code that is missing here.
+// For any missing page, not only for code.
 bool CodeFaults::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
     if (home_.chaos) return home_.chaos->leaves_at_fault();
     auto it = home_.threads.find(tid);
@@ -53,8 +53,8 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
     HomeThread* thread = find_movable();
     FaultOrigin origin;
     if (thread && thread->left_at == at) {
-        // Looking where it stands takes a while. It left from here before, so it most likely does
-        // now; leave() finds out.
+        // Finding out where the thread is takes time. It has left from this address before, so most
+        // likely it does now; leave() verifies it.
         origin = {FaultOrigin::Kind::program, at.value};
     } else {
         origin = thread ? co_await settled_origin(home_.loop, tid) : fault_origin(tid);
@@ -88,8 +88,8 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
         co_return;
     }
     if (thread->awaited) {
-        // It is being stopped and will fault again; but not if it is in a system call, which had
-        // its page and lost it before it got to it.
+        // The thread is being stopped and will fault again, unless it is in a system call, for
+        // which the page was here but has been taken again before it was used.
         home_.loop.after(stops_in, [this, fragment, at, write, tid] {
             auto now = home_.threads.find(tid);
             bool stuck = now != home_.threads.end() && now->second->awaited;
@@ -100,7 +100,7 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
     co_await leave(fragment, *thread, at, write, drawn ? Why::gravity : Why::code);
 }
 
-// The kernel here, or a thread that cannot go, wants memory that the acceptor alone can map.
+// The kernel here, or a thread that cannot move, uses memory that only the acceptor can map.
 void CodeFaults::refuse_loan(const Fragment& fragment, Address at) {
     HomeProcess* process = home_.find_process(fragment.pid());
     if (!process) return;
@@ -111,7 +111,7 @@ void CodeFaults::refuse_loan(const Fragment& fragment, Address at) {
                     at.value));
 }
 
-// The acceptor that has what is missing; else, in chaos, any.
+// The acceptor that has what is missing, or a random one under chaos.
 NodeId CodeFaults::where_to(const HomeThread& thread, const Mapping* missing, Why why) const {
     if (missing && missing->trapped && missing->code == CodeClass::remote)
         return missing->code_node;
@@ -120,11 +120,11 @@ NodeId CodeFaults::where_to(const HomeThread& thread, const Mapping* missing, Wh
     return thread.last_away;
 }
 
-// For want of the page, which is code or, in chaos, anything.
+// The thread waits for this page, which is trapped code or, under chaos and gravity, any page.
 Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
                              bool write, Why why, NodeId pinned_at) {
     pid_t tid = thread.tid;
-    // If it is not as we thought, it needs the page to come to where it can stop.
+    // If the thread turns out to be in a system call, it needs the page before it can stop.
     auto stuck = home_.loop.after(stops_in, [this, fragment, at, write, tid] {
         home_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
     });

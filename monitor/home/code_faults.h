@@ -1,5 +1,5 @@
-// Threads at home that fault on what is not here: one whose code is missing leaves, the others get
-// the page.
+// Threads at home that fault on missing pages: those whose code is missing leave for the node that
+// has it; the others get the page.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ public:
     enum class Why { code, pinned, gravity };
     bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
     Task<void> code_fault(std::shared_ptr<Fragment> fragment, Address at, bool write, pid_t tid);
-    // pinned_at: the node whose device has the page.
+    // pinned_at: the node with the device that has pinned the page.
     Task<void> leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at, bool write,
                      Why why, NodeId pinned_at = directory_node);
 

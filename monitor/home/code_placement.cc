@@ -32,14 +32,14 @@ Result<Fd> copy_of(Fragment& fragment, Range range) {
     return fd;
 }
 
-// Whether the memory is what is in the file: only an administrator may ask which file it is of.
+// Whether the memory has the file's content. Only with privileges could one ask which file it is.
 bool shows(Fragment& fragment, Range range, int file, uint64_t offset) {
     constexpr uint64_t step = 256 * page_size;
     std::vector<std::byte> bytes(step);
     for (uint64_t done = 0; done < range.size(); done += step) {
         uint64_t size = std::min(step, range.size() - done);
         ssize_t got = pread(file, bytes.data(), size, static_cast<off_t>(offset + done));
-        if (got <= 0) return done > 0;  // beyond the end
+        if (got <= 0) return done > 0;  // beyond the end of the file
         auto part = fragment.peek(range.begin + done, size / page_size);
         if (std::memcmp(part.bytes.data(), bytes.data(), static_cast<size_t>(got)) != 0) {
             return false;
@@ -50,7 +50,8 @@ bool shows(Fragment& fragment, Range range, int file, uint64_t offset) {
 
 }  // namespace
 
-// The file itself serves untouched pages; if it can no longer be reached, a copy does: false.
+// Untouched pages are read from the file itself. False if it can no longer be opened; then the
+// content has to be copied.
 Result<bool> CodePlacement::keep_text(const HomeProcess& process, Mapping& m,
                                       const std::string& path, uint64_t offset) {
     std::string full = fmt::format("/proc/{}/root{}", process.pid, path);
@@ -81,7 +82,7 @@ Task<Result<void>> CodePlacement::trap_code(HomeProcess& process, Mapping& m, st
     co_return Result<void>{};
 }
 
-// Its content is known, and stays so.
+// Replaces the code by a range without pages. Its content must be known and never change.
 Task<Result<void>> CodePlacement::take_code_away(Fragment& fragment, Mapping& m) {
     int64_t made = co_await map_anonymous(fragment.executor(), m.range, m.prot);
     auto checked = from_kernel(made, "cannot take the code of a library away");
@@ -104,7 +105,7 @@ CodePlace CodePlacement::place_of(const std::string& path, const HomeProcess& pr
                                                       : "no rule names it");
     }
     const CodePlace place = home_.policy.place(path, process.executable);
-    if (place.code == CodeClass::remote) {  // with all its functions
+    if (place.code == CodeClass::remote) {  // including its chosen functions
         for (const SplitRule& each : home_.policy.function_rules(path)) home_.rule_use.note(each);
     }
     return place;

@@ -1,4 +1,4 @@
-// Which code of a process runs where: what must not run here is taken away.
+// Which code of a process runs where: code that must not run here is removed.
 #pragma once
 
 #include <cstdint>

@@ -22,12 +22,12 @@ namespace gpr::home {
 
 namespace {
 
-// Each needs a watch of inotify(7), of which a user has so many.
+// Each needs an inotify(7) watch, of which a user may have only so many.
 constexpr size_t most_made = 1024;
 
 std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
 
-// Who made the other end of the socket; 0: nobody knows.
+// The process that made the other end of the socket; 0 if unknown.
 pid_t peer_of(pid_t pid, int fd) {
     Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     Fd socket(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), fd, 0)));
@@ -47,8 +47,9 @@ Outsiders& ContendedMemory::watching() {
     return *outsiders_;
 }
 
-// memfd_create has just made it: who else has it later was given it, or opened it by way of /proc.
-// A search of all processes for each of a browser's hundreds would take most of its time.
+// memfd_create has just made this file. Another process can only get it if it is passed, or by
+// opening it through /proc; so it is watched instead of searching all processes for it, which would
+// be slow for a program that makes hundreds, such as a browser.
 void ContendedMemory::note_made(HomeProcess& process, int fd) {
     if (home_.policy.mixed() || made_.size() >= most_made) return;
     Fd path(open(link_of(process.pid, fd).c_str(), O_PATH | O_CLOEXEC));
@@ -68,12 +69,12 @@ void ContendedMemory::forget_made(const Outsiders::News& news) {
     });
 }
 
-// Of a file that has just been mapped for the first time.
+// For a file that has just been mapped for the first time.
 void ContendedMemory::begin_watching(SharedFile& file, const std::string& mapped_as) {
     if (home_.policy.mixed()) return;
     watching();
     if (file.kernel_uses) choose_node(file);
-    // Without a name, or one that nobody outside can mean.
+    // Memory without a name, or with one that no outsider can use, needs no search.
     const SharedIdentity& identity = file.identity;
     bool elsewhere = identity.is_segment && identity.ipc_namespace != ipc_namespace_of(getpid());
     file.looked = file.kernel_uses || elsewhere || mapped_as.starts_with("/dev/zero");
@@ -109,9 +110,10 @@ Task<void> ContendedMemory::look_for_outsiders() {
     }
 }
 
-// Once others use it its threads use it at home, and what the acceptor has of it comes back. That
-// lasts as long as it is mapped: to go back nobody might be in it here, or on his way. Who has come
-// home for it sees all that his process shares as it is here, so that the rest follows.
+// If others use the file, the program's threads use it at home, and what the acceptor has of it
+// comes back. That holds for as long as it is mapped: to undo it, no thread could be using it here
+// or be on the way. A thread that has come home for it sees all shared memory of its process as it
+// is here, so that memory must be used at home as well.
 void ContendedMemory::choose_node(SharedFile& file) {
     if (!outsiders_) return;
     if (file.written && file.watched.id()) home_.pager.shared.expect_writers(file.object);
@@ -137,15 +139,16 @@ void ContendedMemory::choose_node(SharedFile& file) {
     for (auto& [object, other] : home_.shared_memory.files()) choose_node(other);
 }
 
-// The acceptor wants pages of it.
+// The acceptor requests pages of the object.
 void ContendedMemory::note_request(ObjectId object) {
     if (home_.pager.shared.is_used_at_home(object)) home_.loans.note_loan(object);
     auto file = home_.shared_memory.files().find(object);
     if (file != home_.shared_memory.files().end()) file->second.touched = true;
 }
 
-// Before the program tells anybody anything, and before it hears anything: those who know of each
-// other by it see what the other one wrote. tells: who then opens a file by its name finds it so.
+// To be called before the program tells anything to anybody or learns anything (tells), so that
+// processes that communicate through it see what each has written to shared memory. tells:
+// afterwards, whoever opens the file by name must find everything that the program has written.
 Task<void> ContendedMemory::meet_outsiders(bool tells) {
     if (!outsiders_) co_return;
     auto turn = co_await outsiders_->turn();
@@ -180,7 +183,7 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
     }
 }
 
-// The program is about to send a message. Who receives what it takes along uses it at once.
+// The program is about to send a message. The receiver may use the descriptors in it at once.
 void ContendedMemory::note_given(HomeProcess& process, const ForwardedCall& call) {
     const uint64_t* args = call.made.args;
     bool several = call.number == SYS_sendmmsg;
@@ -212,7 +215,8 @@ void ContendedMemory::note_given(HomeProcess& process, const ForwardedCall& call
     }
 }
 
-// It is no part of the session as to memory: whoever shares some with it goes to it.
+// A process of the session whose memory is not coherent with it: memory shared with it is used at
+// home.
 void ContendedMemory::share_with(const HomeProcess& outsider) {
     auto maps = read_maps(outsider.pid);
     if (!maps || home_.policy.mixed()) return;

@@ -1,5 +1,6 @@
-// Shared memory that processes outside the session use, too: docs/decisions/0029. Only sessions
-// whose program runs at the acceptor as a whole need this; mixed ones use all of it at home.
+// Shared memory that processes outside of the session use, too (docs/decisions/0029-outsiders.md).
+// Only sessions whose program runs at the acceptor as a whole need this; mixed sessions use all
+// shared memory at home.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ public:
     Task<void> meet_outsiders(bool tells);
     void note_given(HomeProcess& process, const ForwardedCall& call);
     void share_with(const HomeProcess& outsider);
-    // nullptr: none in a mixed session, which needs none.
+    // nullptr in a mixed session, which does not need them.
     [[nodiscard]] Outsiders* outsiders() const { return outsiders_.get(); }
 
 private:
@@ -43,8 +44,8 @@ private:
 
     Home& home_;
     std::unique_ptr<Outsiders> outsiders_;
-    std::set<FileId> given_;  // what was sent to outsiders
-    // What the program has made and not mapped yet, and nobody has opened.
+    std::set<FileId> given_;  // files that were passed to outsiders
+    // memfds that the program has made and not mapped yet, and nobody else has opened.
     std::map<FileId, Outsiders::Watched> made_;
 };
 

@@ -18,11 +18,11 @@
 
 namespace gpr::home {
 
-// A call about a timer that is kept here.
+// A call about a timer that gpr keeps.
 struct TimerCall {
     uint64_t number = 0;
     int id = 0;
-    uint64_t from = 0, to = 0;  // where it finds what to set, and leaves what was set before
+    uint64_t from = 0, to = 0;  // addresses of the new setting and for the old one
     bool absolute = false;
 
     [[nodiscard]] bool sets() const {
@@ -38,16 +38,17 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t second = 1'000'000'000;
-// The kernel looks at such timers with its tick, which is no faster.
+// Bounds of the pause until the clocks are read again. The kernel checks such timers at its tick,
+// which is no faster.
 constexpr std::chrono::nanoseconds soonest = 1ms;
-// The same for a clock that stands still.
+// The same for a clock that does not advance.
 constexpr std::chrono::nanoseconds soonest_idle = 10ms;
-// Threads that begin meanwhile are not waited for longer than this.
+// New threads may use up the time faster than expected.
 constexpr std::chrono::nanoseconds latest = 1s;
-// The kernel lets a process send itself signals of no code of the kernel's own.
+// si_code for signals queued by us: the kernel does not let a process queue SI_KERNEL.
 constexpr int by_cpu_timer = -0x6770;
 
-// Of struct itimerval and itimerspec alike: the interval and what is left, in s and its parts.
+// The words of struct itimerval and itimerspec: interval and value, in s and fractions.
 using Words = std::array<int64_t, 4>;
 
 bool is_interval(int id) {
@@ -66,7 +67,8 @@ std::optional<uint64_t> nanoseconds(int64_t s, int64_t parts, int64_t in_second)
 Words words_of(CpuTimers::Setting setting, int64_t in_second) {
     auto split = [&](uint64_t ns, int64_t& s, int64_t& parts) {
         uint64_t unit = second / static_cast<uint64_t>(in_second);
-        uint64_t rounded = (ns + unit - 1) / unit;  // what is left must not look like nothing
+        // Rounded up, because time that is left must not read as 0.
+        uint64_t rounded = (ns + unit - 1) / unit;
         s = static_cast<int64_t>(rounded / static_cast<uint64_t>(in_second));
         parts = static_cast<int64_t>(rounded % static_cast<uint64_t>(in_second));
     };
@@ -76,7 +78,7 @@ Words words_of(CpuTimers::Setting setting, int64_t in_second) {
     return words;
 }
 
-// Nothing: the kernel makes it.
+// nullopt if the call is left to the kernel.
 std::optional<TimerCall> timer_call(const CpuTimers& timers, uint64_t number,
                                     const uint64_t* args) {
     TimerCall call{number, static_cast<int>(args[0])};
@@ -95,7 +97,7 @@ std::optional<TimerCall> timer_call(const CpuTimers& timers, uint64_t number,
     return call;
 }
 
-// Until it is about to be delivered: see name_cpu_timer().
+// A signal of the kernel's own, until name_cpu_timer() corrects its code at delivery.
 siginfo_t kernels_own(int signal) {
     siginfo_t info{};
     info.si_signo = signal;
@@ -120,7 +122,7 @@ Task<void> send_for_timer(std::shared_ptr<Fragment> fragment, pid_t pid, pid_t t
 
 }  // namespace
 
-// What was blocked at the acceptor when the image before this one ended.
+// Timer signals that were pending, blocked, at the acceptor when the previous image ended.
 Task<void> CpuTiming::send_pending_timers(HomeProcess& process) {
     uint64_t pending = std::exchange(process.pending_timers, 0);
     for (int signal : {SIGVTALRM, SIGPROF}) {
@@ -129,7 +131,7 @@ Task<void> CpuTiming::send_pending_timers(HomeProcess& process) {
     }
 }
 
-// What the program would read from that clock.
+// What the program would read from this clock.
 Task<uint64_t> CpuTiming::cpu_clock(pid_t pid, CpuClock clock) {
     HomeProcess* process = home_.find_process(pid);
     if (!process) co_return 0;
@@ -144,7 +146,7 @@ Task<uint64_t> CpuTiming::cpu_clock(pid_t pid, CpuClock clock) {
     co_return clock.user_only ? used.user_ns : used.total_ns;
 }
 
-// words: what shall be set, then what was.
+// words: the new setting; afterwards the old one.
 Task<int64_t> CpuTiming::use_cpu_timer(pid_t pid, const TimerCall& call, Words& words) {
     HomeProcess* process = home_.find_process(pid);
     if (!process) co_return thread_gone;
@@ -173,7 +175,7 @@ Task<int64_t> CpuTiming::use_cpu_timer(pid_t pid, const TimerCall& call, Words& 
     co_return 0;
 }
 
-// A thread at the acceptor makes it. Nothing: the kernel does.
+// For a thread at the acceptor. nullopt if the kernel makes the call.
 Task<std::optional<int64_t>> CpuTiming::timer_call_in_bounce(HomeProcess& process,
                                                              const ForwardedCall& call) {
     if (!home_.policy.mixed()) co_return std::nullopt;
@@ -190,7 +192,7 @@ Task<std::optional<int64_t>> CpuTiming::timer_call_in_bounce(HomeProcess& proces
     co_return 0;
 }
 
-// A thread at home makes it.
+// For a thread at home.
 Task<void> CpuTiming::timer_call_here(HomeThread& thread, Notification n) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -245,7 +247,8 @@ void CpuTiming::note_timer_call(const HomeThread& thread, uint64_t number, const
     }
     if (!home_.policy.mixed()) return;
     if (number == SYS_timer_delete) process.cpu_timers.remove(static_cast<int>(args[0]));
-    if (number != SYS_timer_create || made.id < 0) return;  // it may write there meanwhile
+    // The program may write to its id meanwhile.
+    if (number != SYS_timer_create || made.id < 0) return;
     auto clock = cpu_clock_name(static_cast<clockid_t>(args[0]));
     bool own = clock && (clock->of_thread || clock->id == 0 || clock->id == process.pid);
     if (!own) return;
@@ -274,10 +277,11 @@ void CpuTiming::note_timer_in_bounce(const HomeThread& thread, const ForwardedCa
     note_timer_call(thread, call.number, args, call.made.result, made);
 }
 
-// Its limit may have changed, or it is new and has its parent's.
+// To be called when RLIMIT_CPU may have changed, and for a new process, which inherits it.
 void CpuTiming::watch_cpu_limit(HomeProcess& process) {
     rlimit limit{};
-    if (process.state != HomeProcess::State::split) return;  // the kernel here sees it all
+    // unsplit: the kernel here sees all of its time.
+    if (process.state != HomeProcess::State::split) return;
     if (prlimit(process.pid, RLIMIT_CPU, nullptr, &limit) != 0) return;
     rlim_t next = std::min(limit.rlim_cur, limit.rlim_max);
     if (next == RLIM_INFINITY) {
@@ -290,7 +294,7 @@ void CpuTiming::watch_cpu_limit(HomeProcess& process) {
     spawn(run_cpu_timers(process.pid));
 }
 
-// As long as some timer is armed; one that begins later takes over.
+// Runs while a timer is armed; a later call takes over from an earlier one.
 Task<void> CpuTiming::run_cpu_timers(pid_t pid) {
     HomeProcess* process = home_.find_process(pid);
     if (!process) co_return;
@@ -302,7 +306,7 @@ Task<void> CpuTiming::run_cpu_timers(pid_t pid) {
     };
     std::map<CpuClock, uint64_t> last;
     while (is_ours()) {
-        if (process->state != HomeProcess::State::split) {  // it executes another program
+        if (process->state != HomeProcess::State::split) {  // it is in exec
             co_await home_.loop.sleep(soonest_idle);
             continue;
         }
@@ -346,7 +350,7 @@ Task<void> CpuTiming::fire_cpu_timer(pid_t pid, int id, uint64_t now) {
         }
         bool reached = limit.rlim_cur <= now / second;
         if (reached) co_await send_for_timer(fragment, pid, 0, kernels_own(SIGXCPU));
-        limit.rlim_cur = now / second + 1;  // it is told again each second
+        limit.rlim_cur = now / second + 1;  // SIGXCPU repeats every second
         if (reached) prlimit(pid, RLIMIT_CPU, &limit, nullptr);
         process = home_.find_process(pid);
         if (process) watch_cpu_limit(*process);
@@ -373,7 +377,7 @@ Task<void> CpuTiming::fire_cpu_timer(pid_t pid, int id, uint64_t now) {
     co_await send_for_timer(fragment, pid, signal.thread, info);
 }
 
-// The thread stands in the stop before the signal's delivery.
+// The thread is in the stop before the signal's delivery.
 void CpuTiming::name_cpu_timer(const HomeThread& thread, int signal) {
     if (signal != SIGPROF && signal != SIGVTALRM && signal != SIGXCPU) return;
     auto info = trace::signal_info(thread.tid);

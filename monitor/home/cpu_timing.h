@@ -1,5 +1,5 @@
-// Timers and limits of CPU time, which no kernel can keep where the time is used on two nodes: how
-// much is left is asked for, at most as often as somebody could have used it up.
+// Timers and limits on CPU time, which no kernel can keep if the time is spent on two nodes. This
+// asks the nodes for the time used, but never sooner than a limit could have been reached.
 // docs/decisions/0028-cpu-timers.md
 #pragma once
 

@@ -26,7 +26,7 @@ Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, N
                              bool visit) {
     pid_t tid = thread.tid;
     spdlog::trace("depart: tid {} at {:#x} to node {}", tid, context.regs.rip, to);
-    // What the acceptor must know first, the thread has to find out in its stub.
+    // What the acceptor has to be told first may need calls of the thread in its stub.
     bool stub_first = !thread.stub || thread.twin(to).alt_stack_changed || thread.masked;
     if (stub_first && !home_.stops.divert(thread, context)) co_return;
     co_await cross(*thread.process, thread, context, to, visit);
@@ -95,13 +95,13 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     if (robust != 0 && !home_.policy.mixed()) {
         co_await stub.call(SYS_set_robust_list, 0, robust_head_size);
     }
-    // Nothing has been passed on before: it was blocked.
+    // While `masked`, no signal has been passed on.
     if (std::exchange(thread.masked, false) && !thread.passed) {
         co_await StubEntry::take_mask(thread, context.signal_mask);
     }
 }
 
-// It makes its call at the acceptor instead.
+// The thread makes its call at the acceptor instead.
 Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, NodeId to,
                                     bool visit) {
     auto context = co_await home_.stops.capture(thread);
@@ -114,7 +114,7 @@ Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, No
     co_await cross(process, thread, *context, to, visit);
 }
 
-// Other acceptors have yet to hear of it.
+// The other acceptors will be told at the next crossing.
 Task<void> Crossings::take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from) {
     auto crossing = frame->session().getCrossing();
     if (crossing.getAltStack().size() != 0) thread.note_alt_stack_changed(from);
@@ -122,7 +122,7 @@ Task<void> Crossings::take_its_alt_stack(HomeThread& thread, Frame frame, NodeId
     co_await take_alt_stack(*stub, crossing);
 }
 
-// Of a thread that is coming home: it stands at code of an acceptor.
+// For a thread that is coming home: the acceptor whose code it is about to run, if any.
 std::optional<NodeId> Crossings::goes_on_at(const HomeThread& thread,
                                             const ThreadContext& context) {
     const std::shared_ptr<Fragment>& fragment = thread.process->fragment;
@@ -164,9 +164,9 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     if (!home_.policy.mixed() && !thread->process->detaching) {
         if (thread->passed) {
             co_await home_.passed_signals.take_back(*thread,
-                                                    false);  // it left before that came there
+                                                    false);  // it left before the signal got there
         }
-        co_await take_alt_stack(*thread->stub, crossing);  // for its children
+        co_await take_alt_stack(*thread->stub, crossing);  // its children inherit it
         co_await home_.visits.visit(*thread, std::move(context));
         co_return;
     }
@@ -179,7 +179,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     std::shared_ptr<StubThread> kept = thread->stub;  // another thread may call exec
     StubThread& stub = *kept;
-    bool missed_one = thread->passed.has_value();  // it left before that came there
+    bool missed_one = thread->passed.has_value();  // it left before the signal got there
     if (missed_one) co_await home_.passed_signals.take_back(*thread, false);
     uint64_t robust = crossing.getRobustList();
     if (robust != 0 && robust != robust_list_of(thread->tid)) {
@@ -192,8 +192,8 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
         home_.detachment.arrived(*thread, context);
         co_return;
     }
-    // Another acceptor: by way of its shadow here, which does not run. It does run if it came for
-    // memory of home, or has a signal to handle that was taken back.
+    // A thread that goes on to another acceptor passes through here without running. It runs here
+    // if it came for memory of home, or has to handle a signal that was taken back.
     const bool runs_here = missed_one || crossing.getVisit();
     if (auto to = runs_here ? std::nullopt : goes_on_at(*thread, context)) {
         co_await cross(*thread->process, *thread, context, *to);

@@ -1,4 +1,4 @@
-// Threads cross: out of the program at home into the acceptor, and back.
+// Crossings of threads from home to an acceptor, and back.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,8 @@ class Crossings {
 public:
     explicit Crossings(Home& home) : home_(home) {}
 
-    // The thread is in a ptrace stop. visit: for memory that only that acceptor may use.
+    // The thread must be in a ptrace stop. visit: it goes for memory that only that acceptor may
+    // use.
     Task<void> depart(HomeThread& thread, const ThreadContext& context, NodeId to, bool visit);
     // clear_tid: what its end clears, if nobody there knows it yet.
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,

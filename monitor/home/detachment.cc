@@ -30,10 +30,12 @@ namespace gpr::home {
 namespace {
 
 constexpr std::chrono::milliseconds looks_every{1};
-constexpr std::chrono::seconds patience{10};        // for threads, each of which may wait for pages
-constexpr uint64_t most_at_once = 256 * page_size;  // of a file that is shown again
+// For threads, each of which may have to wait for pages.
+constexpr std::chrono::seconds patience{10};
+constexpr uint64_t most_at_once = 256 * page_size;  // of a file that is mapped again
 
-// That the process showed here before; null if it cannot be had, and then a copy stays.
+// The file that the process mapped here originally; null if it cannot be opened, and the copy
+// stays.
 std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
     auto copied = process.copied_files.find(m.object);
     if (copied == process.copied_files.end()) return nullptr;
@@ -58,7 +60,7 @@ Task<Result<void>> Detachment::detach() {
         is_under_way_ = static_cast<bool>(possible);
         if (!possible) co_return possible;
     }
-    std::vector<pid_t> pids;  // parents before children, most often
+    std::vector<pid_t> pids;  // parents usually come before children
     for (const auto& [pid, process] : home_.processes) pids.push_back(pid);
     std::ranges::sort(pids);
     Result<void> result;
@@ -76,7 +78,8 @@ Task<Result<void>> Detachment::detach() {
     co_return result;
 }
 
-// Copies stand for files in young children, too, and only of a split process do we know which.
+// Young children, too, have copies in place of file mappings, and only for a split process do we
+// know where.
 Task<void> Detachment::split_children() {
     std::vector<pid_t> pids;
     for (const auto& [pid, process] : home_.processes) {
@@ -86,7 +89,7 @@ Task<void> Detachment::split_children() {
     for (const pid_t pid : pids) co_await home_.children.split_child(pid);
 }
 
-// What only an acceptor has cannot be had here.
+// Whether everything that the process uses can be had at home.
 Result<void> Detachment::check(const HomeProcess& process) const {
     if (!process.fragment) return {};
     if (process.has_guests) {
@@ -114,7 +117,7 @@ Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
     const pid_t pid = process.pid;
     const auto until = Clock::now() + patience;
     while (process.state == HomeProcess::State::preparing || process.shares_memory_with) {
-        co_await home_.loop.sleep(looks_every);  // it is soon split, or executes a program
+        co_await home_.loop.sleep(looks_every);  // it will soon be split, or exec
         if (home_.find_process(pid) != &process) co_return Result<void>{};
         if (Clock::now() > until) {
             co_return fail(fmt::format("process {} has its parent's memory (vfork)", pid));
@@ -123,7 +126,7 @@ Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
     auto possible = check(process);
     if (!possible) co_return possible;
     process.detaching = true;
-    // Who opens files of /proc is stopped no more.
+    // Opening a file of /proc is no longer intercepted.
     auto watched = home_.futexes.news().join(pid, pid, Openers::go_on);
     if (!watched) spdlog::warn("{}", watched.error().message());
     auto home = co_await bring_threads_home(process);
@@ -147,7 +150,7 @@ Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
     co_return left;
 }
 
-// It can neither go on here nor there.
+// The process can continue neither here nor there.
 void Detachment::give_up(HomeProcess& process, const Error& why) {
     home_.failures.give_up(
         process, fmt::format("process {} could not be detached: {}", process.pid, why.message()));
@@ -185,7 +188,7 @@ Task<Result<void>> Detachment::bring_threads_home(HomeProcess& process) {
     }
 }
 
-// Or begins to.
+// Brings the thread home, or begins to.
 Task<void> Detachment::bring_thread_home(HomeProcess& process, HomeThread& thread) {
     const pid_t pid = process.pid, tid = thread.tid;
     if (thread.remote() || thread.is_in(HomeThread::Business::visit)) {
@@ -194,7 +197,7 @@ Task<void> Detachment::bring_thread_home(HomeProcess& process, HomeThread& threa
         trace::interrupt(tid);
         co_return;
     }
-    if (!process.fragment) {  // a child that was not split yet: it stays where it stops
+    if (!process.fragment) {  // an unsplit child: the thread stays where it stops
         if (thread.awaited) co_return;
         trace::interrupt(tid);
         WaitStatus status = co_await home_.stops.next_stop(thread, true);
@@ -217,7 +220,7 @@ void Detachment::arrived(HomeThread& thread, const ThreadContext& context) {
     home_.remote_changed.notify_all();
 }
 
-// Its other half makes the call again when it has come home.
+// Ends the shadow's part of a wait; the thread makes the call again when it has come home.
 void Detachment::end_call(HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     if (!regs) return;
@@ -250,7 +253,7 @@ Task<void> Detachment::go_on_as_before(HomeProcess& process) {
     }
 }
 
-// Natively a stack grows where it is used, and nothing is mapped before.
+// Unmaps the unused part of the main stack: natively nothing is mapped there until it is used.
 Task<void> Detachment::take_stack_room(HomeProcess& process, StubThread& stub) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     grown_ = {};
@@ -298,7 +301,7 @@ Task<Result<void>> Detachment::restore_mappings(HomeProcess& process) {
     co_return Result<void>{};
 }
 
-// Where a copy of it stood. What the program has changed there stays changed.
+// Maps the file again in place of its copy, and keeps what the program has changed.
 Task<Result<void>> Detachment::show_file_again(HomeProcess& process, StubThread& stub,
                                                const Mapping& m) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -336,7 +339,7 @@ Task<Result<void>> Detachment::end_helpers(HomeProcess& process) {
     co_return Result<void>{};
 }
 
-// All of its threads are in our stub, or stopped.
+// All threads must be in our stub, or stopped.
 Task<Result<void>> Detachment::leave(HomeProcess& process) {
     const pid_t pid = process.pid;
     if (!process.fragment) grown_ = {};
@@ -351,7 +354,7 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
         if (!thread || !thread->goes_on_with) co_return fail(ESRCH, "the process ends");
         ThreadContext& context = *thread->goes_on_with;
         if (is_interrupted_wait(context.regs)) trace::rewind_interrupted_call(context.regs);
-        // It stands before its call, of which a part is over.
+        // The thread is about to repeat a call of which a part of the timeout has passed.
         const bool before_call = thread->timed_wait != 0 && in_program(context.regs) &&
                                  context.regs.rax == thread->timed_wait;
         if (before_call) context.regs.rax = SYS_restart_syscall;
@@ -382,13 +385,14 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
     for (const auto& [tid, thread] : process.threads) {
         if (thread->helper) helpers.push_back(tid);
     }
-    process.state = HomeProcess::State::ending;  // so its helpers do
+    process.state = HomeProcess::State::ending;  // so its helpers may end
     auto ended = co_await end_helpers(process);
     if (!ended) co_return ended;
     left.listener = Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0));
     left_.push_back(pid);
     forget(process);
-    // Gone with it; what it was is done for it again where it went on without.
+    // The process has been forgotten. The destructor restores what was changed in it and releases
+    // it.
     Infection cured(std::move(left));
     auto unmapped = cured.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
     cured.reap(helpers);

@@ -1,5 +1,5 @@
-// The end of a session whose program goes on: all threads and pages of its processes come home, and
-// nothing of us stays in them but the filter, if they have one.
+// The end of a session whose program continues: all threads and pages of its processes come home,
+// and everything of gpr is removed from them except the seccomp filter, if they have one.
 #pragma once
 
 #include <functional>
@@ -20,16 +20,16 @@ class Detachment {
 public:
     explicit Detachment(Home& home) : home_(home) {}
 
-    // Of the whole session, which is over then. An error says what is in the way; the program runs
+    // Detaches the whole session and ends it. An error says what prevents it; then the program runs
     // on as before.
     Task<Result<void>> detach();
     [[nodiscard]] bool is_under_way() const { return is_under_way_; }
-    // Processes that go on without us.
+    // The processes that continue without gpr.
     [[nodiscard]] const std::vector<pid_t>& left() const { return left_; }
 
-    // A thread that comes from an acceptor, in its stub.
+    // A thread has arrived from an acceptor, in its stub.
     void arrived(HomeThread& thread, const ThreadContext& context);
-    // One that has stopped in the call that it makes for its other half, which ends it.
+    // A shadow has stopped in the call that it makes for its thread: ends the call.
     void end_call(HomeThread& thread);
 
 private:
@@ -40,7 +40,7 @@ private:
     Task<Result<void>> bring_threads_home(HomeProcess& process);
     Task<void> bring_thread_home(HomeProcess& process, HomeThread& thread);
     Task<void> go_on_as_before(HomeProcess& process);
-    // What the main stack has grown by in the room that it was given.
+    // The part of the main stack that grew into the room below it.
     struct GrownStack {
         Address begin{};
         std::vector<std::byte> content;

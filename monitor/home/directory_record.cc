@@ -9,7 +9,7 @@
 namespace gpr {
 
 namespace {
-// A million faults or so; the oldest are overwritten then.
+// Enough for about a million faults; then the oldest are overwritten.
 constexpr size_t record_bytes = 64 << 20;
 }  // namespace
 
@@ -17,7 +17,7 @@ Result<std::unique_ptr<DirectoryRecord>> DirectoryRecord::create(const std::stri
                                                                  uint64_t seed) {
     Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!file) return fail(errno, "cannot record to " + path);
-    // Now, because later a full disk would be a SIGBUS.
+    // Allocated now, because a full disk would later raise SIGBUS.
     if (int error = posix_fallocate(file.get(), 0, record_bytes); error != 0) {
         return fail(error, "no room for a record in " + path);
     }

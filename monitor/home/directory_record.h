@@ -1,5 +1,5 @@
-// `gpr exec --record=FILE`: what the directory is told and decides, in a file that is complete even
-// if the monitor is killed. `tests/sim/sim --replay FILE` reads it.
+// `gpr exec --record=FILE`: records what the directory is told and decides, in a file that is
+// complete even if the monitor is killed. `tests/sim/sim --replay FILE` reads it.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace gpr {
 
 class DirectoryRecord {
 public:
-    // seed: of what is random in this session, or 0.
+    // seed: of the session's random decisions, or 0.
     static Result<std::unique_ptr<DirectoryRecord>> create(const std::string& path, uint64_t seed);
     ~DirectoryRecord();
     DirectoryRecord(const DirectoryRecord&) = delete;
     DirectoryRecord& operator=(const DirectoryRecord&) = delete;
 
-    // The directory must not be used after the record is gone.
+    // The directory must not be used after this object is destroyed.
     void record(PageDirectory& directory) { log_.record(directory); }
 
 private:

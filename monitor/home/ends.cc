@@ -22,15 +22,16 @@
 namespace gpr::home {
 
 namespace {
-constexpr std::chrono::seconds acceptor_patience{5};  // to end a fragment
+// How long an acceptor may take to end a fragment.
+constexpr std::chrono::seconds acceptor_patience{5};
 constexpr std::chrono::milliseconds helper_patience{500};
-constexpr std::chrono::seconds page_patience{10};  // in which something has to come
+constexpr std::chrono::seconds page_patience{10};  // how long pages may stop arriving
 
-constexpr uint64_t least_of_pages = 4096;  // bytes; more than a link needs to be alive
+constexpr uint64_t least_of_pages = 4096;  // bytes; more than the link's keep-alive traffic
 
-// Helpers have the process's memory. What only that keeps in use, the file that it executes and its
-// shared memory, is to be free when the parent learns of the end. They have been killed, so this is
-// short, and a kernel that does not let them end holds up nobody for longer than `helper_patience`.
+// Helpers share the process's memory, so they keep its executable and its shared memory in use.
+// These must be free when the parent learns of the end. The helpers have been killed, so this is
+// short; after `helper_patience` we continue anyway.
 Task<void> helpers_gone(Loop& loop, Signal& ended, const HomeProcess& process) {
     auto late = std::make_shared<bool>(false);
     auto timer = loop.after(helper_patience, [late, &ended] {
@@ -42,8 +43,8 @@ Task<void> helpers_gone(Loop& loop, Signal& ended, const HomeProcess& process) {
     loop.cancel(timer);
 }
 
-// Waits for what the acceptor brings as long as something comes: a session whose acceptor is lost,
-// or does not answer, ends all the same.
+// Waits for `work`, which fetches pages, for as long as some arrive: a session must end even if its
+// acceptor is lost or does not answer.
 Task<void> while_it_comes(Loop& loop, const Acceptors& from, Task<void> work) {
     struct Wait {
         explicit Wait(Loop& of) : over(of) {}
@@ -125,8 +126,8 @@ void Ends::on_end(HomeThread& thread) {
     }
 }
 
-// Coroutines that wait for the thread's stub look once more and leave; then its record and its slot
-// are free.
+// Keeps the record of a dead thread for a while, until coroutines that wait for its stub have seen
+// that it is dead. Then frees it and its slot.
 void Ends::bury(std::unique_ptr<HomeThread> thread, HomeProcess& process) {
     std::shared_ptr<HomeThread> dead = std::move(thread);
     home_.pager.supply.release(dead->exit_hold);
@@ -135,8 +136,8 @@ void Ends::bury(std::unique_ptr<HomeThread> thread, HomeProcess& process) {
     });
 }
 
-// After an exec there is one thread, with the process's id whatever its own was; the others may end
-// without a word.
+// After exec one thread is left, with the process's id, whichever it was; the others may end
+// without an event.
 void Ends::forget_other_threads(HomeProcess& process) {
     for (auto it = process.threads.begin(); it != process.threads.end();) {
         HomeThread* other = it->second;
@@ -166,7 +167,8 @@ void Ends::end_helpers(HomeProcess& process) {
     }
 }
 
-// A process that has ended may never have been at the acceptor, which has its descriptors there.
+// For a process that ends and may never have had a fragment at the acceptors, which still keep
+// descriptors for it.
 void Ends::forget_remotely(pid_t pid) {
     if (!home_.acceptors.reachable()) return;
     FrameBuilder frame;
@@ -202,11 +204,11 @@ Task<void> Ends::end_remotely(HomeProcess& process, bool memory_gone, bool new_i
     }
 }
 
-// The thread is at its very end, its memory and descriptors still there: the last moment before
-// anybody can see that the process has ended.
+// The thread is in PTRACE_EVENT_EXIT, its memory and descriptors still there. For the last thread,
+// this is the last moment before anybody can see that the process has ended.
 Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
     pid_t tid = thread.tid;
-    bool is_helper = thread.helper;  // of a process that was killed with all of its threads
+    bool is_helper = thread.helper;  // then its whole process was killed
     const bool made_last_call = thread.life() == HomeThread::Life::made_last_call;
     thread.advance(HomeThread::Life::ending);
     auto status = trace::event_message(tid);
@@ -224,17 +226,18 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
         home_.stats.home_cpu.total_ns += used.total_ns;
         home_.stats.home_cpu.user_ns += used.user_ns;
         if (process.fragment) {
-            // Of a thread that has made its last call at the acceptor the kernel there does it.
+            // If the thread has made its last call at an acceptor, the kernel there does this.
             if (home_.policy.mixed() && (all_end || !made_last_call) && !process.doomed) {
                 co_await home_.last_words.before_exit(thread, false);
             }
             while (process.ends_begun > 0) co_await home_.remote_changed.wait();
             process.state = HomeProcess::State::ending;
-            // Its threads there do not write any more; then what they wrote is brought home.
+            // After this no thread there can write; then what they wrote is fetched.
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
             Task<void> saving = home_.shared_memory.save_shared(process);
             co_await while_it_comes(home_.loop, home_.acceptors, std::move(saving));
-            // The SIGCHLD of the first that ends is the one that a reaper gets.
+            // If a subreaper is possible, helpers end later: it would get the SIGCHLD of whichever
+            // ends first.
             if (!home_.orphaned_helpers.expected()) {
                 end_helpers(process);
                 if (!is_helper) co_await helpers_gone(home_.loop, home_.remote_changed, process);

@@ -1,4 +1,4 @@
-// Threads and processes end, here and at the acceptor.
+// Ends of threads and processes, here and at the acceptors.
 #pragma once
 
 #include <sys/types.h>

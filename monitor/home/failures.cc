@@ -17,18 +17,18 @@ namespace gpr::home {
 
 namespace {
 
-constexpr std::chrono::seconds exit_patience{3};  // until SIGKILL
+constexpr std::chrono::seconds exit_patience{3};  // before SIGKILL
 
-constexpr std::chrono::milliseconds end_patience{500};  // of a process that was killed
+constexpr std::chrono::milliseconds end_patience{500};  // for a process that is being killed
 
-// What a stopped thread stopped for: a PTRACE_EVENT_*, or 0. Nothing for one that runs.
+// Why a stopped thread has stopped: PTRACE_EVENT_*, or 0; nullopt if it runs.
 std::optional<int> event_of(pid_t tid) {
     auto info = trace::signal_info(tid);
     if (!info) return std::nullopt;
     return info->si_code > 0xff ? info->si_code >> 8 : 0;
 }
 
-// It has not ended yet, but cannot do anything else any more.
+// Whether the process is ending and can no longer do anything else.
 bool is_being_killed(pid_t pid) {
     constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
     constexpr uint64_t exiting = 0x4, signaled = 0x400;  // PF_EXITING, PF_SIGNALED
@@ -38,7 +38,7 @@ bool is_being_killed(pid_t pid) {
     std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
     size_t name_end = stat.rfind(')');
     if (name_end == std::string::npos) return true;  // gone altogether
-    // After the name: state, five ids, flags.
+    // The fields after the name: state, five ids, flags.
     std::istringstream rest(stat.substr(name_end + 1));
     std::string state, id;
     uint64_t flags = 0;
@@ -65,8 +65,8 @@ void Failures::abandon(const std::string& why) {
     if (home_.processes.empty()) home_.loop.stop();
 }
 
-// Most often because somebody kills it just then, whose end is about to be seen.
-// What the acceptor does not allow is this program's trouble, not the session's.
+// Whether the process has memory below what an acceptor allows. That is this program's problem and
+// must not end the session.
 bool Failures::is_too_low(HomeProcess& process) {
     if (!process.fragment || process.fragment->space.all().empty()) return false;
     const Mapping& lowest = process.fragment->space.all().begin()->second;
@@ -112,7 +112,8 @@ void Failures::doom(HomeProcess& process) {
     process.group_exit = true;
     if (process.fragment) home_.pager.faults.give_up(*process.fragment);
     for (auto& [tid, thread] : process.threads) {
-        // Whoever drives the thread is told that it is gone: from here on it is.
+        // Code that waits for this thread's stop is told that the thread is gone: from now on it
+        // counts as gone.
         if (thread->awaited) {
             std::exchange(thread->awaited, nullptr)->set({WaitStatus::Kind::killed, SIGKILL});
         }
@@ -131,7 +132,7 @@ void Failures::press(HomeThread& thread) {
         on_doomed_stop(thread, {WaitStatus::Kind::trap_stop, 0});
     } else if (*event == 0) {
         on_doomed_stop(thread, {WaitStatus::Kind::signal_stop, 0});
-    } else if (*event != PTRACE_EVENT_EXIT) {  // that one is on its way out: see finish
+    } else if (*event != PTRACE_EVENT_EXIT) {  // a thread that is ending continues in finish()
         trace::resume(thread.tid);
         trace::interrupt(thread.tid);
     }
@@ -143,7 +144,7 @@ void Failures::on_doomed_stop(HomeThread& thread, WaitStatus status) {
         case WaitStatus::Kind::group_stop:
         case WaitStatus::Kind::trap_stop: exit_here(thread); return;
         case WaitStatus::Kind::event:
-            // In the middle of a system call, which will still write its result.
+            // The thread is inside a system call, which will still write its result.
             if (status.value == PTRACE_EVENT_EXIT) {
                 spawn(home_.ends.finish(*thread.process, thread));
                 return;
@@ -181,7 +182,8 @@ void Failures::exit_here(HomeThread& thread) {
     trace::resume(tid);
 }
 
-// A fragment ended that home had not asked to end: killed by hand, or out of memory.
+// A fragment at an acceptor has ended although home had not asked for it: it was killed, or ran out
+// of memory.
 void Failures::on_remote_end(RemoteNode& node, pid_t pid, const std::string& reason) {
     if (auto starting = node.starting.find(pid); starting != node.starting.end()) {
         starting->second->done.set(reason.empty() ? "it ended" : reason);
@@ -204,7 +206,7 @@ void Failures::on_helper_end(HomeProcess& process, pid_t tid) {
                 tid == process.fragment->waker_tid();
     if (!needed || !ours || process.executing) return;
     if (is_being_killed(process.pid)) {
-        // With it, as by SIGKILL for its cgroup. That is how it ends, and no news.
+        // The helper was killed together with the process, for example by a kill of its cgroup.
         home_.pager.faults.give_up(*process.fragment);
         return;
     }

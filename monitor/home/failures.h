@@ -1,9 +1,10 @@
-// When gpr cannot go on. A process that has lost its other half must end, with status 125, and must
-// not do anything on the way: no thread of it may see a page that is not what it was.
+// What happens when gpr cannot continue. A process that has lost its memory must end, with status
+// 125, and must do nothing else before: none of its threads may see a page with wrong content.
 //
-// A thread at home is anywhere then: parked in the stub, in a system call that lasts, in a fault
-// that nobody will serve, between two steps of its preparation, in somebody else's process after
-// vfork. So each is brought to a stop where its registers count, and leaves from there.
+// At that time a thread at home may be anywhere: parked in the stub, in a system call that lasts,
+// in a fault that nobody will serve, between two steps of its preparation, or sharing another
+// process's memory after vfork. So each thread is brought to a stop in which its registers can be
+// changed, and is made to exit from there.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,8 @@ class Failures {
 public:
     explicit Failures(Home& home) : home_(home) {}
 
-    // gpr cannot go on: every process of the session ends with status 125, the user is told why.
+    // gpr cannot continue: every process of the session ends with status 125, and the user is told
+    // why.
     void abandon(const std::string& why);
     void could_not_split(pid_t pid, const Error& reason);
     // The same for one process.

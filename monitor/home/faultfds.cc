@@ -31,7 +31,7 @@ bool is_sound(Range range) {
 
 Range range_of(const uffdio_range& range) { return {{range.start}, {range.start + range.len}}; }
 
-// In the order of their numbers, what the program gives with each.
+// The ioctls' arguments, in the order of their numbers.
 union IoctlArgument {
     uffdio_api api;
     uffdio_register registration;
@@ -42,7 +42,7 @@ union IoctlArgument {
 
 }  // namespace
 
-// The kernel says whether the program may have one.
+// Makes a real one first, to ask the kernel whether the program may.
 Task<int64_t> Faultfds::make_faultfd(HomeProcess& process, StubThread& stub, uint64_t flags) {
     auto guard = co_await stub.lock();
     std::vector<Call> calls{Call{SYS_userfaultfd, {flags}, 0}};
@@ -199,7 +199,7 @@ Task<int64_t> Faultfds::copy_pages(HomeProcess& process, ProgramFaultfd& faultfd
     int error = 0;
     while (done < copy.len && error == 0) {
         Mapping* m = target->space.find(to.begin + done);
-        if (!m || !m->program_fills) {  // then the source stays untouched
+        if (!m || !m->program_fills) {  // then the source must stay untouched
             error = ENOENT;
             break;
         }
@@ -261,14 +261,14 @@ void Faultfds::on_unfilled(pid_t pid, Address at, bool write, pid_t tid) {
     }
 }
 
-// As many as the program's end takes now, the others when it has read some.
+// Writes as many messages as the program's socket takes; the rest when it has read some.
 void Faultfds::tell_faults(const std::shared_ptr<ProgramFaultfd>& faultfd) {
     while (!faultfd->waiting.empty()) {
         const uffd_msg& message = faultfd->waiting.front();
         ssize_t sent =
             send(faultfd->socket.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EAGAIN) break;
-        faultfd->waiting.pop_front();  // it is written whole, or there is nobody to read it
+        faultfd->waiting.pop_front();  // written whole, or nobody is left to read it
     }
     if (faultfd->waiting.empty()) {
         faultfd->room = {};
@@ -280,7 +280,7 @@ void Faultfds::tell_faults(const std::shared_ptr<ProgramFaultfd>& faultfd) {
     });
 }
 
-// What it was to fill is empty from now on.
+// Pages that the program would have filled are zero from now on.
 Task<void> Faultfds::on_faultfd_closed(uint64_t inode) {
     auto node = faultfds_.extract(inode);
     if (node.empty()) co_return;

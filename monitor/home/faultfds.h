@@ -1,5 +1,4 @@
-// The userfaultfd that the program makes itself, carried out by us:
-// monitor/paging/program_faultfd.h.
+// Carries out a userfaultfd that the program itself has made: monitor/paging/program_faultfd.h.
 #pragma once
 
 #include <sys/types.h>

@@ -30,7 +30,7 @@ namespace gpr::home {
 
 namespace {
 
-// The last two numbers below the acceptor's are set aside there.
+// The acceptor reserves the last two numbers below its own.
 constexpr unsigned set_aside = 2;
 
 bool duplicates(uint32_t number, const uint64_t* args) {
@@ -41,7 +41,7 @@ bool duplicates(uint32_t number, const uint64_t* args) {
     return number == SYS_dup || number == SYS_dup2 || number == SYS_dup3;
 }
 
-// It is about the descriptor, not about the file.
+// Whether the call is about the descriptor rather than the file.
 bool is_of_table(uint32_t number, const uint64_t* args) {
     if (number == SYS_close || number == SYS_close_range) return true;
     if (number == SYS_ioctl) {
@@ -52,7 +52,7 @@ bool is_of_table(uint32_t number, const uint64_t* args) {
     return number == SYS_fcntl && (command == F_GETFD || command == F_SETFD);
 }
 
-// Which of its arguments are descriptors that it uses, as a set.
+// The set of argument positions with descriptors that the call uses.
 uint32_t fds_used(const Row& row, const uint64_t* args) {
     uint32_t places = row.fd_arguments();
     if (row.number == SYS_mmap && (args[3] & MAP_ANONYMOUS)) return 0;
@@ -65,7 +65,7 @@ bool waits_for_epoll(uint64_t number) {
 
 bool replaces(uint32_t number) { return number == SYS_dup2 || number == SYS_dup3; }
 
-// The number that a node gave a file, and the node, in one.
+// A file's number at its node, and the node, combined.
 constexpr unsigned node_shift = 56;
 uint64_t file_at(NodeId node, uint64_t file) {
     return (file & ((1ULL << node_shift) - 1)) | static_cast<uint64_t>(node) << node_shift;
@@ -92,9 +92,9 @@ Result<Fd> FdNames::make(uint64_t file) {
     Fd name(ends[1]);
     struct stat status {};
     if (fstat(name.get(), &status) != 0) return fail(errno, "cannot look at a name");
-    shutdown(held.end.get(), SHUT_RD);  // what is written to the name fails
+    shutdown(held.end.get(), SHUT_RD);  // writing to the name fails
     held.inode = status.st_ino;
-    // With no events asked for it tells of the other end's close alone.
+    // No events are requested, so this reports only that the other end has been closed.
     held.watch = home_.loop.watch(
         held.end.get(), 0, [this](uint32_t) { home_.loop.post([this] { look_for_gone(); }); });
     by_inode_[held.inode] = file;
@@ -176,13 +176,14 @@ NodeId FdNames::owner_of(const HomeProcess& process, const Notification& n) cons
         auto epoll = process.epolls_there.find(number);
         if (epoll != process.epolls_there.end()) return epoll->second;
     }
-    // One of a range, or of a set in memory.
+    // The call is about a range of descriptors, or a set in memory.
     Names names = names_of(process.pid);
     if (!names.empty()) return node_of(names.begin()->second);
     return process.epolls_there.empty() ? NodeId{1} : process.epolls_there.begin()->second;
 }
 
-// Sets of descriptors in memory. What cannot be read is for the acceptor to look at.
+// Whether a set of descriptors in memory has a name in it. A set that cannot be read counts as
+// having one; the acceptor will report the error.
 bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
                               const uint64_t* args) const {
     if (!has_fds_in_memory(number)) return false;
@@ -209,7 +210,7 @@ bool FdNames::waits_for_names(const HomeProcess& process, uint32_t number,
     return false;
 }
 
-// The acceptor has a part of the epoll descriptor, which ends with it.
+// Whether the call concerns an epoll descriptor of which the acceptor has a part.
 bool FdNames::concerns_epoll(const HomeProcess& process, uint32_t number, const uint64_t* args) {
     const std::map<int, NodeId>& shared = process.epolls_there;
     if (shared.empty()) return false;
@@ -242,7 +243,7 @@ bool FdNames::concerns(const HomeProcess& process, uint32_t number, const uint64
         if (!(places & (1u << i))) continue;
         auto fd = static_cast<int>(args[i]);
         if (!is_name(process, fd)) continue;
-        // What the acceptor has not heard of is not its business.
+        // Calls about a descriptor itself need the acceptor only if it knows the name.
         bool of_table = is_of_table(number, args) || (replaces(number) && i == 1);
         if (!of_table || (told.contains(fd) && number != SYS_fcntl && number != SYS_ioctl)) {
             return true;
@@ -303,7 +304,8 @@ void FdNames::tell(HomeProcess& process, RemoteNode& node, const Names& names) {
     node.link.send(frame, Priority::urgent);
 }
 
-// False: the kernel refuses, and program code at home could not be kept from using the name itself.
+// Installs the filter for this number. False if the kernel refuses: then program code at home could
+// use the name itself.
 Task<bool> FdNames::watch(HomeProcess& process, StubThread& stub, int number) {
     if (process.names_watched.contains(number)) co_return true;
     ProgramFilter filter{0, name_filter(static_cast<uint32_t>(number))};
@@ -354,7 +356,7 @@ FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& 
             if (file) names[number] = *file;
         }
     }
-    // A third node's are no use to the caller.
+    // Names of files at a third node are no use to the caller.
     std::erase_if(names, [&](const auto& name) {
         if (node_of(name.second) != caller) return false;
         auto known = process.names_told.find(name.first);
@@ -379,7 +381,8 @@ Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const Forwa
     done.setPid(process.pid);
     done.setTid(thread.tid);
     done.setResult(-trace::restart_nointr);
-    done.setElsewhere(names.empty());  // another acceptor's, which the thread goes to from home
+    // Another acceptor's file: the thread goes there by way of home.
+    done.setElsewhere(names.empty());
     put_names(done.initNames(static_cast<unsigned>(names.size())), names);
     for (const auto& [number, file] : names) process.names_told[number] = file;
     thread.wait = 0;
@@ -387,7 +390,7 @@ Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const Forwa
     co_return true;
 }
 
-// dup2 or dup3, of a file of the acceptor.
+// dup2 or dup3 of a file of the acceptor to a number of home.
 Task<int64_t> FdNames::put(HomeProcess& process, const ForwardedCall& call, NodeId owner) {
     const uint64_t file = file_at(owner, call.file);
     auto number = static_cast<int>(call.given[1]);
@@ -408,7 +411,8 @@ Task<int64_t> FdNames::put(HomeProcess& process, const ForwardedCall& call, Node
     co_return result;
 }
 
-// From now on who waits for it does so at the acceptor; who waits already goes there.
+// From now on threads wait for this epoll descriptor at the acceptor; those that wait here already
+// go there.
 Task<int64_t> FdNames::share_epoll(HomeProcess& process, const ForwardedCall& call, NodeId owner) {
     auto number = static_cast<int>(call.given[0]);
     std::error_code error;

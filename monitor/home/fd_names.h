@@ -1,16 +1,17 @@
-// Descriptors of home that are names of open files of the acceptor: what dup2() makes of one.
+// Names: descriptors of home that stand for open files of an acceptor. dup2() to a low number makes
+// them.
 //
-// Who holds such a file is a question for the kernel that knows fork, exec, close-on-exec, dup and
-// SCM_RIGHTS: home's. So a name is a descriptor there, one end of a pair of sockets with which
-// nothing can be done, a pair for each file. All its copies name the same file, and once the last
-// one is closed the other end hangs up: then the acceptor lets go of the file, of which it held a
-// copy.
+// Which processes hold such a file only home's kernel knows, because it handles fork, exec,
+// close-on-exec, dup and SCM_RIGHTS. So a name is a real descriptor at home: one end of a socket
+// pair that cannot be used for anything; there is one pair for each file. All copies of the
+// descriptor name the same file. When the last copy is closed the other end hangs up, and the
+// acceptor closes the file, of which it has kept a copy.
 //
 // Calls about a name are made at the acceptor, where the file has the same number in the process's
-// table. The acceptor learns of names when a thread calls there about one that it does not know
-// (the answer says so), or before a thread comes for it. A process that has a name is under a
-// filter that stops calls with this number (name_filter.h), and so are its children. What has been
-// told changes through the acceptor alone; what has not, by the kernel here as it likes.
+// descriptor table. The acceptor learns of a name when a thread there makes a call with a number
+// that it does not know (the answer tells it), or before a thread comes for it. A process that has
+// a name, and its children, are under a filter that stops calls with this number (name_filter.h).
+// Names that the acceptor knows are changed only through it; others change freely in this kernel.
 #pragma once
 
 #include <sys/types.h>
@@ -41,7 +42,7 @@ public:
     explicit FdNames(Home& home) : home_(home) {}
 
     // --- program code at home ---
-    // Whether the acceptor has to make the call: it is about a file of its, by a name.
+    // Whether the acceptor has to make the call, because it uses a name of one of its files.
     [[nodiscard]] bool concerns(const HomeProcess& process, uint32_t number,
                                 const uint64_t* args) const;
     [[nodiscard]] bool is_name(const HomeProcess& process, int number) const;
@@ -49,30 +50,30 @@ public:
     void on_watched_call(HomeThread& thread, user_regs_struct regs);
     // Of a call that concerns acceptors: whose file it is about.
     [[nodiscard]] NodeId owner_of(const HomeProcess& process, const Notification& n) const;
-    // Whose file has that name.
+    // The acceptor whose file this name stands for.
     [[nodiscard]] std::optional<NodeId> owner_of_name(const HomeProcess& process, int number) const;
-    // The acceptors are to know all names of the process: a thread goes there for one.
+    // Tells the acceptors all names of the process, because a thread is about to go there for one.
     void tell(HomeProcess& process);
-    // The process is about to run program code. stub: of a thread of it.
+    // The process is about to run program code. stub: of any thread of it.
     Task<void> watch_all(HomeProcess& process, StubThread& stub);
 
-    // For a process without a fragment at the acceptor (kept_calls.h), which calls dup2 or dup3 on
-    // this file. Gives the call's result.
+    // For a process without a fragment at the acceptor (kept_calls.h) that calls dup2 or dup3 on
+    // this file. Returns the call's result.
     int64_t name_for_guest(const Notification& n, NodeId owner, uint64_t file);
 
     // --- calls of threads at the acceptor ---
-    // True: it is answered. It makes a name, or is about one that the acceptor does not know, or
-    // has an epoll descriptor watch a file there.
+    // True if the call has been answered: it makes a name, uses one that the acceptor does not
+    // know, or makes an epoll descriptor of home watch a file there.
     Task<bool> answer(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
-    // It was made. Nobody uses the shadow.
+    // To be called after such a call, when the shadow is free.
     Task<void> after_call(HomeProcess& process, const ForwardedCall& call);
 
 private:
-    using Names = std::map<int, uint64_t>;  // files by number; see file_at()
+    using Names = std::map<int, uint64_t>;  // file by number; see file_at()
     struct Held {
-        Fd end;  // hangs up
+        Fd end;  // our end; hangs up when the last name is closed
         Watch watch;
-        uint64_t inode = 0;  // of the name
+        uint64_t inode = 0;  // of the name's end
     };
 
     static Names names_at(NodeId node, const Names& names);
@@ -93,7 +94,7 @@ private:
 
     Home& home_;
     std::map<uint64_t, Held> held_;          // by file
-    std::map<uint64_t, uint64_t> by_inode_;  // files
+    std::map<uint64_t, uint64_t> by_inode_;  // files by inode
 };
 
 }  // namespace gpr::home

@@ -19,7 +19,7 @@ namespace gpr::home {
 Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub,
                                           DiscardPlan plan) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    // What we have no file for keeps what it has.
+    // Content cannot be discarded if we do not have the file to read it from again.
     const bool cannot = std::ranges::any_of(plan.pieces, [](const Mapping& m) {
         bool copy = m.backing == Backing::anonymous;
         return copy && m.file && !m.content && m.source == 0 && !m.trapped;
@@ -35,8 +35,8 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
     co_return -plan.error;
 }
 
-// The acceptor has the file. What a child has of its parent's mapping began here, with what was in
-// memory; all of that is gone now.
+// For a file of the acceptor. A child's copy of its parent's mapping was born at home with the
+// pages in memory then; all of those have been discarded, so it starts anew as the acceptor's.
 void FileCopies::begin_at_acceptor(HomeProcess& process, Mapping fresh) {
     fresh.birth = owner_of_source(fresh.source);
     fresh.object = home_.layouts.new_object(fresh.birth);
@@ -46,7 +46,7 @@ void FileCopies::begin_at_acceptor(HomeProcess& process, Mapping fresh) {
     home_.pager.objects.discard_unmapped(space, space.map(std::move(fresh)));
 }
 
-// MADV_DONTNEED and its kin.
+// MADV_DONTNEED and the like.
 Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     DiscardPlan plan = plan_discard(fragment->space, n.args);
@@ -59,7 +59,7 @@ Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, N
         co_return co_await discard_content(process, stub, std::move(plan));
     }
     const int64_t result = co_await stub.call(SYS_madvise, n.args[0], plan.range.size(), n.args[2]);
-    // ENOMEM: there are gaps, but what is mapped has been emptied.
+    // ENOMEM: there are gaps, but the mapped parts have been discarded.
     if (result != 0 && result != -ENOMEM) co_return result;
     if (!plan.pieces.empty()) {
         home_.layouts.changes.note_discarded(*fragment, plan.range, plan.pieces);
@@ -93,7 +93,7 @@ void FileCopies::inherit_copies(const HomeProcess& parent, HomeProcess& child) {
 
 namespace {
 bool is_beyond_end(const HomeProcess& parent, const InheritedCopy& copy) {
-    if (!copy.content) {  // of an acceptor: all that its file has was brought here for the child
+    if (!copy.content) {  // an acceptor's file, all of which was brought here for the child
         const Range last{copy.range.end - page_size, copy.range.end};
         return copy.source != 0 && parent.fragment && parent.fragment->private_copies(last).empty();
     }
@@ -110,7 +110,7 @@ bool FileCopies::has_beyond_end(const HomeProcess& parent, const HomeProcess& ch
     });
 }
 
-// A child that is not split replaces mappings as it likes: what lay there is no copy any more.
+// An unsplit child changes its mappings without us: a copy that it replaces is no copy any more.
 void FileCopies::note_native_call(HomeProcess& process, const Notification& n) {
     if (process.inherited.empty() && process.inherited_functions.empty()) return;
     bool replaces = n.number == SYS_munmap || n.number == SYS_mremap ||
@@ -129,8 +129,8 @@ void FileCopies::note_native_call(HomeProcess& process, const Notification& n) {
 }
 
 namespace {
-// Of memory that a child has from its parent, and that shows a file of the acceptor: all that the
-// file has was brought here for the child. What is not here lies beyond its end, which may move.
+// For a child's memory that shows a file of an acceptor. All content of the file was brought home
+// for the child, so what is missing lies beyond its end, which may move. Returns that part.
 std::optional<Mapping> part_at_acceptor(Fragment& fragment, const Mapping& m) {
     if (m.source == 0 || m.backing != Backing::anonymous || m.birth != directory_node) return {};
     auto present = fragment.private_copies(m.range);
@@ -145,7 +145,7 @@ std::optional<Mapping> part_at_acceptor(Fragment& fragment, const Mapping& m) {
 }
 }  // namespace
 
-// What the kernel shows as one mapping of no file may have several copies in it.
+// What the kernel has as one anonymous mapping may consist of copies of several files.
 std::vector<Mapping> FileCopies::parts_with_files(HomeProcess& process, const Mapping& whole) {
     std::vector<Mapping> parts;
     Mapping rest = whole;
@@ -195,9 +195,9 @@ void FileCopies::note_copied(HomeProcess& process, const Mapping& m) {
     process.copied_files[m.object] = {path.string(), st.st_dev, st.st_ino};
 }
 
-// Private file memory that the program may write cannot be watched; a copy of it can. If we have
-// the file, each page is copied when somebody touches it first. own: what is not the file's any
-// more.
+// Replaces a writable private file mapping, whose faults userfaultfd cannot report, by anonymous
+// memory. If we have the file, each page is copied at its first touch. own: the ranges that no
+// longer show the file.
 Task<Result<void>> FileCopies::make_anonymous(HomeProcess& process, Mapping& mapping,
                                               std::vector<Range> own) {
     Fragment& fragment = *process.fragment;
@@ -219,7 +219,8 @@ Task<Result<void>> FileCopies::make_anonymous(HomeProcess& process, Mapping& map
     if (!registered) co_return registered;
     mapping.backing = Backing::anonymous;
     mapping.registered = true;
-    // Of what was lent, copies are elsewhere: it is here, as it is there.
+    // Pages that other nodes have copies of must be present here, with the same content, and
+    // read-only.
     for (Address at = mapping.range.begin; at < mapping.range.end; at = at + page_size) {
         if (home_.pager.presence(mapping.key(at)) != Presence::shared) continue;
         if (mapping.content) home_.pager.installs.materialise(fragment, mapping, at);
@@ -228,7 +229,7 @@ Task<Result<void>> FileCopies::make_anonymous(HomeProcess& process, Mapping& map
     co_return Result<void>{};
 }
 
-// What had breakpoints has its content already, without them.
+// A mapping with breakpoints already has its original content in `content`.
 Task<Result<void>> FileCopies::make_writable(HomeProcess& process, Mapping& mapping) {
     std::vector<Range> own;
     if (!mapping.content) {

@@ -1,5 +1,5 @@
-// Private file memory. Where the program may write, a copy of the file stands for it
-// (make_anonymous): of what is there after MADV_DONTNEED, too, and in children.
+// Private file mappings. A writable one is replaced by a copy in anonymous memory (make_anonymous),
+// which also has to show the file again after MADV_DONTNEED, and in children.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ public:
     Task<int64_t> discard_here(HomeProcess& process, StubThread& stub, Notification n);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
     static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
-    // Some of what the child has of its parent lies beyond the end of its file; the kernel takes
-    // that for memory like any other.
+    // Whether a part of what the child has from its parent lies beyond the end of its file. The
+    // kernel would treat that as ordinary memory.
     static bool has_beyond_end(const HomeProcess& parent, const HomeProcess& child);
     static void note_native_call(HomeProcess& process, const Notification& n);
     std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);

@@ -30,7 +30,7 @@ Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<u
     if (!call.filter) {
         co_return co_await stub.call(number, args[0], args[1], args[2], args[3], args[4], args[5]);
     }
-    // The kernel lets anybody enter the strict mode, which this must be like.
+    // Strict mode needs no privilege, so our imitation must not need one either.
     if (call.strict) co_await stub.call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
     int64_t result = co_await install_filter(stub, *call.filter, call.all_threads);
     if (result != 0) {
@@ -44,8 +44,9 @@ Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<u
     co_return 0;
 }
 
-// Who has joined a thread takes it for gone, and so does a kernel that is to put all others under
-// a filter. The main thread stays as long as the process.
+// Waits for threads that are already ending: to a thread that has joined them they are gone, and
+// the kernel ignores them when it installs a filter for all. The main thread lasts as long as the
+// process.
 Task<void> Filters::await_ends(pid_t pid) {
     auto is_ending = [pid](const auto& entry) {
         const HomeThread& thread = *entry.second;
@@ -77,7 +78,7 @@ std::optional<pid_t> Filters::in_the_way(const HomeThread& caller, bool takes_it
     return caller.tid;
 }
 
-// A thread at the acceptor called. It is put under the filter there when this one is.
+// For a thread at an acceptor, which installs the filter there once it is installed here.
 Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64_t number,
                                 std::array<uint64_t, 6> args) {
     pid_t pid = process.pid, tid = thread.tid;
@@ -104,7 +105,7 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
     home_.calls.reply(thread, result);
 }
 
-// Program code at home calls.
+// For program code at home.
 Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::array<uint64_t, 6> args;
     std::copy(n.args, n.args + 6, args.begin());
@@ -141,7 +142,7 @@ void Filters::tell_common_filters(const HomeThread& thread, NodeId from) {
     home_.acceptors.send(frame, from);
 }
 
-// All threads are under the same ones, at the acceptors too.
+// All threads now have the same filters, at the acceptors, too.
 void Filters::note_common_filters(const HomeThread& thread) {
     HomeProcess& process = *thread.process;
     process.common_filters = thread.filters.size();
@@ -158,12 +159,12 @@ void Filters::inherit_filters(const HomeThread& parent, HomeThread& child) {
     child.filters = parent.filters;
     if (child.process != parent.process) return;
     for (Twin& twin : child.twins) twin.filters = child.process->common_filters;
-    // A shadow's twin where it runs is put under them when it is made.
+    // A new thread inherits its parent's filters at the acceptor where it is born.
     if (parent.remote()) child.twin(parent.node).filters = parent.filters.size();
 }
 
-// After an exec there is one thread, which has the process's id; another one may have called.
-// It has executed the program as another thread, and has its number now.
+// After exec one thread is left, with the process's id. If another thread called exec, it took over
+// that id, so the state has to be that thread's.
 void Filters::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
     auto former = trace::event_message(thread.tid);
     if (!former) return;
@@ -175,7 +176,8 @@ void Filters::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
     thread.cpu_modes = caller->cpu_modes;
 }
 
-// By SECCOMP_RET_KILL_THREAD, here: it is at its end, and others are not told to go with it.
+// Whether the thread was killed by SECCOMP_RET_KILL_THREAD here: it is ending, and others are not
+// being killed with it.
 bool Filters::is_ended_by_filter(const HomeThread& thread, int signal) {
     constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
     if (signal != SIGSYS || thread.filters.empty()) return false;
@@ -186,7 +188,7 @@ bool Filters::is_ended_by_filter(const HomeThread& thread, int signal) {
     return false;
 }
 
-// At the acceptor a filter wants the thread dead. It has left there.
+// A filter at the acceptor has killed the thread, which has left there.
 Task<void> Filters::die_by_filter(HomeThread& thread, FilterDeath death) {
     if (death == FilterDeath::by_strict_mode) {
         kill(thread.process->pid, SIGKILL);

@@ -1,6 +1,6 @@
-// The program installs a seccomp filter, or has been killed by one. Its thread here is put under
-// the filter by the kernel, whose children inherit it; the acceptor hears of it before the thread,
-// or another one that it is for, makes a call there.
+// The program's seccomp filters. This kernel installs each for the thread's shadow, so that
+// children inherit it. The acceptor is told before the thread, or another one that the filter is
+// for, makes a call there.
 #pragma once
 
 #include <sys/types.h>

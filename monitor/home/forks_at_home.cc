@@ -15,14 +15,14 @@ constexpr std::chrono::milliseconds fork_patience{20};
 
 }  // namespace
 
-// A fork is a snapshot: nobody at the acceptor may change memory while the kernel copies what is
-// here, and all of it must be here. True: the kernel may.
+// A fork is a snapshot: while the kernel copies the memory here, all of it must be here and no
+// thread at the acceptor may change it. True when the kernel may go ahead.
 Task<bool> ForksAtHome::begin_fork(std::shared_ptr<Fragment> fragment, pid_t tid) {
     for (;;) {
         HomeThread* thread = home_.find_thread(fragment->pid(), tid);
         if (!thread) co_return false;
         if (thread->fork.ready) co_return true;
-        if (thread->fork.number != 0) {  // a signal interrupted it, and it calls again
+        if (thread->fork.number != 0) {  // a signal interrupted the fork and the thread calls again
             co_await home_.remote_changed.wait();
             continue;
         }
@@ -76,7 +76,7 @@ bool ForksAtHome::end_fork(HomeThread& thread) {
     return true;
 }
 
-// A fork that succeeds has an event. One that fails has none: the thread is somewhere else then.
+// A successful fork has a ptrace event. A failed one has none, but then the thread has moved on.
 void ForksAtHome::end_failed_fork(pid_t tid) {
     auto it = home_.threads.find(tid);
     if (it == home_.threads.end() || it->second->fork.number == 0) return;
@@ -91,7 +91,7 @@ void ForksAtHome::end_failed_fork(pid_t tid) {
     }
 }
 
-// The kernel copies what is here, and the copy is not watched: what is missing would be zeros.
+// The kernel's copy has no userfaultfd: missing pages would read as zeros.
 Task<void> ForksAtHome::fork_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t flags = n.args[0];
@@ -101,10 +101,11 @@ Task<void> ForksAtHome::fork_call(HomeProcess& process, HomeThread& thread, Noti
         Address at{n.args[0]};
         auto bytes = std::as_writable_bytes(std::span(&args, 1)).first(CLONE_ARGS_SIZE_VER0);
         bool readable = co_await home_.pager.memory.read(*fragment, at, bytes);
-        flags = readable ? args.flags : CLONE_VM;  // the kernel will refuse it
+        flags = readable ? args.flags : CLONE_VM;  // the kernel will refuse the call
         thread.clears_childs_tid = args.child_tid;
     }
-    if (flags & CLONE_UNTRACED) {  // it would be born behind our back: there the call is ours
+    // We would not see the child; at the acceptor we make the call ourselves.
+    if (flags & CLONE_UNTRACED) {
         co_await home_.crossings.leave_at_call(process, thread, thread.last_away, true);
         co_return;
     }

@@ -1,5 +1,5 @@
-// Forks of threads at home. The kernel here copies what is here: meanwhile all of the memory is
-// here, and nobody at the acceptor changes it.
+// Forks of threads at home. While the kernel copies the memory here, all of it is here and no
+// thread at the acceptor changes it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ class ForksAtHome {
 public:
     explicit ForksAtHome(Home& home) : home_(home) {}
 
-    bool end_fork(HomeThread& thread);  // whether it was in one
+    bool end_fork(HomeThread& thread);  // returns whether it was in one
     Task<void> fork_call(HomeProcess& process, HomeThread& thread, Notification n);
 
 private:

@@ -25,18 +25,18 @@ namespace gpr::home {
 
 namespace {
 
-// With fewer pages at the acceptor it costs less to bring them home, and the child, which most
-// often execs at once, need not be split.
+// With fewer pages at the acceptor it is cheaper to bring them home; and the child, which usually
+// calls exec soon, need not be split.
 constexpr uint64_t least_own_pages = 4096;
 
 }  // namespace
 
-// Under a filter of the program's own, what makes a child split could not be done in it.
+// A program's own filter would prevent the calls by which such a child is prepared.
 bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::Reader call) const {
     uint64_t flags = call.getArgs()[0];
-    // What devices there have pinned would not come home to be copied.
+    // Pages pinned by devices there cannot be brought home to be copied.
     bool pinned = home_.acceptor_files.has_remote_calls() && call.getOwnPages() > 0;
-    // With CLONE_VFORK the call here would not return before the child has done with it.
+    // With CLONE_VFORK the shadow's call would not return before the child execs or exits.
     constexpr uint64_t not_here = CLONE_VM | CLONE_FILES | CLONE_VFORK | CLONE_INTO_CGROUP;
     auto visits = [](const auto& t) { return t.second->is_in(HomeThread::Business::visit); };
     return !(flags & not_here) && !home_.policy.mixed() && home_.acceptors.reachable() &&
@@ -46,8 +46,8 @@ bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::
            (call.getOwnPages() >= least_own_pages || pinned);
 }
 
-// Everything that either node has said about the process's pages has been heard by the other, and
-// nothing moves. The metadata lock is held from then on.
+// Returns when each node has heard everything that the others have said about the process's pages,
+// and none is in motion. Returns holding the `metadata` lock.
 Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragment) {
     co_await home_.pager.forks.begin_copy(fragment);
     for (;;) {
@@ -78,8 +78,8 @@ Task<void> ForksInPlace::on_barrier(Frame frame) {
     home_.remote_changed.notify_all();
 }
 
-// The shadow makes the copy of what is here. Nothing is written into the program's memory by the
-// kernel, which would not find it all.
+// The shadow copies the memory that is here. The kernel must not write into the program's memory
+// (child tids), because the page may be missing.
 Task<ForkResult> ForksInPlace::fork_here(HomeThread& thread, uint64_t flags, Birth birth) {
     pid_t tid = thread.tid;
     StubThread& stub = *thread.stub;
@@ -100,8 +100,8 @@ Task<ForkResult> ForksInPlace::fork_here(HomeThread& thread, uint64_t flags, Bir
     co_return result;
 }
 
-// Gives the child objects of its own, which are the parent's as they are now, and tells the
-// acceptor. memory: the parent's mappings become the child's.
+// Gives the child its own objects, copies of the parent's, and tells the acceptors. memory: the
+// parent's mappings, which become the child's.
 void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedMemory& memory) {
     FrameBuilder frame;
     auto fork = frame.session().initProcessFork();
@@ -224,7 +224,7 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
     if (home_.find_thread(pid, tid) == &thread) home_.calls.reply(thread, result.pid);
 }
 
-// The child of such a fork, in its first stop or about to be.
+// For the child of such a fork, in its first stop or about to be.
 Task<void> ForksInPlace::start_copy(HomeThread& thread, ThreadContext context,
                                     std::shared_ptr<ForkedMemory> memory) {
     WaitStatus status = co_await home_.stops.next_stop(thread);
@@ -279,7 +279,8 @@ Task<Result<void>> ForksInPlace::prepare_copy(HomeProcess& process, HomeThread& 
     co_return Result<void>{};
 }
 
-// What the kernel here does to the program's memory when it copies it is done at the acceptor, too.
+// Records advice about forks (MADV_DONTFORK, MADV_WIPEONFORK), which the acceptor's copy must obey,
+// too.
 Task<void> ForksInPlace::note_fork_advice(HomeProcess& process, SyscallArguments args) {
     auto guard = co_await home_.metadata.lock();
     if (!process.fragment) co_return;

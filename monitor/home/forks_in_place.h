@@ -1,5 +1,5 @@
-// Forks of a process with much memory at the acceptor: that stays there, and the kernel on each
-// node copies what it has. docs/decisions/0018-forks-copy-where-pages-are.md
+// Forks of a process with much memory at the acceptor. It stays there, and each node's kernel
+// copies what that node has. docs/decisions/0018-forks-copy-where-pages-are.md
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +47,8 @@ private:
                                     const ThreadContext& context, ForkedMemory& memory);
 
     Home& home_;
-    std::map<pid_t, unsigned> barriers_;  // that came back, while a fork waits for them
+    // How many have come back, by process, while a fork waits for them.
+    std::map<pid_t, unsigned> barriers_;
 };
 
 }  // namespace gpr::home

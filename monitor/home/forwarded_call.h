@@ -1,4 +1,4 @@
-// A system call of a thread at an acceptor on what lives here, on its way through home.
+// A system call that a thread at an acceptor makes on what lives at home, while home handles it.
 #pragma once
 
 #include <memory>
@@ -20,37 +20,43 @@ namespace gpr {
 
 struct ForwardedCall {
     uint32_t number = 0;
-    SyscallArguments given{};                  // as the program passed them
-    const Row* row = nullptr;                  // none: the call is unknown
-    std::optional<MarshalledCall> marshalled;  // none: it works on the program's own memory
+    SyscallArguments given{};  // the program's arguments
+    const Row* row = nullptr;  // null: an unknown call
+    // nullopt: the call works on the program's own memory ("raw").
+    std::optional<MarshalledCall> marshalled;
     bool repeatable = false;
     bool wants_reply = true;
-    uint64_t file = 0;  // of the acceptor, which dup2 and dup3 are to give a name: fd_names.h
+    uint64_t file = 0;  // the acceptor's file that dup2 or dup3 shall give a name: fd_names.h
 
-    // What is to be set right before it is made, or after.
+    // What to change right before the call is made, or after it.
     std::optional<SignalAction> action;
     std::optional<MemoryLimitCall> memory_limit;
     SharedUse use;
     std::vector<FileSize> sizes;
-    Usage used_at_others;  // of a call that tells usage: at acceptors that the caller is not on
+    Usage used_at_others;  // for a call that reports usage: at acceptors where the caller is not
 
-    std::shared_ptr<Fragment> fragment;  // of the image that called: the shadow's mailbox is in it
+    // Of the image that made the call; the shadow's mailbox is in it.
+    std::shared_ptr<Fragment> fragment;
     std::shared_ptr<StubThread> shadow;
-    Call made;  // by the shadow: its arguments lead to place()'s bounce; and its result
+    // The call as the shadow makes it, with arguments that point to the bounce area; and its
+    // result.
+    Call made;
 
-    // Foreign bytes.
+    // Parses bytes from a peer.
     static Result<ForwardedCall> parse(ReceivedFrame& frame);
-    // Puts what came with it into the bounce of the shadow, which is locked.
+    // Puts the data that came with the call into the bounce area of the shadow, which must be
+    // locked.
     void place();
-    // What it left there, for the acceptor.
+    // The data that the call left there, for the acceptor.
     [[nodiscard]] std::vector<std::byte> collect() const;
-    // The part of the bounce that one of made.args points to; empty: it points elsewhere.
+    // The part of the bounce area that one of made.args points to; empty if it points elsewhere.
     [[nodiscard]] HostileMemory bytes(uint64_t at, size_t size) const;
 
-    // Through pointers that nobody follows the kernel may reach any of the program's memory.
+    // Whether the kernel may reach any of the program's memory, through pointers that we do not
+    // follow.
     [[nodiscard]] bool reaches_anywhere() const;
     [[nodiscard]] bool opens_by_name() const { return row && row->opens_by_name(); }
-    // Of a call that opens_by_name(), with its end; empty if it is raw.
+    // The path of a call that opens_by_name(), with its terminator; empty for a raw call.
     [[nodiscard]] std::string_view name() const;
 
 private:

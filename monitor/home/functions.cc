@@ -22,9 +22,9 @@ namespace gpr::home {
 namespace {
 
 constexpr std::byte breakpoint{0xcc};
-// The kernel's word for a breakpoint instruction, and for none that a program can send.
+// The kernel's si_code for int3; a program cannot send a signal with it.
 constexpr int by_instruction = SI_KERNEL;
-// Long enough for a thread that must wait for its CPU.
+// Long enough for the thread to get onto a CPU.
 constexpr std::chrono::milliseconds lifted_for{2};
 
 uint64_t offset_in_file(const Mapping& m, Address at) {
@@ -114,7 +114,7 @@ Result<void> Functions::place_functions(HomeProcess& process, Mapping& m, const 
     return set_breakpoints(process.fragment->memory(), m, m.range);
 }
 
-// Whether the child has a copy of the memory or the memory itself.
+// The child has a copy of its parent's memory, or shares it.
 void Functions::inherit_functions(const HomeProcess& parent, HomeProcess& child) {
     child.trap_action = parent.trap_action;
     child.blocking_trap = parent.blocking_trap;
@@ -126,12 +126,12 @@ void Functions::inherit_functions(const HomeProcess& parent, HomeProcess& child)
     }
 }
 
-// A thread here has stopped with SIGTRAP. True: because of us, and it is dealt with.
+// A thread here has stopped with SIGTRAP. True if it was one of our breakpoints, and is handled.
 bool Functions::meets_breakpoint(HomeThread& thread) {
     if (!home_.policy.has_functions() || thread.remote() || thread.helper) return false;
     auto info = trace::signal_info(thread.tid);
     if (!info) return false;
-    // One that it had blocked and was sent hides ours.
+    // A pending SIGTRAP that the program had blocked hides that of our breakpoint.
     if (info->si_code != by_instruction && !thread.blocks_trap) return false;
     auto context = capture_context(thread.tid);
     if (!context) return false;
@@ -139,7 +139,7 @@ bool Functions::meets_breakpoint(HomeThread& thread) {
     Address at{context->regs.rip - 1};
     auto met = breakpoint_at(process, at);
     if (!met) {
-        // It may have been taken away since: by mprotect, in another thread.
+        // The breakpoint may have been removed since, by another thread's mprotect.
         std::byte now = breakpoint;
         auto memory = RemoteMemory::open(process.pid);
         bool gone = info->si_code == by_instruction && memory && memory->read(at, &now, 1) == 1 &&
@@ -152,8 +152,8 @@ bool Functions::meets_breakpoint(HomeThread& thread) {
     }
     context->regs.rip = at.value;
     TrapState::repair_mask(thread, *context);
-    // If the program had been sent one that it blocks, ours has become part of that: it waits
-    // again.
+    // A blocked SIGTRAP that had been sent to the program has been merged with our breakpoint's: it
+    // is queued again.
     if (info->si_code != by_instruction) met->swallowed = *info;
     if (met->function.resolver) {
         spawn(home_.resolvers.run_resolver(thread, std::move(*context), std::move(*met)));
@@ -175,7 +175,7 @@ Task<void> Functions::leave_for(HomeThread& thread, ThreadContext context, Break
         co_await run_function_here(thread, std::move(context), std::move(met));
         co_return;
     }
-    if (can_split) {  // and then it comes here again
+    if (can_split) {  // and will hit the breakpoint again
         co_await home_.children.split_stopped(process, thread, context);
         co_return;
     }
@@ -193,7 +193,8 @@ Task<void> Functions::leave_for(HomeThread& thread, ThreadContext context, Break
     co_await home_.trap_state.repair_trap_action(thread);
 }
 
-// For a moment the function is what it is, for all threads here. That costs time, not correctness.
+// Removes the breakpoints for a moment. Other threads may run the function here meanwhile; that
+// costs time, not correctness.
 Task<void> Functions::run_function_here(HomeThread& thread, ThreadContext context, Breakpoint met) {
     HomeProcess& process = *thread.process;
     pid_t tid = thread.tid;
@@ -203,7 +204,8 @@ Task<void> Functions::run_function_here(HomeThread& thread, ThreadContext contex
         if (other.get() == owner) fragment = other->fragment;
     }
     if (fragment && fragment->has_helpers()) {
-        // Threads that run there see one or the other, never a part of both: the page is changed.
+        // The page is replaced, so that running threads see the old content or the new one, never a
+        // mixture.
         co_await fragment->puncher().call(SYS_madvise, met.pages.begin.value, met.pages.size(),
                                           MADV_DONTNEED);
         home_.loop.after(lifted_for, [this, weak = std::weak_ptr(fragment), pages = met.pages] {

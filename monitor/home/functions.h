@@ -1,6 +1,6 @@
-// Functions of a library that run at the acceptor, while the rest of the library runs anywhere. At
-// home they are filled with breakpoints: wherever a thread comes into one, by a call, a return, a
-// jump or an unwinding, it stops there and crosses.
+// Single functions of a library that run at an acceptor, while the rest of the library runs
+// anywhere. At home they are filled with breakpoints: a thread that gets into one, by a call,
+// return, jump or unwinding, stops there and crosses.
 // docs/decisions/0022-functions-are-breakpoints.md
 #pragma once
 

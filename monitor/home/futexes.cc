@@ -13,7 +13,7 @@ namespace gpr::home {
 
 namespace {
 
-// At a word that a guest waits for.
+// How often the word is read that a guest waits at.
 constexpr std::chrono::milliseconds look_first{1}, look_at_least{16};
 
 bool is_in_call(pid_t tid, uint32_t number) {
@@ -35,8 +35,8 @@ void Futexes::watch_futexes(std::unique_ptr<CallWatch> watch) {
     });
 }
 
-// Who waits on another node for what is waked here. It may wake one too many: futex users must
-// look at their word again in any case (futex(2), "spurious wake-up").
+// Wakes waiters on other nodes. It may wake one too many; users of futexes must expect that
+// (futex(2), "spurious wake-up").
 void Futexes::tell_futex_wake(HomeProcess& process, const Notification& n) {
     if (news_.tells(n.number, n.args)) return;
     for (const FutexWakeCall& wake : futex_wakes_of(n.number, n.args)) tell_wake(process, wake);
@@ -59,7 +59,7 @@ void Futexes::futex_call(HomeProcess& process, HomeThread& thread, const Notific
     home_.notifier->let_it_run(n.id);
 }
 
-// One that needs memory before it is made, or to know what it wakes.
+// A futex call for which words must be held in memory, or read to know what it wakes.
 Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -75,11 +75,11 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
         hold = co_await home_.pager.supply.hold(*fragment, std::move(changed), Access::write);
     }
     HomeThread* still = home_.find_thread(pid, tid);
-    if (still && still->process->fragment != fragment) still = nullptr;  // it executes a program
+    if (still && still->process->fragment != fragment) still = nullptr;  // it is in exec
     if (still && n.number == number_futex_requeue) {
         news_.moves_to(words.to.address);
         tell_wake(*still->process, words.wake());
-    } else if (still && !is_pi_call(n.number, n.args)) {  // those wait here, all of them
+    } else if (still && !is_pi_call(n.number, n.args)) {  // waiters for such locks are all here
         tell_futex_wake(*still->process, n);
     }
     if (still) home_.notifier->let_it_run(n.id);
@@ -92,8 +92,8 @@ bool Futexes::is_futex_call(uint32_t number) {
     return number == number_futex_wait || (row && row->handlers.here == AtHome::futex);
 }
 
-// Who wakes its owner's threads is told. In a whole session they wake it without being stopped, and
-// a guest that waits looks whether it has reason to go on.
+// For a guest. A wake is also sent to the nodes with its owner's threads. In a whole session,
+// threads there wake without our seeing it, so a guest that waits has its word polled.
 void Futexes::call_of_guest(HomeThread& thread, const Notification& n) {
     const HomeProcess& guest = *thread.process;
     if (HomeProcess* owner = home_.guests.owner_of_memory(guest)) {
@@ -134,7 +134,7 @@ void Futexes::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {
     if (process.started_remotely) home_.stats.futex_wakes += news_.tell(process.pid, wake);
 }
 
-// By a thread of that node. Who waits at a third one hears of it from here.
+// A thread of that node has made a wake. Waiters at a third node are told from here.
 Task<void> Futexes::on_futex_wake(Frame frame, NodeId from) {
     { auto guard = co_await home_.metadata.lock(); }
     auto wake = frame->session().getFutexWoken();

@@ -1,4 +1,4 @@
-// Futexes of a session as home sees them: what is waked here and waited for elsewhere, and back.
+// Futexes as home sees them: wakes here for waiters elsewhere, and the reverse.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,12 @@ public:
 
     [[nodiscard]] FutexNews& news() { return news_; }
 
-    // Before start(): private wakes are not stopped, the watch tells them.
+    // Optional, before start(): private wakes are reported by the watch instead of being
+    // intercepted.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     void futex_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     static bool is_futex_call(uint32_t number);
-    // Its memory is that of a process at the acceptor, or may be.
+    // For a guest, whose memory belongs to a process that runs at the acceptor, or may.
     void call_of_guest(HomeThread& thread, const Notification& n);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame, NodeId from);

@@ -17,7 +17,7 @@
 
 namespace gpr::home {
 
-// True: the signal was a touch right below such a mapping, and is dealt with.
+// True if the signal came from a touch just below such a mapping, and is handled.
 bool Growth::grows_for(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     if (process.state == HomeProcess::State::native) return grows_for_young(thread);
@@ -28,7 +28,7 @@ bool Growth::grows_for(HomeThread& thread) {
     return true;
 }
 
-// The kernel does not know what grows in a child: once it is split, it touches the page again.
+// In an unsplit child nothing can grow: it is split, and touches the page again.
 bool Growth::grows_for_young(HomeThread& thread) {
     HomeProcess& process = *thread.process;
     auto grows = [](const auto& inherited) { return !inherited.second; };
@@ -45,7 +45,7 @@ bool Growth::grows_for_young(HomeThread& thread) {
     return true;
 }
 
-// The thread is stopped by the signal, which it will not see: it touches the page again.
+// The thread is stopped by the signal. It will not see the signal, and touches the page again.
 Task<void> Growth::grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info) {
     auto guard = co_await home_.metadata.lock();
     std::shared_ptr<Fragment> fragment = process.fragment;

@@ -1,5 +1,5 @@
-// Faults of threads at home that are not what the kernel takes them for: below mappings that grow
-// downwards, and beyond the end of a file.
+// Faults of threads at home that are no errors of the program, although the kernel raises a signal:
+// below mappings that grow downwards, and at pages of files.
 #pragma once
 
 #include <signal.h>
@@ -20,7 +20,7 @@ public:
 
 private:
     bool grows_for_young(HomeThread& thread);
-    // The thread is stopped by the signal, which it will not see, and goes on.
+    // Resumes a thread that is stopped by the signal, without delivering it.
     Task<void> go_on_after(HomeThread& thread, int signal);
     Task<void> grow_down(HomeProcess& process, HomeThread& thread, siginfo_t info);
     Task<void> bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info);

@@ -18,12 +18,12 @@ Task<int64_t> GuardPages::change(HomeProcess& process, StubThread& stub, Notific
     bool install = n.args[2] == guard_install;
     Range whole{begin, (begin + n.args[1]).page_end()};
     Range range = install ? before_locked(fragment->space, whole) : whole;
-    bool refused = range != whole;  // locked memory has no guards
+    bool refused = range != whole;  // locked memory cannot have guards
     if (refused && range.empty()) co_return -EINVAL;
     if (!fragment->guards({begin.page(), begin.page() + page_size})) co_return -EINVAL;
     uint64_t size = refused ? range.size() : n.args[1];
     int64_t result = co_await stub.call(SYS_madvise, begin.value, size, n.args[2]);
-    // With gaps, what is mapped has them all the same.
+    // ENOMEM: there are gaps, but the mapped parts have been changed.
     if ((result != 0 && result != -ENOMEM) || range.empty() || stub.dead()) co_return result;
     if (install) {
         auto pieces = private_pieces(fragment->space, range);

@@ -1,6 +1,6 @@
-// MADV_GUARD_INSTALL and _REMOVE (Linux 6.13): marks in the kernel's page tables, which do not
-// travel: both nodes make them. Where either kernel has none, or cannot tell where they are (6.15),
-// the advice is refused as older kernels do, upon which programs use mprotect.
+// MADV_GUARD_INSTALL and _REMOVE (Linux 6.13): marks in the kernel's page tables, which cannot move
+// with pages, so every node sets them. If a node's kernel has none, or cannot report them (before
+// 6.15), the advice is refused as by older kernels, and programs use mprotect instead.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ class GuardPages {
 public:
     explicit GuardPages(Home& home) : home_(home) {}
 
-    // Under the lock of the metadata: the call n, made by stub.
+    // The caller must hold the `metadata` lock. Makes the call n in `stub`.
     Task<int64_t> change(HomeProcess& process, StubThread& stub, Notification n);
-    // Of a child that the acceptor has just been told of.
+    // For a child that the acceptors have just been told of.
     void tell_all(HomeProcess& process);
 
 private:

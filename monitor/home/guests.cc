@@ -19,8 +19,8 @@
 namespace gpr::home {
 
 namespace {
-constexpr int descriptor_of_executor = 3;  // it has none of its own
-// Children of vfork that exec are gone by then.
+constexpr int descriptor_of_executor = 3;  // the executor has no descriptors of its own
+// By then a child of vfork has usually called exec.
 constexpr std::chrono::milliseconds held_up_for{50};
 }  // namespace
 
@@ -30,8 +30,8 @@ void Guests::end_of_guest(HomeThread& thread) {
     if (owner && at != 0) spawn(clear_tid_of_guest(owner->pid, {at}, thread.tid));
 }
 
-// The child of a vfork, or of a clone that shares memory, has ended or executed a program here,
-// where the kernel skips a word that is not in memory.
+// A guest has ended or called exec here. The kernel skips clear_child_tid if that page is missing,
+// so it is done here.
 Task<void> Guests::clear_tid_of_guest(pid_t owner, Address at, pid_t tid) {
     HomeProcess* process = home_.find_process(owner);
     if (!process || !process->fragment) co_return;
@@ -49,7 +49,8 @@ Task<void> Guests::clear_tid_of_guest(pid_t owner, Address at, pid_t tid) {
     co_await wake_futex_held(home_.pager, *fragment, wake);
 }
 
-// nullptr: it has not been split, has ended or executes a program; the guest's kernel does it all.
+// nullptr if the owner has not been split, has ended or is in exec: then the guest's calls need no
+// help.
 HomeProcess* Guests::owner_of_memory(const HomeProcess& guest) const {
     std::shared_ptr<Fragment> memory = guest.guest_of.lock();
     if (!memory || !memory->has_helpers()) return nullptr;
@@ -69,8 +70,8 @@ bool Guests::changes_memory(const Notification& n) {
     return call != MemoryCall::none && call != MemoryCall::seal;
 }
 
-// From now on children that have the process's memory run here while it runs at the acceptor. What
-// it shares would be another memory here than there.
+// From now on the process runs at the acceptor while children that share its memory run here.
+// Shared memory would differ between the two, so it is used at home.
 void Guests::begin_sharing(HomeProcess& process) {
     if (std::exchange(process.has_guests, true)) return;
     for (auto& [object, file] : home_.shared_memory.files()) {
@@ -78,9 +79,9 @@ void Guests::begin_sharing(HomeProcess& process) {
     }
 }
 
-// Around the birth of such a child, and of one of vfork until its end: what is shared is here. The
-// caller of vfork waits, but others that share with it do not: if one wants a page, it waits as
-// well, and if that lasts, the child may be waiting for it.
+// Around the birth of such a child, and for vfork until the child's end: keeps shared memory here.
+// The caller of vfork waits, but other processes that share the memory do not: one that wants a
+// page has to wait as well, and if that lasts, the child may be waiting for that process.
 Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfork) {
     auto held = std::make_shared<HeldUp>();
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -102,13 +103,13 @@ Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfor
     co_return held;
 }
 
-// It stands in a stop, in which the kernel is about to make it call again.
+// Whether the thread is in a stop after which the kernel would restart the call.
 bool Guests::is_interrupted_in(const CallInItsStead& call, pid_t tid) {
     auto regs = trace::registers(tid);
     return regs && regs->orig_rax == call.number && trace::is_restart(static_cast<long>(regs->rax));
 }
 
-// A signal is handled when the call is done, as natively, where these calls wait for nobody.
+// The signal is handled after the call, as natively, where such calls are not interrupted.
 Task<void> Guests::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status) {
     HomeThread* thread = home_.find_thread(pid, tid);
     std::shared_ptr<CallInItsStead> call = thread->in_its_stead;
@@ -126,7 +127,7 @@ Task<void> Guests::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus stat
     home_.on_wait(tid, status);
 }
 
-// Its memory is the owner's, whose executor makes the call.
+// The memory belongs to the owner, whose executor makes the call.
 Task<void> Guests::memory_call_of_guest(HomeThread& thread, Notification n) {
     pid_t guest = thread.process->pid;
     if (auto before =
@@ -159,7 +160,7 @@ Task<void> Guests::memory_call_of_guest(HomeThread& thread, Notification n) {
     call->over.set(true);
 }
 
-// Nothing: the memory has no executor any more.
+// nullopt if the memory has no executor any more.
 Task<std::optional<int64_t>> Guests::call_of_guest(HomeProcess& owner, pid_t guest,
                                                    Notification n) {
     std::shared_ptr<Fragment> fragment = owner.fragment;

@@ -1,5 +1,6 @@
-// Children that share their parent's memory until they exec or end: those of vfork, and of clone
-// with CLONE_VM. They run here, what they change of the address space is changed on every node.
+// Guests: children that share their parent's memory until they exec or end, made by vfork or by
+// clone with CLONE_VM. They run at home; changes that they make to the address space are made on
+// every node.
 #pragma once
 
 #include <sys/types.h>

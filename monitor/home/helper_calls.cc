@@ -17,14 +17,15 @@ namespace gpr {
 
 namespace {
 
-constexpr uint64_t clone_children = __WALL | __WCLONE;  // those without SIGCHLD, as helpers are
+// Waits that include children without SIGCHLD, such as helpers.
+constexpr uint64_t clone_children = __WALL | __WCLONE;
 
 uint64_t number_of(const Call& call) { return call.number & ~uint64_t{GPR_CALL_OF_PROGRAM}; }
 
 constexpr size_t options_at(uint64_t number) { return number == SYS_wait4 ? 2 : 3; }
 
 bool has_own_clone_child(const HomeProcess& process, const std::string& children) {
-    constexpr size_t exit_signal = 38 - 3;  // proc_pid_stat(5); the fields begin with the third
+    constexpr size_t exit_signal = 38 - 3;  // proc_pid_stat(5), counted from the third field
     std::istringstream in(children);
     pid_t child = 0;
     while (in >> child) {
@@ -38,7 +39,7 @@ bool has_own_clone_child(const HomeProcess& process, const std::string& children
     return false;
 }
 
-// Also where the kernel does not tell (CONFIG_PROC_CHILDREN).
+// True also if the kernel cannot tell (no CONFIG_PROC_CHILDREN).
 bool may_have_own_clone_child(const HomeProcess& process) {
     std::error_code gone;
     auto tasks = fmt::format("/proc/{}/task", process.pid);
@@ -55,7 +56,8 @@ bool waits_for_all(const Call& call) {
                                         : static_cast<idtype_t>(call.args[0]) == P_ALL;
 }
 
-// There is none with this number, so the kernel checks the other arguments and has no child.
+// Waits for a pid that does not exist, so that the kernel checks the other arguments and reports
+// that there is no child.
 void wait_for_nobody(Call& call) {
     size_t id_at = 0;
     if (number_of(call) == SYS_waitid) call.args[id_at++] = P_PID;
@@ -75,7 +77,7 @@ void hide_helpers(const HomeProcess& caller, bool has_guests, Call& call) {
     uint64_t number = number_of(call);
     if (!sees_helpers(number, call.args)) return;
     if (number == SYS_unshare) {
-        // It changes nothing where nobody else has the memory, but implies the other one.
+        // CLONE_VM has no effect if nobody shares the memory, but it implies CLONE_SIGHAND.
         if (!has_guests) call.args[0] = (call.args[0] & ~uint64_t{CLONE_VM}) | CLONE_SIGHAND;
         return;
     }
@@ -105,7 +107,7 @@ Task<void> wait_without(const OrphanedHelpers& orphans, StubThread& stub,
         child = info.get<pid_t>(offsetof(siginfo_t, si_pid)).to_pass_on();
     }
     if (!orphans.contains(child)) co_return;
-    // It is still there after WNOWAIT.
+    // With WNOWAIT it has not been reaped yet.
     std::vector<Call> reap{Call{SYS_wait4, {static_cast<uint64_t>(child), 0, WNOHANG}, 0}};
     co_await stub.run_locked(reap);
     call.result = -trace::restart_nointr;

@@ -1,5 +1,5 @@
-// System calls that would tell the program of gpr's helpers, which share its memory and are its
-// children, or those of its reaper once it has ended.
+// System calls that would reveal gpr's helpers to the program: they share its memory, and are its
+// children, or its reaper's once it has ended.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,22 @@
 
 namespace gpr {
 
-// Whether such a call needs hide_helpers().
+// Whether the call needs hide_helpers().
 bool sees_helpers(uint64_t number, const uint64_t* args);
-// Makes the call one that answers what this one would if there were none. has_guests: other
+// Rewrites the call such that its result is as if there were no helpers. has_guests: other
 // processes of the program share the caller's memory.
 void hide_helpers(const HomeProcess& caller, bool has_guests, Call& call);
 
 bool waits_for_children(uint64_t number);
-// Makes the one call, which does. If it tells of an orphaned helper, the program is to call again.
-// The stub is locked.
+// Makes the one call, which waits_for_children(). If it reports an orphaned helper, reaps that and
+// makes the program call again. The stub must be locked.
 Task<void> wait_without(const OrphanedHelpers& orphans, StubThread& stub, std::vector<Call>& calls);
 
-// Of the text of /proc/PID/task/TID/children what is not about them.
+// The text of /proc/PID/task/TID/children without the helpers.
 std::string children_without(const std::function<bool(pid_t)>& is_helper, const std::string& text);
 
-// The thread is in the stop before a SIGCHLD, which tells of nothing else: not of a child whose own
-// was one too many while this one waited.
+// Whether the SIGCHLD before whose delivery the thread is stopped reports a helper only, and no
+// child whose SIGCHLD was merged with it.
 bool tells_of_helper(const OrphanedHelpers& orphans, pid_t tid);
 
 }  // namespace gpr

@@ -1,6 +1,6 @@
-// What the parts of a session on node 0 share: its processes and threads, the directory, what home
-// knows of the acceptors, and each other. Each part is one concern of the session, with what only
-// that needs.
+// What the parts of the session on node 0 share: its processes and threads, the directory, what is
+// known of the acceptors, and references to each other. Each part is one concern of the session,
+// with its own state.
 #pragma once
 
 #include <sys/types.h>
@@ -109,11 +109,11 @@ struct Home {
     std::unique_ptr<Notifier> notifier;
     std::unordered_map<pid_t, std::unique_ptr<HomeProcess>> processes;
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads;
-    AsyncMutex metadata;    // held while a change of an address space is being applied
-    Signal remote_changed;  // something that is waited for: at the acceptor, or a thread has ended
+    AsyncMutex metadata;    // held while a change of an address space is applied
+    Signal remote_changed;  // something changed at an acceptor, or a thread has ended
     OrphanedHelpers orphaned_helpers;
     SessionStats stats;
-    // What the kernel has to say of a thread goes to the session, which set these.
+    // Set by the session, which handles the kernel's events.
     std::function<void(pid_t tid, WaitStatus status)> on_wait;
     std::function<void(const Notification& n)> on_notification;
 

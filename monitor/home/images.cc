@@ -60,8 +60,7 @@ std::string executable_of(pid_t pid) {
 
 }  // namespace
 
-// What was there before the exec is gone with the old image: its helpers, which are given, its
-// fragment.
+// Forgets everything that belonged to the image before the exec. Returns the tids of its helpers.
 std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& thread) {
     std::vector<pid_t> helpers;
     if (process.fragment) {
@@ -86,7 +85,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     if (process.shares_memory_with) home_.guests.end_of_guest(thread);
     process.shares_memory_with = nullptr;
     process.has_guests = false;
-    // Its helpers would be in the namespaces of its children.
+    // Its helpers would get into the namespaces of its children.
     process.stays_home = process.stays_home || home_.namespaces.stays_home(process.pid) ||
                          home_.namespaces.child_stays_home(process.pid, 0);
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
@@ -107,9 +106,9 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     return helpers;
 }
 
-// False: it has ended.
+// Lets the thread leave execve. False if it has ended.
 Task<bool> Images::leave_exec(HomeThread& thread) {
-    // The first step only leaves execve, which writes its result into the registers.
+    // The first step only completes execve, which writes its result into the registers.
     for (int signal = 0;;) {
         trace::single_step(thread.tid, signal);
         WaitStatus status = co_await home_.stops.next_stop(thread);
@@ -151,7 +150,7 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     auto context = capture_context(thread.tid);
     if (!context) co_return;
     context->regs.orig_rax = ~0UL;
-    context->regs.eflags &= ~0x100UL;  // the step
+    context->regs.eflags &= ~0x100UL;  // clear the trap flag of the step
     auto prepared = co_await prepare(process, thread);
     if (!prepared) {
         home_.failures.could_not_split(process.pid, prepared.error());
@@ -178,7 +177,7 @@ Task<Result<void>> Images::prepare(HomeProcess& process, HomeThread& thread) {
     if (!entered) co_return entered;
     auto layout = co_await read_layout(process, thread);
     if (!layout) co_return layout;
-    // Who has been forgotten meanwhile would never be removed again.
+    // A process that has been forgotten meanwhile must not be added: nobody would remove it again.
     if (home_.find_process(process.pid) != &process) {
         co_return fail(ESRCH, "the program ended while it was being prepared");
     }
@@ -299,8 +298,8 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     if (stub) start.setClearTid(co_await take_clear_tid(*stub));
     if (stub) start.setMayUseTiles(co_await may_use_tiles(*stub));
     if (stub) start.setBarriers(co_await registered_barriers(*stub));
-    // Handlers of a child, and what is ignored, which also outlives an exec. Nobody has noted what
-    // a child did before it was split.
+    // Handlers of a child, and ignored signals, which also survive exec. What a child changed
+    // before it was split has not been recorded.
     std::vector<SignalAction> actions;
     if (stub) actions = co_await kernel_actions(*stub, fragment.mailbox());
     process.one_shot_actions.clear();

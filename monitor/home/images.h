@@ -1,4 +1,4 @@
-// From a fresh image (or a native child) to a process with a fragment on both sides.
+// Turns a new image, or an unsplit child, into a process with a fragment on every node.
 #pragma once
 
 #include <sys/types.h>
@@ -26,8 +26,8 @@ public:
     Task<Result<void>> prepare(HomeProcess& process, HomeThread& thread);
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
 
-    // Of a process that all acceptors are being told of: why one of them cannot have it, or
-    // nothing.
+    // For a process that all acceptors are being told of: why one of them cannot have it, or an
+    // empty string.
     Task<std::string> started(pid_t pid);
     [[nodiscard]] bool is_starting(pid_t pid) const;
 

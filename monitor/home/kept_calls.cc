@@ -10,7 +10,7 @@
 namespace gpr::home {
 
 namespace {
-constexpr std::chrono::seconds acceptor_patience{5};  // for what it only looks up
+constexpr std::chrono::seconds acceptor_patience{5};  // for calls that only look something up
 }  // namespace
 
 KeptCalls::KeptCalls(Home& home) : home_(home), questions_(home.loop) {}
@@ -31,7 +31,7 @@ bool KeptCalls::knows(uint32_t number) {
            number == SYS_dup2 || number == SYS_dup3;
 }
 
-// Of a range every acceptor has a part.
+// For a range of descriptors every acceptor closes its part.
 Task<void> KeptCalls::make(pid_t pid, Notification n) {
     auto owner = home_.acceptor_files.owner_of(n);
     if (!home_.acceptors.reachable() || !owner) {
@@ -42,7 +42,7 @@ Task<void> KeptCalls::make(pid_t pid, Notification n) {
         for (NodeId node = 1; node <= *owner; node++) {
             if (home_.acceptors.at(node).fd_base != 0) co_await ask(pid, n, node);
         }
-        home_.notifier->let_it_run(n.id);  // and those of home
+        home_.notifier->let_it_run(n.id);  // and home closes its own
         co_return;
     }
     Answer answer = co_await ask(pid, n, *owner);

@@ -1,5 +1,6 @@
-// Calls about descriptors of acceptors that a process makes which has no fragment there: it shares
-// its parent's memory, or is young. The acceptor keeps the descriptors for it, and makes the calls.
+// Calls about descriptors of acceptors by a process that has no fragment there, because it shares
+// its parent's memory or is not split yet. The acceptor keeps the descriptors for it, and makes the
+// calls.
 #pragma once
 
 #include <sys/types.h>
@@ -19,19 +20,19 @@ class KeptCalls {
 public:
     explicit KeptCalls(Home& home);
 
-    // Of a thread at home, which has descriptors of acceptors.
+    // A child of a process with descriptors of acceptors has been born at home.
     void on_birth(const HomeProcess& parent, const HomeProcess& child);
-    // Whether such a call can be made so.
+    // Whether the call can be made this way.
     [[nodiscard]] static bool knows(uint32_t number);
     Task<void> make(pid_t pid, Notification n);
     void on_done(wire::KeptDone::Reader done);
-    // Nobody answers any more.
+    // Nobody will answer any more.
     void on_link_closed() { questions_.answer_all({-EBADF, 0}); }
 
 private:
     struct Answer {
         int64_t result = 0;
-        uint64_t file = 0;  // of dup2: to be named
+        uint64_t file = 0;  // for dup2: the acceptor's file that shall get a name
     };
 
     Task<Answer> ask(pid_t pid, Notification n, NodeId owner);

@@ -17,17 +17,17 @@
 namespace gpr::home {
 
 namespace {
-// A page may never come when the acceptor's part of the process is going down as well.
+// A page may never arrive if the acceptor's part of the process is ending, too.
 constexpr std::chrono::milliseconds page_patience{500};
 }  // namespace
 
-// The parent is still inside its clone, which was looked at when it began: its arguments may have
-// left for the acceptor by now.
+// The parent is still in its clone, whose arguments were read when it began; by now their page may
+// have left.
 void LastWords::note_clear_tid(HomeThread& parent, HomeThread& child) {
-    if (parent.remote()) return;  // born as a shadow: the acceptor's kernel does it
+    if (parent.remote()) return;  // born as a shadow: the acceptor's kernel clears it
     child.clear_tid = std::exchange(parent.clears_childs_tid, 0);
     if (parent.process->fragment) return;
-    auto regs = trace::registers(parent.tid);  // in a native child, whose memory is all here
+    auto regs = trace::registers(parent.tid);  // in an unsplit child, whose memory is all here
     if (!regs) return;
     uint64_t flags = regs->rdi, address = regs->r10;
     if (regs->orig_rax == SYS_clone3) {
@@ -40,22 +40,22 @@ void LastWords::note_clear_tid(HomeThread& parent, HomeThread& child) {
     if (flags & CLONE_CHILD_CLEARTID) child.clear_tid = address;
 }
 
-// The kernel clears the tid and walks the robust list when the thread is past faulting: what is
-// missing then is skipped in silence (KERNEL-FACTS "Broken, with no uffd message").
+// At a thread's end the kernel clears its tid and walks its robust list. It can no longer fault
+// then, and silently skips missing pages.
 Task<void> LastWords::before_exit(HomeThread& thread, bool filtered) {
     HomeProcess& process = *thread.process;
     auto regs = trace::registers(thread.tid);
-    // Not one of many that end together.
+    // Rather than together with its whole process.
     bool alone = filtered || (regs && regs->orig_rax == SYS_exit);
     bool split = process.state == HomeProcess::State::split && process.started_remotely;
-    // Locks that it shares with others are at home, and who waits for them.
+    // Locks in memory that other processes share are at home, and so are their waiters.
     if (!split || !(alone || home_.shared_memory.anyone_writes_shared())) co_return;
     process.ends_begun++;
     co_await hold_last_words(thread, alone);
     if (--process.ends_begun == 0) home_.remote_changed.notify_all();
 }
 
-// alone: and others go on, who see its tid cleared.
+// alone: other threads of the process continue and see the thread's tid cleared.
 Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
     HomeProcess& process = *thread.process;
     bool clears = alone && thread.clear_tid != 0;
@@ -90,7 +90,8 @@ Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
     if (last->too_late) co_return;
     thread.exit_hold = last->hold;
     thread.robust_locks = std::move(last->locks);
-    // Whoever waits for the word looks at it again, and waits for the page until it is let go.
+    // Sent already now: a thread that is woken reads the word again, and waits for its page until
+    // we release it.
     if (alone && thread.tid == process.pid) tell_exit(thread);
     release_after_end(home_.loop, home_.pager, process.pid, thread.tid, last->hold);
 }
@@ -108,7 +109,8 @@ void LastWords::tell_exit(HomeThread& thread) {
     end.setPid(process.pid);
     end.setTid(thread.tid);
     home_.acceptors.send(frame);
-    // pthread_join waits for this word without FUTEX_PRIVATE_FLAG, because the kernel wakes so.
+    // The wake is a shared one: the kernel makes it without FUTEX_PRIVATE_FLAG, so pthread_join
+    // waits without it, too.
     if (thread.clear_tid != 0) {
         home_.futexes.send_futex_wake(process, {thread.clear_tid, INT_MAX, 0xffffffff, true});
     }

@@ -1,4 +1,4 @@
-// Threads of a mixed session end: what the kernel does in their name must reach every node.
+// Ends of threads in a mixed session: what the kernel writes on their behalf must reach every node.
 #pragma once
 
 #include "monitor/home/part.h"

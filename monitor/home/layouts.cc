@@ -22,7 +22,8 @@ namespace gpr::home {
 
 Layouts::Layouts(Home& home) : changes(home.pager, directory_node, *this), home_(home) {}
 
-// The kernel here has made it. caller: whose descriptor it is; a guest has its own.
+// This kernel has made the call. caller: the process whose descriptors it uses; a guest has its
+// own.
 Task<void> Layouts::note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     const Address at{static_cast<uint64_t>(result)};
@@ -42,7 +43,7 @@ Task<void> Layouts::note_call(HomeProcess& process, Notification n, int64_t resu
                 if (plan.keeps && plan.move.kept == 0) plan.move.kept = next_object();
                 co_await changes.note_move(fragment, plan.move, plan.apart);
             } else if (const Mapping* old = fragment->space.find({n.args[0]})) {
-                // A second mapping of the same shared memory.
+                // old_size 0: a second mapping of the same shared memory.
                 co_await home_.shared_memory.map_shared(process, at, n.args[2], old->prot);
             }
             break;
@@ -83,8 +84,8 @@ Task<void> Layouts::note_mmap(HomeProcess& process, Notification n, Address at, 
     co_await map_here(process, std::move(made.mapping));
 }
 
-// Of a private mapping of a file that has just been made: what may be written is a copy of the
-// file, and code is where rules want it.
+// For a private file mapping that has just been made: replaces writable memory by a copy of the
+// file, and removes code that the rules place elsewhere.
 Task<Result<void>> Layouts::show_file(HomeProcess& process, Mapping& m, pid_t caller, int fd) {
     if (!m.file) co_return Result<void>{};
     const std::string link = fmt::format("/proc/{}/fd/{}", caller, fd);
@@ -105,7 +106,7 @@ Task<void> Layouts::map_here(HomeProcess& process, Mapping mapping) {
     co_await changes.map(process.fragment, std::move(made), directory_node);
 }
 
-// filler: the node that is about to use what is new.
+// filler: the node that is about to use the new memory.
 Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto change = plan_break(process.break_end, end);
@@ -158,10 +159,10 @@ Task<void> Layouts::add_resident_elsewhere(std::shared_ptr<Fragment> fragment,
     }
 }
 
-// What a thread at an acceptor has changed there.
+// A change that a thread at an acceptor has made there.
 Task<void> Layouts::apply_mapping(Frame frame, NodeId from) {
     auto change = frame->session().getMapping();
-    if (change.isApplied()) {  // and may be what a call under the lock waits for
+    if (change.isApplied()) {  // without the lock: whoever holds it may be waiting for this
         home_.memory_gate.applied(change.getPid(), from, change.getApplied());
         co_return;
     }
@@ -207,7 +208,7 @@ bool Layouts::admit(pid_t pid, Mapped& made, NodeId from) {
         m.code_node = place.node;
     }
     m.trapped = m.code == CodeClass::remote;
-    made.path.clear();  // it means nothing to the others
+    made.path.clear();  // the path means nothing on other nodes
     return true;
 }
 
@@ -215,7 +216,7 @@ Task<void> Layouts::save_shared(std::shared_ptr<Fragment> fragment, Range range)
     co_await home_.shared_memory.save_shared(fragment->space, range);
 }
 
-// Acceptors share no memory that home has not made.
+// An acceptor cannot map shared memory by itself.
 Task<void> Layouts::show_shared(std::shared_ptr<Fragment>, Mapping) { co_return; }
 
 Task<void> Layouts::let_write(std::shared_ptr<Fragment> fragment, Range range) {

@@ -1,5 +1,5 @@
-// What home knows of address spaces follows their changes, wherever they were made. Has the numbers
-// of memory objects that begin here.
+// Keeps home's lists of mappings up to date, wherever a change was made, and assigns ids to memory
+// objects that are born at home.
 #pragma once
 
 #include <sys/types.h>
@@ -27,11 +27,11 @@ public:
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
     Task<void> note_break(HomeProcess& process, uint64_t end, NodeId filler);
     Task<Result<void>> show_file(HomeProcess& process, Mapping& mapping, pid_t caller, int fd);
-    // The kernel here has made it.
+    // This kernel has made the mapping.
     Task<void> map_here(HomeProcess& process, Mapping mapping);
     Task<void> apply_mapping(Frame frame, NodeId from);
     ObjectId next_object() { return next_object_++; }
-    // To what mincore has told of home: pages that any acceptor has, as far as home knows.
+    // Adds to mincore's result the pages that, as far as home knows, acceptors have.
     Task<void> add_resident_elsewhere(std::shared_ptr<Fragment> fragment, SyscallArguments args);
 
 private:

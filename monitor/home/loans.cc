@@ -10,8 +10,8 @@ constexpr std::chrono::microseconds lent_for{500};
 
 }  // namespace
 
-// In a mixed session shared memory is used at home, where the kernel's own mapping shows it. The
-// acceptor has a page of it only while a system call there needs it.
+// In a mixed session shared memory is used at home, through the kernel's own mapping. The acceptor
+// has a page of it only while a system call there needs it.
 void Loans::note_loan(ObjectId object) {
     auto [it, first] = lent_.try_emplace(object);
     if (!first) {
@@ -24,16 +24,18 @@ void Loans::note_loan(ObjectId object) {
 Task<void> Loans::end_loan(ObjectId object) {
     lent_[object].ending = true;
     if (home_.acceptors.reachable() && home_.pager.shared.contains(object)) {
-        std::vector<ObjectId> objects = {object};  // a list in its place is more than GCC 12 can do
+        // A variable, because GCC 12 cannot compile a braced list here.
+        std::vector<ObjectId> objects = {object};
         co_await home_.pager.shared.collect(std::move(objects), Access::write);
     }
-    // Until now it was on its way, which a thread may overtake.
+    // Only now, because the pages were on their way until here, and a thread may overtake them.
     bool again = lent_[object].again;
     lent_.erase(object);
     if (again) note_loan(object);
 }
 
-// Before a thread changes nodes or is served by the other one: each sees what the other wrote.
+// To be called before a thread changes nodes, and before home serves a call, so that each side sees
+// what the other has written.
 Task<void> Loans::end_loans() {
     std::vector<ObjectId> objects;
     for (const auto& [object, loan] : lent_) {

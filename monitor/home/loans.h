@@ -1,4 +1,4 @@
-// Pages of shared memory that acceptors have for a moment, where it is used at home.
+// Pages of shared memory that an acceptor has for a moment although the memory is used at home.
 #pragma once
 
 #include <map>
@@ -18,10 +18,10 @@ public:
 private:
     Task<void> end_loan(ObjectId object);
 
-    // What acceptors may have of an object.
+    // An object of which acceptors may have pages.
     struct Loan {
         bool ending = false;
-        bool again = false;  // there was another since it began to end
+        bool again = false;  // pages were lent again since the loan began to end
     };
 
     Home& home_;

@@ -72,12 +72,13 @@ bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Not
         case handler_return: spawn(h.trap_state.handler_return(process, thread, n)); return true;
         case affinity: h.affinity.affinity_call(process, thread, n); return true;
         case tid_address:
-            // Once it has crossed the acceptor's kernel may know of another place.
+            // After a crossing the acceptor's kernel may have another address.
             if (h.stats.crossings > 0) return leave(process, thread);
             thread.clear_tid = n.args[0];
             return false;
         case residence:
-            // Without a crossing all is resident here, or nowhere, unless we say so (mlock).
+            // Before the first crossing the kernel's answer is right, except for memory that we say
+            // is locked.
             if (h.stats.crossings == 0 && locked_bytes(process.fragment->space) == 0) return false;
             return leave(process, thread);
         case process_state:
@@ -129,7 +130,7 @@ bool LocalCalls::advise_call(HomeProcess& process, HomeThread& thread, const Not
     return true;
 }
 
-// What lies beyond the end of a file is poisoned to the kernel here, and it says so.
+// A page beyond the end of a file is poisoned in this kernel, whose error would show that.
 Task<void> LocalCalls::populate_call(HomeThread& thread, Notification n) {
     auto taken = co_await home_.taken_calls.take_call(thread);
     if (!taken) co_return;
@@ -139,11 +140,11 @@ Task<void> LocalCalls::populate_call(HomeThread& thread, Notification n) {
     co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
-// What only the acceptor knows of them, or what must not tell of our helpers.
+// Whether the call asks for what only the acceptor knows of children, or could reveal our helpers.
 bool LocalCalls::asks_of_children(const Notification& n) const {
     bool waits = waits_for_children(n.number);
     bool asks_for_usage = waits && n.args[n.number == SYS_wait4 ? 3 : 4] != 0;
-    // Without a crossing no child has used anything there.
+    // Before the first crossing no child has used anything there.
     return (asks_for_usage && home_.stats.crossings > 0) ||
            (waits && home_.orphaned_helpers.expected()) || sees_helpers(n.number, n.args);
 }
@@ -169,8 +170,8 @@ bool LocalCalls::uses_shared(HomeProcess& process, HomeThread& thread, const Not
     return true;
 }
 
-// A call on a file that is mapped, or shows memory: what was written at the acceptor is in the file
-// first, and what the call changes is not hidden by copies there.
+// A call on a file that is mapped, or on a file that shows memory. First the file gets what was
+// written at the acceptor; and no copies there may hide what the call changes.
 Task<void> LocalCalls::use_call(HomeThread& thread, Notification n, SharedUse use) {
     co_await home_.shared_memory.before_use(use);
     if (home_.memory_files.in_use()) {
@@ -192,7 +193,7 @@ Task<void> LocalCalls::use_call(HomeThread& thread, Notification n, SharedUse us
     co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
-// told: the acceptor, which asked, has done the same.
+// told: the thread's acceptor has made the call, too.
 void LocalCalls::note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told) {
     if (number == SYS_prctl) home_.orphaned_helpers.note_prctl(args);
     bool changed = thread.cpu_modes.note(number, args);

@@ -1,4 +1,4 @@
-// System calls of program code that runs at home, as far as the acceptor must know of them.
+// System calls of program code at home, as far as gpr has to take part in them.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ public:
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     void note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told);
 
-    // A call that every kernel must have heard of has been made, at `from`.
+    // A call that every kernel has to make has been made at `from`: tells the others.
     void tell_mirrored(HomeProcess& process, uint32_t number, const uint64_t* args,
                        NodeId from = directory_node);
 
 private:
-    // Whether somebody else answers it; else the thread makes it, natively.
+    // False if the thread shall make the call natively; true if it is taken care of.
     bool is_answered(HomeProcess& process, HomeThread& thread, const Notification& n);
-    // The thread makes the call at the acceptor. True.
+    // The thread makes the call at the acceptor. Returns true.
     bool leave(HomeProcess& process, HomeThread& thread);
     bool advise_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     [[nodiscard]] bool asks_of_children(const Notification& n) const;

@@ -14,7 +14,7 @@
 namespace gpr::home {
 
 namespace {
-constexpr uint64_t largest = 256ULL << 20;  // of a stack without limit
+constexpr uint64_t largest = 256ULL << 20;  // for a stack without a limit
 }  // namespace
 
 Address MainStack::used(HomeProcess& process) {
@@ -46,7 +46,7 @@ Task<void> MainStack::fit(HomeProcess& process) {
     m.prot = fragment->space.find(stack->begin)->prot;
     m.grows_down = m.main_stack = true;
     m.object = home_.layouts.new_object(directory_node);
-    // Not by growing what is there: the kernel would want a page to be touched.
+    // A mapping of its own, because the kernel extends a stack only by a fault.
     int64_t result = co_await fragment->executor().call(
         SYS_mmap, begin.value, m.range.size(), static_cast<uint64_t>(m.prot),
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, ~0UL, 0);

@@ -1,4 +1,4 @@
-// The main stack of a process, as the session at home looks after it on both nodes: growth.h.
+// The main stack of a process, which home manages for all nodes: monitor/paging/growth.h.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ class MainStack {
 public:
     explicit MainStack(Home& home) : home_(home) {}
 
-    // How far down it was used: what is here, or was asked for at the acceptor.
+    // How far down it has been used: pages that are here, or that an acceptor has asked for.
     Address used(HomeProcess& process);
-    // As far as its limit and what lies below allow. Under the lock of the metadata, as is the
-    // next.
+    // Extends or cuts the stack to what its limit and the mapping below allow. This function and
+    // the next need the `metadata` lock.
     Task<void> fit(HomeProcess& process);
-    // Before something is mapped there.
+    // To be called before something is mapped at `wanted`.
     Task<void> make_room(HomeProcess& process, Range wanted);
-    // After a call that may have set RLIMIT_STACK.
+    // To be called after a call that may have set RLIMIT_STACK.
     Task<void> note_limit(HomeProcess& caller, uint64_t number, const uint64_t* args);
-    // What grows in a child, and in an image or child that is being split. shown: what the kernel
-    // calls the stack.
+    // Mappings that grow, for a child and for an image or child that is being split. shown: what
+    // the kernel lists as [stack].
     void inherit(HomeProcess& parent, HomeProcess& child);
     Task<void> read(HomeProcess& process, Range shown);
 

@@ -56,7 +56,8 @@ Task<void> MappingQueries::answer_here(HomeProcess& process, HomeThread& thread,
     co_await TakenCalls::return_from(thread, std::move(*taken), result);
 }
 
-// In the order of the kernel's errors. What the program gives has its size in front, as clone3's.
+// Checks in the order of the kernel's errors. The program's struct begins with its size, as for
+// clone3.
 Task<int64_t> MappingQueries::answer(HomeProcess& process, SyscallArguments args) {
     const Address argument{args[2]};
     const StandIn* stand_in = find(process.pid, static_cast<int>(args[0]));

@@ -1,5 +1,5 @@
-// PROCMAP_QUERY of the files that stand in for /proc/PID/maps: they are only text to the kernel, so
-// home answers, for the memory as it is at that moment.
+// PROCMAP_QUERY on the files that stand in for /proc/PID/maps. To the kernel these are only text,
+// so home answers, for the memory as it is at that moment.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +21,9 @@ class MappingQueries {
 public:
     explicit MappingQueries(Home& home) : home_(home) {}
 
-    // shown: whose memory the file tells of; fd: of the process `holder`.
+    // shown: the process whose memory the file describes; fd: a descriptor of process `holder`.
     void note_stand_in(HomeProcess& shown, pid_t holder, int fd);
-    // Whether the call is such a question.
+    // Whether the call is such a query.
     [[nodiscard]] bool is_query(pid_t holder, uint64_t fd, uint64_t command) const;
     Task<int64_t> answer(HomeProcess& process, SyscallArguments args);
     Task<void> answer_here(HomeProcess& process, HomeThread& thread, Notification n);
@@ -32,14 +32,15 @@ private:
     struct StandIn {
         uint64_t inode = 0;
         pid_t shown = 0;
-        std::weak_ptr<Fragment> memory;  // an image of its own: it ends with an exec
+        // Expires at exec, so that the file no longer shows anything.
+        std::weak_ptr<Fragment> memory;
     };
     [[nodiscard]] const StandIn* find(pid_t holder, int fd) const;
     Task<int64_t> answer_with(HomeProcess& process, HomeProcess& shown, procmap_query& query);
     Task<int64_t> give_name(HomeProcess& process, const std::string& name, procmap_query& query);
 
     Home& home_;
-    std::deque<StandIn> stand_ins_;  // of many the oldest are forgotten
+    std::deque<StandIn> stand_ins_;  // bounded: the oldest are dropped
 };
 
 }  // namespace gpr::home

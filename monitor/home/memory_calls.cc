@@ -36,7 +36,7 @@ namespace {
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
-// Where the segment that was attached there is seen: in parts, if some have been protected,
+// The ranges that show the segment attached at this address: several if parts have been protected,
 // unmapped or replaced since.
 std::vector<Range> parts_of_segment(const AddressSpace& space, Address attached) {
     std::vector<Range> parts;
@@ -61,8 +61,8 @@ int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
     return -lock.error;
 }
 
-// Of a call that names a place where the acceptor can map nothing, in a session whose code is
-// there. The kernel here may let an administrator. A positive errno or 0.
+// For a call that names an address at which the acceptor cannot map anything, in a session whose
+// code runs there; this kernel might allow it to a privileged process. A positive errno or 0.
 int MemoryCalls::place_error(const Notification& n) const {
     if (home_.policy.mixed()) return 0;
     Range place = fixed_place(n.number, n.args);
@@ -70,7 +70,7 @@ int MemoryCalls::place_error(const Notification& n) const {
     return !place.empty() && place.begin < home_.acceptors.lowest_address() ? EPERM : 0;
 }
 
-// Of mmap, mremap and brk, as far as they make memory that is to be locked. A positive errno or 0.
+// For mmap, mremap and brk that make locked memory. A positive errno or 0.
 int MemoryCalls::lock_error(HomeProcess& process, const Notification& n, pid_t caller) {
     AddressSpace& space = process.fragment->space;
     const bool locks_all = space.lock_of_new() != LockOfNew::none;
@@ -91,9 +91,9 @@ int MemoryCalls::lock_error(HomeProcess& process, const Notification& n, pid_t c
     }
 }
 
-// Why the call is refused before the kernel here is asked. Of shmat, where mlockall wants new
-// mappings locked, what else may be wrong comes first, and is for that to say. What the call
-// returns then, or 0.
+// The result of a call that is refused before this kernel is asked; else 0. For shmat under
+// mlockall(MCL_FUTURE) the segment's size is needed; other errors of shmat come first, and are left
+// to the kernel.
 Task<int64_t> MemoryCalls::refusal(HomeProcess& process, StubThread& stub, Notification n,
                                    pid_t caller) {
     int error = place_error(n);
@@ -123,7 +123,7 @@ Task<int64_t> MemoryCalls::refusal(HomeProcess& process, StubThread& stub, Notif
     co_return -new_mapping_error(fragment->space, segment.shm_segsz, limit);
 }
 
-// Where the call takes shared memory out of sight here, or lets nobody write it any more.
+// The ranges that the call unmaps or makes read-only, where shared memory may have been written.
 std::vector<Range> MemoryCalls::hidden_by(HomeProcess& process, const Notification& n) {
     const Range named = pages_of(n.args[0], n.args[1]);
     switch (memory_call_of(n.number)) {
@@ -140,7 +140,7 @@ std::vector<Range> MemoryCalls::hidden_by(HomeProcess& process, const Notificati
     }
 }
 
-// What was written there is in the objects before the call.
+// Fetches what was written in those ranges, so that it is in the objects before the call.
 Task<void> MemoryCalls::save_hidden(HomeProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     for (Range range : hidden_by(process, n)) {
@@ -148,11 +148,12 @@ Task<void> MemoryCalls::save_hidden(HomeProcess& process, Notification n) {
     }
 }
 
-// The thread makes the call in its stub, where no other thread's change comes between the call
-// and what we note of it.
+// The thread makes the call in its stub. Holding the lock, no other thread's change comes between
+// the call and our record of it.
 Task<void> MemoryCalls::memory_call(HomeProcess& process, HomeThread& thread, Notification n) {
     auto guard = co_await home_.metadata.lock();
-    if (!home_.notifier->still_valid(n.id)) co_return;  // a signal came: it will call again
+    // A signal has interrupted it: the thread calls again.
+    if (!home_.notifier->still_valid(n.id)) co_return;
     std::shared_ptr<Fragment> fragment = process.fragment;
     co_await save_hidden(process, n);
     auto taken = co_await home_.taken_calls.take_call(thread);
@@ -216,8 +217,8 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     co_return result;
 }
 
-// mmap of a file, or of memory shared with others: the kernel here has it. Of private memory it
-// says whether there may be more.
+// mmap of a file or of shared memory, which is made in this kernel; for private memory it only
+// decides whether there may be more.
 Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto given = frame->session().getCall().getArgs();
@@ -290,7 +291,8 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     home_.calls.reply(thread, result);
 }
 
-// What map_for() mapped is the program's alone. False: there is no memory for a copy of the file.
+// Records a private mapping that map_for() has made. False if there is no memory for a copy of the
+// file.
 Task<bool> MemoryCalls::note_private(HomeProcess& process, SyscallArguments args, Range range,
                                      int fd, NodeId birth) {
     Mapping m = private_mapping(args.data(), range);
@@ -304,7 +306,7 @@ Task<bool> MemoryCalls::note_private(HomeProcess& process, SyscallArguments args
     co_return true;
 }
 
-// A change that the kernel here has to allow.
+// A change that home's kernel has to allow.
 Task<void> MemoryCalls::change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto call = frame->session().getCall();
     Notification n{};
@@ -319,7 +321,7 @@ Task<void> MemoryCalls::change_memory_for(HomeProcess& process, HomeThread& thre
     home_.calls.reply(thread, result);
 }
 
-// stub makes the call, as `made`; caller: whose call it is.
+// `stub` makes the call, with the arguments in `made`; caller: the process or thread that called.
 Task<int64_t> MemoryCalls::change_memory(HomeProcess& process, StubThread& stub, Notification n,
                                          Notification made, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -361,10 +363,10 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
     Notification n{};
     n.number = SYS_brk;
     n.args[0] = wanted;
-    if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // it stays where it is
+    if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // the kernel then returns the old end
     int64_t result = co_await thread.stub->call(SYS_brk, wanted);
     auto guard = co_await home_.metadata.lock();
-    // Whoever makes the heap grow is about to fill it.
+    // The node whose thread extends the heap is about to fill it.
     if (result > 0) {
         co_await home_.layouts.note_break(process, static_cast<uint64_t>(result), thread.node);
     }

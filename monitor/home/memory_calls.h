@@ -1,5 +1,5 @@
-// System calls that change a process's address space, of threads on either node: checked, and made
-// by the kernel here.
+// System calls that change address spaces, of threads on any node: checked, and made by home's
+// kernel.
 #pragma once
 
 #include <sys/types.h>

@@ -28,7 +28,7 @@ uint64_t offset_of(pid_t pid, int fd) {
 
 }  // namespace
 
-// The stub's lock is held.
+// The stub must be locked.
 Task<void> MemoryFiles::note_opened(HomeProcess& process, StubThread& stub, int fd) {
     auto file = proc_file_of(process.pid, fd);
     if (!file) co_return;

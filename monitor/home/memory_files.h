@@ -1,5 +1,5 @@
-// /proc/PID/mem: what the kernel reads and writes there is the memory at home, and it does not wait
-// for what is missing. So what a call is about to use is brought home first.
+// /proc/PID/mem. The kernel reads and writes the memory at home through it, and does not wait for
+// missing pages. So what a call is about to use is fetched first.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ public:
 
 private:
     Home& home_;
-    bool in_use_ = false;  // somebody opened a /proc/PID/mem
+    bool in_use_ = false;  // a process has opened a /proc/PID/mem
 };
 
 }  // namespace gpr::home

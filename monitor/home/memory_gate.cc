@@ -17,7 +17,7 @@
 namespace gpr::home {
 
 namespace {
-// Of the numbers of marks that are not a window's own.
+// Set in the numbers of marks that are relayed for an acceptor.
 constexpr uint32_t relayed_bit = 1u << 31;
 }  // namespace
 
@@ -52,7 +52,7 @@ bool MemoryGate::holds(HomeThread& thread, const Notification& n) {
 
 Task<void> MemoryGate::wait(std::shared_ptr<ChangeWindow> window, Notification n) {
     co_await window->moved();
-    // A signal came, and it calls again; or it has ended.
+    // Else a signal interrupted the call and the thread calls again, or it has ended.
     if (home_.notifier->still_valid(n.id)) home_.on_notification(n);
 }
 
@@ -111,7 +111,8 @@ void MemoryGate::inherit(const HomeThread& parent, HomeProcess& child, bool shar
     FileCopies::inherit_copies(parents, child);
     home_.main_stack.inherit(parents, child);
     const AddressSpace& space = parents.fragment ? parents.fragment->space : parents.marked;
-    for (const auto& [begin, m] : space.all()) {  // what its /proc/PID/maps does not show
+    // Attributes that its /proc/PID/maps does not show.
+    for (const auto& [begin, m] : space.all()) {
         if (m.sealed || m.wiped_on_fork) child.marked.map(m);
     }
 }

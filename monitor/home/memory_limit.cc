@@ -14,14 +14,14 @@ namespace gpr {
 
 namespace {
 
-// What gpr has in the process and the kernel counts.
+// How much of the process's memory that the kernel counts is gpr's.
 uint64_t margin_of(int resource, const HomeProcess& process) {
     if (resource == RLIMIT_DATA) {
-        // What the main stack may grow to is mapped, and counts as data.
+        // The room for the main stack is mapped, and counts as data.
         auto stack = main_stack(process.fragment->space);
         return 2 * GPR_SCRATCH_SIZE + (stack ? stack->size() : 0);
     }
-    constexpr uint64_t besides_mailbox = 16ULL << 20;  // the stub, and scratch
+    constexpr uint64_t besides_mailbox = 16ULL << 20;  // the stub and the scratch areas
     return process.fragment->mailbox().size() + besides_mailbox;
 }
 
@@ -72,10 +72,10 @@ std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process
     auto bytes = call.bytes(arguments->given, sizeof(rlimit));
     if (bytes.empty()) return limit;
     const rlimit& given = limit.given.emplace(bytes.get<rlimit>().to_pass_on());
-    if (given.rlim_cur > given.rlim_max) return limit;  // EINVAL
+    if (given.rlim_cur > given.rlim_max) return limit;  // the kernel answers EINVAL
     uint64_t margin = margin_of(resource, process);
     rlimit wide{wider(given.rlim_cur, margin), wider(given.rlim_max, margin)};
-    // The kernel must not refuse what takes nothing back, from those who may not raise a limit.
+    // A caller that may not raise a hard limit must be able to set the one that it sees.
     if (given.rlim_max <= limit.before.rlim_max) {
         wide.rlim_max = std::min(wide.rlim_max, kernels->rlim_max);
     }

@@ -1,5 +1,5 @@
-// RLIMIT_AS and RLIMIT_DATA: the kernel at home also counts what gpr has in a process, so its limit
-// is that much wider than what the program set and sees.
+// RLIMIT_AS and RLIMIT_DATA. Home's kernel also counts gpr's memory in a process, so the limit that
+// it has is wider by that much than the one that the program has set and sees.
 #pragma once
 
 #include <sys/resource.h>
@@ -14,22 +14,23 @@ struct ForwardedCall;
 
 inline constexpr int memory_resources[] = {RLIMIT_AS, RLIMIT_DATA};
 
-// Whose limit the call sets or asks for, 0: the caller's. Nothing: it is another call.
+// The process whose limit the call sets or queries, 0 for the caller; nullopt if it is another
+// call.
 std::optional<pid_t> limited_by(uint64_t number, const uint64_t* args);
-// Whether the kernel would not do if it were called as it is.
+// Whether the call has to be changed before the kernel makes it.
 bool must_widen(const HomeProcess& caller, uint64_t number, const uint64_t* args);
 
-// Between widen() and show() home makes the call, whose structures lie in the bounce.
+// Between widen() and show(), home makes the call; its structs are in the bounce area.
 struct MemoryLimitCall {
     pid_t pid = 0;
     int resource = RLIMIT_AS;
-    rlimit before{};  // as the program sees them
+    rlimit before{};  // the limits as the program sees them
     std::optional<rlimit> given;
 
-    // process: which limited_by() names.
+    // process: the one that limited_by() names.
     static std::optional<MemoryLimitCall> widen(const HomeProcess& process,
                                                 const ForwardedCall& call);
-    // True: `given` holds from now on.
+    // Restores what the program sees. True if `given` is its limit from now on.
     [[nodiscard]] bool show(const ForwardedCall& call) const;
 };
 

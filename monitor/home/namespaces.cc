@@ -11,7 +11,7 @@
 namespace gpr::home {
 
 namespace {
-// Missing from older headers; the first only clone3 knows.
+// Missing from older headers; only clone3 accepts it.
 constexpr uint64_t clone_newtime = 0x80;
 }  // namespace
 
@@ -19,14 +19,14 @@ void Namespaces::begin(pid_t root) { namespaces_ = namespaces_of(root); }
 
 bool Namespaces::stays_home(pid_t pid) const { return namespaces_of(pid) != namespaces_; }
 
-// clone_flags: of clone3.
+// clone_flags: as for clone3.
 bool Namespaces::child_stays_home(pid_t tid, uint64_t clone_flags) const {
     return changes_children(clone_flags) || namespaces_of(tid, true) != namespaces_;
 }
 
 bool Namespaces::changes_children(uint64_t flags) { return flags & (CLONE_NEWPID | clone_newtime); }
 
-// It begins, with all shared memory used where it is.
+// The process begins to run; all its shared memory is used at home.
 Task<void> Namespaces::begin_at_home(HomeThread& thread, std::optional<ThreadContext> context) {
     pid_t pid = thread.process->pid;
     WaitStatus status = co_await home_.stops.next_stop(thread);

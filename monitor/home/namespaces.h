@@ -1,6 +1,6 @@
-// Processes in a namespace of ids or of time of their own: they stay at home, where the kernel's
-// numbers and clocks are theirs. At the acceptor getpid and the vdso's clocks are answered without
-// anybody being asked.
+// Processes in a pid or time namespace of their own. They stay at home, where the kernel's ids and
+// clocks are theirs: at the acceptor, getpid and the vdso's clocks would be answered without our
+// seeing them.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ class Namespaces {
 public:
     explicit Namespaces(Home& home) : home_(home) {}
 
-    // root: the first process of the session.
+    // root: the session's first process.
     void begin(pid_t root);
     [[nodiscard]] bool stays_home(pid_t pid) const;
     [[nodiscard]] bool child_stays_home(pid_t tid, uint64_t clone_flags) const;

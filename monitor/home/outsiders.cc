@@ -29,11 +29,11 @@ namespace gpr {
 
 namespace {
 
-// Nothing tells of an attachment.
+// System V segments have no notification of attachments, so they are polled.
 constexpr std::chrono::milliseconds segments_every{20};
-// Of the time that a look took, if the next one can wait.
+// The pause after a search that could wait, as a multiple of the time that it took.
 constexpr int rest_after_look = 10;
-// A look lets others go on after this.
+// How long a search may run before it lets other work proceed.
 constexpr std::chrono::microseconds look_at_once{500};
 constexpr std::string_view segment_name = "/SYSV";
 
@@ -49,7 +49,8 @@ uint64_t id_of(int inotify, int segment) {
 
 bool is_number(const char* name) { return name[0] >= '0' && name[0] <= '9'; }
 
-// An acceptor's processes on this host have thousands of descriptors, and files of their own.
+// Workers on this host, and the processes that they trace: those have thousands of descriptors, of
+// files of their own.
 bool is_worker(pid_t pid) {
     std::ifstream in(fmt::format("/proc/{}/comm", pid));
     std::string name;
@@ -78,8 +79,8 @@ uint64_t inode_of(std::string_view line) {
     return inode;
 }
 
-// A program may share hundreds of files, and a process have thousands of mappings: neither is
-// walked through for each of the other.
+// Matches processes against files by inode, because a program may share hundreds of files and a
+// process may have thousands of mappings.
 class Search {
 public:
     explicit Search(const std::vector<FileNames>& files) : files_(files), uses_(files.size()) {
@@ -104,9 +105,10 @@ public:
     std::vector<OutsideUse> found() && { return std::move(uses_); }
 
 private:
-    using Places = std::unordered_map<uint64_t, std::vector<size_t>>;  // in files_, by inode
+    // Indexes into files_, by inode.
+    using Places = std::unordered_map<uint64_t, std::vector<size_t>>;
 
-    // Taking every line apart would take most of the time.
+    // A quick test by inode only: parsing every line would take most of the time.
     bool may_map(pid_t pid) {
         Fd in(open(fmt::format("/proc/{}/maps", pid).c_str(), O_RDONLY | O_CLOEXEC));
         size_t size = 0;
@@ -136,7 +138,8 @@ private:
         Dir fds(opendir(fmt::format("/proc/{}/fd", pid).c_str()));
         while (dirent* fd = fds ? readdir(fds.get()) : nullptr) {
             struct statx st {};
-            // A server of a network or in user space is not asked: it may be one of ours.
+            // AT_STATX_DONT_SYNC: a network or FUSE server is not asked; it may be a process of
+            // ours.
             if (!is_number(fd->d_name) ||
                 statx(dirfd(fds.get()), fd->d_name, AT_STATX_DONT_SYNC, STATX_INO, &st) != 0 ||
                 !opened_.contains(st.stx_ino)) {
@@ -162,8 +165,9 @@ private:
     static constexpr size_t read_at_once = 1 << 16;
     const std::vector<FileNames>& files_;
     Places mapped_, opened_;
-    std::vector<OutsideUse> uses_;  // of all processes
-    std::map<size_t, bool> found_;  // of one: what it uses, and whether it may write
+    std::vector<OutsideUse> uses_;  // by all processes
+    // For one process: the files that it uses, and whether it may write them.
+    std::map<size_t, bool> found_;
     std::string text_;
 };
 

@@ -1,7 +1,8 @@
-// Processes outside a session that use the files and segments that its program shares.
+// Outsiders: processes outside of a session that use files and segments that its program shares.
 //
-// Who has one open or mapped /proc tells, which takes milliseconds; that somebody new may have it,
-// inotify(7), and for System V segments their number of attachments.
+// /proc tells which processes have one open or mapped, but reading it takes milliseconds.
+// inotify(7) tells that another process may have opened one, and for System V segments their number
+// of attachments does.
 #pragma once
 
 #include <sys/types.h>
@@ -20,29 +21,30 @@
 
 namespace gpr {
 
-// One file's: file systems such as btrfs show others in /proc/PID/maps than stat(2) gives.
+// A file's identity. File systems such as btrfs show other numbers in /proc/PID/maps than stat(2).
 struct FileNames {
-    uint64_t mapped_device = 0, mapped_inode = 0;  // of a System V segment: the second is its id
+    uint64_t mapped_device = 0, mapped_inode = 0;  // for a System V segment, mapped_inode is its id
     uint64_t device = 0, inode = 0;
     bool operator==(const FileNames&) const = default;
 };
 
 struct OutsideUse {
     bool any = false;
-    bool writes = false;  // it is open for writing, or mapped so
+    bool writes = false;  // open for writing, or mapped writable
 };
 
 class Outsiders {
 public:
-    // on_news: call take_news().
+    // on_news: called when take_news() has something.
     explicit Outsiders(Loop& loop, std::function<void()> on_news);
 
-    // What take_news() listens for.
+    // A file or segment that is watched.
     class Watched {
     public:
-        // Somebody may open it by its name: what he finds must be in order before he hears of it.
+        // Whether another process may open it by name. That process must find it up to date before
+        // it can have learned the name.
         [[nodiscard]] bool has_name(const Fd& path) const;
-        // Nothing: news of it are not to be had.
+        // nullopt if it cannot be watched.
         [[nodiscard]] std::optional<uint64_t> id() const;
 
     private:
@@ -55,7 +57,8 @@ public:
     Watched watch(const Fd& path, const std::string& mapped_as, uint64_t mapped_inode);
     void forget(const Watched& watched);
 
-    // While the program itself opens a file: who has opened one meanwhile was most likely it.
+    // Exists while the program itself opens a file: a file opened meanwhile was most likely opened
+    // by it.
     class Opening {
     public:
         explicit Opening(Outsiders& of) : of_(of) {
@@ -70,27 +73,28 @@ public:
         Outsiders& of_;
     };
 
-    // Since the last time.
+    // Events since the last call.
     struct News {
-        std::set<uint64_t> opened;   // ids of what somebody has opened or attached
-        bool by_us = false;          // most likely
-        std::set<uint64_t> written;  // by a call, which may have changed its size
-        std::set<uint64_t> ended;    // ids of what is no more
-        bool look_due = false;       // one that could wait is to be had now
+        std::set<uint64_t> opened;   // ids of files opened, or segments attached
+        bool by_us = false;          // most likely by our own program
+        std::set<uint64_t> written;  // by a system call, which may have changed the size
+        std::set<uint64_t> ended;    // ids of files that are gone
+        bool look_due = false;       // a search that had to wait may be made now
     };
     News take_news();
 
-    // Of each file, all uses by processes that are not ours: known, or traced by us. Of those whose
-    // /proc we may not read nothing is known. Other work goes on meanwhile. Nothing: a later look
-    // has ended before.
+    // Searches /proc. Returns for each file its uses by processes that are neither `is_ours` nor
+    // traced by us; processes whose /proc we may not read are not seen. Other work proceeds
+    // meanwhile. nullopt if a search that began later has ended before.
     Task<std::optional<std::vector<OutsideUse>>> look(std::vector<FileNames> files,
                                                       std::function<bool(pid_t)> is_ours);
-    // For one that can wait. No: one goes on or was just now, and there will be news.
+    // Whether a search that can wait may be made now. If not, because one is under way or has just
+    // ended, there will be news when it may.
     bool may_look();
-    // There is reason for one that can wait.
+    // Requests a search that can wait.
     void want_look() { look_due_ = true; }
 
-    // Held while what has been heard is put in order.
+    // Held while news are processed.
     [[nodiscard]] auto turn() { return turn_.lock(); }
 
 private:
@@ -102,15 +106,15 @@ private:
     AsyncMutex turn_;
     Fd inotify_;
     gpr::Watch readable_;
-    std::map<int, int> users_;             // of each inotify watch: one file may be known twice
-    std::map<int, uint64_t> attachments_;  // by segment
+    std::map<int, int> users_;             // of each inotify watch; a file may be watched twice
+    std::map<int, uint64_t> attachments_;  // attachment count by segment
     bool polling_ = false;
     int openings_ = 0;
     bool opened_ourselves_ = false;
     uint64_t looks_ = 0, last_told_ = 0;
     Clock::time_point next_look_{};
     int looking_ = 0;
-    bool look_wanted_ = false;  // when those that go on are over
+    bool look_wanted_ = false;  // after those that are under way
     bool look_planned_ = false, look_due_ = false;
 };
 

@@ -1,5 +1,5 @@
-// What every part of home names: the session's state and other parts, which are in home.h, its
-// processes and threads, calls of theirs, and what the acceptor sends.
+// What every part of home includes: processes and threads, their calls, and what acceptors send.
+// The session's state and the other parts are in home.h.
 #pragma once
 
 #include <memory>

@@ -21,14 +21,14 @@ namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
-// A parked thread takes a signal as soon as it gets a CPU; one that waits for its vfork child does
-// not.
+// A parked thread takes a signal as soon as it gets a CPU; a thread that waits for its vfork child
+// does not.
 constexpr std::chrono::milliseconds longest_taking{10};
 constexpr std::chrono::microseconds looks_every{20};
 
 uint64_t blocked_now(pid_t tid) { return trace::signal_set(tid, "SigBlk:"); }
 
-// The stub is locked.
+// The stub must be locked.
 Task<int64_t> run_one(StubThread& stub, Call call) {
     std::vector<Call> calls{call};
     co_await stub.run_locked(calls);
@@ -41,7 +41,7 @@ Task<void> set_mask(StubThread& stub, uint64_t mask) {
     co_await run_one(stub, Call{SYS_rt_sigprocmask, {SIG_SETMASK, at, 0, sizeof mask}, 0});
 }
 
-// Only the process itself may send itself a signal that says anything of its origin.
+// Sent by the process to itself, because only then may si_code be anything.
 Task<void> queue(HomeThread& thread, siginfo_t info) {
     StubThread& stub = *thread.stub;
     stub.scratch().put(0, info);
@@ -53,8 +53,9 @@ Task<void> queue(HomeThread& thread, siginfo_t info) {
 
 }  // namespace
 
-// The thread stands in the stop before the signal's delivery. A signal that is blocked then is
-// queued again by the kernel, as it was. Others wait with it, but those that end the program.
+// The thread is in the stop before the signal's delivery. A signal that is blocked at that point is
+// queued again by the kernel, unchanged. Blocks all other signals as well, except those that would
+// end the program.
 void PassedSignals::leave_in_kernel(HomeThread& thread, int signal) {
     if (auto info = trace::signal_info(thread.tid)) thread.requeued.add(*info);
     const HomeProcess& process = *thread.process;
@@ -71,15 +72,17 @@ void PassedSignals::keep_order(HomeThread& thread, int signal) {
     trace::set_signal_info(thread.tid, thread.requeued.next(*info, last));
 }
 
-// The thread stands in the stop before its delivery. What comes until it is handled there waits
-// here, as it would behind one that a busy CPU is about to handle: the kernel keeps the order and
-// makes one of several alike. What has no handler acts at once.
+// The thread is in the stop before the signal's delivery. Until the acceptor has started its
+// handler, further signals wait in this kernel, as if they were behind a signal that a busy CPU is
+// about to handle; the kernel keeps their order and merges equal ones. Signals without a handler
+// act at once.
 void PassedSignals::pass_on(HomeThread& thread, const siginfo_t& info) {
     HomeProcess& process = *thread.process;
     uint64_t mask = trace::signal_mask(thread.tid);
     uint32_t serial = ++thread.signals_passed & ~others_wait;
     uint64_t pending = trace::pending_signals(thread.tid) & process.caught_signals;
-    // In a call with a mask of its own ptrace tells of the one that will be when the call is over.
+    // During a call with a temporary mask (such as ppoll), ptrace shows the mask that will be
+    // restored.
     uint64_t held = thread.is_in(HomeThread::Business::call) && (pending & mask)
                         ? blocked_now(thread.tid)
                         : mask;
@@ -96,7 +99,7 @@ void PassedSignals::pass_on(HomeThread& thread, const siginfo_t& info) {
     home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 
-// serial: 0 if the acceptor had the signal from elsewhere, such as a fault of the program.
+// serial: 0 if the acceptor's kernel raised the signal itself, such as for a fault of the program.
 void PassedSignals::handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask) {
     if (!thread.remote()) return;
     if (thread.passed && thread.passed->serial != serial) {
@@ -111,7 +114,8 @@ void PassedSignals::handler_begun(HomeThread& thread, uint32_t serial, uint64_t 
     }
 }
 
-// The handler waits for them, or for the word that there is none that it does not block.
+// The handler waits until home has sent the other signals, or has said that there is none that it
+// does not block.
 Task<void> PassedSignals::let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask) {
     std::shared_ptr<StubThread> stub = thread.stub;
     co_await take_own_mask(thread, mask);
@@ -125,8 +129,9 @@ Task<void> PassedSignals::let_others_come(HomeThread& thread, PassedSignal begun
     home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 
-// It came there too late: the thread was leaving, the program has no handler any more, or another
-// handler has begun that blocks it. One that was on its way when its thread came home is no news.
+// The acceptor could not deliver the signal: the thread was leaving, the program no longer has a
+// handler, or another handler has started that blocks it. Ignored if the thread came home
+// meanwhile.
 void PassedSignals::came_back(HomeThread& thread, uint32_t serial) {
     if (!thread.passed || thread.passed->serial != serial) return;
     HomeProcess& process = *thread.process;
@@ -136,8 +141,9 @@ void PassedSignals::came_back(HomeThread& thread, uint32_t serial) {
     spawn(take_back(thread, true));
 }
 
-// The kernel here has it again, before those that came later. to_shadow: which takes it, and
-// others, if the thread does not block them; else it takes none.
+// Puts the signal back into this kernel's queue, before those that came later. to_shadow: the
+// shadow then takes it, and others, unless the thread blocks them; else the shadow keeps all
+// blocked.
 Task<void> PassedSignals::take_back(HomeThread& thread, bool to_shadow) {
     PassedSignal back = *std::exchange(thread.passed, std::nullopt);
     int number = back.info.si_signo;
@@ -154,7 +160,8 @@ Task<void> PassedSignals::take_back(HomeThread& thread, bool to_shadow) {
     if (!stub.dead()) wake_others(thread, back.mask);
 }
 
-// The thread ends without having seen it. One that was sent to it alone ends with it.
+// The thread ends without having handled the signal. One that was sent to this thread alone is
+// dropped.
 Task<void> PassedSignals::give_to_others(HomeThread& thread) {
     auto passed = std::exchange(thread.passed, std::nullopt);
     if (!passed || passed->info.si_code == SI_TKILL) co_return;
@@ -167,7 +174,7 @@ Task<void> PassedSignals::give_to_others(HomeThread& thread) {
     co_await run_one(stub, Call{SYS_rt_sigqueueinfo, {pid, number, at}, 0});
 }
 
-// The shadow's mask is the thread's: the kernel chooses by it who gets a signal, and when.
+// Gives the shadow the thread's own mask, by which the kernel decides which thread gets a signal.
 Task<void> PassedSignals::take_own_mask(HomeThread& thread, uint64_t mask) {
     StubThread& stub = *thread.stub;
     {
@@ -177,9 +184,9 @@ Task<void> PassedSignals::take_own_mask(HomeThread& thread, uint64_t mask) {
     if (!stub.dead()) wake_others(thread, mask);
 }
 
-// When a thread blocks a signal that waits for the process, the kernel wakes one that does not. It
-// does not when that is done by ptrace, nor later, when the thread's own mask blocks no more. A
-// thread that was in a stop looks.
+// When a thread blocks a signal that is pending for the process, the kernel wakes another thread
+// that does not. It does not do so for masks set by ptrace, nor when the thread's own mask is
+// restored later. A thread that is interrupted looks for pending signals, so interrupt those.
 void PassedSignals::wake_others(const HomeThread& thread, uint64_t mask) {
     const HomeProcess& process = *thread.process;
     if (process.threads.size() < 2 || process.stopped) return;
@@ -191,7 +198,8 @@ void PassedSignals::wake_others(const HomeThread& thread, uint64_t mask) {
     }
 }
 
-// Somebody who is at the acceptor has sent it. It is on its way there before the sender goes on.
+// A thread at the acceptor has sent the signal. It must be on its way to its receiver before the
+// sender continues.
 Task<void> PassedSignals::pass_on_sent(SentSignal signal) {
     auto is_meant = [&](const HomeProcess& process) {
         bool named =

@@ -1,5 +1,5 @@
-// The signals of a thread at the acceptor wait in the kernel here, one is on its way to it.
-// docs/decisions/0024-signals-wait-at-home.md
+// Signals for a thread at an acceptor wait in home's kernel; only one at a time is on its way to
+// the thread. docs/decisions/0024-signals-wait-at-home.md
 #pragma once
 
 #include <signal.h>

@@ -9,9 +9,9 @@
 namespace gpr::home {
 
 namespace {
-// Pins of direct I/O end with it; those of registered buffers do not end.
+// Pins of direct I/O end with the I/O; those of registered buffers do not end.
 constexpr std::chrono::seconds direct_io_ends_in{5};
-// Who is refused the same page later than that waits for another pin.
+// A thread that is refused the same page after a longer pause than this waits for another pin.
 constexpr std::chrono::seconds one_wait{1};
 }  // namespace
 
@@ -33,7 +33,8 @@ Task<void> PinnedPages::pinned_fault(std::shared_ptr<Fragment> fragment, Address
     }
 }
 
-// The kernel here, in a system call or in the name of the acceptor, cannot be sent there.
+// A system call here, or a call made for a thread of the acceptor, cannot be moved there, so it
+// waits for the page.
 void PinnedPages::wait_for_pin(Fragment& fragment, Address at, HomeThread* thread, pid_t tid) {
     const auto now = Clock::now();
     if (thread) {

@@ -1,4 +1,4 @@
-// Pages that a device of the acceptor has pinned do not come home. Program code that touches one
+// Pages that a device of an acceptor has pinned do not come home. Program code that touches one
 // goes there.
 #pragma once
 
@@ -16,7 +16,7 @@ class PinnedPages {
 public:
     explicit PinnedPages(Home& home) : home_(home) {}
 
-    // The device is that acceptor's.
+    // pinned_at: the acceptor with the device.
     Task<void> pinned_fault(std::shared_ptr<Fragment> fragment, Address at, pid_t tid,
                             NodeId pinned_at);
 

@@ -48,7 +48,7 @@ Task<int64_t> call_locked(StubThread& stub, Call call) {
     co_return stub.dead() ? -ESRCH : calls[0].result;
 }
 
-// From the first argument to the end of the environment; fields 48 to 51 of proc_pid_stat(5).
+// From the first argument to the end of the environment: fields 48 to 51 of proc_pid_stat(5).
 Range arguments_of(pid_t pid) {
     std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
     size_t name_end = stat.rfind(')');
@@ -65,7 +65,7 @@ Range arguments_of(pid_t pid) {
     return range.begin < range.end ? range : Range{};
 }
 
-// Bytes of the main stack that the kernel takes for that.
+// The size in bytes of what the kernel lists as the main stack.
 uint64_t kernels_stack(pid_t pid) {
     auto maps = read_maps(pid);
     for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
@@ -74,7 +74,7 @@ uint64_t kernels_stack(pid_t pid) {
     return 0;
 }
 
-// What of its address space is ours.
+// The parts of its address space that are gpr's.
 Elsewhere hidden_in(pid_t pid) {
     Elsewhere hidden;
     auto maps = read_maps(pid);
@@ -90,8 +90,8 @@ bool tells_numbers(const std::string& name) {
     return name == "status" || name == "stat" || name == "statm" || name == "wchan";
 }
 
-// Of the thread in question: the kernel here knows what it does unless it is at the acceptor, and
-// not in a call that is made here.
+// The state of a thread. This kernel knows it, unless the thread is at an acceptor and not in a
+// call that its shadow makes here.
 std::optional<ThreadState> shown_state(const HomeThread* thread,
                                        const std::optional<ThreadState>& there) {
     if (!thread) return std::nullopt;
@@ -103,7 +103,7 @@ std::optional<ThreadState> shown_state(const HomeThread* thread,
 
 }  // namespace
 
-// Where the kernel looks for them is memory like any other.
+// The command line and environment, from the program's memory, which may be elsewhere.
 Task<std::string> ProcFiles::shown_arguments(HomeProcess& process, const std::string& path) {
     Range range = arguments_of(process.pid);
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -111,7 +111,7 @@ Task<std::string> ProcFiles::shown_arguments(HomeProcess& process, const std::st
     co_return text_of(path);
 }
 
-// status, stat, statm or wchan.
+// For status, stat, statm and wchan.
 Task<std::string> ProcFiles::shown_numbers(HomeProcess& process, ProcFile file, std::string path) {
     pid_t pid = process.pid;
     Elsewhere more = hidden_in(pid);
@@ -152,7 +152,7 @@ Task<std::string> ProcFiles::shown_numbers(HomeProcess& process, ProcFile file, 
     co_return text;
 }
 
-// fd: what the call has just opened. The stub's lock is held.
+// fd: what the call has just opened. The stub must be locked.
 Task<void> ProcFiles::show_process(HomeProcess& process, StubThread& stub, int fd, ProcFile file) {
     pid_t pid = process.pid;
     std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
@@ -177,7 +177,7 @@ Task<void> ProcFiles::show_process(HomeProcess& process, StubThread& stub, int f
     };
     put("shown");
     int64_t made = co_await call_locked(stub, {SYS_memfd_create, {at, MFD_CLOEXEC}, 0});
-    if (made < 0) co_return;  // then it sees more than it should
+    if (made < 0) co_return;  // then the program sees more than it should
     std::ofstream(fmt::format("/proc/{}/fd/{}", pid, made)) << *text << std::flush;
     if (file.name == "maps") queries.note_stand_in(*shown, pid, static_cast<int>(made));
     put(fmt::format("/proc/self/fd/{}", made));
@@ -192,7 +192,7 @@ Task<void> ProcFiles::show_process(HomeProcess& process, StubThread& stub, int f
     co_await call_locked(stub, {SYS_close, {static_cast<uint64_t>(made)}, 0});
 }
 
-// In its stub, and is given what it should see.
+// The thread opens the file in its stub, and gets our text instead.
 Task<void> ProcFiles::open_call(HomeProcess& process, HomeThread& thread, Notification n) {
     if (!home_.notifier->still_valid(n.id)) co_return;
     auto context = co_await home_.stops.capture(thread);
@@ -215,7 +215,8 @@ Task<void> ProcFiles::open_call(HomeProcess& process, HomeThread& thread, Notifi
     co_await stub.resume(*context);
 }
 
-// A CallWatch has stopped the thread behind the opening of a file that may show the process.
+// Whether a CallWatch has stopped the thread because it has opened a file that may show the
+// process.
 bool ProcFiles::has_opened(const HomeThread& thread) {
     auto info = trace::signal_info(thread.tid);
     auto regs = trace::registers(thread.tid);
@@ -225,7 +226,7 @@ bool ProcFiles::has_opened(const HomeThread& thread) {
 }
 
 Task<void> ProcFiles::show_opened(HomeThread& thread) {
-    if (!thread.process->fragment) {  // an image that could not be split: it sees what there is
+    if (!thread.process->fragment) {  // an image that could not be split: it sees the real file
         trace::resume(thread.tid);
         co_return;
     }

@@ -1,6 +1,6 @@
-// Files of /proc that show the process itself. What the kernel at home would tell is about gpr, or
-// about memory that is elsewhere; so whoever opens one gets a text of ours in its place, as it is
-// at that moment.
+// Files of /proc that describe a process. Home's kernel would describe gpr's part of it, and miss
+// memory that is elsewhere. So a program that opens one gets a file with our text instead, made at
+// that moment.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A process of the session, as the monitor sees it, and its threads at home.
+// A process of the session as the monitor sees it, and its threads at home.
 #pragma once
 
 #include <signal.h>
@@ -34,34 +34,34 @@ namespace gpr {
 
 struct HomeProcess;
 
-// A thread at home that is in a fork. A signal may make it call again.
+// A thread at home that is in a fork. A signal may make it repeat the call.
 struct ForkAtHome {
-    uint64_t number = 0;  // 0: it is in none
-    bool begun = false;   // paging::Forks::begin_fork() has been called,
-    bool ready = false;   // and is done
+    uint64_t number = 0;  // 0: not in a fork
+    bool begun = false;   // paging::Forks::begin_fork() has been called
+    bool ready = false;   // and has ended
 };
 
-// A signal that was taken from the kernel here for a thread at the acceptor.
+// A signal that was taken out of home's kernel for a thread at an acceptor.
 struct PassedSignal {
     siginfo_t info{};
     uint32_t serial = 0;
-    uint64_t mask = 0;         // the thread's own; its shadow takes nothing else meanwhile
-    bool with_answer = false;  // it goes to the acceptor with the answer of the thread's call
+    uint64_t mask = 0;         // the thread's own mask; its shadow blocks everything meanwhile
+    bool with_answer = false;  // it is sent with the result of the thread's call
 };
 
-// A call of this thread that another one makes. It may be interrupted, the call is not.
+// A call of this thread that another thread makes. This thread may be interrupted, the call is not.
 struct CallInItsStead {
     explicit CallInItsStead(Scheduler& scheduler) : over(scheduler) {}
     uint32_t number = 0;
-    std::optional<int64_t> result;  // nothing: it has not been made, and the thread may call again
+    std::optional<int64_t> result;  // nullopt: not made; the thread may repeat it
     OneShot<bool> over;
 };
 
-// What the thread's counterpart at one acceptor was told of it.
+// What one acceptor has been told of a thread.
 struct Twin {
-    size_t filters = 0;  // of the program's, that it is under
+    size_t filters = 0;  // how many of the thread's filters
     CpuModes cpu_modes;
-    bool alt_stack_changed = true;  // since
+    bool alt_stack_changed = true;  // since then
     bool affinity_told = false;
 };
 
@@ -73,17 +73,17 @@ struct ThreadCounts {
 };
 
 struct HomeThread {
-    // How far its end has come.
+    // How far it is towards its end.
     enum class Life : uint8_t {
         runs,
         made_last_call,  // at an acceptor
-        ending,          // past its last instruction
+        ending,          // executes no more instructions
         end_told,        // the acceptors know that it has ended
     };
-    // What it is in the middle of, which is one thing at a time.
+    // What it is doing; one thing at a time.
     enum class Business : uint8_t {
         none,
-        call,       // the shadow runs a forwarded one
+        call,       // the shadow makes a forwarded call
         departure,  // it is at the acceptor as soon as its crossing has been sent
         visit,      // it came for shared memory that others use: visits.h
     };
@@ -95,49 +95,54 @@ struct HomeThread {
     bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
     ThreadCounts counts;
     ForkAtHome fork;
-    FilterList filters;              // of the program, that the kernel thread here is under
-    std::vector<Twin> twins;         // at the acceptors, by node: twin()
-    uint64_t futex_waits = 0;        // calls of futexes so far, of one that has others' memory
-    Clock::time_point call_began{};  // the last one
-    std::optional<ResumedWait> resumed_wait;  // its call, which went on after an interruption
-    uint32_t wait = 0;          // the name of that call for the acceptor that may interrupt it
-    bool interrupted = false;   // it has
-    bool repeatable = false;    // which can be made again, after a handler
-    bool wants_device = false;  // on a visit it met memory that only the acceptor may use
-    std::optional<PassedSignal> passed;  // till the acceptor says what became of it
+    FilterList filters;              // the program's filters that the kernel thread here has
+    std::vector<Twin> twins;         // by node: twin()
+    uint64_t futex_waits = 0;        // of a guest: how many futex calls it has made
+    Clock::time_point call_began{};  // of the latest forwarded call
+    // That call, which is made again after an interruption.
+    std::optional<ResumedWait> resumed_wait;
+    uint32_t wait = 0;          // the number by which the acceptor may interrupt that call
+    bool interrupted = false;   // and it has
+    bool repeatable = false;    // the call may be repeated after a signal handler
+    bool wants_device = false;  // on a visit it touched memory that only the acceptor may use
+    std::optional<PassedSignal> passed;  // until the acceptor says what became of it
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;
     // In a mixed session:
     CpuModes cpu_modes;
-    NodeId last_away = 1;  // the acceptor where it was last: gravity leads there
-    bool masked = false;   // the shadow's mask is not the program's: signals are postponed
-    Clock::time_point visits_until{};  // till then it may run the acceptor's code here
+    NodeId last_away = 1;  // the acceptor where it was last; gravity leads there
+    bool masked = false;   // the shadow blocks more than the program: signals are postponed
+    Clock::time_point visits_until{};  // until then it may run the acceptor's code here
     Gravity gravity;
     struct PinWait {
         Address page{};
         Clock::time_point until{}, last{};
     };
-    std::optional<PinWait> pin_wait;  // in a system call, for a page that a device has
-    uint64_t clears_childs_tid = 0;   // the same for the child of the clone it is in
-    uint64_t exit_hold = 0;           // paging::Supply::hold of what the kernel writes at its end
-    std::vector<uint64_t> robust_locks;      // that its end hands on to who waits for them
-    Address left_at{};                       // the page of code whose absence sent it away last
-    uint64_t clear_tid = 0;                  // CLONE_CHILD_CLEARTID, where the kernel here does it
-    bool blocks_trap = false;                // SIGTRAP, as far as it is known
-    OneShot<WaitStatus>* awaited = nullptr;  // who waits for the next stop
+    // A system call here waits for a page that a device has pinned.
+    std::optional<PinWait> pin_wait;
+    // CLONE_CHILD_CLEARTID address for the child of its current clone.
+    uint64_t clears_childs_tid = 0;
+    uint64_t exit_hold = 0;  // paging::Supply::hold of what the kernel writes at its end
+    std::vector<uint64_t> robust_locks;  // their waiters must be woken when it has ended
+    Address left_at{};                   // the page of missing code for which it left last
+    // CLONE_CHILD_CLEARTID address, if home's kernel clears it.
+    uint64_t clear_tid = 0;
+    bool blocks_trap = false;                // whether it blocks SIGTRAP, as far as is known
+    OneShot<WaitStatus>* awaited = nullptr;  // somebody waits for its next stop
     std::shared_ptr<CallInItsStead> in_its_stead;
-    MemoryPolicy memory_policy;  // that it has set at the acceptor
+    MemoryPolicy memory_policy;  // as set at an acceptor
     RseqArea rseq;               // in a session that was attached
-    // Of a process that is being detached: it has come home, and goes on like this.
+    // In a process that is being detached: it has come home, and shall continue with this.
     std::unique_ptr<ThreadContext> goes_on_with;
-    uint64_t timed_wait = 0;    // the call with a time limit that its kernel thread here was in
-    CpuMask affinity;           // if the program has set it
-    CpuMask affinity_at_birth;  // the kernel's here, of what begins as a process; until it is split
+    uint64_t timed_wait = 0;  // the call with a timeout that its shadow was in
+    CpuMask affinity;         // empty: the program has set none
+    // As inherited in this kernel, for a new process that is not split yet.
+    CpuMask affinity_at_birth;
 
     [[nodiscard]] bool remote() const { return node != directory_node; }
     [[nodiscard]] Life life() const { return life_; }
     [[nodiscard]] bool ends() const { return life_ >= Life::ending; }
-    // It never goes back.
+    // Only ever goes forward.
     void advance(Life life) { life_ = std::max(life_, life); }
     [[nodiscard]] bool is_in(Business business) const { return business_ == business; }
     void begin(Business business) {
@@ -147,13 +152,13 @@ struct HomeThread {
     void end(Business business) {
         if (business_ == business) business_ = Business::none;
     }
-    // It is the one thread of a new image.
+    // It is the only thread of a new image.
     void begin_image() {
         life_ = Life::runs;
         business_ = Business::none;
     }
     [[nodiscard]] Twin& twin(NodeId acceptor) { return twins.at(acceptor - 1u); }
-    // known_at: where that was done, if at an acceptor.
+    // known_at: the acceptor that knows already, if any.
     void note_alt_stack_changed(NodeId known_at = directory_node) {
         for (size_t i = 0; i < twins.size(); i++) twins[i].alt_stack_changed = i + 1 != known_at;
     }
@@ -175,24 +180,25 @@ struct FileSize {
     uint64_t size = 0;  // bytes
 };
 
-// A file of which a copy stands in memory, as the kernel's list of mappings would name it.
+// A file that has been replaced by a copy in memory, as /proc/PID/maps would show it.
 struct CopiedFile {
     std::string path;
     uint64_t device = 0, inode = 0;
 };
 
-// One that a process has from its parent.
+// A copy of a file that a process has inherited from its parent.
 struct InheritedCopy {
     Range range;
     std::shared_ptr<Fd> content;
     uint64_t content_offset = 0;
     CopiedFile file;
-    bool trapped = false;               // code that runs at an acceptor, once the process is split,
+    // Code that shall run at an acceptor once the process is split,.
+    bool trapped = false;
     NodeId code_node = directory_node;  // and at which
-    uint32_t source = 0;                // instead of content: Mapping::source
+    uint32_t source = 0;                // instead of `content`: Mapping::source
 };
 
-// Code with breakpoints in it that a child has from its parent.
+// Code with breakpoints that a child has inherited from its parent.
 struct InheritedFunctions {
     Range range;
     std::shared_ptr<const ChosenFunctions> functions;
@@ -200,23 +206,23 @@ struct InheritedFunctions {
     uint64_t content_offset = 0;
 };
 
-// What the child of a fork begins with whose memory stays where it is.
+// What the child of a fork in place begins with (forks_in_place.h).
 struct ForkedMemory {
     AddressSpace space;
     std::map<ObjectId, CopiedFile> copied_files;
     std::string executable;
     uint64_t break_begin = 0, break_end = 0;
-    Address tid_at{}, clear_tid_at{};  // 0: CLONE_CHILD_SETTID, _CLEARTID are not asked for
-    bool ready = false;                // the mappings are the child's own, not its parent's
+    Address tid_at{}, clear_tid_at{};  // 0: no CLONE_CHILD_SETTID, _CLEARTID
+    bool ready = false;                // the mappings refer to the child's own objects
 };
 
-// A child that a thread at the acceptor asked for, until it is born.
+// A child that a thread at an acceptor has asked for, until it is born.
 struct Birth {
     ThreadContext context;
     bool shares_memory = false;
     uint64_t exit_signal = 0;
-    uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID, if so
-    std::shared_ptr<ForkedMemory> memory;  // of a fork whose memory stays where it is
+    uint64_t clear_tid = 0;                // CLONE_CHILD_CLEARTID address, or 0
+    std::shared_ptr<ForkedMemory> memory;  // for a fork in place
 };
 
 // What is known of a process that rests, and decides when it has done so for long enough.
@@ -232,53 +238,58 @@ struct Rest {
 
 struct HomeProcess {
     enum class State {
-        native,     // untouched by gpr but for the filter: a child that has not been split (yet)
-        preparing,  // the stub is going in
-        split,      // has a fragment here and one at the acceptor
+        native,     // a child that has not been split (yet): it has only gpr's filter
+        preparing,  // the stub is being installed
+        split,      // it has a fragment here and one at each acceptor
         ending,
     };
 
     pid_t pid = 0;
     State state = State::native;
-    HomeProcess* shares_memory_with = nullptr;  // vfork children, until they exec; it may be gone
-    std::weak_ptr<Fragment> guest_of;           // the memory that it shares then, if it is split
-    bool has_guests = false;                    // children that share its memory and run beside it
+    HomeProcess* shares_memory_with = nullptr;  // a guest's parent, until it execs; may be gone
+    std::weak_ptr<Fragment> guest_of;           // a guest's memory, if its parent is split
+    // Children that share its memory and run at the same time.
+    bool has_guests = false;
     std::shared_ptr<Fragment> fragment;
     // Of the filter that reports its calls; null: there is none, and resting_filter.h stops some.
     std::shared_ptr<Fd> listener;
     std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
     std::unordered_map<pid_t, HomeThread*> threads;
-    Address syscall_instruction;  // one to inject calls with before the stub is in
-    std::string executable;       // path of the program's own file
+    Address syscall_instruction;  // for injecting calls before the stub is installed
+    std::string executable;       // path of the program's file
     std::map<ObjectId, CopiedFile> copied_files;
     std::vector<InheritedCopy> inherited;  // until it is split
     std::vector<InheritedFunctions> inherited_functions;
-    Address stack_used{};  // how far down the main stack was used, when last looked at
-    std::vector<std::pair<Range, bool>> inherited_growing;  // until it is split; main stack or not
-    AddressSpace marked;                                    // by its parent: MemoryGate::inherit()
-    std::vector<std::shared_ptr<ChangeWindow>> changes;     // that it makes here, by acceptor
-    ino_t ipc_at_birth = 0;    // in which IPC namespace its parent was then
-    uint64_t break_begin = 0;  // brk: where the heap starts and ends
+    Address stack_used{};  // how far down the main stack had been used when last examined
+    // Until it is split; whether it is the main stack.
+    std::vector<std::pair<Range, bool>> inherited_growing;
+    // Attributes inherited from its parent: MemoryGate::inherit().
+    AddressSpace marked;
+    std::vector<std::shared_ptr<ChangeWindow>> changes;  // made here, by acceptor
+    ino_t ipc_at_birth = 0;    // the IPC namespace that its parent had then
+    uint64_t break_begin = 0;  // brk: start of the heap
     uint64_t break_end = 0;
-    // Bit n-1: the program may have a handler for signal n. Without the bit it has none.
+    // Bit n-1: the program may have a handler for signal n. If it is clear, there is none.
     uint64_t caught_signals = 0;
-    uint64_t restarting_signals = 0;  // whose handler lets calls go on: SA_RESTART
-    // SA_RESETHAND, by signal: the action that is left once the handler has begun.
+    uint64_t restarting_signals = 0;  // those whose handler has SA_RESTART
+    // SA_RESETHAND, by signal: the action that remains once the handler has started.
     std::map<int, std::array<uint64_t, 4>> one_shot_actions;
-    std::array<uint64_t, 4> trap_action{};      // of SIGTRAP, which a breakpoint may undo
-    std::map<int, SignalAction> fault_actions;  // of signals that faults of ours raise: Growth
-    uint64_t blocking_trap = 0;                 // signals whose handlers run with SIGTRAP blocked
-    uint64_t to_reset = 0;                      // those that the kernel here must be told of
-    std::unique_ptr<AsyncMutex> actions;  // held while the kernel here is told of a disposition
-    std::map<int, rlimit> memory_limits;  // by resource: those that the program has set
+    std::array<uint64_t, 4> trap_action{};  // for SIGTRAP, which a breakpoint may reset
+    // For signals that faults caused by gpr raise: Growth.
+    std::map<int, SignalAction> fault_actions;
+    uint64_t blocking_trap = 0;  // signals whose handlers run with SIGTRAP blocked
+    // Signals whose handler home's kernel has yet to reset.
+    uint64_t to_reset = 0;
+    std::unique_ptr<AsyncMutex> actions;  // held while home's kernel is told of a disposition
+    std::map<int, rlimit> memory_limits;  // by resource, as the program has set them
     bool started_remotely = false;
-    // fd_names.h: those that the acceptor knows, by number; the numbers that filters watch.
+    // fd_names.h: the names that acceptors know, by number; and the numbers that filters watch.
     std::map<int, uint64_t> names_told;
     std::set<int> names_watched;
-    std::map<int, NodeId> epolls_there;  // epoll descriptors that watch files of that acceptor, too
-    size_t common_filters = 0;  // that all its threads were put under at once, at the acceptor
-    int forks = 0;  // threads here that are in a fork: meanwhile none runs at the acceptor
-    std::set<NodeId> frozen_at;  // where none does now
+    std::map<int, NodeId> epolls_there;  // epoll descriptors that also watch files of that acceptor
+    size_t common_filters = 0;           // how many filters all threads have, at the acceptors too
+    int forks = 0;  // threads here that are in a fork; meanwhile none runs at an acceptor
+    std::set<NodeId> frozen_at;  // acceptors that have stopped its threads
     uint32_t freezes = 0;        // how often that was asked for
     bool new_image = false;      // it has called exec, not only been born
     bool has_rested = false;     // since then
@@ -292,10 +303,11 @@ struct HomeProcess {
     Usage used_by_ending;                   // by one of which not all acceptors have told yet,
     NodeId ended_at = 0;                    // so many have
     Usage used_by_children;                 // by children that it has waited for, and theirs
-    std::map<pid_t, Usage> ended_children;  // that it has not
+    std::map<pid_t, Usage> ended_children;  // by children that it has not waited for
     CpuTimers cpu_timers;
-    uint64_t cpu_timers_turn = 0;  // of the coroutine that looks after them
-    uint64_t pending_timers = 0;   // a set of signals that were pending at the acceptor at its exec
+    uint64_t cpu_timers_turn = 0;  // identifies the coroutine that runs them
+    // Signals that were pending at the acceptor at exec: bit n-1 is signal n.
+    uint64_t pending_timers = 0;
     bool is_root = false;
     std::unique_ptr<Rest> rest;  // while it rests: resting.h
     bool detaching = false;      // all of it comes home, to go on without us: detachment.h

@@ -1,4 +1,5 @@
-// What an acceptor has counted in a session so far, as it tells when a process has ended there.
+// What an acceptor has counted in a session so far; it reports this whenever a process has ended
+// there.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 namespace gpr::home {
 
 struct RemoteCounts {
-    uint64_t arrivals = 0;      // of threads, from home
-    uint64_t calls_native = 0;  // that its worker saw
+    uint64_t arrivals = 0;      // threads that came from home
+    uint64_t calls_native = 0;  // calls that its worker saw
     uint64_t calls_fd_owner = 0;
     uint64_t calls_by_rule = 0;
     uint64_t calls_home = 0;

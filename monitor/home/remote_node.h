@@ -1,5 +1,4 @@
-// What home knows of one acceptor, and what it has asked of it. Whatever there is once for each
-// acceptor is here, and nowhere else.
+// Everything that home knows of one acceptor and has asked of it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +15,7 @@
 
 namespace gpr::home {
 
-// Of a process that the acceptor is being told of; done: why it cannot be, or nothing.
+// A process that the acceptor is being told of. done: why that failed, or an empty string.
 struct PendingStart {
     OneShot<std::string> done;
     explicit PendingStart(Scheduler& s) : done(s) {}
@@ -28,13 +27,13 @@ struct RemoteNode {
 
     const NodeId id;
     Link& link;
-    const unsigned fd_base;           // the first number of its descriptors; 0: it has none
-    const unsigned fd_last;           // the last one; 0: there is no bound
-    std::vector<std::string> masked;  // CPU features it lacks, that only the C library leaves alone
-    bool guards = false;              // it has guard pages
+    const unsigned fd_base;           // the lowest of its descriptors; 0: it has none
+    const unsigned fd_last;           // the highest; 0: no limit
+    std::vector<std::string> masked;  // CPU features that it lacks, hidden from the C library only
+    bool guards = false;              // its kernel has guard pages
     RemoteCounts counts;
-    Address lowest{};  // it can map nothing below
-    // By process, until it answers:
+    Address lowest{};  // lowest address that it can map
+    // By process, until the acceptor answers:
     std::map<pid_t, std::unique_ptr<PendingStart>> starting;
     std::map<pid_t, std::unique_ptr<PendingStart>> forking;
     std::map<pid_t, std::unique_ptr<OneShot<bool>>> ending;

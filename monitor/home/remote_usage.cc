@@ -19,7 +19,7 @@ namespace gpr::home {
 namespace {
 constexpr size_t most_ended_children = 4096;
 
-// keep: the child is not gone for the parent.
+// keep: the parent may wait for the child again.
 void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep) {
     auto ended = parent.ended_children.find(child);
     if (ended == parent.ended_children.end()) return;
@@ -37,7 +37,7 @@ void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep
 
 RemoteUsage::RemoteUsage(Home& home) : home_(home), questions_(home.loop) {}
 
-// The image, or the process, has ended there.
+// An image, or the process, has ended at this acceptor.
 void RemoteUsage::note_remote_usage(RemoteNode& node, pid_t pid, const Usage& used) {
     node.counts.cpu += used;
     HomeProcess* process = home_.find_process(pid);
@@ -48,8 +48,8 @@ void RemoteUsage::note_remote_usage(RemoteNode& node, pid_t pid, const Usage& us
     process->ended_at = 0;
 }
 
-// Only those waits are seen that ask for the usage, and those of the acceptor: a child that is not
-// there any more has been waited for.
+// A wait is only seen if it asks for usage or is made at an acceptor. So every child that is gone
+// from the kernel's list has been waited for.
 const Usage& RemoteUsage::used_by_children(HomeProcess& process) {
     std::erase_if(process.ended_children, [&](const auto& child) {
         if (parent_of(child.first) == process.pid) return false;
@@ -59,7 +59,8 @@ const Usage& RemoteUsage::used_by_children(HomeProcess& process) {
     return process.used_by_children;
 }
 
-// Its parent may wait for it from now on. What nobody is to wait for counts for nobody.
+// From now on its parent may wait for it. If the parent ignores SIGCHLD, the usage counts for
+// nobody.
 void RemoteUsage::credit_parent(HomeProcess& process) {
     constexpr uint64_t sigchld = 1ULL << (SIGCHLD - 1);
     HomeProcess* parent = home_.find_process(parent_of(process.pid));
@@ -72,8 +73,8 @@ void RemoteUsage::credit_parent(HomeProcess& process) {
     parent->ended_children[process.pid] = used;
 }
 
-// Between a forwarded call and its answer: whose results lie where the arguments point. What runs
-// at the acceptor now is added there.
+// Adds to the result of a forwarded call, in the bounce area. The caller's own acceptor adds what
+// is running there.
 void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& call) {
     if (call.made.result < 0) return;
     const uint64_t* args = call.made.args;
@@ -100,7 +101,7 @@ void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
     result.write(0, told);
 }
 
-// A thread that runs here asks; what it has used at the acceptor is known there.
+// A thread at home makes such a call: adds what the acceptors report.
 Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;

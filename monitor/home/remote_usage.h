@@ -1,5 +1,5 @@
-// CPU time and memory are used on every node and told as one sum: here is what the acceptor's part
-// adds.
+// CPU time and memory that a process uses are reported as one sum over all nodes. This adds the
+// acceptors' part.
 #pragma once
 
 #include <sys/types.h>
@@ -31,11 +31,11 @@ public:
     void credit_parent(HomeProcess& process);
     void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
     Task<void> usage_call_here(HomeThread& thread, Notification n);
-    // Of all acceptors but one.
+    // Asks all acceptors, except for one.
     Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false,
                               NodeId but = directory_node);
     void on_usage_answer(wire::UsageAnswer::Reader answer);
-    // Nothing is known of the acceptors any more.
+    // No acceptor will answer any more.
     void on_link_closed() { questions_.answer_all({}); }
 
 private:

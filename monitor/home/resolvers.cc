@@ -18,7 +18,7 @@
 namespace gpr::home {
 
 namespace {
-// Resolvers look at bits that say what the CPU can do; those that ask it take a few hundred.
+// A resolver that reads CPU feature bits takes a few steps, one that executes CPUID a few hundred.
 constexpr int most_steps = 200000;
 
 bool is_fault(int signal) {
@@ -30,7 +30,7 @@ bool is_fault(int signal) {
 Task<void> Resolvers::run_resolver(HomeThread& thread, ThreadContext context, Breakpoint met) {
     HomeProcess& process = *thread.process;
     std::shared_ptr<Fragment> fragment = process.fragment;
-    if (!fragment) {  // a child that is not split runs its parent's choice
+    if (!fragment) {  // an unsplit child uses what its parent's resolver chose
         co_await home_.functions.run_function_here(thread, std::move(context), std::move(met));
         co_return;
     }
@@ -64,13 +64,13 @@ Task<void> Resolvers::run_resolver(HomeThread& thread, ThreadContext context, Br
     co_await thread.stub->resume(*now);
 }
 
-// Instruction by instruction. False: it takes too long, or does something else.
+// Single-steps until the resolver returns. False if it takes too long or does something else.
 Task<bool> Resolvers::step_to_return(HomeThread& thread, ThreadContext& context) {
     pid_t tid = thread.tid;
     uint64_t to = 0;
     Address top{context.regs.rsp};
     if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to)) co_return false;
-    // Other signals wait. Each step is a SIGTRAP, which would be unblocked.
+    // Postpone other signals. SIGTRAP stays unblocked, because each step raises one.
     trace::set_signal_mask(tid, ~(1ULL << (SIGTRAP - 1)));
     bool returned = false, stopped = false;
     for (int steps = 0; steps < most_steps && !returned; steps++) {
@@ -104,7 +104,7 @@ void Resolvers::choose_resolved(HomeProcess& process, const Breakpoint& resolver
         if (first) home_.outputs.tell(fmt::format("{} stays at home: {}", name, why));
     };
     Mapping* m = space.find(resolved);
-    if (!m || !m->functions) {  // as those of the vdso
+    if (!m || !m->functions) {  // such as a function of the vdso
         keep_at_home("its resolver found code that is not the library's");
         return;
     }

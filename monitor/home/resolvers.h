@@ -1,6 +1,6 @@
-// IFUNC: an exported function whose code is found when the program is linked, by a resolver that
-// the library has for it. The resolver runs at home, with a breakpoint at its first instruction;
-// what it returns is the function that the rule means.
+// IFUNC: an exported function whose address is computed by a resolver in the library when the
+// program is linked. The resolver runs at home and has a breakpoint at its first instruction; the
+// function whose address it returns is the one that the rule means.
 #pragma once
 
 #include "base/address.h"

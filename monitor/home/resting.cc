@@ -45,8 +45,8 @@ constexpr milliseconds shortest_pause{40}, longest_pause{1000};
 constexpr milliseconds patience{300};  // for threads to stop
 constexpr milliseconds next_try{200};  // when they did not
 constexpr milliseconds between_looks{1};
-// It computes if it used so much of a processor, which others may use as well, and of that so little
-// in the kernel,
+// It computes if it used so much of a processor, which others may use as well, and of that so
+// little in the kernel,
 constexpr double least_load = 0.2, most_system = 0.25;
 // and read and wrote so seldom: each such call takes a round trip from an acceptor.
 constexpr double most_time_in_calls = 0.1, call_ns = 60'000;

@@ -1,4 +1,4 @@
-// kill(2) and its kin. Natively a signal is pending for somebody before the sender goes on.
+// kill(2) and similar calls. Natively a signal is pending before the sender continues.
 #pragma once
 
 #include <sys/types.h>
@@ -12,15 +12,15 @@ namespace gpr {
 
 struct SentSignal {
     int number = 0;
-    pid_t process = 0;  // 0: several, or named otherwise
-    pid_t thread = 0;   // 0: any of the process
+    pid_t process = 0;  // 0: several, or not named by process
+    pid_t thread = 0;   // 0: any thread of the process
 };
 
-// Nothing: the call sends none.
+// nullopt if the call sends none.
 std::optional<SentSignal> sent_signal(uint32_t number, const SyscallArguments& args);
 
-// A thread of the process is about to stop for it, so that it can be passed on to where the thread
-// is.
+// Whether a thread of the process is about to stop for the signal, after which it can be passed on
+// to where the thread is.
 bool is_about_to_be_taken(const HomeProcess& process, const SentSignal& signal);
 
 }  // namespace gpr

@@ -173,7 +173,7 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         return;
     }
     if (thread.awaited) {
-        // Whoever drives this thread wants to know; a death is everybody's business.
+        // Code waits for this thread's next stop. A death must be handled below as well.
         std::exchange(thread.awaited, nullptr)->set(status);
         if (!status.ended()) return;
     }
@@ -191,7 +191,7 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
             let_wait_end(tid);
             trace::stay_stopped(tid);
             return;
-        case WaitStatus::Kind::trap_stop:  // after a group-stop: it goes on
+        case WaitStatus::Kind::trap_stop:  // the end of a group-stop
             home_->signals.stop_remotely(*thread.process, false);
             if (thread.interrupted && thread.is_in(HomeThread::Business::call)) {
                 if (thread.process->detaching) {
@@ -261,12 +261,11 @@ void HomeSession::on_notification(const Notification& n) {
     stub->on_park(*home_->notifier, n.id, n.tid);
 }
 
-// Of a thread of the program, or of a helper.
+// A call of a thread of the program, or of a helper.
 void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     HomeProcess& process = *thread.process;
     if (home_->chaos) home_->signals.note_reported(n.tid, n.number);
-    // Children that are not split do as they like; of a split process's program only what
-    // stays at home is here.
+    // Calls of unsplit children, and of a split process's threads at home.
     if (home_->memory_gate.holds(thread, n)) return;
     if (process.shares_memory_with && home::Guests::changes_memory(n) &&
         home_->guests.owner_of_memory(process)) {
@@ -292,11 +291,12 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     if (asks_for_seccomp_mode(n.number, n.args)) {
         home_->notifier->reply(n.id, home::Filters::seccomp_mode(thread));
     } else if (home_->children.must_split_for(process, n)) {
-        spawn(home_->children.split_child(process.pid));  // and then calls again
+        spawn(home_->children.split_child(process.pid));  // and the thread calls again
     } else if (local) {
         home_->pager.on_progress(n.tid);
         bool forks = n.number == SYS_fork || n.number == SYS_clone || n.number == SYS_clone3;
-        if (thread.fork.ready && !forks) home_->forks_at_home.end_fork(thread);  // which failed
+        // The fork has failed.
+        if (thread.fork.ready && !forks) home_->forks_at_home.end_fork(thread);
         bool by_name = home_->fd_names.concerns(process, n.number, n.args);
         if (by_name) home_->fd_names.tell(process);
         if (auto owner = home_->acceptor_files.owner_of(n); owner || by_name) {
@@ -432,8 +432,8 @@ void HomeSession::on_pages(home::RemoteNode& node, const std::shared_ptr<Receive
     }
     if (auto object = object_of(*message); object && home_->pager.shared.contains(*object)) {
         home_->contended_memory.note_request(*object);
-        // What changes shared objects is decided here, so nothing has to be waited for;
-        // and whoever holds the lock may be waiting for these.
+        // Without the lock: the pager orders changes of shared objects itself, and whoever holds
+        // the lock may be waiting for these pages.
         home_->pager.on_message(node.id, std::move(*message));
         return;
     }

@@ -1,4 +1,4 @@
-// The session as node 0 runs it. What happens comes in here, and goes to the part that it is about.
+// The session as node 0 runs it: receives all events and passes each to the part that it concerns.
 #pragma once
 
 #include <linux/filter.h>
@@ -41,26 +41,28 @@ public:
     HomeSession& operator=(const HomeSession&) = delete;
 
     void record(DirectoryRecord& to);
-    // root is seized, has the filter and is about to exec.
+    // root must be seized, have the filter and be about to exec.
     void start(pid_t root, Fd listener);
     // The same where processes rest at first: it has resting_filter(), and `filter` is for those
     // that do not rest any more.
     void start_resting(pid_t root, std::vector<sock_filter> filter);
     // Of a process that runs already.
     void adopt(Infection::Taken taken);
-    // Ends the session; its program goes on here, natively but for the filter. done is told of it,
-    // or of what is in the way, and the session goes on then.
+    // Ends the session; its program continues here, natively except for the filter. done is called
+    // with the result; on an error the session continues.
     void detach(std::function<void(const Result<>&)> done);
-    // Once the session is over: who has the filter and goes on needs somebody who lets calls run.
+    // For use after the session: processes that continue with the filter need somebody to answer
+    // for it.
     [[nodiscard]] Fd listener() const;
     [[nodiscard]] const std::vector<pid_t>& detached() const;
-    // Before start(): of the profiles that stand by that acceptor has something for these.
+    // Before start(): that acceptor has files for these of the profiles that stand by.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
-    // Before start(): private wakes are not stopped, the watch tells them.
+    // Optional, before start(): private wakes are reported by the watch instead of being
+    // intercepted.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
-    // For who shows it to others.
+    // For monitor/control, which shows it to others.
     [[nodiscard]] home::Home& state();
-    // The reason the session failed; empty if it did not.
+    // Why the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const;
     [[nodiscard]] bool waits_for_pages() const;
 

@@ -26,14 +26,14 @@ Result<SessionOutputs> SessionOutputs::open(const ExecOptions& options) {
     }
     if (!options.record_file.empty()) {
         GPR_TRY(const OutputPlace place, OutputPlace::find(options.record_file));
-        // It is mapped, so that it is complete also when the monitor is killed.
+        // It is mapped, so that it is complete even if the monitor is killed.
         if (!place.is_regular()) {
             return fail(
                 fmt::format("cannot record to {}: it is not a regular file", options.record_file));
         }
         outputs.record_file_ = place.path();
     }
-    // A closed stderr is the user's choice.
+    // If stderr is closed, that was the user's choice.
     outputs.user_ =
         std::make_unique<SideWriter>(Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)));
     return outputs;
@@ -54,7 +54,7 @@ Result<> SessionOutputs::begin() {
 
 void SessionOutputs::tell(const std::string& line) {
     user_->write("gpr: " + line + "\n");
-    // It should be there before a shell's next prompt.
+    // It must appear before the shell's next prompt.
     user_->flush();
 }
 

@@ -1,5 +1,5 @@
-// Where a session says what: to its user, in a report, in a log. Found and opened while the
-// program's descriptors are still there, because some of these places are among them.
+// Where a session writes: messages to its user, a report, a log. All are opened while the program's
+// descriptors still exist, because some of them are among these.
 #pragma once
 
 #include <memory>
@@ -18,20 +18,20 @@ public:
     // Errors name what cannot be written.
     static Result<SessionOutputs> open(const ExecOptions& options);
 
-    // The log, and what goes on, from now on. Changes the process's standard logger, which must not
-    // be used any more when this is gone.
+    // Starts the log and the progress display. Changes the process's default logger, which must not
+    // be used after this object is destroyed.
     Result<> begin();
 
-    // A line on stderr, after `gpr: `.
+    // Writes a line to stderr, prefixed by `gpr: `.
     void tell(const std::string& line);
     [[nodiscard]] SideWriter& user() { return *user_; }
-    // In words on stderr, or as JSON where the user wants it.
+    // Whether the report is text on stderr rather than JSON in a file.
     [[nodiscard]] bool wants_words() const { return stats_.enabled && stats_.file.empty(); }
     void report(const std::string& words, const std::string& json);
 
-    // All that must stay open for this.
+    // The descriptors that must stay open.
     [[nodiscard]] std::vector<int> descriptors() const;
-    // What an acceptor of our own logs to: only a file can be shared.
+    // Log options for an acceptor inside this command; only a file can be shared with it.
     [[nodiscard]] LogOptions log_of_acceptor() const;
     // Absolute, or empty.
     [[nodiscard]] const std::string& record_file() const { return record_file_; }
@@ -41,7 +41,7 @@ private:
     LogOptions log_;
     std::string record_file_;
     std::unique_ptr<SideWriter> user_;
-    std::shared_ptr<SideWriter> log_stream_;  // for what is not a file
+    std::shared_ptr<SideWriter> log_stream_;  // for a log that is not a file
     std::unique_ptr<SideWriter> stats_stream_;
 };
 

@@ -1,4 +1,4 @@
-// An object of shared memory, as home knows it.
+// An object of shared memory as home knows it.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,29 @@ struct SharedFile {
     ObjectId object = 0;
     FileNames names;
     SharedIdentity identity;
-    Fd path;                // O_PATH; none for memory without a name
-    bool written = false;   // some mapping may write
-    bool is_named = false;  // by a file system or a descriptor: there may be private mappings of it
-    bool touched = false;   // the acceptor has asked for pages since it was last in order here
-    // Of processes outside the session:
+    Fd path;                // O_PATH; closed for memory without a name
+    bool written = false;   // some mapping may be written
+    bool is_named = false;  // has a file or descriptor, so private mappings of it are possible
+    bool touched = false;   // an acceptor has asked for pages since home had all of it
+    // About outsiders:
     Outsiders::Watched watched;
     OutsideUse outside;
-    bool looked = false;       // for them, since it is mapped
-    bool given = false;        // a descriptor of it has been sent to one of them
-    bool kernel_uses = false;  // a ring of io_uring or AIO, a device: no call tells when
-    // Its threads use it at home, where others see at once what they do.
+    bool looked = false;  // whether they have been searched for since it was mapped
+    bool given = false;   // a descriptor of it has been sent to an outsider
+    // A device, or a ring of io_uring or AIO: written without a call that we see.
+    bool kernel_uses = false;
+    // Whether the program must use it at home, where others see its writes at once.
     [[nodiscard]] bool is_contended() const {
         return given || kernel_uses || (outside.any && (written || outside.writes));
     }
 };
 
-// Objects of which the acceptor gets nothing for a while.
+// Objects of which acceptors get no pages for a while.
 struct HeldUp {
     std::vector<ObjectId> objects;
 };
 
-// What a call may do to shared memory behind its mappings' back.
+// What a call may do to shared memory other than through a mapping.
 struct SharedUse {
     std::vector<ObjectId> files;
     bool modifies = false;

@@ -10,8 +10,8 @@ namespace gpr {
 
 namespace {
 
-// Only file systems that can find a file again by such a name have one. With a generation in it, it
-// is never given twice.
+// Only file systems that can be exported have file handles. A handle includes a generation number,
+// so it is never reused.
 std::string handle_of(const Fd& path) {
     alignas(file_handle) std::byte room[sizeof(file_handle) + MAX_HANDLE_SZ] = {};
     auto* handle = reinterpret_cast<file_handle*>(room);

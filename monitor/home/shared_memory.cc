@@ -46,12 +46,12 @@ Fd open_by_mapping(pid_t pid, const MapsEntry& e) {
     return fd;
 }
 
-// The kernel writes there while the program does something else, or nothing.
+// Whether the kernel writes there at times when the program makes no call.
 bool is_written_by_kernel(const MapsEntry& e, bool from_device) {
     return (from_device && !e.name.starts_with("/dev/zero")) || e.name.starts_with("/[aio]");
 }
 
-// Against writing, by fcntl(F_ADD_SEALS): what is mapped for reading cannot be made writable.
+// Whether F_ADD_SEALS forbids to write the file: a read-only mapping then cannot become writable.
 bool is_sealed(const std::string& link) {
     struct stat st {};
     if (stat(link.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
@@ -60,7 +60,7 @@ bool is_sealed(const std::string& link) {
     return seals > 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
 }
 
-// The same of a mapping whose descriptor is not known, which may have been for reading only.
+// The same for a mapping whose descriptor is not known; it may have been opened read-only.
 bool may_become_writable(pid_t pid, const MapsEntry& e) {
     std::ifstream in(fmt::format("/proc/{}/smaps", pid));
     std::string begin = fmt::format("{:08x}-{:08x} ", e.range.begin.value, e.range.end.value);
@@ -72,7 +72,7 @@ bool may_become_writable(pid_t pid, const MapsEntry& e) {
     return true;
 }
 
-// Else it is memory, of which there is enough or none for anybody.
+// Whether its pages take room in a file system, which may run out, rather than memory.
 bool is_on_file_system(const std::string& mapped_as) {
     return !mapped_as.starts_with("/memfd:") && !mapped_as.starts_with("/dev/zero") &&
            !mapped_as.starts_with("/SYSV");
@@ -82,15 +82,15 @@ uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; 
 
 }  // namespace
 
-// Gives the mapping its object. e: the line of /proc/PID/maps that shows it; link: to what it was
-// made from, empty if that is not known.
+// Assigns the mapping to its object. e: its line in /proc/PID/maps; link: the file that it was made
+// from, empty if unknown.
 void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e,
                                const std::string& link) {
-    std::optional<Outsiders::Opening> opening;  // is_sealed() does
+    std::optional<Outsiders::Opening> opening;  // because is_sealed() opens the file
     if (home_.contended_memory.outsiders()) opening.emplace(*home_.contended_memory.outsiders());
     struct stat st {};
     bool has_fd = !link.empty() && stat(link.c_str(), &st) == 0;
-    bool distinct = has_fd && !S_ISREG(st.st_mode);  // devices and rings: a new object every time
+    bool distinct = has_fd && !S_ISREG(st.st_mode);  // a device or ring: a new object every time
     Fd path = has_fd ? Fd(open(link.c_str(), O_PATH | O_CLOEXEC)) : open_by_mapping(process.pid, e);
     bool inherited = process.state == HomeProcess::State::preparing && !process.new_image;
     ino_t ipc = inherited ? process.ipc_at_birth : ipc_namespace_of(process.pid);
@@ -98,7 +98,7 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
     auto at = std::ranges::find_if(
         files_, [&](const auto& entry) { return !distinct && entry.second.identity.is(identity); });
     m.shared = true;
-    m.file = true;  // also memory without a name starts with what it has at home
+    m.file = true;  // even anonymous shared memory has content at home
     m.backing = Backing::native_file;
     m.object_page = (e.offset + (m.range.begin - e.range.begin)) / page_size;
     uint64_t end = m.object_page + m.range.size() / page_size;
@@ -116,7 +116,7 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
         uint64_t pages = end;
         bool huge = file->path ? has_huge_pages(fmt::format("/proc/self/fd/{}", file->path.get()))
                                : e.name.starts_with("/anon_hugepage");
-        file->kernel_uses = file->kernel_uses || huge;  // it moves no page of them
+        file->kernel_uses = file->kernel_uses || huge;  // huge pages cannot be moved
         if (file->path && fstat(file->path.get(), &st) == 0) {
             file->names.device = st.st_dev;
             file->names.inode = st.st_ino;
@@ -145,7 +145,7 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
     m.object = file->object;
 }
 
-// The kernel here has just made the mapping at `at`.
+// This kernel has just made the mapping at `at`.
 Task<void> SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t size, int prot,
                                     std::string link) {
     Mapping m;
@@ -185,8 +185,8 @@ void SharedMemory::follow(Mapping& m, const MapsEntry& e) const {
     }
 }
 
-// Somebody may write the file through memory that he shares. Who has private memory of it sees
-// that, on pages that he has not touched.
+// The file may be written through shared memory from now on. A private mapping of it shows that on
+// pages that its process has not written.
 void SharedMemory::let_private_follow(const SharedFile& file) {
     auto copied = home_.file_copies.files().find(file.names.device, file.names.inode);
     for (const auto& [pid, process] : home_.processes) {
@@ -278,7 +278,7 @@ Task<void> SharedMemory::after_use(const SharedUse& use) {
     }
 }
 
-// What the program wrote in this range is in the file before the mapping goes.
+// Fetches what was written in this range, so that it is in the file before the mapping goes away.
 Task<void> SharedMemory::save_shared(const AddressSpace& space, Range range) {
     SharedUse use;
     space.overlapping(range, [&](const Mapping& m) {
@@ -296,7 +296,7 @@ bool SharedMemory::anyone_writes_shared() const {
     return std::ranges::any_of(files_, [](const auto& f) { return f.second.written; });
 }
 
-// From now on what is at home may be old: no child may use it without being split.
+// From now on home's pages may be out of date, so no child may use them without being split.
 void SharedMemory::note_writer(SharedFile& file) {
     if (std::exchange(file.written, true)) return;
     if (file.is_named) let_private_follow(file);
@@ -309,8 +309,8 @@ void SharedMemory::note_protection(const Mapping& m) {
     if (it != files_.end()) note_writer(it->second);
 }
 
-// Of the mappings that are gone: what shared memory nobody shows any more. The acceptor knows
-// already that they are.
+// Forgets the shared objects of these mappings, which are gone, that no other mapping shows. The
+// acceptors know already that the mappings are gone.
 void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
     for (const Mapping& m : gone) {
         auto shows = [&](const auto& entry) {
@@ -330,13 +330,13 @@ void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
     }
 }
 
-// The process has ended, or begins another image.
+// The process has ended, or begins a new image.
 void SharedMemory::forget_memory(HomeProcess& process) {
     forget_unseen(home_.pager.objects.forget(process.fragment->space));
     process.copied_files.clear();
 }
 
-// shmat: like a mapping of a file, but with an address chosen by the kernel here.
+// shmat: like a file mapping, but home's kernel chooses the address.
 Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto args = frame->session().getCall().getArgs();
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -361,7 +361,7 @@ Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Fr
     home_.calls.reply(thread, result);
 }
 
-// The kernel here makes a mapping of each part that is seen at another place of the file.
+// remap_file_pages: the kernel has made a mapping of its own for the range.
 Task<void> SharedMemory::note_remapped(HomeProcess& process, Range range) {
     Mapping* old = process.fragment->space.find(range.begin);
     if (old) co_await map_shared(process, range.begin, range.size(), old->prot);

@@ -1,5 +1,5 @@
-// Shared memory as node 0 sees it: which mappings show the same object, and when what was written
-// at the acceptor has to be in the file. docs/decisions/0005-shared-memory.md has the rules.
+// Shared memory as node 0 sees it: which mappings show the same object, and when what an acceptor
+// has written must be in the file. The rules are in docs/decisions/0005-shared-memory.md.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ public:
     Task<void> save_shared(HomeProcess& process);
     [[nodiscard]] bool anyone_writes_shared() const;
     void note_protection(const Mapping& mapping);
-    // A private mapping of a file, which is about to be entered: Mapping::follows. link: to what it
-    // was made from.
+    // For a private file mapping that is about to be entered: sets Mapping::follows. link: the file
+    // that it was made from.
     void follow(Mapping& mapping, const std::string& link) const;
     void follow(Mapping& mapping, const MapsEntry& shown_as) const;
     void forget_unseen(const std::vector<Mapping>& gone);

@@ -24,7 +24,8 @@ struct Header {
     uint64_t inode = 0;
 };
 
-// Of a line that begins a mapping; what smaps tells of it begins with capital letters.
+// Parses the line that begins a mapping; nullopt for the detail lines of smaps, which begin with a
+// capital letter.
 std::optional<Header> header_of(const std::string& line) {
     Header h;
     char permissions[5] = {};
@@ -35,7 +36,7 @@ std::optional<Header> header_of(const std::string& line) {
     return h;
 }
 
-// file: none has no path.
+// file: with an empty path if there is none.
 std::string line_of(const Header& h, uint64_t offset, const CopiedFile& file) {
     std::string line = fmt::format("{:08x}-{:08x} {} {:08x} {:02x}:{:02x} {} ", h.range.begin.value,
                                    h.range.end.value, h.permissions, offset, major(file.device),
@@ -45,8 +46,8 @@ std::string line_of(const Header& h, uint64_t offset, const CopiedFile& file) {
     return line + file.path;
 }
 
-// The kernel joins a copy with the anonymous memory behind it: a line for each part. Nothing if
-// there is no copy in the mapping.
+// The kernel may merge copies of files with anonymous memory next to them: writes a line for each
+// part. Empty if no copy is in the mapping.
 std::string lines_of(HomeProcess& process, const Header& h) {
     if (h.inode != 0) return "";
     std::string lines;
@@ -70,7 +71,8 @@ std::string lines_of(HomeProcess& process, const Header& h) {
     return named ? lines : "";
 }
 
-// Of the main stack, and not the program's yet; what is, is left.
+// Whether the mapping is room for the main stack that the program does not use yet. Reduces `h` to
+// the part in use.
 bool is_unused(const HomeProcess& process, Header& h, Address stack_used) {
     auto stack = main_stack(process.fragment->space);
     if (!stack || !h.range.overlaps({stack->begin, stack_used})) return false;
@@ -78,17 +80,17 @@ bool is_unused(const HomeProcess& process, Header& h, Address stack_used) {
     return h.range.empty();
 }
 
-// What grows is one mapping to the program, and several to the kernel.
+// Joins the parts of memory that grows: to the program it is one mapping, to the kernel several.
 class GrowingLine {
 public:
-    // What has to be shown before this line, which goes on with the mapping or does not.
+    // The text to write before this line, which may or may not continue the mapping.
     std::string before(const AddressSpace& space, const Header& h) {
         auto run = growing_run(space, h.range.begin);
         std::string text = run && run == run_ ? "" : take();
         run_ = run;
         return text;
     }
-    // Whether the line is a part of what is shown later.
+    // Whether the line is a part of a mapping that is written later.
     bool takes(const Header& h, const std::string& line) {
         if (!run_) return false;
         if (!shown_) shown_ = h;

@@ -1,4 +1,4 @@
-// /proc/PID/maps and smaps as the program would see them without us.
+// /proc/PID/maps and smaps as they would be without gpr.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace gpr {
 
-// path: where the kernel's text is; details: it is smaps.
+// path: the kernel's text; details: for smaps.
 std::string shown_maps(HomeProcess& process, const std::string& path, Address stack_used,
                        bool details);
 

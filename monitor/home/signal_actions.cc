@@ -35,8 +35,8 @@ std::optional<SignalAction> SignalActions::action_of(const MarshalledCall& call)
     return action;
 }
 
-// A handler counts before the kernel has it, its absence only afterwards: the kernel here must
-// never begin one in the stub.
+// A new handler counts before the kernel has it, a removed one until the kernel has removed it:
+// home's kernel must never start a handler in the stub.
 void SignalActions::before_action(HomeProcess& process, const SignalAction& action) {
     uint64_t bit = bit_of(action.signal);
     process.to_reset &= ~bit;
@@ -57,8 +57,8 @@ void SignalActions::after_action(HomeProcess& process, const SignalAction& actio
     if (!action.catches()) process.caught_signals &= ~bit_of(action.signal);
 }
 
-// The acceptor must know the handler before a signal can be passed on to it. Of several threads
-// that change one, each node must see the same as the last.
+// The acceptor must know a handler before a signal can be passed on to it. If several threads
+// change a disposition, every node must end up with the same one.
 Task<void> SignalActions::action_call(HomeProcess& process, HomeThread& thread, Notification n) {
     SignalAction action{static_cast<int>(n.args[0]), {}};
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -70,7 +70,7 @@ Task<void> SignalActions::action_call(HomeProcess& process, HomeThread& thread, 
         home_.notifier->let_it_run(n.id);
         co_return;
     }
-    // A handler that was removed counts until the kernel does not have it any more.
+    // A removed handler counts until the kernel no longer has it.
     bool removed = !action.catches() && (process.caught_signals & bit_of(action.signal)) != 0;
     auto is_other = [&](const auto& t) { return t.second != &thread && !t.second->helper; };
     if (!removed && std::ranges::none_of(process.threads, is_other)) {
@@ -111,7 +111,7 @@ void SignalActions::announce_action(HomeProcess& process, const SignalAction& ac
     home_.acceptors.send(frame, knows);
 }
 
-// A handler that is for once has begun: the kernel that began it has forgotten it, the others are
+// A handler with SA_RESETHAND has started. The kernel that started it has reset it; the others are
 // told.
 void SignalActions::note_handled(HomeThread& thread, int signal) {
     HomeProcess& process = *thread.process;

@@ -1,4 +1,4 @@
-// What the program does about signals: its dispositions, which the kernel on each node has to know.
+// The program's signal dispositions, which the kernel on every node has to know.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ public:
     static void after_action(HomeProcess& process, const SignalAction& action);
     Task<void> action_call(HomeProcess& process, HomeThread& thread, Notification n);
     AsyncMutex& actions_of(HomeProcess& process);
-    // To all acceptors but the one that has it already.
+    // Tells all acceptors except the one that knows already.
     void announce_action(HomeProcess& process, const SignalAction& action,
                          NodeId knows = directory_node);
     void note_handled(HomeThread& thread, int signal);

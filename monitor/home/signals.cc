@@ -28,7 +28,7 @@ constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
 constexpr std::chrono::milliseconds ends_waits_every{1};
 
-// What the kernel does with it is nothing.
+// Whether the kernel ignores the signal.
 bool is_ignored(pid_t pid, int signal) {
     constexpr uint64_t by_default =
         bit_of(SIGCHLD) | bit_of(SIGCONT) | bit_of(SIGURG) | bit_of(SIGWINCH);
@@ -36,13 +36,13 @@ bool is_ignored(pid_t pid, int signal) {
     return (ignored | trace::signal_set(pid, "SigIgn:")) & bit_of(signal);
 }
 
-// The other filters kill here by themselves.
+// Other filters kill the thread without our help.
 bool is_strict_death(pid_t tid) {
     auto info = trace::signal_info(tid);
     return info && filter_death(*info) == FilterDeath::by_strict_mode;
 }
 
-// A fault that native Linux may not have.
+// Logs a fault that might not occur natively.
 void tell_where(pid_t tid, pid_t pid) {
     auto info = trace::signal_info(tid);
     auto regs = trace::registers(tid);
@@ -53,15 +53,15 @@ void tell_where(pid_t tid, pid_t pid) {
 
 }  // namespace
 
-// A signal for a thread that is in its stub on the way into the program: the stub must not run a
-// handler. It is blocked until the program's own mask is back. True: that was the case.
+// For a signal to a thread that is in its stub on the way into the program: handlers must not run
+// in the stub, so the signal is blocked until the program's own mask is restored. True if so.
 bool Signals::postpone_signal(HomeThread& thread, int signal) {
     bool on_its_way =
         thread.stub && (!thread.remote() || thread.is_in(HomeThread::Business::departure));
     if (!on_its_way || signal == SIGSTOP) return false;
     auto regs = trace::registers(thread.tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
-    // What ends the program need not wait for the stub, which the program may have broken.
+    // A signal that ends the program need not wait for the stub, which the program may have broken.
     HomeProcess& process = *thread.process;
     if (deadly_signals(process.pid, process.caught_signals) >> (signal - 1) & 1) return false;
     thread.masked = true;
@@ -69,19 +69,20 @@ bool Signals::postpone_signal(HomeThread& thread, int signal) {
     return true;
 }
 
-// A SIGSTOP met the thread, which blocked SIGCONT, where it had to go on. One that came since
-// waits, and is undone by none: a newer SIGSTOP would have discarded it.
+// A SIGSTOP came for the thread, which had to go on, and blocked SIGCONT meanwhile. If a SIGCONT is
+// pending now, it came after the SIGSTOP (which would have discarded an earlier one), so there is
+// nothing to do.
 void Signals::stop_after_all(const HomeThread& thread) {
     bool continued = trace::pending_signals(thread.tid) & bit_of(SIGCONT);
     if (!continued) syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGSTOP);
 }
 
-// It has been seen, and is not answered; or not even seen. Which of the calls that may wait are
-// reported the filter knows alone, but that in chaos all are.
+// A call counts as not begun if it is reported and not answered, or not even reported yet. Which
+// calls are reported only the filter knows, except under chaos, where all are.
 void Signals::restart_what_has_not_begun(const HomeThread& thread) {
     gpr::restart_what_has_not_begun(thread.tid, [&](const Row& row, const CallArguments&) {
         const size_t waiting = home_.notifier->waiting();
-        home_.notifier->on_thread_gone(thread.tid);  // who stops waits no more
+        home_.notifier->on_thread_gone(thread.tid);  // a thread that has stopped no longer waits
         if (home_.notifier->waiting() < waiting) return true;
         auto last = reported_.find(thread.tid);
         return home_.chaos && (last == reported_.end() || last->second != row.number);
@@ -89,7 +90,7 @@ void Signals::restart_what_has_not_begun(const HomeThread& thread) {
 }
 
 void Signals::on_signal(HomeThread& thread, int signal) {
-    if (signal == SIGSTOP && thread.helper) {  // it blocks the others
+    if (signal == SIGSTOP && thread.helper) {  // it blocks all other signals
         trace::resume(thread.tid);
         return;
     }
@@ -102,7 +103,8 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGTRAP && home_.functions.meets_breakpoint(thread)) return;
     if (signal == SIGBUS && home_.growth.meets_end_of_file(thread)) return;
     if (!thread.helper && is_fault_in_stub(thread.tid)) {
-        if (thread.process->executing) {  // the program turned out to be none: execve(2), SIGSEGV
+        // Exec failed after the point of no return: execve(2), SIGSEGV.
+        if (thread.process->executing) {
             trace::resume(thread.tid, signal);
             return;
         }
@@ -141,9 +143,9 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     }
     HomeProcess& process = *thread.process;
     bool caught = process.caught_signals & bit_of(signal);
-    // Without a handler the kernel here does the right thing to the whole process: it ignores,
-    // stops or ends it, and the parent sees the right status. Of what is ignored it must not hear
-    // again: another thread may be about to set a handler.
+    // Without a handler home's kernel does the right thing for the whole process: it ignores the
+    // signal, or stops or ends the process, and the parent sees the right status. An ignored signal
+    // must not be delivered again: another thread may be about to set a handler.
     if (!thread.remote() || !caught) {
         go_on_waiting(thread, signal);
         if (signal == SIGSEGV) tell_where(thread.tid, process.pid);
@@ -158,15 +160,15 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     pass_on(thread, signal);
 }
 
-// To where the thread is, which has a handler for it.
+// Passes the signal on to where the thread is; the program has a handler for it.
 void Signals::pass_on(HomeThread& thread, int signal) {
-    if (thread.passed) {  // it has a handler only since the last one was passed on
+    if (thread.passed) {  // its handler was set after the previous signal was passed on
         PassedSignals::leave_in_kernel(thread, signal);
         return;
     }
     auto info = trace::signal_info(thread.tid);
     if (!info) return;
-    // The call's own restart code travels with the signal; the kernel there decides.
+    // The interrupted call's restart code is sent along; the kernel there decides.
     auto regs = trace::registers(thread.tid);
     bool interrupted = regs && static_cast<long>(regs->orig_rax) >= 0 &&
                        regs->orig_rax != GPR_PARK &&
@@ -175,15 +177,15 @@ void Signals::pass_on(HomeThread& thread, int signal) {
         regs->orig_rax = ~0UL;
         trace::set_registers(thread.tid, *regs);
     }
-    // The stub is about to make the call, which would not know of the signal.
+    // The stub is about to make the call, which must not begin after the signal.
     bool too_early = thread.is_in(HomeThread::Business::call) && thread.repeatable && regs;
     if (too_early && !thread.stub->has_begun(regs->rip)) thread.stub->take_back(thread.tid, *regs);
     home_.passed_signals.pass_on(thread, *info);
     trace::resume(thread.tid);
 }
 
-// The thread is in a stop of which nothing comes, or only a signal that does nothing: its call, if
-// it waits, waits on. One that is to be handled ends it.
+// The thread is in a stop without consequences, or before a signal that is ignored. If it was in a
+// call that waits, the call continues to wait, unless another signal is about to be handled.
 void Signals::go_on_waiting(HomeThread& thread, int signal) {
     pid_t pid = thread.process->pid, tid = thread.tid;
     auto regs = trace::registers(tid);
@@ -206,7 +208,7 @@ void Signals::go_on_waiting(HomeThread& thread, int signal) {
     if (!wait || !wait->is_interrupted(tid, *regs, begun)) {
         wait = ResumedWait::begin(pid, tid, *regs, begun);
         if (!wait) return;
-        // When its time is over it is interrupted until it has ended.
+        // At its deadline the thread is interrupted until the call has ended.
         auto end_at = [](Home& self, pid_t of, Clock::time_point at) -> Task<void> {
             auto find = [&]() -> HomeThread* {
                 auto it = self.threads.find(of);
@@ -226,7 +228,7 @@ void Signals::go_on_waiting(HomeThread& thread, int signal) {
     if (wait->resume(tid, *regs)) wait.reset();
 }
 
-// The kernel stops the threads it has here; those that run at the acceptor are no business of its.
+// The kernel stops the threads that it has here; the acceptors have to be told to stop theirs.
 void Signals::stop_remotely(HomeProcess& process, bool stopped) {
     if (process.stopped == stopped) return;
     process.stopped = stopped;
@@ -240,7 +242,7 @@ void Signals::stop_remotely(HomeProcess& process, bool stopped) {
     home_.acceptors.send(frame);
 }
 
-// The program dies of it at the acceptor; here it must be seen to die of the same.
+// The program is killed by this signal at the acceptor; its parent must see the same here.
 Task<void> Signals::die_of(HomeThread& thread, int signal) {
     thread.process->caught_signals &= ~bit_of(signal);
     thread.passed.reset();

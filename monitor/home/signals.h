@@ -1,4 +1,4 @@
-// Signals arrive at home and are delivered where the thread is.
+// Signals arrive at home and are delivered on the node where the thread is.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ public:
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
     void on_remote_signal(Frame frame, NodeId from);
-    // In chaos, where all calls are: a thread at home has reported one.
+    // Under chaos, where all calls are reported: a thread at home has reported one.
     void note_reported(pid_t tid, uint32_t number) { reported_[tid] = number; }
 
 private:
@@ -30,7 +30,7 @@ private:
     void restart_what_has_not_begun(const HomeThread& thread);
 
     Home& home_;
-    std::unordered_map<pid_t, uint32_t> reported_;  // the last one
+    std::unordered_map<pid_t, uint32_t> reported_;  // the last one, by tid
 };
 
 }  // namespace gpr::home

@@ -47,7 +47,7 @@ StatsReport Statistics::report() const {
     return report;
 }
 
-// A rule that never matched is a slip, or for another program.
+// A rule that never matched is a mistake, or meant for another program.
 void Statistics::tell_idle_rules() const {
     const std::vector<std::string> idle = home_.rule_use.idle();
     if (idle.empty() || !home_.failures.reason().empty()) return;

@@ -1,4 +1,4 @@
-// What the session has counted is told when the program has ended.
+// Reports what the session has counted, when the program has ended.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ std::string megabytes(uint64_t bytes) {
     return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-// LIBRARY!NAME, the name as its programmer wrote it.
+// LIBRARY!NAME with the name demangled.
 std::string readable(const std::string& function) {
     const size_t mark = function.find('!') + 1;
     int status = 0;
@@ -46,7 +46,7 @@ std::string readable(const std::string& function) {
     return text;
 }
 
-// values: home's, and each acceptor's.
+// values: home's and each acceptor's.
 std::string row(const char* what, const std::vector<std::string>& values) {
     std::string text = fmt::format("gpr:   {:<26}", what);
     for (const std::string& value : values) text += fmt::format("{:>20}", value);
@@ -55,14 +55,14 @@ std::string row(const char* what, const std::vector<std::string>& values) {
 
 std::string duration(double s) { return fmt::format("{:.2f} s", s); }
 
-// Beyond these a program has lost enough that somebody wants to know why.
+// Above these the program has lost enough time to give advice.
 constexpr double most_share_of_waiting = 0.25, most_waiting_s = 0.3;
 constexpr double most_calls_per_s = 3000, most_crossings_per_s = 1000;
-// Where neither computing nor waiting for pages took the time: over a link with a round trip of
-// milliseconds no more can be made.
+// More calls cannot be made over a link with a round trip of milliseconds; counted per second in
+// which the program neither computed nor waited for pages.
 constexpr double most_calls_per_idle_s = 200;
 constexpr uint64_t most_images = 8;
-constexpr double longest_start_s = 1;  // of a program; who takes longer was doing its work
+constexpr double longest_start_s = 1;  // a program that runs longer is not dominated by its start
 constexpr double shortest_run_s = 0.5;
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace gpr::home {
 
-// Stops a thread that runs the program here. Nothing: it got a signal first, and goes on; what it
-// did faults or is called again.
+// Stops a thread that runs the program here. nullopt if another event came first: then the thread
+// goes on, and faults or calls again.
 Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
     if (thread.awaited || thread.remote() || thread.ends()) co_return std::nullopt;
     trace::interrupt(thread.tid);
@@ -20,16 +20,18 @@ Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
     }
     auto context = capture_context(thread.tid);
     if (!context) co_return std::nullopt;
-    bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;  // still on its way back
+    // Still on its way back to the program.
+    bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;
     if (in_stub || has_fault_pending(thread.tid)) {
         trace::resume(thread.tid);
         co_return std::nullopt;
     }
-    thread.masked = false;  // it has left its stub since, with its own mask
+    thread.masked = false;  // it has left its stub with its own mask
     co_return std::move(*context);
 }
 
-// The stopped thread, whose context this is, goes on in its stub. False: there is no room for it.
+// Makes a stopped thread with these registers continue in its stub. False if there is no slot for
+// it.
 bool Stops::divert(HomeThread& thread, const ThreadContext& context) {
     HomeProcess& process = *thread.process;
     if (!thread.stub) {
@@ -45,7 +47,7 @@ bool Stops::divert(HomeThread& thread, const ThreadContext& context) {
     return true;
 }
 
-// Takes a thread that runs the program here into its stub. Nothing: as for stop().
+// Takes a thread that runs the program here into its stub. nullopt as for stop().
 Task<std::optional<ThreadContext>> Stops::capture(HomeThread& thread) {
     auto context = co_await stop(thread);
     if (context && !divert(thread, *context)) co_return std::nullopt;
@@ -62,7 +64,7 @@ Task<Result<void>> Stops::take_out(HomeThread& thread, const ThreadContext& cont
         WaitStatus status = co_await next_stop(thread, true);
         if (status.ended()) co_return fail(ESRCH, "the program ended");
         if (status.kind == WaitStatus::Kind::trap_stop) break;
-        if (status.kind == WaitStatus::Kind::group_stop) {  // which is as good a stop
+        if (status.kind == WaitStatus::Kind::group_stop) {  // as good a stop as any
             thread.process->stopped = true;
             break;
         }
@@ -70,7 +72,7 @@ Task<Result<void>> Stops::take_out(HomeThread& thread, const ThreadContext& cont
     }
     stub->become(tid, context);
     home_.notifier->on_thread_gone(tid);
-    // With what `become` takes for nothing: the number of the call.
+    // Once more, because `become` sets orig_rax to no call, and this context may be inside one.
     co_return trace::set_registers(tid, context.regs);
 }
 

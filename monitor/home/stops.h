@@ -1,4 +1,4 @@
-// Threads that run the program at home are brought to a stop, and into their stubs.
+// Stops threads that run the program at home, and takes them into their stubs.
 #pragma once
 
 #include <optional>
@@ -18,13 +18,14 @@ public:
     explicit Stops(Home& home) : home_(home) {}
 
     void watch(HomeThread& thread);
-    // soon: it is about to stop.
+    // soon: the stop is expected within microseconds.
     Task<WaitStatus> next_stop(HomeThread& thread, bool soon = false);
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
-    // From its stub to a stop outside, with these registers: perhaps those of a system call that
-    // the kernel here goes on with. Without extended state it keeps what it has.
+    // Takes the thread from its stub to a stop outside of it, with these registers, which may be
+    // those of a system call that this kernel continues. Without extended state it keeps the one it
+    // has.
     Task<Result<void>> take_out(HomeThread& thread, const ThreadContext& context);
 
 private:

@@ -22,7 +22,7 @@ namespace gpr::home {
 namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
-// A step that SIGTRAP is blocked for would have the kernel take the program's handler away.
+// If SIGTRAP were blocked while we single-step, the kernel would reset the program's handler.
 constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 
 }  // namespace
@@ -55,7 +55,7 @@ Task<Result<int64_t>> StubEntry::inject(HomeThread& thread, uint64_t number, uin
         WaitStatus status = co_await home_.stops.next_stop(thread);
         if (status.ended()) co_return fail(ESRCH, "the program ended while it was being prepared");
         bool signal = status.kind == WaitStatus::Kind::signal_stop;
-        thread.stop_met |= signal && status.value == SIGSTOP;  // all that can be blocked is
+        thread.stop_met |= signal && status.value == SIGSTOP;  // SIGSTOP cannot be blocked
         after = trace::registers(tid);
         if (!after) co_return tl::make_unexpected(after.error());
         bool again = trace::is_restart(static_cast<long>(after->rax));
@@ -65,7 +65,7 @@ Task<Result<int64_t>> StubEntry::inject(HomeThread& thread, uint64_t number, uin
     co_return from_kernel(static_cast<long>(after->rax), "a system call made for the program");
 }
 
-// The shadow takes the program's mask: the kernel chooses by it who gets a signal.
+// Gives the shadow the program's mask, by which the kernel decides which thread gets a signal.
 Task<void> StubEntry::take_mask(HomeThread& thread, uint64_t mask) {
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
@@ -75,7 +75,8 @@ Task<void> StubEntry::take_mask(HomeThread& thread, uint64_t mask) {
     co_await stub.run_locked(calls);
 }
 
-// The thread is in the stub then, and the process has its fragment, of which nothing is known yet.
+// Afterwards the thread is in the stub, and the process has a fragment, whose list of mappings is
+// empty.
 Task<Result<void>> StubEntry::prepare_stub(HomeProcess& process, HomeThread& thread) {
     trace::set_signal_mask(thread.tid, all_but_trap);
 
@@ -131,9 +132,9 @@ Task<Result<void>> StubEntry::enter_stub(HomeProcess& process, HomeThread& threa
     trace::set_signal_mask(thread.tid, all_signals);
     if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
     trace::resume(thread.tid);
-    // From here on only the stub makes calls for us: the program's filters know it.
+    // From now on only the stub makes calls for us, which the program's filters let pass.
     for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
-    // A core dump would write gigabytes of holes, and fill them.
+    // A core dump would write gigabytes of unused memory, and allocate it.
     co_await thread.stub->call(SYS_madvise, GPR_MAILBOX, fragment.mailbox().size(), MADV_DONTDUMP);
     co_return Result<void>{};
 }
@@ -142,8 +143,8 @@ Task<Result<void>> StubEntry::open_uffd(HomeProcess& process, HomeThread& thread
     StubThread& stub = *thread.stub;
     int64_t number = co_await stub.call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
     if (number == -EPERM) {
-        // A normal user may use the device if the administrator allows it ('gpr setup'). It is
-        // ours: the program may have become a user who may not.
+        // A normal user may open the device if the administrator allows it ('gpr setup'). We open
+        // it, because the program may have changed to a user who may not.
         Fd device(open(userfaultfd_device, O_RDWR | O_CLOEXEC));
         int place = free_descriptor(process.pid);
         bool passed = device && co_await stub.take_fd(device.get(), place);

@@ -1,6 +1,6 @@
-// The way of a process's first thread into gpr's stub: calls are made for it by ptrace until the
-// stub and its mailbox are mapped, and by the stub from then on. So the process gets its
-// userfaultfd and its helpers.
+// How a process's first thread gets into gpr's stub: ptrace makes calls in it until the stub and
+// its mailbox are mapped, then the stub makes them. They create the process's userfaultfd and its
+// helpers.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ public:
 
     static Task<void> take_mask(HomeThread& thread, uint64_t mask);
     Task<Result<void>> prepare_stub(HomeProcess& process, HomeThread& thread);
-    // The park call, but not from the stub: a thread that is being prepared asks for a descriptor.
+    // Answers a park call from outside of the stub: a thread that is being prepared asks for a
+    // descriptor.
     void answer(const HomeProcess& process, const Notification& n) const;
 
 private:

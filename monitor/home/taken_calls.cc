@@ -7,14 +7,14 @@
 
 namespace gpr::home {
 
-// Nothing: it got a signal first, and calls again.
+// nullopt if a signal came first: then the thread calls again.
 Task<std::optional<TakenCall>> TakenCalls::take_call(HomeThread& thread) {
     auto context = co_await home_.stops.capture(thread);
     if (!context) co_return std::nullopt;
     co_return TakenCall{std::move(*context), thread.stub};
 }
 
-// As the program wanted it. Gives thread_gone once the thread or its image is.
+// With the program's arguments. Returns thread_gone if the thread or its image is gone.
 Task<int64_t> TakenCalls::make_call(const TakenCall& taken, const Notification& n) {
     std::vector<Call> calls{Call{n.number, {}, 0}};
     std::memcpy(calls[0].args, n.args, sizeof n.args);

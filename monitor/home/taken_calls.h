@@ -1,5 +1,5 @@
-// Calls of threads at home that are made in their stubs, where nothing comes between the call and
-// what follows from it, and no signal makes it twice.
+// Calls of threads at home that are made in their stubs. There nothing comes between the call and
+// what gpr does about it, and no signal can make the thread repeat it.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace gpr::home {
 
-// Of a thread that stands in its stub instead.
+// The call of a thread that is now in its stub.
 struct TakenCall {
     ThreadContext context;
-    std::shared_ptr<StubThread> stub;  // of the image that called: dead after an exec
+    std::shared_ptr<StubThread> stub;  // of the image that made the call; dead after exec
 };
 
 class TakenCalls {

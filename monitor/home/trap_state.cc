@@ -25,7 +25,7 @@ bool is_ignored(const std::array<uint64_t, 4>& action) {
 
 }  // namespace
 
-// What an image begins with: only what is ignored outlives an exec.
+// For a new image: only an ignored signal survives exec.
 void TrapState::begin_trap_state(HomeProcess& process) {
     process.blocking_trap = 0;
     bool ignored =
@@ -46,7 +46,7 @@ void TrapState::note_trap_action(HomeProcess& process, const SignalAction& actio
 
 void TrapState::note_handler(HomeThread& thread, int signal) {
     if (thread.process->blocking_trap & bit_of(signal)) thread.blocks_trap = true;
-    thread.note_alt_stack_changed();  // if it has SS_AUTODISARM
+    thread.note_alt_stack_changed();  // in case it has SS_AUTODISARM
 }
 
 Task<void> TrapState::mask_call(HomeProcess& process, HomeThread& thread, Notification n) {
@@ -80,15 +80,15 @@ Task<void> TrapState::handler_return(HomeProcess& process, HomeThread& thread, N
     home_.notifier->let_it_run(n.id);
 }
 
-// The thread is stopped by a breakpoint of ours.
+// The thread is stopped at a breakpoint of ours.
 void TrapState::repair_mask(HomeThread& thread, ThreadContext& context) {
     if (!thread.blocks_trap) return;
     context.signal_mask |= trap_bit;
     trace::set_signal_mask(thread.tid, context.signal_mask);
 }
 
-// The thread is on its way into its stub. Only the process itself may send itself a signal that
-// says anything of its origin.
+// The thread is on its way into its stub. The process sends the signal to itself, because only then
+// may si_code be anything.
 Task<void> TrapState::queue_again(HomeThread& thread, siginfo_t info) {
     if (!thread.stub) co_return;
     StubThread& stub = *thread.stub;
@@ -116,7 +116,7 @@ Task<void> TrapState::repair_trap_action(HomeThread& thread) {
         Call{SYS_rt_sigaction, {SIGTRAP, stub.scratch_address().value, 0, sizeof(uint64_t)}, 0}};
     co_await stub.run_locked(calls);
     home_.signal_actions.announce_action(
-        process, {SIGTRAP, process.trap_action});  // a child began without it
+        process, {SIGTRAP, process.trap_action});  // a child may have begun without it
 }
 
 }  // namespace gpr::home

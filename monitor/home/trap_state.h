@@ -1,6 +1,6 @@
-// A breakpoint instruction is a SIGTRAP that the kernel forces on the thread: where it is blocked
-// it is unblocked, and where it is blocked or ignored the program's disposition is lost
-// (force_sig_info_to_task). The program must not see that; so what it had is known, and put back.
+// A breakpoint raises SIGTRAP, which the kernel forces on the thread: if the signal is blocked it
+// is unblocked, and if it is blocked or ignored the program's disposition is reset
+// (force_sig_info_to_task). The program must not notice, so its state is remembered and restored.
 #pragma once
 
 #include <signal.h>

@@ -23,7 +23,7 @@ std::optional<uint64_t> size_of(const Fd& file) {
     return static_cast<uint64_t>(st.st_size);
 }
 
-// Where private mappings of the kernel's own show the file from there on.
+// The parts of private mappings of the kernel's own that show the file from this offset on.
 std::vector<Range> kernels_views(pid_t pid, const Fd& file, uint64_t from) {
     std::vector<Range> views;
     struct stat st {};
@@ -45,7 +45,7 @@ bool may_shorten_any(uint64_t number, const SyscallArguments& args) {
 
 }  // namespace
 
-// Files with private copies that the call may shorten, as they are before it.
+// The present sizes of files with private copies that the call may shorten.
 std::vector<FileSize> Truncation::sizes_before(const HomeProcess& process, uint64_t number,
                                                const SyscallArguments& args) {
     std::vector<FileSize> sizes;
@@ -58,7 +58,7 @@ std::vector<FileSize> Truncation::sizes_before(const HomeProcess& process, uint6
         auto link = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(args[0]));
         if (stat(link.c_str(), &st) != 0) return sizes;
         auto file = home_.file_copies.files().find(st.st_dev, st.st_ino);
-        // Of what is only read no copy stands here, but the acceptor has copies of pages.
+        // A file that is only read has no copy here, but acceptors have copies of its pages.
         if (!file) file = std::make_shared<Fd>(open(link.c_str(), O_PATH | O_CLOEXEC));
         note(file);
     } else if (may_shorten_any(number, args)) {
@@ -101,14 +101,14 @@ Task<void> Truncation::drop_beyond(std::shared_ptr<Fd> file, uint64_t size) {
             copied = copied || m.backing == Backing::anonymous;
         });
         home_.layouts.changes.note_discarded(*process->fragment, range, pieces);
-        if (!copied) continue;  // the kernel knows whose pages those are
+        if (!copied) continue;  // the kernel itself removes pages of the file
         co_await fragment->executor().call(SYS_madvise, range.begin.value, range.size(),
                                            MADV_DONTNEED);
         fragment->wake(range);
     }
 }
 
-// A thread that runs here shortens a file.
+// A thread at home shortens a file.
 Task<void> Truncation::truncate_here(HomeThread& thread, Notification n) {
     SyscallArguments args;
     std::copy(n.args, n.args + 6, args.begin());

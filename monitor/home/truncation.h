@@ -1,6 +1,6 @@
-// A file that becomes shorter takes the private pages beyond its end with it, also those that the
-// program has written. A copy of the file stands for it here, which the kernel does not know to be
-// one, so it is done by hand.
+// When a file becomes shorter, private pages beyond its end disappear, even those that the program
+// has written. The kernel does not know that gpr's copy of a file belongs to it, so this is done
+// here.
 #pragma once
 
 #include <cstdint>

@@ -20,12 +20,12 @@ namespace gpr::home {
 
 namespace {
 
-// Of linux/futex.h, whose macro FUTEX_WAKE is the name of a message here.
+// From linux/futex.h, which cannot be included: its macro FUTEX_WAKE is the name of a message here.
 constexpr uint64_t futex_private = 128;
 
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
-// By what the program did, not by anybody.
+// Whether the thread's own instruction has raised the signal.
 bool is_fault(const siginfo_t& info) {
     switch (info.si_signo) {
         case SIGSEGV:
@@ -37,7 +37,7 @@ bool is_fault(const siginfo_t& info) {
     }
 }
 
-// The handler of a signal will run before the call ends.
+// A signal's handler will run before the call ends: sets its result accordingly.
 void end_call(user_regs_struct& regs, bool restarts) {
     auto result = static_cast<long>(regs.rax);
     bool in_call = static_cast<long>(regs.orig_rax) >= 0;
@@ -50,7 +50,7 @@ void end_call(user_regs_struct& regs, bool restarts) {
     regs.orig_rax = ~0UL;
 }
 
-// It stands before it.
+// Moves the thread back to before its call.
 void rewind_call(user_regs_struct& regs) {
     regs.rip -= 2;
     regs.rax = regs.orig_rax;
@@ -59,8 +59,8 @@ void rewind_call(user_regs_struct& regs) {
 
 }  // namespace
 
-// It waits at home for those who share the word, or wakes them. No other call is made here, so what
-// goes on after a signal is one of these.
+// Whether it is a futex call on a word that other processes share, whose waiters are at home. No
+// other call is made during a visit, so a call restarted after a signal is one of these.
 bool Visits::is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const {
     const Mapping* m = fragment.space.find({regs.rdi});
     bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & futex_private);
@@ -68,7 +68,8 @@ bool Visits::is_call_for_others(Fragment& fragment, const user_regs_struct& regs
            (waits && m && m->shared && home_.pager.shared.is_used_at_home(m->object));
 }
 
-// Others have changed the size of the file, which the acceptor will know before the thread is back.
+// Whether another process has made the file shorter. The acceptor will know before the thread is
+// back.
 bool Visits::is_beyond_end(Fragment& fragment, const siginfo_t& info) {
     Address at{reinterpret_cast<uint64_t>(info.si_addr) & page_mask};
     const Mapping* m = info.si_signo == SIGBUS ? fragment.space.find(at) : nullptr;
@@ -79,7 +80,8 @@ bool Visits::is_beyond_end(Fragment& fragment, const siginfo_t& info) {
     return m->key(at).index >= home_.pager.shared.pages(m->object);
 }
 
-// A signal that ends the visit. signal: becomes that, unless the thread will only repeat it there.
+// Whether the signal ends the visit. Sets `signal`, unless the thread will only repeat the
+// instruction at the acceptor and raise it again.
 bool Visits::is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
                              bool stands_where_it_came, std::optional<siginfo_t>& signal) {
     PassedSignals::keep_order(thread, number);
@@ -90,20 +92,21 @@ bool Visits::is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
     bool caught = thread.process->caught_signals & bit_of(number);
     if (!info || (!repeats && !caught)) return false;
     if (!repeats) signal = *info;
-    // What it needs besides is not at home: it gets the page there.
+    // It also needs memory that is not at home: it gets the page there.
     thread.wants_device = repeats && stands_where_it_came;
     return true;
 }
 
-// Its shadow is parked, and becomes the thread itself.
+// The thread's shadow, which is parked, becomes the thread itself.
 Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     std::shared_ptr<Fragment> fragment = thread.process->fragment;
     std::shared_ptr<StubThread> stub = thread.stub;
     pid_t tid = thread.tid;
-    thread.node = directory_node;  // a signal that comes now waits till it has its own mask
+    // A signal that comes now waits until the thread has its own mask.
+    thread.node = directory_node;
     co_await stub->make_room(context);
     if (!co_await stand_still(thread)) co_return;
-    thread.twin(thread.last_away).alt_stack_changed = false;  // handlers run there
+    thread.twin(thread.last_away).alt_stack_changed = false;  // handlers run at the acceptor
     thread.begin(HomeThread::Business::visit);
     thread.masked = thread.wants_device = false;
     stub->become(tid, context);
@@ -146,14 +149,14 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
                 }
                 bool stands = stands_where_it_came(*regs);
                 over = is_for_acceptor(thread, *fragment, status.value, stands, signal);
-                if (!over) go_on(status.value);  // the kernel here knows what to do
+                if (!over) go_on(status.value);  // no handler: this kernel knows what to do
                 break;
             }
             case WaitStatus::Kind::group_stop:
                 home_.signals.stop_remotely(*thread.process, true);
                 trace::stay_stopped(tid);
                 break;
-            default:  // an interruption
+            default:  // our interrupt
                 home_.signals.stop_remotely(*thread.process, false);
                 if (has_fault_pending(tid) || stands_where_it_came(*regs)) {
                     go_on_for_a_while();
@@ -167,7 +170,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     co_await go_back(thread, stub, signal, at_call);
 }
 
-// signal: that came here and is for its handler there. at_call: it stands at a call's entry.
+// signal: came here, to be handled at the acceptor. at_call: the thread is at the entry of a call.
 Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
                            std::optional<siginfo_t> signal, bool at_call) {
     HomeProcess& process = *thread.process;
@@ -182,7 +185,7 @@ Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
     } else {
         trace::rewind_interrupted_call(left->regs);
     }
-    co_await home_.contended_memory.meet_outsiders(false);  // another size of the file, above all
+    co_await home_.contended_memory.meet_outsiders(false);  // above all to learn a file's new size
     if (stub->dead()) co_return;
     co_await home_.crossings.cross(process, thread, *left, thread.last_away, thread.wants_device);
     if (stub->dead()) co_return;
@@ -191,7 +194,7 @@ Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
     home_.pager.on_thread_gone(static_cast<Tid>(tid));
 }
 
-// False: it has ended, or begun another image.
+// False if the thread has ended or begun a new image.
 Task<bool> Visits::stand_still(HomeThread& thread) {
     std::shared_ptr<StubThread> stub = thread.stub;
     pid_t tid = thread.tid;

@@ -1,5 +1,6 @@
-// A thread of a program that runs at the acceptor as a whole comes home for memory that only home
-// may use. It runs here for a moment, and makes no system calls: those are the acceptor's business.
+// Visits: a thread of a program that runs at an acceptor as a whole comes home for memory that only
+// home may use. It runs here for a moment, and makes no system calls here: those are made at the
+// acceptor.
 #pragma once
 
 #include <signal.h>

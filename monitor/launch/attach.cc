@@ -28,7 +28,8 @@ namespace gpr {
 
 namespace {
 
-// A vfork, and what the kernel cannot interrupt, are over by then, or are not soon.
+// A vfork, or a wait in the kernel that cannot be interrupted, ends within this time or takes much
+// longer.
 constexpr std::chrono::seconds patience{2};
 
 int refuse(const std::string& why) {
@@ -36,7 +37,7 @@ int refuse(const std::string& why) {
     return exit_gpr_failed;
 }
 
-// Its C library has chosen by what this CPU has.
+// Unlike under `gpr exec`, the program's C library has already chosen code for this CPU.
 Result<> check_cpus(const std::vector<SessionHost::Peer>& peers) {
     for (const SessionHost::Peer& peer : peers) {
         if (peer.lacking.empty()) continue;
@@ -48,8 +49,7 @@ Result<> check_cpus(const std::vector<SessionHost::Peer>& peers) {
     return {};
 }
 
-// No descriptor of home has the number of one of the acceptor's: as long as this lives, but where
-// the process has ended.
+// While this exists, the process gets no descriptor with a number of an acceptor's.
 class DescriptorsBelow {
 public:
     Result<> begin(pid_t pid, int fd_base) {
@@ -68,7 +68,8 @@ public:
         if (prlimit(pid, RLIMIT_NOFILE, &now_, nullptr) == 0) pid_ = pid;
         return {};
     }
-    // The process goes on without us. What it has changed meanwhile stays.
+    // Restores the limit, unless the program has changed it meanwhile, for a process that continues
+    // without us.
     void end() {
         rlimit its{};
         if (pid_ == 0 || prlimit(pid_, RLIMIT_NOFILE, nullptr, &its) != 0) return;
@@ -122,7 +123,7 @@ void block_signals_to_detach(sigset_t& set) {
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-// Ctrl-C, and what ends other programs, ends the session but not the process.
+// Ctrl-C, and other signals that would kill this command, detach: the process continues.
 Watch detach_on_signals(SessionHost& host, SessionOutputs& outputs) {
     sigset_t set;
     block_signals_to_detach(set);

@@ -1,4 +1,4 @@
-// `gpr attach`: a process that runs already gets a session.
+// `gpr attach`: puts a running process into a session.
 #pragma once
 
 #include <sys/types.h>
@@ -7,8 +7,8 @@
 
 namespace gpr {
 
-// Returns when the session is over: 0, or 125 with a message on stderr. The process goes on as it
-// was where it could not be attached.
+// Returns when the session is over: 0, or 125 with a message on stderr. A process that cannot be
+// attached runs on unchanged.
 int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& start_local);
 
 }  // namespace gpr

@@ -27,7 +27,7 @@ namespace gpr {
 
 namespace {
 
-// /proc/PID/status by name; empty: there is no such process.
+// The fields of /proc/PID/status by name; empty if there is no such process.
 using Status = std::map<std::string, std::string>;
 
 Status status_of(pid_t pid) {
@@ -78,7 +78,7 @@ Result<> check_tracer(pid_t pid, const Status& status) {
         fmt::format("{} is traced already, by {}; end that first", named(pid), named(tracer)));
 }
 
-// Of the file that it executes: what it calls the kernel with may be 32-bit in any process.
+// Judges by the executable, because any process may contain 32-bit code.
 Result<> check_64_bit(pid_t pid) {
     const Fd file(open(fmt::format("/proc/{}/exe", pid).c_str(), O_RDONLY | O_CLOEXEC));
     Elf64_Ehdr header{};
@@ -87,7 +87,7 @@ Result<> check_64_bit(pid_t pid) {
     return fail(fmt::format("{} is a 32-bit program; gpr splits x86-64 programs only", named(pid)));
 }
 
-// A child of clone(CLONE_VM), or of vfork, as long as that runs no program of its own.
+// Whether it shares its memory: a child of clone(CLONE_VM), or of vfork until it calls exec.
 Result<> check_shared(pid_t pid) {
     std::vector<pid_t> relatives{parent_of(pid)};
     std::error_code error;
@@ -157,7 +157,7 @@ Failure has_cpu_timer(pid_t pid) {
         named(pid)));
 }
 
-// proc_pid_timers(5): clocks of CPU time are 2, 3, and those of a process or thread, below zero.
+// proc_pid_timers(5): CPU-time clocks are 2, 3, and negative ids, which name a process or thread.
 Result<> check_timers(pid_t pid) {
     constexpr std::string_view clock = "ClockID:";
     std::ifstream in(fmt::format("/proc/{}/timers", pid));

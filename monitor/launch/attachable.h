@@ -1,4 +1,4 @@
-// Why a process cannot be attached, as far as its entries in /proc tell.
+// Reasons why a process cannot be attached, as far as /proc shows them.
 #pragma once
 
 #include <sys/types.h>
@@ -8,16 +8,17 @@
 
 namespace gpr {
 
-// Errors name what is in the way, and what to do.
+// Errors name the obstacle and what to do about it.
 Result<> check_attachable(pid_t pid);
-// Of its memory, once it is stopped.
+// Checks its memory, once it is stopped.
 Result<> check_memory(pid_t pid, const std::vector<MappingFlags>& memory);
-// Of the timers that it has made (timer_create), once it is stopped.
+// Checks the timers that it has made with timer_create, once it is stopped.
 Result<> check_timers(pid_t pid);
 Failure has_cpu_timer(pid_t pid);
-// The monitor of the session that it is in. Errors: there is no such process, or no session.
+// The monitor of the session that the process is in. Fails if there is no such process or no
+// session.
 Result<pid_t> monitor_of(pid_t pid);
-// What a refusal by ptrace(2) means.
+// Explains a refusal by ptrace(2).
 Failure explain_refusal(pid_t pid, const Error& refusal);
 
 }  // namespace gpr

@@ -18,8 +18,8 @@ namespace gpr {
 
 namespace {
 
-constexpr uint64_t usual_files = 4096;  // that programs mostly may have open
-constexpr uint64_t least_room = 1024;   // for those of an acceptor
+constexpr uint64_t usual_files = 4096;  // how many files programs may usually have open
+constexpr uint64_t least_room = 1024;   // for an acceptor's descriptors
 
 Result<EstablishedAcceptor> greet(const ExecOptions& options, NodeId node,
                                   const std::string& session, const LogOptions& log,
@@ -59,14 +59,15 @@ Result<EstablishedAcceptor> greet(const ExecOptions& options, NodeId node,
     return connect_session(endpoint, token, hello, deadline);
 }
 
-// Whether it may come to have descriptors: its rules say so, and what stands by is there.
+// Whether the acceptor may get descriptors in the session: by its rules, or by a profile that it
+// has files for.
 bool may_have_files(const ExecOptions& options, NodeId node, const Welcome& peer) {
     PathRules paths(path_rules_of(options.rules, node));
     paths.keep_standby(peer.standby);
     return !paths.empty() || !remote_calls_of(options.rules, node).empty();
 }
 
-// As in the first lines of `ssh -v`.
+// Logs what the first lines of `ssh -v` would.
 void tell_of(const EstablishedAcceptor& acceptor) {
     const HostDescription& host = acceptor.peer.host;
     spdlog::info("connected to {}: {}, {}, Linux {}, {} x {}", acceptor.peer_name,
@@ -86,7 +87,7 @@ void tell_of(const EstablishedAcceptor& acceptor) {
 
 }  // namespace
 
-// As the user called it.
+// As the user names it.
 std::string text_of(const AcceptorAddress& acceptor) {
     const bool has_name = acceptor.name.find_first_not_of("0123456789") != std::string::npos;
     return has_name ? fmt::format("{} ({})", acceptor.name, acceptor.address) : acceptor.address;
@@ -128,7 +129,7 @@ Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
         if (!may_have_files(options, static_cast<NodeId>(i + 1), acceptors[i].peer)) continue;
         ranges[i].base = static_cast<unsigned>(base);
         base += each;
-        // The last one has all that is left, as one alone has.
+        // The last acceptor gets all the rest, as a single one does.
         if (--with_files > 0) ranges[i].last = static_cast<unsigned>(base - 1);
         spdlog::debug("descriptors of {} have numbers from {} on", acceptors[i].peer_name,
                       ranges[i].base);
@@ -136,7 +137,7 @@ Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
     return ranges;
 }
 
-// What the acceptor's CPU lacks the program must not use.
+// The program must not use what the acceptor's CPU lacks.
 Result<std::string> meet_lacks(const ExecOptions& options, const std::string& tunables,
                                const std::vector<std::string>& lacking) {
     if (lacking.empty()) return tunables;

@@ -1,4 +1,4 @@
-// The acceptors of a session before it begins: each is greeted, and asked what it has and lacks.
+// Connects to the acceptors before a session begins: greets each, and learns what it has and lacks.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace gpr {
 
-// As the user called it.
+// As the user names it.
 std::string text_of(const AcceptorAddress& acceptor);
 
 // session: its name, the same for all of its acceptors. program: the process that it is about.
@@ -20,21 +20,22 @@ Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId 
                                              const std::string& session, const LogOptions& log,
                                              const StartLocalAcceptor& start_local, pid_t program);
 
-// The numbers of an acceptor's descriptors.
+// The range of an acceptor's descriptor numbers.
 struct FdRange {
-    unsigned base = 0;  // 0: it has none
-    unsigned last = 0;  // 0: there is no bound
+    unsigned base = 0;  // 0: it has no descriptors
+    unsigned last = 0;  // 0: no upper bound
 };
 
 inline constexpr unsigned least_fds_of_acceptor = 16;
 
-// Above what programs mostly may have, with room for each acceptor's own, in the order of nodes.
+// Chooses ranges above what programs usually have open, one for each acceptor, in the order of
+// nodes.
 Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
                                               const std::vector<EstablishedAcceptor>& acceptors,
                                               pid_t program);
 
-// What an acceptor's CPU lacks the program must not use. Gives the GLIBC_TUNABLES that see to it,
-// beginning with those that there are.
+// The program must not use what the acceptor's CPU lacks. Returns the GLIBC_TUNABLES that hide it,
+// added to the given ones, or an error.
 Result<std::string> meet_lacks(const ExecOptions& options, const std::string& tunables,
                                const std::vector<std::string>& lacking);
 

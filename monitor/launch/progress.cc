@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{100};
 constexpr unsigned looks_per_second = 10;
-// A transfer is one that does not stop for longer.
+// A transfer may pause for no longer than this.
 constexpr unsigned most_pauses = 2;
-// Less than this under way is the traffic of a program that runs.
+// Less than this in transit is the normal traffic of a running program.
 constexpr uint64_t least_under_way = 16 << 10;
 
 std::string amount(uint64_t bytes) {

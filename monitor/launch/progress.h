@@ -1,4 +1,4 @@
-// Tells a user at a terminal when it is the link that the program waits for.
+// Shows a user at a terminal when the program waits for the link.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace gpr {
 
 class Progress {
 public:
-    // waits_for_pages: a thread here does. Nothing is looked at where there is no terminal. All of
-    // them must outlive it.
+    // waits_for_pages: whether a thread here waits for one. Does nothing without a terminal. All
+    // arguments must outlive this object.
     Progress(Loop& loop, Link& link, SideWriter& user, std::function<bool()> waits_for_pages);
     ~Progress();
     Progress(const Progress&) = delete;
@@ -27,10 +27,10 @@ private:
     SideWriter& user_;
     std::function<bool()> waits_for_pages_;
     Loop::TimerId timer_ = 0;
-    LinkStats seen_;       // at the last look
+    LinkStats seen_;       // when it looked last
     LinkStats first_;      // when the transfer began
-    unsigned looks_ = 0;   // since then; 0: there is none
-    unsigned pauses_ = 0;  // looks in a row at which nothing was under way
+    unsigned looks_ = 0;   // since then; 0: no transfer
+    unsigned pauses_ = 0;  // consecutive looks at which nothing was in transit
 };
 
 }  // namespace gpr

@@ -24,7 +24,7 @@ namespace gpr {
 
 namespace {
 
-constexpr int begins = resident_listener + 1;  // a pipe that ends when it has executed gpr
+constexpr int begins = resident_listener + 1;  // a pipe that closes once gpr has been executed
 
 [[noreturn]] void become_resident(int listener, int begun, const std::vector<std::string>& words) {
     setsid();
@@ -44,7 +44,7 @@ constexpr int begins = resident_listener + 1;  // a pipe that ends when it has e
     _exit(EXIT_FAILURE);
 }
 
-// Of /proc/PID/cmdline.
+// The words in /proc/PID/cmdline.
 std::vector<std::string> words_of(pid_t pid) {
     std::vector<std::string> words;
     const std::string all = text_of(fmt::format("/proc/{}/cmdline", pid));
@@ -56,7 +56,7 @@ std::vector<std::string> words_of(pid_t pid) {
     return words;
 }
 
-// Of ours, and of nobody who only calls himself so.
+// Whether it really runs our executable, rather than one that only uses the name.
 bool is_resident(pid_t pid, const std::vector<std::string>& words) {
     if (words.size() < 3 || words[1] != resident_command) return false;
     std::error_code error;
@@ -65,9 +65,9 @@ bool is_resident(pid_t pid, const std::vector<std::string>& words) {
     return !error && one == other;
 }
 
-// A process by more than its number, which another one may have later: proc_pid_stat(5), starttime.
+// Identifies a process by more than its pid, which may be reused: proc_pid_stat(5), starttime.
 std::string name_of(pid_t pid) {
-    constexpr size_t starttime = 19;  // behind the name
+    constexpr size_t starttime = 19;  // counted after the name
     const auto fields = stat_fields(fmt::format("/proc/{}", pid));
     return fmt::format("{}@{}", pid, fields.size() > starttime ? fields[starttime] : "");
 }
@@ -98,7 +98,7 @@ Result<> leave_resident(const Fd& listener, const std::string& filter,
     if (pipe2(ends, O_CLOEXEC) != 0) return fail(errno, "cannot make a pipe");
     const Fd begun(ends[0]);
     Fd begins_now(ends[1]);
-    // Above the numbers that they get there.
+    // Above the numbers that they will get in the new process.
     const Fd high(fcntl(listener.get(), F_DUPFD, begins + 1));
     Fd high_pipe(fcntl(begins_now.get(), F_DUPFD_CLOEXEC, begins + 1));
     if (!high || !high_pipe) return fail(errno, "cannot keep the program's filter answered");
@@ -124,7 +124,7 @@ int answer_filter() {
         pollfd reported{resident_listener, POLLIN, 0};
         if (poll(&reported, 1, -1) < 0 && errno != EINTR) return EXIT_FAILURE;
         if (!(reported.revents & POLLIN)) {
-            if (reported.revents != 0) return EXIT_SUCCESS;  // nobody has the filter any more
+            if (reported.revents != 0) return EXIT_SUCCESS;  // no process has the filter any more
             continue;
         }
         seccomp_notif n{};
@@ -142,7 +142,7 @@ std::optional<FilterResident> resident_of(pid_t process) {
         const pid_t pid = std::atoi(entry.path().filename().c_str());
         if (pid <= 0) continue;
         const auto words = words_of(pid);
-        // One of another user, but root, might answer for what it likes.
+        // Another user's process, except root's, could answer anything.
         const auto user = user_of(pid);
         if (!is_resident(pid, words) || (user != user_of(process) && user != 0)) continue;
         const bool answers = std::any_of(words.begin() + 3, words.end(), [&](const auto& word) {

@@ -1,7 +1,7 @@
-// What a detached program leaves behind where it had a filter, which no kernel takes off again: a
-// small process that has the filter's listener and lets each call run that the filter reports. It
-// ends with the last process that has the filter, or hands the listener on to the monitor of a new
-// session.
+// The resident: a small process that stays when a program with gpr's seccomp filter, which cannot
+// be removed, has been detached. It holds the filter's listener and lets every reported call
+// proceed. It ends with the last process that has the filter, or hands the listener to the monitor
+// of a new session.
 #pragma once
 
 #include <linux/filter.h>
@@ -18,25 +18,25 @@
 namespace gpr {
 
 inline constexpr const char* resident_command = "answer-filter";
-inline constexpr int resident_listener = 3;  // its number there
+inline constexpr int resident_listener = 3;  // its descriptor in the resident
 
-// A name for what a filter does; not a secret.
+// Identifies what a filter does; not a secret.
 std::string name_of_filter(std::span<const sock_filter> filter);
 
-// In a new process, of which the caller is not the parent for long. Without effect where nobody has
-// the filter any more. processes: that have it, as far as they are known.
+// Starts a resident, which does not stay our child. Does nothing if no process has the filter any
+// more. processes: those known to have it.
 Result<> leave_resident(const Fd& listener, const std::string& filter,
                         const std::vector<pid_t>& processes);
-// What that process does: gpr's hidden command of that name.
+// The resident's main function, run by a hidden command of gpr.
 int answer_filter();
 
-// Who answers for a process, or for one that it descends from.
+// The resident that answers for a process, or for one of its ancestors.
 struct FilterResident {
     pid_t pid = 0;
-    std::string filter;  // its name
+    std::string filter;  // see name_of_filter()
 };
 std::optional<FilterResident> resident_of(pid_t process);
-// Its listener; it is no more then. The caller answers from now on.
+// Takes the listener over and ends the resident. The caller answers from now on.
 Result<Fd> relieve(const FilterResident& resident);
 
 }  // namespace gpr

@@ -29,19 +29,19 @@ namespace gpr {
 
 namespace {
 
-// What the program-to-be and the monitor tell each other before the exec.
+// Messages between the process that becomes the program and the monitor, before the exec.
 enum class Word : int { ready, failed, go };
 
-// How the program is to be started, which follows Word::ready.
+// How to start the program; follows Word::ready.
 struct Launch {
-    int fd_base = 0;  // from here on descriptors are acceptors'; 0: they have none
+    int fd_base = 0;  // the lowest descriptor of an acceptor; 0: none has any
     bool calls_watched = false;
-    char tunables[4096] = "";  // for GLIBC_TUNABLES; empty: as they are
+    char tunables[4096] = "";  // value for GLIBC_TUNABLES; empty: unchanged
 };
 
 void complain(const std::string& what) { std::fprintf(stderr, "gpr: %s\n", what.c_str()); }
 
-// By sendmsg and recvmsg, which a filter that reports all else still lets pass.
+// By sendmsg and recvmsg, which even a filter that reports everything else lets pass.
 template <class Packet>
 bool send_packet(int fd, const Packet& packet) {
     iovec part{const_cast<Packet*>(&packet), sizeof packet};
@@ -77,7 +77,8 @@ bool receive_word(int fd, Word& word, int& value) {
     return true;
 }
 
-// What the program's environment must have. Before the filter is on: it takes memory.
+// Environment variables for the program. Received before the filter is installed, because receiving
+// allocates memory.
 constexpr size_t most_text_bytes = 64 << 10;
 
 bool send_text(int fd, const std::string& text) {
@@ -90,7 +91,7 @@ std::string receive_text(int fd) {
     return text;
 }
 
-// No descriptor of home has the number of one of the acceptor's.
+// Keeps the program's descriptor numbers below those of the acceptors.
 void keep_below(int fd_base) {
     rlimit limit{};
     if (fd_base == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -99,7 +100,8 @@ void keep_below(int fd_base) {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// The monitor keeps nothing of the program's but stderr, for its own last words, and these.
+// The monitor keeps none of the program's descriptors except stderr, for its last messages, and
+// `kept`.
 void detach_from_program(std::vector<int> kept) {
     setsid();
     prctl(PR_SET_NAME, monitor_process_name);
@@ -120,7 +122,7 @@ void detach_from_program(std::vector<int> kept) {
     close_range(next, ~0U, 0);
 }
 
-// What the program's C library must hide from it, and how that is said: by GLIBC_TUNABLES.
+// The GLIBC_TUNABLES that hide from the program's C library what the acceptors' CPUs lack.
 Result<std::string> tunables_for(const ExecOptions& options,
                                  const std::vector<SessionHost::Peer>& peers) {
     const char* now = getenv("GLIBC_TUNABLES");
@@ -192,7 +194,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
 
 // Its listener; or 0, if what begins rests and has none.
 Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
-    // Never freed: that might be a call (brk), and nobody listens yet.
+    // Never freed: freeing may call brk, which nobody would answer yet.
     static std::vector<sock_filter> filter;
     const bool rests = SplitPolicy(options.rules).rests();
     filter = rests ? resting_filter(launch.fd_base != 0)
@@ -204,11 +206,12 @@ Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
     };
     int listener = install();
     if (listener < 0 && errno == EACCES) {
-        // Not an administrator: set-user-id programs then run without their privileges.
+        // Without CAP_SYS_ADMIN a filter requires no_new_privs, so set-user-ID programs run without
+        // privileges.
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         listener = install();
     }
-    // A process has one listener for its calls, and inherits it.
+    // A process can have only one seccomp listener, its parent's included.
     if (listener < 0 && errno == EBUSY) {
         return fail(
             "gpr cannot run inside gpr, or where something else supervises all system calls");
@@ -217,7 +220,7 @@ Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
     return listener;
 }
 
-// The file itself has been found before.
+// The file itself is known to exist.
 std::string_view advice_on(int exec_error) {
     switch (exec_error) {
         case ENOENT: return "; its interpreter is missing, and 'gpr explain' names it";
@@ -234,7 +237,8 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         complain("cannot create a socket pair");
         return exit_gpr_failed;
     }
-    // A program may be started with its standard descriptors closed, and these are not for us.
+    // The program may be started with closed standard descriptors; our socket must not take their
+    // numbers.
     for (int& end : channel) {
         if (end > STDERR_FILENO) continue;
         int moved = fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -247,7 +251,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 0);
     pid_t middle = fork();
     if (middle == 0) {
-        // A grandchild, so that the program has no child that it does not know.
+        // A grandchild, so that the program has no child that it does not know of.
         pid_t monitor = fork();
         if (monitor != 0) _exit(monitor < 0 ? 1 : 0);
         close(channel[0]);
@@ -283,7 +287,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     }
     send_word(channel[0], Word::ready, *listener);
     if (!monitor_says(Word::go)) return exit_gpr_failed;
-    if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 1);  // the monitor notes that
+    if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 1);  // the monitor takes note of this call
     execve(options.program_path.c_str(), arguments.data(), environ);
     int error = errno;
     complain(fmt::format("cannot execute {}: {}{}", options.program_path, std::strerror(error),

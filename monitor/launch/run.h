@@ -1,4 +1,4 @@
-// `gpr exec`: the program takes this process's place, a detached grandchild becomes its monitor.
+// `gpr exec`: this process becomes the program, and a detached grandchild becomes its monitor.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace gpr {
 
-// An acceptor inside this very command, for the address `local`.
+// An acceptor inside this command, for the address `local`.
 struct LocalAcceptor {
     Fd connection;
     Token token;
 };
-// It logs to that file, if any.
+// log: where that acceptor logs, if anywhere.
 using StartLocalAcceptor = std::function<Result<LocalAcceptor>(const LogOptions& log)>;
 
-// Returns only when the program could not be started: 125, 126 or 127, with a message on stderr.
+// Returns only if the program could not be started: 125, 126 or 127, with a message on stderr.
 int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local);
 
 }  // namespace gpr

@@ -22,7 +22,7 @@ namespace gpr {
 
 namespace {
 
-// Where threads on two nodes wake each other, and this host allows it.
+// A watch on futex calls, if threads on two nodes may wake each other and this host allows it.
 std::unique_ptr<CallWatch> watch_for(const ExecOptions& options) {
     if (!options.bpf || !SplitPolicy(options.rules, options.attaches).mixed()) return nullptr;
     auto watch = CallWatch::load();

@@ -1,5 +1,5 @@
-// What `gpr exec` and `gpr attach` have in common: the acceptors are greeted, and the session that
-// the process will be in is made ready, before anything is done to the process.
+// What `gpr exec` and `gpr attach` have in common: they greet the acceptors and prepare the session
+// before they change anything in the process.
 #pragma once
 
 #include <linux/filter.h>
@@ -26,9 +26,8 @@ class Waits;
 
 class SessionHost {
 public:
-    // program: the process that it is about, whose limit of open files counts. name: what it is
-    // called where progress is shown. All stay alive until this is gone. Errors say what is in the
-    // way, for the user.
+    // program: the process whose limit of open files counts. name: for the progress display. All
+    // references must outlive this object. Errors tell the user what prevents the session.
     static Result<std::unique_ptr<SessionHost>> prepare(const ExecOptions& options,
                                                         SessionOutputs& outputs,
                                                         const StartLocalAcceptor& start_local,
@@ -42,18 +41,18 @@ public:
         std::string name;
         Welcome welcome;
         FdRange fds;
-        std::vector<std::string> lacking;  // CPU features
+        std::vector<std::string> lacking;  // CPU features that it lacks
     };
     [[nodiscard]] const std::vector<Peer>& peers() const { return peers_; }
-    // From here on descriptors are acceptors'; 0: they have none.
+    // The lowest descriptor of an acceptor; 0: none has any.
     [[nodiscard]] int fd_base() const;
     [[nodiscard]] bool watches_calls() const { return watches_calls_; }
 
-    // Makes the session; nothing can be in the user's way any more but what its errors say.
+    // Makes the session, the last step that may fail.
     Result<> make_session();
     HomeSession& session() { return *session_; }
     Loop& loop() { return *loop_; }
-    // Until the session is over. Gives the exit status of its monitor.
+    // Runs until the session is over. Returns the monitor's exit status.
     int run();
 
 private:
@@ -76,7 +75,7 @@ private:
     bool watches_calls_ = false;
 };
 
-// The filter that a process at home gets in such a session.
+// The filter for a process at home in such a session.
 std::vector<sock_filter> home_filter_for(const ExecOptions& options, int fd_base,
                                          bool watches_calls);
 

@@ -58,7 +58,7 @@ Task<void> AddressChanges::map(std::shared_ptr<Fragment> fragment, Mapped made, 
     co_await settle(fragment, std::move(replaced));
 }
 
-// Where its pages come from elsewhere their faults are ours.
+// If its pages come from another node, the range is registered, so that faults are reported to us.
 Task<void> AddressChanges::show(std::shared_ptr<Fragment> fragment, Mapping m) {
     if (m.shared) {
         co_await side_.show_shared(fragment, std::move(m));
@@ -86,7 +86,8 @@ Task<void> AddressChanges::unmap(std::shared_ptr<Fragment> fragment, Range range
 Task<void> AddressChanges::protect(std::shared_ptr<Fragment> fragment, Range range, int prot,
                                    NodeId made_at) {
     const bool told = made_at != self_, writes = prot & PROT_WRITE;
-    if (writes) co_await pager_.trapped.stop_trapping(fragment, range);  // it may change
+    // The program may change the code.
+    if (writes) co_await pager_.trapped.stop_trapping(fragment, range);
     if (told && !writes) co_await side_.save_shared(fragment, range);
     fragment->space.for_each(range, [&](Mapping& m) {
         m.prot = prot;
@@ -127,7 +128,7 @@ void AddressChanges::lock_new(Fragment& fragment, Range range, bool asked) {
 
 Task<bool> AddressChanges::grow_down(std::shared_ptr<Fragment> fragment, siginfo_t touch) {
     auto grown = growth_for(fragment->space, touch);
-    if (!grown) co_return true;  // it is there by now
+    if (!grown) co_return true;  // another thread has grown it already
     const int64_t at = co_await map_anonymous(fragment->executor(), grown->range, grown->prot);
     if (at != static_cast<int64_t>(grown->range.begin.value)) co_return false;
     Mapped made;
@@ -181,8 +182,8 @@ Task<int64_t> AddressChanges::make_move(std::shared_ptr<Fragment> fragment, Move
     const bool moves = move.from.begin != move.to.begin;
     uint64_t flags = moves ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
     if (move.kept != 0) flags |= MREMAP_DONTUNMAP;
-    // The move drops the registration. What is missing of shared memory must not be seen before it
-    // is there again: it would be a page of the object.
+    // The move drops the registration. Until it is registered again, a missing page of shared
+    // memory must not be touched: the kernel would create it in the object.
     const bool hidden = moves && first->shared && first->registered;
     std::vector<Range> views{move.from};
     auto hide = [&](bool on) -> Task<void> {
@@ -240,7 +241,7 @@ void AddressChanges::keep_view(Fragment& fragment, Mapping old, const Moved& mov
     fragment.space.map(std::move(kept));
 }
 
-// mremap drops the registration, and with it the write protection.
+// mremap has dropped the registration, and with it the write protection.
 void AddressChanges::watch(Fragment& fragment, Mapping& m, bool wanted) {
     if (m.backing != Backing::anonymous || !(m.registered || wanted)) return;
     m.registered = static_cast<bool>(fragment.register_range(m.range));
@@ -251,7 +252,7 @@ void AddressChanges::watch(Fragment& fragment, Mapping& m, bool wanted) {
     }
 }
 
-// It goes on where another mapping ends, which is of another object.
+// Continues the mapping that ends at range.begin, with another object.
 Task<void> AddressChanges::map_grown(std::shared_ptr<Fragment> fragment, Range range) {
     const Mapping* below = fragment->space.find(range.begin - page_size);
     if (!below) co_return;

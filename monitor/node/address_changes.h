@@ -1,7 +1,7 @@
-// Changes of address spaces, the same on every node: what the kernel here has done is noted, and
-// what another node has done is done here, too. Either way the list of mappings follows, pages of
-// what is gone are forgotten, and the nodes that do not know yet are told. Under the lock of the
-// metadata.
+// Changes of address spaces, the same on every node. What this node's kernel has done is recorded;
+// what another node has done is done here as well. In both cases the list of mappings is updated,
+// pages of what is gone are forgotten, and the nodes that do not know yet are told. The caller must
+// hold the `metadata` lock.
 #pragma once
 
 #include <memory>
@@ -14,27 +14,28 @@
 
 namespace gpr {
 
-// What only home does about a change, or only an acceptor. made_at: the node whose thread asked
-// for it.
+// What only home, or only an acceptor, does about a change. made_at: the node whose thread made the
+// call.
 class AddressSide {
 public:
     virtual ~AddressSide() = default;
     virtual void tell(pid_t pid, const AddressChange& change, NodeId made_at) = 0;
-    // A number that no object has had.
+    // A new object id.
     virtual ObjectId new_object() = 0;
-    // The mapping shows the file that the other object showed.
+    // Makes the mapping show the same file as the object `other`.
     virtual void show_same_file(pid_t pid, ObjectId other, Mapping& mapping) = 0;
-    // Completes what another node has mapped by what this one knows. False: it cannot be.
+    // Completes a mapping made by another node with what this node knows. False if it is not
+    // acceptable.
     virtual bool admit(pid_t pid, Mapped& made, NodeId made_at) = 0;
-    // Before memory goes out of sight: what the program wrote to a file there is in the file.
+    // Before memory is unmapped or made read-only: what the program wrote there reaches the file.
     virtual Task<void> save_shared(std::shared_ptr<Fragment> fragment, Range range) = 0;
-    // In the place of what is there.
+    // Maps shared memory, replacing what is there.
     virtual Task<void> show_shared(std::shared_ptr<Fragment> fragment, Mapping mapping) = 0;
-    // The program may write there from now on: what shows a file becomes a copy of it.
+    // The program may write there from now on: mappings of a file become copies.
     virtual Task<void> let_write(std::shared_ptr<Fragment> fragment, Range range) = 0;
-    // These are not in the list any more.
+    // These mappings are no longer in the list.
     virtual void forget_shared(const std::vector<Mapping>& gone) = 0;
-    // A change that another node has made cannot be made here.
+    // A change made by another node cannot be made here.
     virtual void cannot_follow(pid_t pid, NodeId made_at, const std::string& why) = 0;
 };
 
@@ -43,27 +44,29 @@ public:
     AddressChanges(Pager& pager, NodeId self, AddressSide& side)
         : pager_(pager), self_(self), side_(side) {}
 
-    // What another node has done.
+    // Applies a change that another node has made.
     Task<void> apply(std::shared_ptr<Fragment> fragment, AddressChange change, NodeId made_at);
 
-    // Of each of these, if made_at is this node, the kernel here has done its part.
+    // For each of these: if made_at is this node, its kernel has done its part already.
     Task<void> map(std::shared_ptr<Fragment> fragment, Mapped made, NodeId made_at);
     Task<void> unmap(std::shared_ptr<Fragment> fragment, Range range, NodeId made_at);
     Task<void> protect(std::shared_ptr<Fragment> fragment, Range range, int prot, NodeId made_at);
-    // apart: what is new at its end, of another object: Mapped tells of it.
+    // apart: new memory at its end that belongs to another object; a `Mapped` reports it.
     Task<void> note_move(std::shared_ptr<Fragment> fragment, Moved move, Range apart);
-    // The kernel here is to do that, too. Its result.
+    // Makes this node's kernel do the move as well. Returns its result.
     Task<int64_t> make_move(std::shared_ptr<Fragment> fragment, Moved move, Range apart,
                             NodeId made_at);
-    // The content of these pieces is gone, which are all of the range that is not shared.
+    // The content of these pieces is gone; they are all private memory in the range.
     void note_discarded(Fragment& fragment, Range range, const std::vector<Mapping>& pieces);
-    // What a thread touched right below memory that grows. False: there can be none.
+    // Maps what a thread has touched just below memory that grows. False if nothing can be mapped
+    // there.
     Task<bool> grow_down(std::shared_ptr<Fragment> fragment, siginfo_t touch);
-    // A mapping is new. asked: the call wants it locked, whatever mlockall does.
+    // To be called for a new mapping. asked: the call wants it locked, whatever mlockall says.
     void lock_new(Fragment& fragment, Range range, bool asked);
 
-    // The parts of a change, for what does more in between: the mapping takes the place of what is
-    // returned; and nobody waits for what is gone, or hides it.
+    // Parts of a change, for callers that do more in between. replace() enters the mapping and
+    // returns those that it replaces; settle() then makes sure that no thread waits for their pages
+    // and no pending hide operation touches their addresses.
     std::vector<Mapping> replace(Fragment& fragment, Mapping mapping);
     Task<void> settle(std::shared_ptr<Fragment> fragment, std::vector<Mapping> gone);
 

@@ -14,7 +14,7 @@ namespace gpr {
 namespace {
 
 constexpr uint64_t lowest_hint = 0x10000;                         // the usual vm.mmap_min_addr
-constexpr uint64_t low_begin = 0x40000000, low_end = 0x80000000;  // of MAP_32BIT
+constexpr uint64_t low_begin = 0x40000000, low_end = 0x80000000;  // range of MAP_32BIT
 
 }  // namespace
 
@@ -93,7 +93,7 @@ tl::expected<MovePlan, int> plan_move(AddressSpace& space, const uint64_t* args,
     const uint64_t flags = args[3];
     const bool keeps = flags & MREMAP_DONTUNMAP, fixed = flags & MREMAP_FIXED;
     const bool may_move = flags & MREMAP_MAYMOVE;
-    // Of no size: a second mapping of the same shared memory, which only home makes.
+    // old_size 0 makes a second mapping of the same shared memory; only home does that.
     if ((flags & ~known) || new_size == 0 || old_size == 0 || new_size > address_limit ||
         args[0] % page_size != 0 || ((fixed || keeps) && !may_move) ||
         (keeps && old_size != new_size)) {
@@ -143,7 +143,7 @@ Mapping kept_mapping(const Mapping& old, const Moved& move) {
     kept.object = move.kept;
     kept.object_page = 0;
     kept.content_offset += move.from.begin - old.range.begin;
-    // Of a file's mapping the old place shows the file again, which is where it was.
+    // The old place of a private file mapping shows the file again, so it keeps its birth node.
     if (!old.file) kept.birth = move.kept_birth;
     if (old.source != 0) kept.birth = owner_of_source(old.source);
     return kept;
@@ -153,7 +153,7 @@ Mapping grown_mapping(const Mapping& below, Range range, NodeId self) {
     Mapping m = below;
     m.content_offset += range.begin - m.range.begin;
     m.range = range;
-    m.birth = m.source != 0 ? owner_of_source(m.source) : self;  // who has the file
+    m.birth = m.source != 0 ? owner_of_source(m.source) : self;  // the node that has the file
     m.object_page = 0;
     return m;
 }
@@ -166,8 +166,7 @@ DiscardPlan plan_discard(AddressSpace& space, const uint64_t* args) {
     uint64_t covered = 0;
     space.for_each(plan.range, [&](const Mapping& m) { covered += m.range.size(); });
     plan.pieces = private_pieces(space, plan.range);
-    if (covered != plan.range.size())
-        plan.error = ENOMEM;  // what is mapped is emptied all the same
+    if (covered != plan.range.size()) plan.error = ENOMEM;  // the mapped parts are discarded anyway
     if (plan.range != whole) plan.error = EINVAL;
     return plan;
 }
@@ -175,7 +174,7 @@ DiscardPlan plan_discard(AddressSpace& space, const uint64_t* args) {
 std::vector<Mapping> private_pieces(AddressSpace& space, Range range) {
     std::vector<Mapping> pieces;
     space.for_each(range, [&](const Mapping& m) {
-        if (!m.shared) pieces.push_back(m);  // what is shared keeps its content
+        if (!m.shared) pieces.push_back(m);  // shared memory keeps its content
     });
     return pieces;
 }

@@ -1,6 +1,6 @@
-// What a call that changes an address space means, from its arguments and the list of mappings
-// alone: which pages, where to, what is refused, what the mappings are then. The same on every
-// node, whether the kernel there has decided or this decides in its stead.
+// What a call that changes an address space means, computed from its arguments and the list of
+// mappings alone: which pages it concerns, where they go, whether it is refused, and the resulting
+// mappings. The same on every node, whether the kernel has decided or this decides in its place.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ inline constexpr uint64_t madv_dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, L
 [[nodiscard]] constexpr uint64_t whole_pages(uint64_t bytes) {
     return (bytes + page_size - 1) & page_mask;
 }
-// All that have a part in it.
+// All pages that overlap the bytes.
 [[nodiscard]] inline Range pages_of(uint64_t begin, uint64_t size) {
     return {{begin & page_mask}, Address{begin + size}.page_end()};
 }
-// Pages that a program can have.
+// Whether a program can map this range.
 [[nodiscard]] constexpr bool is_place(uint64_t address, uint64_t size) {
     return address % page_size == 0 && size != 0 && size <= address_limit &&
            address <= address_limit - size;
@@ -36,58 +36,58 @@ inline constexpr uint64_t madv_dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, L
     return range.begin < range.end && is_place(range.begin.value, range.size());
 }
 
-// No errno: the arena has no room, but elsewhere there may be some.
+// Not an errno: the arena has no room, but there may be room elsewhere.
 inline constexpr int no_room = 4096;
 
-// mmap of memory that grows: monitor/paging/growth.h.
+// Whether this is an mmap of memory that grows (monitor/paging/growth.h).
 [[nodiscard]] bool maps_growing(const uint64_t* args);
-// mmap. Where it goes, if the address is to be chosen in the arena, or why it cannot.
+// For mmap: the address, chosen in the arena if the program leaves it open, or the error.
 [[nodiscard]] tl::expected<Address, int> place_for(const AddressSpace& space, const uint64_t* args,
                                                    Range arena);
-// The mapping, of private memory, that it makes there: all but the object.
+// The private mapping that the mmap makes, without an object.
 [[nodiscard]] Mapping private_mapping(const uint64_t* args, Range range);
 
-// mprotect with PROT_GROWSDOWN or PROT_GROWSUP: what it would be without. 0, or the errno.
+// Rewrites mprotect with PROT_GROWSDOWN or PROT_GROWSUP to one without. Returns 0 or the errno.
 [[nodiscard]] int spell_out_growing(AddressSpace& space, uint64_t number, uint64_t* args);
-// It goes from mapping to mapping, and what it has done before one refuses stays done. What of the
-// range it changes, and how it ends: 0, ENOMEM at a gap, EACCES where shared memory may not be made
-// writable, because its file was opened for reading only.
+// mprotect proceeds from mapping to mapping, and what it did before an error stays done. The part
+// of the range that it changes, and its result: 0, ENOMEM at a gap, or EACCES at shared memory
+// whose file was opened read-only.
 struct Protection {
     Range range;
     int error = 0;
-    // The part that has changed, where the kernel's result is this.
+    // The part that has changed if the kernel returned `result`.
     [[nodiscard]] Range changed(Range asked, int64_t result) const {
         return result == 0 ? asked : result == -error ? range : Range{};
     }
 };
 [[nodiscard]] Protection protection_of(const AddressSpace& space, Range range, uint64_t prot);
 
-// mremap of what is one mapping to the program. Where it goes, or why it cannot. in_place: it may
-// grow where it is. Of MREMAP_DONTUNMAP kept is 0 yet where it is to be a new object.
+// mremap of what is one mapping to the program: the destination, or the error. in_place: it may
+// grow where it is. With MREMAP_DONTUNMAP, `kept` is 0 if the old place needs a new object.
 struct MovePlan {
     Moved move;
-    Range apart;  // what is new at its end, if that is of another object
+    Range apart;  // new memory at its end, if that belongs to another object
     bool keeps = false;
 };
 [[nodiscard]] tl::expected<MovePlan, int> plan_move(AddressSpace& space, const uint64_t* args,
                                                     Range arena, bool in_place);
-// Where the kernel has moved it.
+// The same after the kernel has moved it to `to`.
 [[nodiscard]] MovePlan move_made(AddressSpace& space, const uint64_t* args, Address to);
-// What is seen at the old place then, of which `old` was.
+// What the old place shows after MREMAP_DONTUNMAP; `old` is the mapping that was there.
 [[nodiscard]] Mapping kept_mapping(const Mapping& old, const Moved& move);
-// What continues `below` as another object, which is to be given one. self: who makes it.
+// The continuation of `below` that needs a new object. self: this node.
 [[nodiscard]] Mapping grown_mapping(const Mapping& below, Range range, NodeId self);
 
-// madvise that drops content, up to the first mapping that is locked, if it minds.
+// madvise that discards content, up to the first locked mapping if it respects locks.
 struct DiscardPlan {
     Range range;
-    std::vector<Mapping> pieces;  // those that are not shared
-    int error = 0;  // EINVAL: it ends before one that is locked; ENOMEM: there are gaps
+    std::vector<Mapping> pieces;  // private memory only
+    int error = 0;                // EINVAL: stopped at a locked mapping; ENOMEM: there are gaps
 };
 [[nodiscard]] DiscardPlan plan_discard(AddressSpace& space, const uint64_t* args);
 [[nodiscard]] std::vector<Mapping> private_pieces(AddressSpace& space, Range range);
 
-// brk. What is mapped or unmapped; nothing, if it stays in its page. The mapping has no object yet.
+// brk: what to map or unmap; nullopt if the end stays in its page. The mapping has no object yet.
 [[nodiscard]] std::optional<AddressChange> plan_break(uint64_t old_end, uint64_t new_end);
 
 }  // namespace gpr

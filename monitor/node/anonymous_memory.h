@@ -1,4 +1,4 @@
-// Fresh private memory of the program's.
+// New anonymous private memory of the program.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@ namespace gpr {
 
 inline constexpr uint64_t anonymous_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// In the place of what is there; the kernel's result.
+// Replaces what is there. Returns the kernel's result.
 inline Task<int64_t> map_anonymous(StubThread& caller, Range range, int prot) {
     return caller.call(SYS_mmap, range.begin.value, range.size(), static_cast<uint64_t>(prot),
                        anonymous_flags | MAP_FIXED, ~0UL, 0);

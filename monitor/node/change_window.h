@@ -1,10 +1,10 @@
-// Changes of one process's mappings that this node has told the other one of, and that are not
-// applied there yet. A program may change mappings faster than the other node can: without a bound
-// what waits there grows for ever, and so does the time until anything else gets its turn.
+// Limits how many changes of one process's mappings this node has sent to another that are not yet
+// applied there. A program may change mappings faster than the other node can follow; without a
+// limit the backlog there, and so the latency of everything behind it, would grow for ever.
 //
-// A call that changes mappings waits for room before it takes any lock, so that whoever holds one
-// is never waited for in a circle. Every few calls a mark follows the changes, which the other node
-// sends back when it has applied all before it.
+// A call that changes mappings waits for room before it takes any lock, so that nobody who holds a
+// lock waits for the other node. A mark follows every few calls; the other node sends it back when
+// it has applied everything before it.
 #pragma once
 
 #include <sys/types.h>
@@ -19,13 +19,13 @@ namespace gpr {
 class ChangeWindow {
 public:
     static constexpr uint32_t calls_per_mark = 32;
-    static constexpr uint32_t most_marks = 4;  // under way
+    static constexpr uint32_t most_marks = 4;  // sent and not returned
 
     explicit ChangeWindow(Scheduler& scheduler) : moved_(scheduler) {}
 
-    // Else ask again when something has moved().
+    // If false, wait for moved() and ask again.
     [[nodiscard]] bool has_room() const { return marked_ - applied_ < most_marks; }
-    // Before a call that changes mappings of the process. False: there is no room.
+    // To be called before a call that changes mappings of the process. False if there is no room.
     bool take(Link& link, pid_t pid) {
         if (!has_room()) return false;
         if (++calls_ < calls_per_mark) return true;
@@ -33,11 +33,11 @@ public:
         tell_mark(link, pid, ++marked_);
         return true;
     }
-    // The process is gone, and whoever waits finds that out.
+    // The process is gone: wakes all who wait for room.
     void close() { applied(marked_); }
     [[nodiscard]] auto moved() { return moved_.wait(); }
     void applied(uint32_t mark) {
-        // A peer that answers what nobody asked opens nothing.
+        // Ignore a mark that was never sent.
         if (mark - applied_ > marked_ - applied_) return;
         applied_ = mark;
         moved_.notify_all();

@@ -1,4 +1,4 @@
-// clone3(2) of the program, made by its thread in the stub at home.
+// The program's clone3(2), made by its thread in the stub at home.
 #pragma once
 
 #include <linux/sched.h>
@@ -12,7 +12,7 @@
 
 namespace gpr {
 
-// set_tid: the ids that it is to have, in its own namespace of ids first; empty: any.
+// set_tid: the ids for the new thread or process, innermost pid namespace first; empty: any.
 Task<int64_t> clone_in_stub(StubThread& stub, clone_args args, std::vector<pid_t> set_tid);
 
 }  // namespace gpr

@@ -15,8 +15,8 @@ namespace gpr {
 
 namespace {
 
-// Between a thread's last stop and what the kernel does then; and how often it is looked again, for
-// a thread that does not get to run.
+// When to look first after the thread's last stop, and the longest pause between looks, for a
+// thread that does not get to run.
 constexpr std::chrono::milliseconds first_look{1}, longest_pause{200};
 constexpr int most_looks = 50;
 

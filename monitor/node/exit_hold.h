@@ -1,5 +1,5 @@
-// What a kernel writes when a thread ends (its cleared tid, robust locks) must be here until it
-// has.
+// At a thread's end the kernel writes memory (clear_child_tid, robust locks). Those pages must stay
+// on this node until it has.
 #pragma once
 
 #include <sys/types.h>
@@ -12,13 +12,15 @@
 
 namespace gpr {
 
-// What the end of a main thread clears, of a child of fork(2), and no longer here: 0 is nothing.
+// Returns the clear_child_tid address of a forked child's main thread and clears it on this node;
+// 0: none.
 Task<uint64_t> take_clear_tid(StubThread& main);
 
-// Once the thread has ended, or will not soon: a main thread's end is reported when all others have
-// ended, so it is looked for. Ids as this supervisor names them.
+// Calls `then` once the thread has ended, or after several seconds. This polls, because a main
+// thread's end is reported only when all other threads have ended. Ids as this supervisor sees
+// them.
 void after_end(Loop& loop, pid_t pid, pid_t tid, std::function<void()> then);
-// Lets go of a hold of paging::Supply::hold.
+// Releases what paging::Supply::hold() has held.
 void release_after_end(Loop& loop, Pager& pager, pid_t pid, pid_t tid, uint64_t hold);
 
 }  // namespace gpr

@@ -8,14 +8,14 @@
 
 namespace gpr {
 
-void FutexNews::use(std::unique_ptr<CallWatch> watch, Waked waked) {
+void FutexNews::use(std::unique_ptr<CallWatch> watch, OnWake on_wake) {
     watch_ = std::move(watch);
-    waked_ = std::move(waked);
+    on_wake_ = std::move(on_wake);
     watch_->set_elsewhere(waiting_elsewhere());
     for (Peer& peer : peers_) peer.link->before_frame([this, &peer] { tell_waiters(peer); });
     wakes_ = loop_.watch(watch_->fd(), POLLIN, [this](uint32_t) {
         watch_->fetch([this](const WatchedWake& wake) {
-            waked_(wake.pid, wake.tid, {wake.address, wake.count, wake.bitset, false});
+            on_wake_(wake.pid, wake.tid, {wake.address, wake.count, wake.bitset, false});
         });
     });
 }
@@ -82,7 +82,7 @@ FutexWakeCall FutexNews::told(wire::FutexWake::Reader wake) {
 void FutexNews::heard(NodeId from, wire::FutexWaiters::Reader waiters) {
     WaiterSummary summary = WaiterSummary::everything();
     auto bits = waiters.getBits();
-    // Another size would be another hash: then nothing can be left out.
+    // Another size means another hash, so any page may have waiters.
     if (bits.size() == GPR_WAITER_WORDS) std::copy(bits.begin(), bits.end(), summary.words.begin());
     for (Peer& peer : peers_) {
         if (peer.node == from) peer.waiting = summary;

@@ -10,7 +10,7 @@
 namespace gpr {
 
 namespace {
-// The numbers are missing from older headers.
+// Missing from older headers.
 constexpr uint32_t futex2_private = 128;
 constexpr uint64_t word_size = 4;
 

@@ -1,5 +1,5 @@
-// Wakes that concern threads on another node (DESIGN 4.4): what a futex call wakes, and how it is
-// done in the name of a thread elsewhere.
+// Futex wakes that concern threads on another node (docs/decisions/0016-watch-futexes.md): what a
+// futex call wakes, and how that is done on behalf of a thread elsewhere.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct FutexWakeCall {
     uint64_t address = 0;
     int32_t count = 0;
     uint32_t bitset = 0xffffffff;
-    bool shared = false;  // the caller did not say FUTEX_PRIVATE_FLAG
+    bool shared = false;  // the caller did not set FUTEX_PRIVATE_FLAG
 };
 
 struct FutexWait {
@@ -27,14 +27,14 @@ struct FutexWait {
     uint32_t expected = 0;
     bool shared = false;
 };
-// Of calls that wait at one word for a wake, without priority inheritance.
+// For calls that wait at one word, without priority inheritance.
 std::optional<FutexWait> futex_wait_of(uint32_t number, const uint64_t (&args)[6]);
 
-// None for calls that wake nobody. Those that requeue, or wake by an operation, wake all: none is
-// lost. Not of futex_requeue(2), whose words lie in memory.
+// Empty for calls that wake nobody. Calls that requeue, or wake by an operation, are treated as
+// waking all waiters, so that no wake is lost. Not for futex_requeue(2), whose words are in memory.
 std::vector<FutexWakeCall> futex_wakes_of(uint32_t number, const uint64_t (&args)[6]);
 
-// futex_requeue(2): two struct futex_waitv at its first argument.
+// futex_requeue(2): its first argument points to two struct futex_waitv.
 inline constexpr uint32_t number_futex_wake = 454, number_futex_wait = 455,
                           number_futex_requeue = 456;
 struct RequeuedWords {
@@ -46,20 +46,20 @@ struct RequeuedWords {
     [[nodiscard]] FutexWakeCall wake() const;
 };
 
-// Priority inheritance: the kernel that holds the lock must know who holds and who waits.
+// Calls with priority inheritance, for which one kernel must know the holder and all waiters.
 bool is_pi_call(uint32_t number, const uint64_t (&args)[6]);
-// The words that the kernel changes by itself. It gives up where they are not in memory.
+// The words that the kernel itself changes. It fails if they are not in memory.
 std::vector<Range> words_changed_by(uint32_t number, const uint64_t (&args)[6]);
-// They can be held in memory meanwhile: this long.
+// Whether these words can be held in memory during the call, and for how long.
 bool can_be_changed(Fragment& fragment, const std::vector<Range>& words);
 inline constexpr std::chrono::milliseconds call_made_in{5};
 
-// In a mixed session all who wait for such a word do so at home.
+// Whether the word is in shared memory. In a mixed session all its waiters wait at home.
 bool is_shared_word(Fragment& fragment, Address word);
 
 Task<void> wake_futex(Fragment& fragment, FutexWakeCall wake);
-// The same where nobody is there only for that: its page is held meanwhile, because the executor
-// must never wait for one.
+// The same for a process without a waker: holds the word's page meanwhile, because the executor
+// must never wait for a page.
 Task<void> wake_futex_held(Pager& pager, Fragment& fragment, FutexWakeCall wake);
 
 }  // namespace gpr

@@ -14,11 +14,11 @@ struct FeatureWord {
     uint32_t leaf, subleaf;
     uint32_t CpuidLeaf::*word;
     const char* name;
-    uint32_t mask;  // bits that say what user code may do
+    uint32_t mask;  // bits about instructions that user code may execute
 };
 
-// Intel SDM vol. 2A, CPUID. Left out of the masks: bits about the machine and not about user code
-// (monitor, x2apic, hypervisor, speculation controls).
+// Intel SDM vol. 2A, CPUID. The masks leave out bits about the machine (monitor, x2apic,
+// hypervisor, speculation controls).
 const FeatureWord feature_words[] = {
     {1, 0, &CpuidLeaf::ecx, "1.ecx", 0x76dc3203},
     {1, 0, &CpuidLeaf::edx, "1.edx", 0x07808131},
@@ -57,7 +57,7 @@ const NamedBit named_bits[] = {
 constexpr const char* feature_prefix = "cpu feature ";
 constexpr const char* state_prefix = "extended state ";
 
-// As glibc.cpu.hwcaps wants them (glibc 2.33 and later); it uses no others.
+// Names for glibc.cpu.hwcaps (glibc 2.33 and later); glibc uses no other features.
 constexpr std::pair<std::string_view, std::string_view> names_in_glibc[] = {
     {"sse3", "SSE3"},         {"ssse3", "SSSE3"},       {"sse4_1", "SSE4_1"},
     {"sse4_2", "SSE4_2"},     {"popcnt", "POPCNT"},     {"movbe", "MOVBE"},
@@ -126,20 +126,20 @@ std::string with_masked_features(std::string tunables, const std::vector<std::st
     return tunables.insert(end, "," + masks);
 }
 
-std::vector<std::string> lacking_at(const HostDescription& acceptor,
-                                    const HostDescription& initiator) {
+std::vector<std::string> lacking_at(const HostDescription& acceptor, const HostDescription& home) {
     std::vector<std::string> lacking;
-    if (acceptor.page_size != initiator.page_size) {
-        lacking.push_back(fmt::format("page size {}", initiator.page_size));
+    if (acceptor.page_size != home.page_size) {
+        lacking.push_back(fmt::format("page size {}", home.page_size));
     }
     for (const FeatureWord& w : feature_words) {
-        uint32_t missing = word_of(initiator.cpu, w) & ~word_of(acceptor.cpu, w) & w.mask;
+        uint32_t missing = word_of(home.cpu, w) & ~word_of(acceptor.cpu, w) & w.mask;
         for (int bit = 0; bit < 32; bit++) {
             if (missing >> bit & 1) lacking.push_back(name_of(w.name, bit));
         }
     }
-    // The kernel saves and restores only what XCR0 enables; the layout goes with it.
-    uint64_t states = initiator.cpu.xcr0 & ~acceptor.cpu.xcr0;
+    // The kernel saves and restores only the components that XCR0 enables, and they determine the
+    // layout.
+    uint64_t states = home.cpu.xcr0 & ~acceptor.cpu.xcr0;
     if (states != 0) lacking.push_back(fmt::format("{}{:#x} (xcr0)", state_prefix, states));
     return lacking;
 }

@@ -1,4 +1,4 @@
-// Whether a program that began on one host can go on on another: pure, from the two handshakes.
+// Whether a program that began on one host can continue on another: pure, from the two handshakes.
 #pragma once
 
 #include <string>
@@ -8,18 +8,16 @@
 
 namespace gpr {
 
-// What the initiator has and a program may have seen there, and the acceptor lacks, in words a
-// user can act on: "cpu feature avx512f", "page size 4096". Empty: they match.
-std::vector<std::string> lacking_at(const HostDescription& acceptor,
-                                    const HostDescription& initiator);
+// What home has, a program may have noticed there, and the acceptor lacks, in words that a user can
+// act on: "cpu feature avx512f", "page size 4096". Empty if they match.
+std::vector<std::string> lacking_at(const HostDescription& acceptor, const HostDescription& home);
 
-// Takes the feature out of the description; false if it has no such name here.
+// Removes the feature from the description; false if the name is unknown.
 bool hide_feature(CpuDescription& cpu, const std::string& name);
 
-// Of what lacking_at() says: can a program be kept from it, as far as it asks the C library?
+// Whether all that lacking_at() returned can be hidden from programs that ask the C library.
 bool can_be_masked(const std::vector<std::string>& lacking);
-// A value for GLIBC_TUNABLES that hides these features from the C library, besides what `tunables`
-// says already.
+// A value for GLIBC_TUNABLES that hides these features, in addition to what `tunables` sets.
 std::string with_masked_features(std::string tunables, const std::vector<std::string>& lacking);
 
 }  // namespace gpr

@@ -56,7 +56,7 @@ uint64_t mapped_size(const uint64_t* args, const std::string& link) {
     return (args[1] + page - 1) & ~(page - 1);
 }
 
-// Not by asking any file system: one may be the program's own, and wait for us.
+// Does not ask the file system, which may be served by the program itself (FUSE) and wait for us.
 bool has_huge_pages(const std::string& link) {
     static const std::vector<std::string> mounts = huge_mounts();
     std::error_code error;

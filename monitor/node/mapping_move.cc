@@ -35,7 +35,7 @@ size_t parts_in(const AddressSpace& space, Range range) {
     return parts;
 }
 
-// What the kernel here has in the range.
+// This kernel's mappings in the range.
 std::vector<Range> kernel_mappings(const Fragment& fragment, Range range) {
     std::vector<Range> found;
     auto maps = read_maps(fragment.host_pid());
@@ -57,7 +57,7 @@ Task<int64_t> move_parts(Fragment& fragment, StubThread& caller, Range from, Ran
     std::vector<Range> parts = kernel_mappings(fragment, from);
     if (parts.empty()) co_return -EFAULT;
     Range last = parts.back();
-    if (from.begin == to.begin) {  // it grows
+    if (from.begin == to.begin) {  // grows in place
         Range grown{last.begin, to.end};
         int64_t result = co_await call_mremap(caller, last, grown, flags);
         co_return result < 0 ? result : static_cast<int64_t>(to.begin.value);
@@ -130,7 +130,8 @@ std::optional<SplitMove> split_move(const AddressSpace& space, const uint64_t* a
 
 Task<int64_t> move_memory(Fragment& fragment, StubThread& caller, Range from, Range to,
                           uint64_t flags) {
-    // Of several the kernel may move some before it meets one that it does not.
+    // Of several mappings the kernel may move some before one fails, so it is not asked for
+    // several.
     int64_t result = -EFAULT;
     bool whole = parts_in(fragment.space, from) == 1 || to.size() < from.size();
     if (whole) result = co_await call_mremap(caller, from, to, flags);

@@ -1,6 +1,6 @@
-// mremap on this node. What is one mapping to the program may be several to the kernel here: some
-// are registered, or had pages before they were neighbours. And several at once the kernel moves
-// only where none is registered (mremap(2), since Linux 6.17).
+// mremap on this node. What is one mapping to the program may be several to this kernel: only some
+// are registered, or they had pages before they became neighbours. The kernel moves several at once
+// only if none is registered (mremap(2), since Linux 6.17).
 #pragma once
 
 #include <array>
@@ -11,27 +11,27 @@
 
 namespace gpr {
 
-// Whether the kernel would see one mapping, were it not for us.
+// Whether the kernel would have one mapping here without gpr.
 [[nodiscard]] bool is_one_mapping(const AddressSpace& space, Range range);
 
-// Where mremap makes private memory longer, and the pages of its object that come next are seen
-// elsewhere already, or could not show the file that they have to: what is new at `to`, and has to
-// be of another object. Else nothing.
+// mremap makes private memory longer, but the next pages of its object are mapped elsewhere
+// already, or could not show the file as they must: the part of `to` that needs another object.
+// Else empty.
 [[nodiscard]] Range grown_apart(const AddressSpace& space, Range from, Range to);
 
-// A move over several mappings, which Linux does one by one, and leaves out what lies between them
-// (since 6.17; before, it refused). Nothing if it is not such a move.
+// A move over several mappings. Linux 6.17 and later moves them one by one and skips the gaps
+// between them; earlier ones refuse. nullopt if the call is not such a move.
 struct SplitMove {
-    Range cut;                                   // is unmapped first
+    Range cut;                                   // to unmap first
     std::vector<std::array<uint64_t, 6>> moves;  // arguments of mremap
 };
 std::optional<SplitMove> split_move(const AddressSpace& space, const uint64_t* args);
 
-// To a place that is decided. What moves is mapped throughout.
+// To a fixed destination. The source must be mapped throughout.
 Task<int64_t> move_memory(Fragment& fragment, StubThread& caller, Range from, Range to,
                           uint64_t flags);
 
-// As the program calls it: args are mremap's.
+// With the arguments of the program's mremap.
 Task<int64_t> remap_memory(Fragment& fragment, StubThread& caller, const uint64_t* args);
 
 }  // namespace gpr

@@ -24,7 +24,7 @@ constexpr uint64_t of_permissions = PROCMAP_QUERY_VMA_READABLE | PROCMAP_QUERY_V
 constexpr uint64_t known_flags =
     of_permissions | PROCMAP_QUERY_COVERING_OR_NEXT_VMA | PROCMAP_QUERY_FILE_BACKED_VMA;
 
-// The only byte of a name that the text has otherwise.
+// In /proc/PID/maps only newlines of a name are escaped.
 std::string without_escapes(std::string_view name) {
     constexpr std::string_view escape = "\\012";
     std::string plain;

@@ -129,7 +129,7 @@ MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, Ad
     for (Address at = lock.range.begin; at < lock.range.end;) {
         if (Mapping* m = space.find(at)) {
             at = m->range.end;
-        } else {  // the kernel stops there
+        } else {  // the kernel stops at a gap
             lock.range.end = at;
             lock.error = ENOMEM;
         }

@@ -1,6 +1,6 @@
-// mlock and its kin, kept in the list of mappings only: pages that the kernel holds locked could
-// not be taken to where they are needed, and what mlock promises about swapping does not reach a
-// page on its way.
+// mlock and related calls, recorded in the list of mappings only. Pages that the kernel itself has
+// locked could not be moved, and what mlock promises about swapping does not apply to a page in
+// transit.
 #pragma once
 
 #include <sys/types.h>
@@ -13,17 +13,17 @@
 
 namespace gpr {
 
-// What the call asks for, and does up to its error, a positive errno as Linux gives it: the range
-// is to be marked.
+// What the call asks for: the range to mark, which the kernel would have processed up to the error,
+// and that error as a positive errno.
 struct MemoryLock {
     Range range{};
     bool locked = false;
     int error = 0;
     bool on_fault = false;            // MLOCK_ONFAULT
-    std::optional<LockOfNew> future;  // of mappings to come
+    std::optional<LockOfNew> future;  // for future mappings
 };
 
-// What a thread may lock: RLIMIT_MEMLOCK, or anything (CAP_IPC_LOCK).
+// How much a thread may lock: RLIMIT_MEMLOCK, or anything with CAP_IPC_LOCK.
 struct LockLimit {
     uint64_t bytes = ~0ULL;
     bool capable = true;
@@ -32,20 +32,20 @@ LockLimit lock_limit_of(pid_t tid);
 
 MemoryLock memory_lock_of(uint32_t number, std::span<const uint64_t, 6> args, AddressSpace& space,
                           const LockLimit& limit = {});
-// Of mmap with MAP_LOCKED; a positive errno or 0.
+// For mmap with MAP_LOCKED: a positive errno or 0.
 int locked_mapping_error(const AddressSpace& space, uint64_t bytes, const LockLimit& limit);
-// Of whatever makes a mapping, where mlockall wants all of them locked.
+// For every new mapping, while mlockall(MCL_FUTURE) holds.
 int new_mapping_error(const AddressSpace& space, uint64_t bytes, const LockLimit& limit);
-// What it wants to be marked of a new mapping; nothing, if it does not.
+// How mlockall wants a new mapping to be marked; nullopt if it does not apply.
 std::optional<MemoryLock> lock_of_new(const AddressSpace& space, Range range);
-// Of mremap, which may make locked memory longer; args: the call's. A positive errno or 0.
+// For mremap, which may make locked memory longer; args: the call's. A positive errno or 0.
 int locked_growth_error(AddressSpace& space, const uint64_t* args, const LockLimit& limit);
-// Of mremap, too: to the kernels, which hold nothing locked, memory that is locked in part is one
-// mapping. EFAULT or 0.
+// For mremap as well: EFAULT for a range that is locked in part. To the kernel, which has nothing
+// locked, it is one mapping. Else 0.
 int partly_locked_error(const AddressSpace& space, const uint64_t* args);
 
 void mark_locked(AddressSpace& space, const MemoryLock& lock);
-// Of what the mapping shows all is in memory, as mlock has brought it there.
+// Whether all pages of the mapping are in memory because mlock has brought them there.
 [[nodiscard]] bool is_locked_in(const Mapping& mapping);
 [[nodiscard]] uint64_t locked_bytes(const AddressSpace& space);
 

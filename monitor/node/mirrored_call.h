@@ -1,5 +1,5 @@
-// Calls of a process that change what the kernel of every node keeps of it, and that are no news
-// of an address space: whoever makes one tells the others, who make it in their fragment.
+// Calls that change what each node's kernel keeps about a process, other than its address space.
+// The node that makes one tells the others, which make it in their fragment.
 #pragma once
 
 #include <linux/membarrier.h>

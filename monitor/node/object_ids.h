@@ -1,4 +1,4 @@
-// Ids of memory objects: each node has a range of its own, so that none has to ask for one.
+// Ids of memory objects. Each node has a range of its own, so none has to ask for one.
 #pragma once
 
 #include "mm/page_protocol.h"

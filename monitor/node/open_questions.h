@@ -1,4 +1,4 @@
-// Questions to the other node that have an answer each, told apart by a number.
+// Numbered questions to the other node, each of which gets one answer.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ class OpenQuestions {
 public:
     explicit OpenQuestions(Scheduler& scheduler) : scheduler_(scheduler) {}
 
-    // The number of a new one, which is about to be sent.
+    // The number for a question that is about to be sent.
     uint32_t begin() {
         if (++last_ == 0) ++last_;
         open_[last_] = std::make_unique<OneShot<Answer>>(scheduler_);
         return last_;
     }
 
-    // Of one that has been begun; once.
+    // Waits for the answer to a question from begin(); once for each.
     Task<Answer> answer_to(uint32_t number) {
         OneShot<Answer>& given = *open_.at(number);
         Answer answer = co_await given;
@@ -30,13 +30,13 @@ public:
         co_return answer;
     }
 
-    // What nobody has asked, or not any more, is not heard.
+    // Ignores an answer that nobody waits for.
     void answer(uint32_t number, Answer answer) {
         auto it = open_.find(number);
         if (it != open_.end()) it->second->set(std::move(answer));
     }
 
-    // The other node is gone: whoever waits for it gets this.
+    // The other node is gone: everybody who waits gets this answer.
     void answer_all(const Answer& answer) {
         for (const auto& [number, given] : open_) given->set(answer);
     }

@@ -1,4 +1,4 @@
-// Namespaces whose numbers and clocks a process sees without a system call that we could answer.
+// Namespaces whose ids and clocks a process can see without a system call that we could intercept.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,11 +10,11 @@
 namespace gpr {
 
 struct OwnNamespaces {
-    ino_t ids = 0, time = 0;  // 0: this kernel has no such
+    ino_t ids = 0, time = 0;  // 0: this kernel has none
     bool operator==(const OwnNamespaces&) const = default;
 };
 
-// for_children: those that the next child of this thread will be in.
+// for_children: of the next child of this thread rather than of the thread.
 inline OwnNamespaces namespaces_of(pid_t tid, bool for_children = false) {
     auto inode = [&](const char* name) -> ino_t {
         struct stat st {};

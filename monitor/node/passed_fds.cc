@@ -7,7 +7,7 @@
 
 namespace gpr {
 
-// By hand: CMSG_NXTHDR of older C libraries believes any length.
+// Not by CMSG_NXTHDR, which in older C libraries does not check lengths.
 std::vector<int> passed_fds(std::span<const std::byte> control) {
     std::vector<int> found;
     while (control.size() >= sizeof(cmsghdr)) {

@@ -1,4 +1,4 @@
-// Descriptors that a message takes along: SCM_RIGHTS, unix(7).
+// Descriptors passed in a message: SCM_RIGHTS, unix(7).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace gpr {
 
-// control: of the sender, as at msg_control.
+// control: the sender's data at msg_control.
 std::vector<int> passed_fds(std::span<const std::byte> control);
 
 }  // namespace gpr

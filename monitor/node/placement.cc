@@ -16,14 +16,14 @@ namespace gpr {
 namespace {
 
 constexpr Address lowest{1ULL << 20};  // above vm.mmap_min_addr
-// The stack may still grow, and Linux keeps a gap below it.
+// Room for the stack to grow, and the gap that Linux keeps below it.
 constexpr uint64_t room_of_stack = 1ULL << 30;
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
 bool is_set_aside(Range range) { return range.overlaps(reserved_range) || range.overlaps(arenas); }
 
-// Whether the program left the address to the kernel, and did not even propose this one.
+// Whether the kernel chose the address, and not because the program suggested it.
 bool kernel_chose(uint64_t number, const uint64_t* args, int64_t result) {
     auto at = static_cast<uint64_t>(result);
     switch (memory_call_of(number)) {
@@ -86,7 +86,7 @@ std::optional<Address> find_place(pid_t host_pid, uint64_t size) {
 
 Task<int64_t> place_elsewhere(Fragment& fragment, StubThread& caller, uint64_t number,
                               const uint64_t* args, int64_t result) {
-    constexpr int tries = 8;  // another thread may have taken what was free
+    constexpr int tries = 8;  // another thread may take the free range first
     if (failed(result) || caller.dead() || !kernel_chose(number, args, result)) co_return result;
     Address at{static_cast<uint64_t>(result)};
     uint64_t size = size_of(fragment, number, args, at);

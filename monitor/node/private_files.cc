@@ -22,7 +22,8 @@ std::shared_ptr<Fd> PrivateFiles::of_descriptor(pid_t pid, int fd) {
     return keep(open_to_read(fmt::format("/proc/{}/fd/{}", pid, fd)));
 }
 
-// By its place if we may, which is an administrator's right; else by its name, if it still is that.
+// Through /proc/PID/map_files, which needs CAP_CHECKPOINT_RESTORE, else by its name, if that still
+// is the same file.
 std::shared_ptr<Fd> PrivateFiles::of_mapping(pid_t pid, Address at) {
     auto maps = read_maps(pid);
     if (!maps) return nullptr;

@@ -1,4 +1,4 @@
-// Files of which the program has private mappings: where their untouched pages come from.
+// Files that the program has mapped privately, from which untouched pages are read.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +15,12 @@ namespace gpr {
 
 class PrivateFiles {
 public:
-    // For reading, and one for all mappings of the file; none if we may not open it again.
+    // Open for reading and shared by all mappings of the file; null if we may not open it.
     std::shared_ptr<Fd> of_descriptor(pid_t pid, int fd);
-    // The same, of what is mapped there.
+    // The same, for the file that is mapped there.
     std::shared_ptr<Fd> of_mapping(pid_t pid, Address at);
 
-    // Who has it mapped; none if nobody has.
+    // The open file, if it is mapped; else null.
     [[nodiscard]] std::shared_ptr<Fd> find(uint64_t device, uint64_t inode) const;
     [[nodiscard]] std::vector<std::shared_ptr<Fd>> all() const;
     [[nodiscard]] bool empty() const { return files_.empty(); }

@@ -86,7 +86,7 @@ std::string status_with(const std::string& text, const Elsewhere& more) {
 std::string stat_with(const std::string& text, const Elsewhere& more) {
     size_t name_end = text.rfind(')');
     if (name_end == std::string::npos) return text;
-    // Counted from the state, which is the third.
+    // Numbered from the state, which is the third field.
     enum Field {
         minflt = 7,
         cminflt,

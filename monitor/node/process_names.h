@@ -1,4 +1,4 @@
-// What gpr's own processes are called in /proc/PID/comm.
+// Names of gpr's own processes in /proc/PID/comm.
 #pragma once
 
 namespace gpr {

@@ -1,7 +1,7 @@
-// In the stub and while a child is being prepared, gpr makes calls in the program's threads. A
-// filter that allows what it lists would end those as well, so each gets a beginning that lets them
-// pass. What a program calls in its own code is judged as ever; code that jumps into the stub is
-// not.
+// In the stub, and while a child is being prepared, gpr makes calls in the program's threads. A
+// filter that only allows a list of calls would kill them, so each filter gets a prologue that
+// allows these calls. It checks the instruction pointer: calls from the program's own code are
+// judged as usual, and so is code that jumps into the stub.
 
 #include "monitor/node/program_filter.h"
 
@@ -32,7 +32,7 @@ constexpr unsigned short answer = BPF_RET | BPF_K;
 constexpr uint32_t field(size_t offset) { return static_cast<uint32_t>(offset); }
 
 constexpr uint32_t number_at = field(offsetof(seccomp_data, nr));
-// Little endian: the low half comes first.
+// Little endian: the low half comes first, so these are the high halves.
 constexpr uint32_t rip_high = field(offsetof(seccomp_data, instruction_pointer)) + 4;
 constexpr uint32_t address_high = field(offsetof(seccomp_data, args)) + 4;
 constexpr uint64_t reserved_high = GPR_RESERVED_BEGIN >> 32;
@@ -42,24 +42,25 @@ static_assert((reserved_high & ~uint64_t{reserved_mask}) == 0);
 
 constexpr sock_filter beginning[] = {
     {load, 0, 0, number_at},
-    {jump_if_equal, 7, 0, GPR_PARK},  // also while a child is being prepared: from anywhere
-    // Our interruptions must not be seen: what it goes on with has been judged.
+    // From any address: a child that is being prepared makes it, too.
+    {jump_if_equal, 7, 0, GPR_PARK},
+    // We interrupt calls; the call that is resumed has been judged already.
     {jump_if_equal, 6, 0, SYS_restart_syscall},
-    {jump_if_equal, 0, 3, SYS_mmap},  // the stub itself
+    {jump_if_equal, 0, 3, SYS_mmap},  // maps the stub itself
     {load, 0, 0, address_high},
     {mask, 0, 0, reserved_mask},
     {jump_if_equal, 2, 0, static_cast<uint32_t>(reserved_high)},
     {load, 0, 0, rip_high},
     {jump_if_equal, 0, 1, static_cast<uint32_t>(GPR_STUB_HIGH_WORD)},
     {answer, 0, 0, SECCOMP_RET_ALLOW},
-    {BPF_LD | BPF_IMM, 0, 0, 0},  // the program's filter finds its accumulator as it must be
+    {BPF_LD | BPF_IMM, 0, 0, 0},  // the program's filter starts with an accumulator of 0
 };
 
 constexpr uint32_t trap_for(FilterDeath death) {
     return SECCOMP_RET_TRAP | static_cast<uint32_t>(death);
 }
 
-// The kernel's own strict mode and filters exclude each other.
+// The kernel's strict mode cannot be combined with filters, so it is done by a filter.
 constexpr sock_filter strict_code[] = {
     {load, 0, 0, number_at},
     {jump_if_equal, 3, 0, SYS_read},
@@ -73,7 +74,7 @@ constexpr sock_filter strict_code[] = {
 constexpr uint32_t filter_flags = SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
 constexpr uint32_t thread_flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
 
-// A sock_fprog and its instructions, as they are to be at this address.
+// Writes a sock_fprog and its instructions, to be used at this address.
 void put_filter(const ProgramFilter& filter, Address to, HostileMemory out) {
     sock_fprog head{static_cast<unsigned short>(std::size(beginning) + filter.code.size()),
                     reinterpret_cast<sock_filter*>((to + sizeof(sock_fprog)).value)};
@@ -116,7 +117,7 @@ Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragme
         if (sound) call.filter = std::move(filter);
         co_return call;
     }
-    // With a listener: there is one, ours, and the kernel allows no second.
+    // A filter with a listener is left to the kernel, which refuses a second listener beside ours.
     if (by_prctl ? args[1] != SECCOMP_MODE_FILTER : (flags & ~(filter_flags | thread_flags)) != 0) {
         co_return call;
     }
@@ -131,7 +132,8 @@ Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragme
         co_await pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(filter->code)));
     if (!read) co_return call;
     for (sock_filter& step : filter->code) {
-        // Nobody traces it, and what gpr's filter answers would come before.
+        // The program has no tracer, so SECCOMP_RET_TRACE means ENOSYS; our filter's answer would
+        // win over it.
         bool traces =
             step.code == answer && (step.k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_TRACE;
         if (traces) step.k = SECCOMP_RET_ERRNO | ENOSYS;

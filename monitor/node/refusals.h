@@ -1,5 +1,5 @@
-// Calls that would leave something in one kernel that does not travel with the pages: they are
-// refused on every node, with an error upon which programs do without.
+// Calls that would create state in one kernel that cannot move with the pages. They are refused on
+// every node, with an error for which programs have a fallback.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 namespace gpr {
 
 namespace {
-constexpr uint64_t pi_bit = 1;      // in a pointer of the list: the lock inherits priority
+constexpr uint64_t pi_bit = 1;      // in a pointer of the list: a lock with priority inheritance
 constexpr int robust_limit = 2048;  // ROBUST_LIST_LIMIT of linux/futex.h
 }  // namespace
 

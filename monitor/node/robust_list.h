@@ -1,5 +1,5 @@
-// The list of robust futexes that the kernel walks when a thread ends: set_robust_list(2). It goes
-// with the thread to the node where it runs.
+// The list of robust futexes that the kernel walks when a thread ends: set_robust_list(2). It moves
+// with the thread to the node where that runs.
 #pragma once
 
 #include <sys/syscall.h>
@@ -18,8 +18,8 @@ namespace gpr {
 
 inline constexpr uint64_t robust_head_size = 24;  // struct robust_list_head
 
-// The address of its head, as this node's kernel knows it; 0: none, or the thread is gone.
-// tid: as this supervisor names it.
+// The address of the list's head as this node's kernel knows it; 0 if there is none or the thread
+// is gone. tid: as this supervisor sees it.
 inline uint64_t robust_list_of(pid_t tid) {
     uint64_t head = 0;
     size_t length = 0;
@@ -27,17 +27,17 @@ inline uint64_t robust_list_of(pid_t tid) {
 }
 
 struct RobustWords {
-    // What the kernel looks at and writes when the thread is past faulting: what is missing or
-    // write-protected then is skipped in silence, so all of it has to be here.
+    // What the kernel reads and writes at the thread's end. It can no longer fault then and
+    // silently skips what is missing or write-protected, so all of it must be here.
     std::vector<Range> all;
-    // Futexes whose owner it was. The kernel wakes one who waits on this node; others must be told.
+    // Futexes that the thread owned. The kernel wakes one waiter of this node; others must be told.
     std::vector<uint64_t> locks;
 };
 
 // head_at: 0 for none.
 Task<RobustWords> robust_words(Pager& pager, std::shared_ptr<Fragment> fragment, uint64_t head_at);
 
-// The wake of such a lock, which the kernel makes without FUTEX_PRIVATE_FLAG.
+// The wake for such a lock; the kernel makes it without FUTEX_PRIVATE_FLAG.
 inline FutexWakeCall handing_on(uint64_t lock) { return {lock, 1, 0xffffffff, true}; }
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-// What a session counts, for its report.
+// What a session counts for its report.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace gpr {
 struct SessionStats {
     uint64_t crossings = 0;
     uint64_t images = 0;
-    uint64_t drawn_home = 0;  // of those: by gravity,
-    uint64_t drawn_away = 0;  // also the other way
+    uint64_t drawn_home = 0;  // crossings by gravity to home
+    uint64_t drawn_away = 0;  // and from home
     Usage home_cpu;
     LatencyHistogram departures;  // what home needed to send a thread, and to let one go on
     LatencyHistogram arrivals;

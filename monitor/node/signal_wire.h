@@ -11,17 +11,17 @@
 
 namespace gpr {
 
-// In the serial of one that home passes on: others are ready that the handler may not block. The
-// handler does not run on before home has sent the next one or said that there is none: signals
-// that are ready together begin their handlers in the kernel's order, the last one first.
+// Set in the serial number of a signal from home if more signals are ready that its handler may not
+// block. The handler does not start until home has sent the next one or said that there is none:
+// signals that are ready together start their handlers in the kernel's order, the last one first.
 inline constexpr uint32_t others_wait = 1U << 31;
 
-// Valid as long as the signal is.
+// Valid as long as `info` is.
 inline capnp::Data::Reader signal_bytes(const siginfo_t& info) {
     return {reinterpret_cast<const uint8_t*>(&info), sizeof info};
 }
 
-// Nothing: no peer of ours sends such a thing.
+// nullopt: a peer of ours never sends such a thing.
 inline std::optional<siginfo_t> signal_of(capnp::Data::Reader bytes) {
     siginfo_t info;
     if (bytes.size() != sizeof info) return std::nullopt;
@@ -30,7 +30,7 @@ inline std::optional<siginfo_t> signal_of(capnp::Data::Reader bytes) {
     return info;
 }
 
-// Nothing: no peer of ours sends such a thing.
+// nullopt: a peer of ours never sends such a thing.
 template <class Reader>  // wire::SignalAction's
 std::optional<SignalAction> action_of(Reader sent) {
     SignalAction action;

@@ -1,4 +1,4 @@
-// What has been used, as it travels.
+// Usage as messages carry it.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ inline Usage usage_from_wire(wire::Usage::Reader from) {
             from.getPeak(),        {from.getAnonymous(), from.getFile(), from.getShared()}};
 }
 
-// The answer to a question; without a state where it was not asked for, or the thread is not there.
+// The answer to a question; `state` is absent if it was not asked for or the thread is not there.
 struct ToldUsage {
     Usage used;
     std::optional<ThreadState> state;

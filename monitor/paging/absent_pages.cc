@@ -11,7 +11,7 @@
 namespace gpr::paging {
 
 namespace {
-// The thread that waits for it has to get onto its CPU.
+// Long enough for the waiting thread to get onto its CPU.
 constexpr std::chrono::milliseconds poisoned_for{2};
 }  // namespace
 
@@ -25,7 +25,7 @@ void AbsentPages::refuse_page(Fragment& fragment, const Mapping& mapping, Addres
     const PageKey key = mapping.key(at);
     const PageRun run{key.object, key.index, 1};
     fragment.poison(at);
-    // Each time: an earlier removal may be past the page already.
+    // Listed every time, because an earlier removal may already be past this page.
     pager_.removals.add(run);
     core_.loop.after(poisoned_for, [this, weak = fragment.weak_from_this(), at, run] {
         if (pager_.removals.is_being_removed(run)) spawn(pager_.removals.remove(weak, at, run));
@@ -36,7 +36,7 @@ void AbsentPages::give_born(Fragment& fragment, const Mapping& mapping, Address 
     if (!pager_.installs.materialise(fragment, mapping, at)) refuse_page(fragment, mapping, at);
 }
 
-// A kernel without CONFIG_MEMORY_FAILURE says BUS_ADRERR of its own.
+// A kernel without CONFIG_MEMORY_FAILURE reports a poisoned page as BUS_ADRERR.
 std::optional<Address> AbsentPages::absent_page(Fragment& fragment, const siginfo_t& info) const {
     bool fault = info.si_code == BUS_MCEERR_AR || info.si_code == BUS_ADRERR;
     if (info.si_signo != SIGBUS || !fault || fragment.lost) return {};
@@ -60,7 +60,7 @@ Task<bool> AbsentPages::is_beyond_end(std::shared_ptr<Fragment> fragment, Addres
         auto offset = static_cast<off_t>(m->content_offset + (at - m->range.begin));
         refused = pread(m->content->get(), &probe, 1, offset) <= 0;
     } else if (refused) {
-        // What it was told may have been before the file grew: its next touch asks anew.
+        // The refusal may date from before the file grew, so the thread's next touch asks again.
         told->second.unseen = false;
         refused = std::exchange(told->second.touched_again, true);
         if (refused) refused_.erase(told);

@@ -1,6 +1,6 @@
-// Pages beyond the end of a file that a private mapping shows. Natively whoever touches one dies of
-// SIGBUS, or its system call fails with EFAULT, but once the file has grown the page is there. So
-// it is poisoned for a moment, and then missing again: who comes later is answered anew.
+// Pages of a private file mapping beyond the end of the file. Natively, touching one raises SIGBUS,
+// and a system call that does fails with EFAULT; once the file has grown the page is there. So such
+// a page is poisoned for a moment and then missing again, and later touches are decided anew.
 #pragma once
 
 #include <signal.h>
@@ -20,24 +20,25 @@ class AbsentPages {
 public:
     AbsentPages(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // The signal may be for a page that is not there: its file ends before it. Whether it is; else
-    // the thread may touch it again.
+    // For a thread that got this signal. The first: the page that the signal may be about, if its
+    // file may end before it. The second: whether the file does; if not, the thread may touch the
+    // page again.
     std::optional<Address> absent_page(Fragment& fragment, const siginfo_t& info) const;
     Task<bool> is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid);
 
     void note_refused(Tid tid, PageKey key);
     void refuse_page(Fragment& fragment, const Mapping& mapping, Address at);
-    // What the page was born with, if its file has it.
+    // Installs the page's initial content, or refuses the page if its file ends before it.
     void give_born(Fragment& fragment, const Mapping& mapping, Address at);
     void forget(Tid tid) { refused_.erase(tid); }
 
 private:
     Core& core_;
     Pager& pager_;
-    // What a thread was told last not to be there.
+    // The last page that a thread was told does not exist.
     struct Refusal {
         PageKey key;
-        bool unseen = false;  // it has not got a signal for that yet
+        bool unseen = false;  // the thread has not had a signal for it yet
         bool touched_again = false;
     };
     std::unordered_map<Tid, Refusal> refused_;

@@ -1,5 +1,5 @@
-// What the parts of a pager share: this node's half of coherence, the directory on node 0, the
-// fragments, and the one place that runs what the first two ask for.
+// What the parts of a pager share: this node's page agent, the directory (on node 0), the
+// fragments, and the one function that runs what agent and directory ask for.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace gpr::paging {
 
-// Where a page is seen.
+// An address at which a page is mapped.
 struct Place {
     Fragment* fragment;
     Address address;
@@ -28,22 +28,22 @@ struct Piece {
     Fragment* fragment;
     Mapping* mapping;
     Address address;
-    uint32_t first;  // page of the run
+    uint32_t first;  // index within the run
     uint32_t count;
 };
 
 struct Core {
     Core(NodeId self, Loop& loop, PageDirectory* directory, Pager& pager);
 
-    // Runs what the page agent and the directory ask for, until they ask for nothing. After each
-    // event that one of them was told.
+    // Runs what the page agent and the directory ask for, until they ask for nothing more. To be
+    // called after each event that one of them was told of.
     void settle();
     [[nodiscard]] uint64_t now() const;
-    // Where the page is seen here; nothing if its mapping went away.
+    // Where the page is mapped on this node; empty if its mapping is gone.
     std::vector<Place> places(PageKey key);
     std::vector<Piece> pieces(const PageRun& run);
     static Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
-    // For what was begun with that cookie, and `done` entered in `waiting`.
+    // Waits for the operation that was begun with this cookie; `done` must be entered in `waiting`.
     Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
     void answer(uint64_t cookie, bool result);
 
@@ -52,7 +52,7 @@ struct Core {
     PageDirectory* directory;  // on node 0 only
     PageAgent agent;
     std::unordered_map<Fragment*, Watch> fragments;
-    Signal moved;  // pages have come, gone, or been sent
+    Signal moved;  // pages have arrived, left, or been sent
     uint64_t next_cookie = 1;
     std::unordered_map<uint64_t, OneShot<bool>*> waiting;
 

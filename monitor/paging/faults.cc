@@ -11,7 +11,7 @@
 namespace gpr::paging {
 
 namespace {
-constexpr uint32_t file_ahead = 15;  // pages: text and data of files are read in order
+constexpr uint32_t file_ahead = 15;  // pages: code and data of files are usually read in order
 
 bool is_scratch(Address at) {
     return at.value - GPR_SCRATCH_RW < GPR_SCRATCH_SIZE ||
@@ -46,7 +46,8 @@ void Faults::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         return;
     }
     Mapping* mapping = fragment.space.find(at);
-    if (!mapping && is_scratch(at)) {  // whoever touches that must not do so for ever
+    // Our own scratch area: the thread must not fault there for ever.
+    if (!mapping && is_scratch(at)) {
         fragment.install_zero(at, 1, true);
         return;
     }
@@ -80,9 +81,9 @@ void Faults::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid
     fault.pages_after = left;
     fault.pages_before = (at - mapping->range.begin) / page_size;
     fault.ahead = mapping->file ? file_ahead : 0;
-    // Of shared objects others may look at the memory itself; code that is trapped never is there.
+    // The kernel shows shared objects to others, too, and trapped code is never installed.
     fault.may_wait = !pager_.shared.contains(fault.key.object) && !mapping->trapped;
-    if (m.program_fills || m.follows != 0) {  // page by page
+    if (m.program_fills || m.follows != 0) {  // such pages come one at a time
         fault.pages_before = fault.pages_after = 0;
         fault.may_wait = false;
     }
@@ -118,7 +119,7 @@ void Faults::note_arrival() {
 
 void Faults::give_up(Fragment& fragment) {
     fragment.lost = true;
-    // Who waits for a page asks again, and gets what on_fault has for it now.
+    // Wakes all waiting threads: they fault again, and on_fault now poisons the page.
     for (const auto& [begin, m] : fragment.space.all()) {
         if (m.registered) fragment.wake(m.range);
     }

@@ -1,5 +1,5 @@
-// Threads of the program that stand at a page: who asks the page agent for it, or hands them to
-// whoever moves threads to where the page is.
+// Page faults of the program's threads: asks the page agent for the page, or passes the fault to
+// whoever moves the thread to where the page is.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,25 @@ class Faults {
 public:
     Faults(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Faults on trapped code go to this handler, which moves the thread, or calls serve().
+    // Called for a fault on trapped code; moves the thread, or calls serve().
     using CodeFault = std::function<void(Fragment&, Address at, bool write, Tid tid)>;
     void on_code_fault(CodeFault handler) { code_fault_ = std::move(handler); }
-    // Faults elsewhere go there, too, if this says so.
+    // Called for every other fault; true if it has taken care of it.
     using AnyFault = std::function<bool(Fragment&, Address at, bool write, Tid tid)>;
     void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
 
-    // All that the fragment's userfaultfd has to tell.
+    // Handles all events of the fragment's userfaultfd.
     void read(Fragment& fragment);
-    // Brings the page here. Data of a trapped one can be read for a moment.
+    // Fetches the page. Trapped code becomes readable as data for a moment.
     void serve(Fragment& fragment, Address at, bool write, Tid tid);
-    // The process will be ended, and must not see memory that is not what it was.
+    // The process is about to be killed, and must not see wrong memory meanwhile.
     void give_up(Fragment& fragment);
-    // Some page came.
+    // A page has arrived.
     void note_arrival();
-    // The thread does not wait here any more.
+    // The thread no longer waits here.
     void forget(Tid tid) { faulting_.erase(tid); }
 
-    // Threads that stand at a missing page: at least as many of them cannot run.
+    // The number of threads that fault and wait: at least so many cannot run.
     [[nodiscard]] size_t faulting() const { return faulting_.size(); }
     [[nodiscard]] uint64_t count() const { return faults_; }
     [[nodiscard]] uint64_t waited_ns() const { return waited_ns_; }

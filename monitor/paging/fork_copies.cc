@@ -1,5 +1,5 @@
-// Forks whose memory stays where it is: each kernel copies what is in memory there, and every node
-// what it knows of the pages. docs/decisions/0018-forks-copy-where-pages-are.md
+// Forks that leave memory where it is: each kernel copies the pages that are in its memory, and
+// each node copies what it knows about the pages. docs/decisions/0018-forks-copy-where-pages-are.md
 
 #include <algorithm>
 #include <set>
@@ -45,7 +45,7 @@ void Forks::end_copy(Fragment& fragment) {
     if (it != forking_.end() && --it->second.count == 0) forget(fragment);
 }
 
-// The kernel drops the marks when it copies memory.
+// The kernel's copy lacks the write-protect marks of userfaultfd.
 void Forks::protect_copies(Fragment& fragment) {
     for (const auto& [begin, m] : fragment.space.all()) {
         if (!m.registered || m.shared || m.backing != Backing::anonymous) continue;

@@ -20,8 +20,9 @@ struct Pages {
     uint64_t first = 0, count = 0;
 };
 
-// What the process sees of its objects. Advice and protections make thousands of mappings of one
-// piece of memory, and to collect each of them would take the square of that.
+// The pieces of objects that the process maps, adjacent ones merged. Advice and protections may
+// split one piece of memory into thousands of mappings, and collecting each would take quadratic
+// time.
 std::vector<std::pair<ObjectId, Pages>> pieces_of_objects(const AddressSpace& space) {
     std::vector<std::pair<ObjectId, Pages>> pieces;
     for (const auto& [begin, m] : space.all()) {
@@ -48,15 +49,16 @@ void fill_gap(Fragment& fragment, const Mapping& m, Range gap) {
         if (got < 0) spdlog::warn("cannot read the program's file at {:#x}", offset);
         auto present = fragment.peek(at, bytes.size() / page_size);
         for (size_t i = 0; i < present.results.size(); i++) {
-            if (present.results[i] == 1) continue;                   // a page of zeros
-            if (static_cast<ssize_t>(i * page_size) >= got) return;  // beyond the end
+            // A page of zeros: nothing to copy.
+            if (present.results[i] == 1) continue;
+            if (static_cast<ssize_t>(i * page_size) >= got) return;  // beyond the end of the file
             fragment.install(at + i * page_size, std::span(bytes).subspan(i * page_size, page_size),
                              true);
         }
     }
 }
 
-// What nobody has touched of the copies of files.
+// Installs the pages of private file mappings that nobody has touched.
 void show_files(Fragment& fragment) {
     constexpr size_t most_at_once = 64;
     for (const auto& [begin, m] : fragment.space.all()) {
@@ -90,7 +92,7 @@ Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment) {
         auto of_object = core_.agent.leaving(object);
         leaving.insert(leaving.end(), of_object.begin(), of_object.end());
     }
-    // The directory believes that these are here, and will send them back.
+    // The directory believes that these pages are here, and would send them back.
     co_await pager_.hot.sent(std::move(leaving));
     co_await pager_.removals.removed();
     co_await collect(*fragment);
@@ -123,7 +125,7 @@ Task<void> Forks::collect(Fragment& fragment) {
     }
 }
 
-// What had been granted to this node before may still be on its way into memory.
+// Waits for pages that were granted to this node before and are still being installed.
 Task<void> Forks::arrived(Fragment& fragment) {
     std::vector<PageKey> keys;
     std::set<ObjectId> objects;

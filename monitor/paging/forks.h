@@ -1,7 +1,8 @@
-// Forks, while which no page of the process moves. Either node 0 has all of them and its kernel
-// copies them (forks.cc): what is missing here would be zeros in the copy, which nobody watches. Or
-// memory stays where it is (fork_copies.cc): each kernel copies what is in memory there, and every
-// node what it knows of the pages. docs/decisions/0018-forks-copy-where-pages-are.md
+// Forks, during which no page of the process moves. Either node 0 first gets all pages and its
+// kernel copies them (forks.cc); a missing page would read as zeros in the copy, which has no
+// userfaultfd. Or memory stays where it is (fork_copies.cc): each kernel copies the pages in its
+// memory, and each node copies what it knows about the pages.
+// docs/decisions/0018-forks-copy-where-pages-are.md
 #pragma once
 
 #include <map>
@@ -18,19 +19,19 @@ class Forks {
 public:
     Forks(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Node 0, around a kernel's copy of the process's memory: all that others wrote, and all
-    // trapped code, is here from the end of the first to the beginning of the second.
+    // Node 0, around the kernel's copy of the process's memory. Between the two, everything that
+    // other nodes wrote and all trapped code is in memory here.
     Task<void> begin_fork(std::shared_ptr<Fragment> fragment);
     Task<void> end_fork(std::shared_ptr<Fragment> fragment);
 
-    // On both nodes, around a fork whose memory stays where it is: no page of the process moves.
-    // The first ends when none does as far as this node can tell: ask again when the others have
-    // said the same.
+    // On every node, around a fork that leaves memory where it is: no page of the process moves.
+    // begin_copy() ends when this node sees none in motion; check is_quiet() again once the other
+    // nodes have said the same.
     Task<void> begin_copy(std::shared_ptr<Fragment> fragment);
     Task<void> quiet(std::shared_ptr<Fragment> fragment);
     [[nodiscard]] bool is_quiet(const Fragment& fragment) const;
     void end_copy(Fragment& fragment);
-    // Marks what is shared with other nodes in memory that the kernel has copied.
+    // Write-protects, in memory that the kernel has copied, the pages that other nodes share.
     void protect_copies(Fragment& fragment);
 
     [[nodiscard]] bool any() const { return !forking_.empty(); }
@@ -38,13 +39,13 @@ public:
     void forget(Fragment& fragment);
 
 private:
-    // Brings every page of the process that was touched elsewhere here.
+    // Fetches every page of the process that other nodes have touched.
     Task<void> collect(Fragment& fragment);
     Task<void> arrived(Fragment& fragment);
 
     struct Forking {
-        int count = 0;               // forks that have begun and not ended
-        std::vector<ObjectId> held;  // by the directory, until there is none
+        int count = 0;               // forks in progress
+        std::vector<ObjectId> held;  // by the directory, until `count` is 0
     };
 
     Core& core_;

@@ -25,11 +25,12 @@ constexpr uint64_t held = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;  // guard pages, to
 
 const std::byte zero_pages[64 * page_size] = {};
 
-// For helpers that are processes. A signal to the program's process group is none of theirs.
+// For helpers that are processes: a signal to the program's process group must not reach them.
 const Call leave_group{SYS_setpgid, {0, 0}, 0};
 const Call close_all{SYS_close_range, {0, ~0U}, 0};
 
-// A helper that is a thread of the process: the kernel gives it what the program's threads block.
+// For helpers that are threads of the process: the kernel would deliver to them the signals that
+// the program's threads block.
 Task<void> block_signals(StubThread& helper) {
     auto guard = co_await helper.lock();
     constexpr uint64_t all = ~0ULL;
@@ -63,7 +64,7 @@ Task<Result<pid_t>> Fragment::give_birth(StubThread& worker, StubThread& child, 
     Mailbox& box = *mailbox_;
     box.prepare_birth(child.slot());
     add_stub_thread(child);
-    // clone3 adds stack_size to stack; the child pops its slot from the top word.
+    // The stack pointer is stack + stack_size; the child pops its slot from the top word.
     clone_args args{};
     args.flags = birth.flags;
     args.stack = Mailbox::slot_address(child.slot()).value;
@@ -110,7 +111,7 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
         if (mapped != static_cast<int64_t>(at)) co_return fail("cannot map gpr's scratch memory");
         auto registered = register_range({{at}, {at + GPR_SCRATCH_SIZE}});
         if (!registered) co_return registered;
-        // Read and freed again and again: never worth huge pages.
+        // Filled and freed again and again, so huge pages never pay.
         co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_NOHUGEPAGE);
         co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_DONTDUMP);
     }
@@ -120,8 +121,8 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
     puncher_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *puncher_slot);
     executor_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *executor_slot);
 
-    // Its own descriptor table, with a copy of the userfaultfd: as long as it lives, a missing
-    // page cannot turn into zeros.
+    // The puncher has its own descriptor table with a copy of the userfaultfd: while it lives, a
+    // missing page cannot read as zeros.
     auto puncher = co_await give_birth_to_helper(worker, *puncher_, CLONE_VM, next_id);
     if (!puncher) co_return tl::make_unexpected(puncher.error());
     puncher_tid_ = *puncher;
@@ -173,14 +174,15 @@ Result<void> Fragment::register_range(Range range) {
 }
 
 Task<void> Fragment::keep_apart(StubThread& caller, Range range, bool apart) {
-    // What is registered in part is several mappings to the kernel.
+    // The kernel splits a mapping of which only a part is registered.
     bool any = false;
     space.for_each(range, [&](const Mapping& m) { any = any || m.registered; });
     space.for_each(range, [&](Mapping& m) {
         if (!apart || !any || m.registered || m.backing != Backing::anonymous) return;
         m.registered = static_cast<bool>(register_range(m.range));
     });
-    // Advice that says nothing about memory without a file, but is a flag of the mapping.
+    // MADV_RANDOM has no effect on anonymous memory, but it is a flag of the mapping, so the kernel
+    // does not merge it with others.
     co_await caller.call(SYS_madvise, range.begin.value, range.size(),
                          apart ? MADV_RANDOM : MADV_NORMAL);
 }
@@ -202,22 +204,22 @@ void Fragment::install(Address at, std::span<const std::byte> bytes, bool writab
             continue;
         }
         if (errno == EAGAIN) continue;
-        if (errno == ENOMEM) {  // who waited is to find out
+        if (errno == ENOMEM) {  // the waiting threads find out: see on_fault
             lost = true;
             wake({at + done, at + bytes.size()});
             return;
         }
         bool present = errno == EEXIST;
         if (!present && c.len > page_size) {
-            most =
-                page_size;  // what advice has made several mappings to the kernel, or gone in part
+            // Advice has split the mapping, or a part of it is gone.
+            most = page_size;
             continue;
         }
         Range page{at + done, at + done + page_size};
         if (present) {
             settle_present(page, writable);
         } else {
-            wake(page);  // it is gone
+            wake(page);  // the mapping is gone
         }
         done += page_size;
     }
@@ -255,7 +257,7 @@ void Fragment::install_zero(Address at, uint64_t pages, bool writable) {
     }
 }
 
-// The page was there already; it may still be write-protected from an earlier life.
+// The page is there already. It may still be write-protected from before.
 void Fragment::settle_present(Range page, bool writable) {
     if (writable) write_enable(page);
     wake(page);
@@ -283,18 +285,18 @@ void Fragment::wake(Range range) {
 }
 
 void Fragment::poison(Address at) {
-    // The kernel poisons no page that is marked against writing.
+    // The kernel does not poison a write-protected page.
     uffdio_writeprotect unmark{{at.value, page_size}, UFFDIO_WRITEPROTECT_MODE_DONTWAKE};
     ioctl(uffd_.get(), UFFDIO_WRITEPROTECT, &unmark);
     uffdio_poison p{};
     p.range = {at.value, page_size};
     while (ioctl(uffd_.get(), UFFDIO_POISON, &p) != 0 && errno == EAGAIN) {
     }
-    write_enable({at, at + page_size});  // one that is there, and only write-protected
+    write_enable({at, at + page_size});  // in case the page is present and only write-protected
 }
 
-// Looking at each page would cost a microsecond; the page table knows all at once, and what lies
-// between the touched ones costs nothing.
+// PAGEMAP_SCAN: looking at each page would take a microsecond for each; this skips untouched ranges
+// at no cost.
 std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64_t any_of,
                                                 uint64_t none_of) {
     if (!page_table_) {
@@ -316,7 +318,7 @@ std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64
     for (size_t i = 0; i < static_cast<size_t>(found); i++) {
         touched.ranges.push_back({{regions[i].start}, {regions[i].end}});
     }
-    // walk_end may be where the kernel emptied its own buffer, before it went on.
+    // walk_end may be earlier: where the kernel emptied its internal buffer.
     if (touched.ranges.size() == most) touched.end = touched.ranges.back().end;
     return touched;
 }
@@ -324,8 +326,8 @@ std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64
 Fragment::Touched Fragment::touched(Range range, size_t most) {
     if (most == 0) return {{}, range.begin};
     auto found = scan(range, most, held, PAGE_IS_PFNZERO | PAGE_IS_GUARD);
-    if (!found) found = scan(range, most, held, PAGE_IS_PFNZERO);  // it knows no guards
-    return found ? *found : Touched{{range}, range.end};           // any of them, for all we know
+    if (!found) found = scan(range, most, held, PAGE_IS_PFNZERO);  // a kernel without guard pages
+    return found ? *found : Touched{{range}, range.end};           // unknown: perhaps all of them
 }
 
 Address Fragment::first_present(Range range) {
@@ -385,7 +387,7 @@ void Fragment::remove_stub_thread(const StubThread& thread) {
 }
 
 void Fragment::retire(const StubThread& thread) {
-    if (&thread.mailbox() != mailbox_.get()) return;  // of an image before an exec
+    if (&thread.mailbox() != mailbox_.get()) return;  // a thread from before an exec
     if (stub_thread(thread.slot()) == &thread) remove_stub_thread(thread);
     mailbox_->release(thread.slot());
 }

@@ -17,77 +17,80 @@
 
 namespace gpr {
 
-// Shared, because work on its pages may outlast the process.
+// Shared, because work on its pages may outlive the process.
 class Fragment : public std::enable_shared_from_this<Fragment> {
 public:
-    // pid: what the program calls it; host_pid: the same process for this supervisor.
+    // pid: as the program sees it; host_pid: as this supervisor sees it.
     Fragment(Scheduler& scheduler, pid_t pid, pid_t host_pid, RemoteMemory memory,
              std::unique_ptr<Mailbox> mailbox);
 
-    // --- set-up, in this order -----------------------------------------------------------------
-    // Takes the userfaultfd that lies in the process's table as `number`.
+    // --- set-up, in the order of use -------------------------------------------------------------
+    // Takes over the process's userfaultfd.
     Result<void> adopt_uffd(Fd uffd);
-    // Maps the scratch areas and starts the two helpers, all by calls made in `worker`, a thread
-    // of the process that is in the stub. next_id: what clone3 shall call them.
-    // A new thread or process that shares this memory begins in the stub, on the child's slot.
-    // id: what clone3 shall call it, 0 for any. Gives the id as the program sees it.
+    // Creates a thread or process that shares this memory and begins in the stub, on the child's
+    // slot; `worker` is a thread of the process in the stub. id: the pid or tid for it, 0 for any.
+    // Returns the id as the program sees it.
     struct Birth {
         uint64_t flags = 0;  // CLONE_*
         pid_t id = 0;
-        uint64_t child_tid = 0;  // the address, where the flags ask to clear it
+        uint64_t child_tid = 0;  // for CLONE_CHILD_CLEARTID and the like
     };
     Task<Result<pid_t>> give_birth(StubThread& worker, StubThread& child, Birth birth);
     // Proposes ids for helpers until a free one is found; 0 for any.
     using NextId = std::function<pid_t()>;
     Task<Result<pid_t>> give_birth_to_helper(StubThread& worker, StubThread& child, uint64_t flags,
                                              NextId next_id);
+    // Maps the scratch areas and starts puncher and executor, by calls made in `worker`.
+    // uffd_number: of the userfaultfd in the process's descriptor table.
     Task<Result<void>> start_helpers(StubThread& worker, int uffd_number, NextId next_id,
                                      bool executor_is_thread);
 
-    // A third helper, where threads of the process live on several nodes: it does their futex
-    // wakes, which may wait for a page. The executor must not, or no mapping could change then.
+    // Starts a third helper, for processes with threads on several nodes: the waker makes futex
+    // wakes, which may wait for a page. The executor must not wait for one, or no mapping could
+    // change meanwhile.
     Task<Result<void>> start_waker(StubThread& worker, NextId next_id, bool is_thread);
 
-    // Around an mremap that moves. The kernel would join the mapping at its new place with those
-    // beside it, and then drop the registration of them all: what is missing in them would be
-    // zeros. Until `apart` is taken back they are not alike. mremap also wants one mapping, which
-    // what is registered in part is not. caller: any thread of the process.
+    // To be called before (apart = true) and after an mremap that moves a mapping. The kernel would
+    // merge the moved mapping with its neighbours and then drop the userfaultfd registration of
+    // them all, so missing pages would read as zeros. While `apart`, the mappings differ and are
+    // not merged. It also makes the range one mapping to the kernel, as mremap requires, where it
+    // was registered in part. caller: any thread of the process.
     Task<void> keep_apart(StubThread& caller, Range range, bool apart);
 
     // --- pages: µs each, none of these block ----------------------------------------------------
     // Ranges are whole pages inside one mapping.
     Result<void> register_range(Range range);
-    // Pages that are present already stay as they are. Wakes who waits.
+    // Pages that are present stay as they are. Wakes the waiting threads.
     void install(Address at, std::span<const std::byte> bytes, bool writable);
     void install_zero(Address at, uint64_t pages, bool writable);
     void write_protect(Range range);
-    void write_enable(Range range);  // and wakes
+    void write_enable(Range range);  // also wakes
     void wake(Range range);
-    // Whoever touches the page dies of SIGBUS, or its system call fails with EFAULT: for a process
-    // that has lost its memory and must not go on with zeros. Wakes who waits.
+    // Makes every touch of the page raise SIGBUS, and system calls fail with EFAULT: for a process
+    // that has lost its memory and must not continue with zeros. Wakes the waiting threads.
     void poison(Address at);
-    // Removes pages from [at, at + pages) and gives their bytes: data[i] is empty for a page that
-    // was not there. -EBUSY in `errors` for one that is pinned.
+    // Moves pages out of [at, at + pages) and returns their bytes.
     struct Taken {
         RawBytes bytes;            // 4096 for each page, zeros where nothing was
         std::vector<int> results;  // 1 taken, 0 was missing, -EBUSY pinned
     };
-    // prot: what the mapping had when this was decided. quiet: the pages are write-protected.
+    // prot: of the mapping, when the take was decided. quiet: the pages are write-protected
+    // already.
     Task<Taken> take(Address at, uint64_t pages, int prot, bool quiet);
-    // Reads without removing: pages that are missing are marked so.
+    // The same, but the pages stay.
     Taken peek(Address at, uint64_t pages) const;
-    // Which pages of private memory the program has touched and may not be zero: at most so many
-    // ranges of them, in order, and how far we looked.
+    // The pages of private memory that the program has touched and that may not be zero: up to
+    // `most` ranges in order, and the address up to which we looked.
     struct Touched {
         std::vector<Range> ranges;
         Address end;
     };
     Touched touched(Range range, size_t most);
-    // The first page that is here, zero or not; the end if none is.
+    // The first page that is present, zero or not; range.end if there is none.
     Address first_present(Range range);
-    // Guard pages (MADV_GUARD_INSTALL); nothing if this kernel cannot tell, or has none.
+    // Guard pages (MADV_GUARD_INSTALL); nullopt if this kernel cannot tell them apart, or has none.
     std::optional<std::vector<Range>> guards(Range range);
-    // Of a private mapping of a file: what is not the file's any more.
+    // The pages of a private file mapping that no longer show the file.
     std::vector<Range> private_copies(Range range);
 
     // --- the parts ------------------------------------------------------------------------------
@@ -104,23 +107,23 @@ public:
     [[nodiscard]] pid_t puncher_tid() const { return puncher_tid_; }
     [[nodiscard]] pid_t executor_tid() const { return executor_tid_; }
 
-    // Every stub thread of this process by slot, for the listener's PARK notifications.
+    // All stub threads of this process by slot, for the listener's PARK notifications.
     void add_stub_thread(StubThread& thread);
     void remove_stub_thread(const StubThread& thread);
-    // The thread is dead and nobody waits for it any more: its slot may be used again.
+    // Frees the slot of a thread that is dead and that nobody waits for any more.
     void retire(const StubThread& thread);
     [[nodiscard]] StubThread* stub_thread(Mailbox::SlotIndex slot);
-    // No thread of it is in the stub any more: who waits for one need not wait. unwatched: nor is
-    // its memory watched any more, all of which must be here.
+    // After exec no thread is in the stub any more; whoever waits for one must stop. unwatched: the
+    // new memory is not registered either, and all of it is here.
     void on_exec(bool unwatched = false);
 
     AddressSpace space;
-    bool lost = false;  // its memory cannot be had any more: see poison()
+    bool lost = false;  // its memory is lost: touching it raises SIGBUS, see poison()
 
 private:
-    // Pages of any of the categories (PAGE_IS_*) that have none of the others.
+    // The pages that are in one of the categories `any_of` and in none of `none_of` (PAGE_IS_*).
     std::optional<Touched> scan(Range range, size_t most, uint64_t any_of, uint64_t none_of);
-    // All of them.
+    // The same without a limit on the number of ranges.
     std::optional<std::vector<Range>> scan_all(Range range, uint64_t any_of, uint64_t none_of);
     Task<Taken> take_in_place(Address at, uint64_t pages);
     void settle_present(Range page, bool writable);
@@ -132,7 +135,7 @@ private:
     std::unique_ptr<Mailbox> mailbox_;
     Fd uffd_;
     Fd page_table_;         // /proc/pid/pagemap
-    int uffd_number_ = -1;  // in the puncher
+    int uffd_number_ = -1;  // in the puncher's descriptor table
     std::unique_ptr<StubThread> puncher_;
     std::unique_ptr<StubThread> executor_;
     std::unique_ptr<StubThread> waker_;
@@ -140,7 +143,7 @@ private:
     pid_t executor_tid_ = 0;
     pid_t waker_tid_ = 0;
     AsyncMutex scratch_;
-    uint64_t scratch_used_[2] = {};  // pages that lie in the scratch areas, RW and RWX
+    uint64_t scratch_used_[2] = {};  // pages in use in the two scratch areas, RW and RWX
     std::vector<StubThread*> by_slot_;
 };
 

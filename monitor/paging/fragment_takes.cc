@@ -1,4 +1,4 @@
-// How a fragment takes pages out of the program's memory: they are moved to a scratch area.
+// How a fragment takes pages out of the program's memory: it moves them to a scratch area.
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
 
-// The puncher is locked. move.move: how much of it was done, if not all.
+// The puncher must be locked. Sets move.move to the number of bytes moved if not all were.
 Task<int64_t> make_move(StubThread& puncher, int uffd_number, uffdio_move& move) {
     puncher.scratch().put(0, move);
     std::vector<Call> calls{
@@ -29,7 +29,8 @@ Task<int64_t> make_move(StubThread& puncher, int uffd_number, uffdio_move& move)
     co_return calls[0].result;
 }
 
-// failed, in_place: the pages of the part that were not moved, but stayed or were taken alone.
+// Merges into `part` the pages that could not be moved. failed: -EBUSY for those that stay;
+// in_place: those that were read and removed in place.
 void put_in_place(Fragment::Taken& part, const std::vector<int>& failed,
                   const std::map<uint64_t, Fragment::Taken>& in_place) {
     for (uint64_t k = 0; k < failed.size(); k++) {
@@ -43,7 +44,8 @@ void put_in_place(Fragment::Taken& part, const std::vector<int>& failed,
 
 }  // namespace
 
-// The puncher is locked. The memory may be made writable at any moment.
+// The puncher must be locked. Write-protects first, because the mapping may become writable any
+// time.
 Task<Fragment::Taken> Fragment::take_in_place(Address at, uint64_t pages) {
     Range range{at, at + pages * page_size};
     write_protect(range);
@@ -54,8 +56,8 @@ Task<Fragment::Taken> Fragment::take_in_place(Address at, uint64_t pages) {
 }
 
 Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool quiet) {
-    // UFFDIO_MOVE refuses read-only mappings, and pages that fork made shared, which a write by
-    // the executor would undo if they were not write-protected.
+    // UFFDIO_MOVE refuses read-only mappings and pages that a fork shares. The executor could break
+    // that sharing by a write, but not for pages that are write-protected.
     if (quiet || !(prot & PROT_WRITE)) {
         auto lock = co_await puncher_->lock();
         co_return co_await take_in_place(at, pages);
@@ -68,7 +70,7 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
         uint64_t count = std::min(pages - first, scratch_pages);
         auto lock = co_await puncher_->lock();
         uint64_t scratch = executable ? GPR_SCRATCH_RWX : GPR_SCRATCH_RW;
-        // Emptied when it is full, not each time: a take then waits for the puncher but once.
+        // Emptied only when it is full, so that a take usually waits for the puncher only once.
         if (used + count > scratch_pages) {
             std::vector<Call> empty{
                 Call{SYS_madvise, {scratch, used * page_size, MADV_DONTNEED}, 0}};
@@ -96,8 +98,9 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
             }
             if (result == -EAGAIN) continue;
             if (result == -EBUSY && busy_tries++ < 2) {
-                // Shared by fork, perhaps: a write makes the page ours alone. It must not be told
-                // to us, who wait for it (mremap leaves everything write-protected).
+                // Perhaps shared by a fork: a write makes a private copy. Lift the write protection
+                // first (mremap leaves everything protected), or the fault would be reported to us,
+                // who wait for it.
                 write_enable({{move.src}, {move.src + page_size}});
                 std::vector<Call> touch{
                     Call{SYS_madvise, {move.src, page_size, MADV_POPULATE_WRITE}, 0}};
@@ -108,7 +111,7 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
             }
             if (result == -EBUSY) {
                 failed[i] = -EBUSY;
-            } else {  // it has another protection than when this began, or is gone
+            } else {  // the mapping's protection has changed meanwhile, or the mapping is gone
                 in_place[i] = co_await take_in_place({move.src}, 1);
             }
             i++;

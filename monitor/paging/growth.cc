@@ -11,7 +11,7 @@ namespace gpr {
 
 namespace {
 
-// Linux keeps that much free between a stack and what lies below (stack_guard_gap).
+// The gap that Linux keeps below a stack (stack_guard_gap).
 constexpr uint64_t guard_gap = 256 * page_size;
 constexpr uint64_t lowest = 64 << 10;  // vm.mmap_min_addr
 constexpr int growing = PROT_GROWSDOWN | PROT_GROWSUP;
@@ -26,7 +26,7 @@ const Mapping* mapping_below(const AddressSpace& space, Address at) {
     return it == space.all().begin() ? nullptr : &std::prev(it)->second;
 }
 
-// From this one a stack keeps away.
+// Whether a stack must keep the gap to this mapping below it.
 bool needs_gap(const Mapping& below) { return below.prot != 0 && !below.grows_down; }
 
 bool are_one(const Mapping& below, const Mapping& above) {
@@ -57,7 +57,7 @@ bool protects_growing(uint64_t number, const uint64_t* args) {
     return memory_call_of(number) == MemoryCall::protect && (args[2] & growing);
 }
 
-// As mprotect(2) finds it, in the order of its errors (mm/mprotect.c).
+// Like mprotect(2), with its errors in the same order (mm/mprotect.c).
 tl::expected<Range, int> growing_range(AddressSpace& space, const uint64_t* args) {
     Address begin{args[0]};
     if ((args[2] & growing) == growing || begin.value % page_size != 0) {
@@ -69,7 +69,8 @@ tl::expected<Range, int> growing_range(AddressSpace& space, const uint64_t* args
     if (range.empty() || !m) return tl::make_unexpected(ENOMEM);
     bool downwards = args[2] & PROT_GROWSDOWN;
     if (m->range.begin >= (downwards ? range.end : begin + 1)) return tl::make_unexpected(ENOMEM);
-    if (!downwards || !m->grows_down) return tl::make_unexpected(EINVAL);  // none grows upwards
+    // No mapping grows upwards on x86.
+    if (!downwards || !m->grows_down) return tl::make_unexpected(EINVAL);
     range.begin = growing_run(space, m->range.begin)->begin;
     return range;
 }
@@ -87,7 +88,7 @@ std::optional<Range> growing_run(const AddressSpace& space, Address at) {
 }
 
 std::optional<Range> main_stack(const AddressSpace& space) {
-    constexpr int most_above = 64;  // little is ever mapped there
+    constexpr int most_above = 64;  // little is ever mapped above the stack
     int looked = 0;
     std::optional<Range> stack;
     for (auto it = space.all().rbegin(); it != space.all().rend(); ++it) {
@@ -140,7 +141,7 @@ FaultRepair repair_after_fault(const FaultAction& before, uint64_t caught_now) {
     bool is_caught = caught_now >> (action.signal - 1) & 1;
     FaultRepair repair;
     repair.action = action.kernel[0] != 0 && !is_caught;
-    // A handler is taken back only where the signal is blocked.
+    // The kernel resets a handler only if the signal was blocked.
     repair.block = before.blocked ? *before.blocked : action.catches() && !is_caught;
     return repair;
 }

@@ -1,4 +1,4 @@
-// Pages that cross with a thread, and what is learned for that.
+// Pages that are sent along with a crossing thread, and how it is learned which.
 #pragma once
 
 #include <sys/user.h>
@@ -18,22 +18,22 @@ class HotPages {
 public:
     HotPages(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // A thread leaves for another node with these registers: what it needed there the last times
-    // goes along. Gives the pages that have not been sent yet: wait for them before the thread
-    // itself is sent, lest it comes first and misses them. alone: no other thread of the program
-    // can touch the memory here before somebody waits for Removals::removed(); so copies that are
-    // given up need not be gone yet when that is said.
+    // A thread leaves for another node with these registers: sends along the pages that it needed
+    // there on earlier crossings from this place. Returns those that have not been sent yet: wait
+    // for sent() before the thread is sent, or it arrives first and faults on them. alone: no other
+    // thread of the program can touch this memory before somebody waits for Removals::removed(), so
+    // the pages may be given away before they are removed from memory here.
     std::vector<PageKey> send_along(Fragment& fragment, Tid tid, const user_regs_struct& regs,
                                     NodeId to, bool alone);
     Task<void> sent(std::vector<PageKey> pages);
-    // While pages go along with a thread that is the last one here.
+    // True while pages are sent along with the only thread here.
     [[nodiscard]] bool is_alone() const { return alone_; }
 
-    // A thread here has to wait for this private data until it comes from elsewhere.
+    // Whether a thread has to wait until this private page arrives from another node.
     [[nodiscard]] bool misses(const Mapping& mapping, Address at, bool write) const;
     void note_missed(const Mapping& mapping, Address at, bool write, Tid tid);
-    // What the thread missed here since it came, as it travels: page number << 1 | write. And what
-    // it missed there, when it comes back.
+    // Encoded for the wire as page number << 1 | write. The first: what the thread has missed here
+    // since it arrived. The second: what it missed on the other node, when it comes back.
     std::vector<uint64_t> take_missed(Tid tid);
     void on_missed(Tid tid, const std::vector<uint64_t>& missed);
     void forget(Tid tid) { hot_.forget(tid); }

@@ -48,7 +48,7 @@ void Installs::install(const Install& action) {
             for (uint32_t i = 0; i < p.count; i++) {
                 const PageContent& c = action.contents[p.first + i];
                 Address at = p.address + i * page_size;
-                // The file has not changed; and there may be breakpoints in it.
+                // The file's pages are unchanged, and may contain breakpoints.
                 if (c.kind == ContentKind::data && !p.mapping->functions) {
                     p.fragment->memory().write(at, c.bytes.get(), page_size);
                 }
@@ -128,7 +128,8 @@ void Installs::wake(const Wake& action) {
             continue;
         }
         if (core_.agent.presence(action.key) == Presence::exclusive && p.mapping->registered) {
-            // Who waits for the program goes on waiting; to lift the write protection wakes, too.
+            // Threads that wait for the program to fill the page must not be woken; lifting the
+            // write protection would wake them, too.
             if (pager_.unfilled.is_unfilled(*p.fragment, *p.mapping, p.address)) {
                 pager_.unfilled.tell_unfilled(*p.fragment, p.address);
                 continue;

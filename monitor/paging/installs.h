@@ -1,4 +1,4 @@
-// Pages come into memory, or become writable there, and who waits for them is woken.
+// Pages are installed in memory or become writable, and waiting threads are woken.
 #pragma once
 
 #include "base/address.h"
@@ -15,8 +15,8 @@ public:
     void install(const Install& action);
     void unprotect(const Unprotect& action);
     void wake(const Wake& action);
-    // A page that is ours but was never touched: gives it what it was born with. False: its file
-    // ends before it.
+    // Installs the initial content of a page that was born here and never touched. False if its
+    // file ends before it.
     bool materialise(Fragment& fragment, const Mapping& mapping, Address at);
 
 private:

@@ -5,12 +5,12 @@
 namespace gpr {
 
 namespace {
-// Each takes 72 bytes at most, and a message is at most a MiB.
+// Each takes at most 72 bytes, and a message at most 1 MiB.
 constexpr size_t most_in_a_part = 8000;
-// vm.max_map_count is 65,530 unless somebody has raised it, as a database's manual may ask for.
+// vm.max_map_count is 65,530 by default; databases ask administrators to raise it.
 constexpr size_t most_parts = 512;
-// Of processes whose beginning the acceptor has yet to get to: eight of the largest, or thousands
-// of ordinary ones, which have one part each.
+// For all processes that have yet to begin at the acceptor: eight of the largest kind, or thousands
+// of ordinary ones with one part each.
 constexpr size_t most_of_all = 8 * most_parts;
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The mappings of a process that begins, as home tells them: in parts, because a process may have
-// more than one message can hold.
+// The mappings of a new process, as home sends them: in parts, because there may be more than one
+// message can hold.
 #pragma once
 
 #include <sys/types.h>
@@ -18,13 +18,13 @@ namespace gpr {
 
 class LayoutSender {
 public:
-    // reader: the node at the other end.
+    // reader: the receiving node.
     LayoutSender(Link& link, NodeId reader, pid_t pid) : link_(link), reader_(reader), pid_(pid) {}
 
-    // object_pages: of shared memory, what the object has.
+    // object_pages: the size of the object, for shared memory.
     void add(const Mapping& mapping, uint64_t object_pages);
     void add_absent(Range range);
-    // What has been added and not sent. The message that it belongs to follows.
+    // Sends what has been added and not sent. The message that the mappings belong to must follow.
     void finish();
 
 private:
@@ -39,13 +39,13 @@ private:
     std::vector<Range> absent_;
 };
 
-// What the acceptor has been told of processes that have not begun.
+// The parts that the acceptor has received for processes that have not begun yet.
 class LayoutParts {
 public:
     using Frame = std::shared_ptr<ReceivedFrame>;
-    // Fails where that is more than any process can have, or more begin than can be.
+    // Fails if a process has more than is possible, or if too many processes are pending.
     Result<void> add(Frame frame);
-    // Of this process, all of it, which is forgotten here.
+    // Removes and returns all parts of this process.
     std::vector<Frame> take(pid_t pid);
 
 private:

@@ -20,9 +20,9 @@ void Messages::receive(NodeId from, Message message) {
         shared && pager_.shared.may_lack_room(wanted) && request->access == Access::write;
     bool is_at_home = shared && pager_.shared.is_used_at_home(wanted);
     if (core_.directory && (is_at_home || writes_file)) {
-        // No more than a thread there waits for. What is lent when the thread is here again, and
-        // writes without a fault, would come back as it was. And holes of files that nobody writes
-        // stay holes.
+        // Only what a thread there waits for is sent. Pages sent ahead would be lent for longer,
+        // while home's threads write them without a fault; and holes of files that nobody writes
+        // shall stay holes.
         if (request->must == 0) return;
         request->run.count = std::min(request->run.count, request->must);
         request->have_epochs.resize(std::min<size_t>(request->have_epochs.size(), request->must));
@@ -40,11 +40,11 @@ void Messages::receive(NodeId from, Message message) {
     core_.settle();
 }
 
-// One at a time, after all that is urgent, and not more than the link can take: nobody who waits
-// for a page waits behind more than one of these.
+// Serves read-ahead one request at a time, after all urgent messages, and only as fast as the link
+// sends: whoever waits for a page waits behind one of these at most.
 void Messages::serve_read_ahead() {
     if (read_ahead_posted_ || read_ahead_.empty()) return;
-    if (queued_bytes_ && queued_bytes_() > most_queued_bytes) return;  // on_drained() goes on
+    if (queued_bytes_ && queued_bytes_() > most_queued_bytes) return;  // on_drained() resumes
     read_ahead_posted_ = true;
     core_.loop.post([this] {
         read_ahead_posted_ = false;

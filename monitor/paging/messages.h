@@ -22,7 +22,8 @@ public:
 
     void receive(NodeId from, Message message);
     void send(SendMessage& action);
-    // What waits to be sent to the other nodes; when it becomes nothing, on_drained() is called.
+    // bytes: how much is queued for the other nodes. When it drops to zero, on_drained() must be
+    // called.
     void watch_queue(std::function<uint64_t()> bytes) { queued_bytes_ = std::move(bytes); }
     void on_drained() { serve_read_ahead(); }
 

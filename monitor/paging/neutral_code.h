@@ -1,4 +1,4 @@
-// Whether gravity may move a thread from where it stands.
+// Whether gravity may move a thread away from where it is.
 #pragma once
 
 #include "monitor/paging/fragment.h"
@@ -6,9 +6,9 @@
 
 namespace gpr {
 
-// The thread, which waits for a page, runs code that may run on any node, and is not in a leaf
-// function (memcpy) that code of the class `kept` called, which runs on this node only: it would be
-// back at once.
+// Whether the thread, which waits for a page, runs code that may run on any node, and was not
+// called directly by code of class `kept`, which runs on this node only. A leaf function such as
+// memcpy would otherwise return, and the thread come back, at once.
 bool in_neutral_code(Fragment& fragment, const FaultOrigin& origin, CodeClass kept);
 
 }  // namespace gpr

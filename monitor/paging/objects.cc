@@ -11,7 +11,7 @@ void Objects::add(ObjectId object, NodeId birth) {
     if (core_.directory) core_.directory->add_object(object, birth);
 }
 
-// A page may come for an object that has just been erased: it is born nowhere.
+// A page may arrive for an object that has just been erased: then this is false everywhere.
 bool Objects::is_born_here(ObjectId object) const {
     auto birth = births_.find(object);
     return birth != births_.end() && birth->second == core_.self;
@@ -32,7 +32,7 @@ void Objects::discard(const std::vector<Mapping>& pieces) {
         core_.agent.drop(m.object, m.object_page, pages);
         if (core_.directory) core_.directory->drop(m.object, m.object_page, pages);
     }
-    // Not now: the other node must hear of it before it hears of the pages' new life.
+    // Later: the other nodes must hear of the discard before they hear of the pages' new life.
     core_.loop.post([this] { core_.settle(); });
 }
 
@@ -41,7 +41,7 @@ void Objects::discard_unmapped(const AddressSpace& space, const std::vector<Mapp
     for (const Mapping& m : pieces) {
         if (!pager_.shared.contains(m.object) && !space.shows(m.object)) erase(m.object);
     }
-    pager_.unfilled.look_again();  // who waits for what is gone looks again
+    pager_.unfilled.look_again();  // waiting threads whose page is gone check again
 }
 
 std::vector<Mapping> Objects::forget(AddressSpace& space) {

@@ -1,5 +1,5 @@
-// Memory objects: where each was born, and what becomes of their pages when mappings go. The same
-// calls at every node. The caller maps and unmaps; this keeps the pages.
+// Memory objects: on which node each was born, and what happens to their pages when mappings go
+// away. Every node makes the same calls. The caller maps and unmaps; this keeps track of the pages.
 #pragma once
 
 #include <unordered_map>
@@ -16,19 +16,19 @@ public:
     Objects(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
     void add(ObjectId object, NodeId birth);
-    // For a process that is copied: all that is known of the pages.
+    // Copies everything that is known of the pages, for a process that is forked.
     void copy(ObjectId from, ObjectId to);
     void erase(ObjectId object);
     [[nodiscard]] bool is_born_here(ObjectId object) const;
 
-    // Pieces of mappings whose content is gone. Other nodes are told at once, before anything else
-    // is awaited.
+    // Discards the content of these pieces of mappings. The caller must tell the other nodes at
+    // once, before it waits for anything.
     void discard(const std::vector<Mapping>& pieces);
-    // The same for pieces that are no longer in the list of mappings: an object that nobody sees
-    // any more is forgotten.
+    // The same for pieces that have been unmapped; an object that no mapping shows any more is
+    // erased.
     void discard_unmapped(const AddressSpace& space, const std::vector<Mapping>& pieces);
-    // All objects of a process that has ended. Who still means to touch its memory finds nothing
-    // mapped any more; gives what was.
+    // Erases all objects of a process that has ended and empties its list of mappings, so that
+    // pending work on its memory finds nothing mapped. Returns the mappings.
     std::vector<Mapping> forget(AddressSpace& space);
 
 private:

@@ -193,7 +193,7 @@ private:
         return {run_, checked(s.getLeft(), Presence::exclusive), s.getRound(), epochs_,
                 contents(s.getContents())};
     }
-    // Whether they are in order and inside what was asked is seen where that is known.
+    // Their order and bounds are checked where the request is known.
     Touched touched(wire::PageTouched::Reader t) {
         Touched m{run_, t.getCollect(), t.getPushed(), {}};
         auto spans = t.getSpans();
@@ -256,7 +256,7 @@ std::optional<ObjectId> object_of(const Message& message) {
         message.body);
 }
 
-// What runs at another acceptor a thread goes to by way of home.
+// Code of another acceptor looks like home's code to this one: a thread goes there by way of home.
 CodeClass class_at(NodeId reader, const Mapping& m) {
     bool elsewhere = m.code == CodeClass::remote && reader != directory_node;
     return elsewhere && m.code_node != reader ? CodeClass::home : m.code;

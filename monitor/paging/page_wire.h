@@ -1,4 +1,4 @@
-// Coherence messages to and from frames. What comes from a peer is checked here, once.
+// Coherence messages to and from frames. Decoding checks everything that comes from a peer, once.
 #pragma once
 
 #include <optional>
@@ -9,25 +9,25 @@
 
 namespace gpr {
 
-// The frame borrows the page bytes: `message` must outlive its send().
+// The frame refers to the page bytes in `message`, which must outlive send().
 void encode_pages(FrameBuilder& frame, const Message& message);
 
-// The contents keep `frame` alive.
+// The contents refer to `frame` and keep it alive.
 Result<Message> decode_pages(std::shared_ptr<ReceivedFrame> frame);
 
-// Pages that a crossing thread missed, see HotPages::take_missed().
+// Pages that a crossing thread has missed, see HotPages::take_missed().
 void put_missed(wire::Crossing::Builder crossing, const std::vector<uint64_t>& missed);
 std::vector<uint64_t> missed_of(wire::Crossing::Reader crossing);
 
-// The object a message is about; an acknowledgement names none.
+// The object that the message is about; nullopt for an acknowledgement.
 std::optional<ObjectId> object_of(const Message& message);
 
-// Without what is known on one node only.
+// The result lacks what only the sending node knows.
 Mapping mapping_from_wire(wire::MappingView::Reader view);
-// reader: who is told of it.
+// reader: the receiving node.
 void mapping_to_wire(const Mapping& mapping, uint64_t object_pages, NodeId reader,
                      wire::MappingView::Builder view);
-// Where the code may run, as that node sees it.
+// Where the code may run, from that node's point of view.
 CodeClass class_at(NodeId reader, const Mapping& mapping);
 
 }  // namespace gpr

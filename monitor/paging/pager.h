@@ -1,6 +1,6 @@
-// Joins the coherence core to the programs' memory: faults in, page moves out. One per node. Each
-// part is one concern, with what only that needs; this routes events to them, and what the core
-// asks for.
+// Connects the coherence core to the programs' memory: faults come in, page moves go out. There is
+// one on each node. This class routes events, and what the core asks for, to the parts; each part
+// is one concern with its own state.
 #pragma once
 
 #include <cstdint>
@@ -36,47 +36,47 @@ struct PagerStats {
     uint64_t faults = 0;
     uint64_t pages_in = 0;
     uint64_t pages_out = 0;
-    uint64_t waited_ns = 0;  // some thread stood at a missing page, and none came
+    uint64_t waited_ns = 0;  // time in which at least one thread waited for a page and none arrived
 };
 
 class Pager {
 public:
-    // send: carries a message to another node. directory: on node 0 only.
+    // send: sends a message to another node. directory: on node 0 only.
     using Send = paging::Messages::Send;
     Pager(NodeId self, Loop& loop, PageDirectory* directory, Send send);
     Pager(const Pager&) = delete;
     Pager& operator=(const Pager&) = delete;
 
-    // The fragment must be removed before it dies.
+    // A fragment must be removed before it is destroyed.
     void add_fragment(Fragment& fragment);
     void remove_fragment(Fragment& fragment);
 
     void on_message(NodeId from, Message message);
     void on_drained() { messages.on_drained(); }
     void on_progress(Tid tid);
-    void on_past_progress(Tid tid);  // told some time after it happened
+    void on_past_progress(Tid tid);  // reported some time after it happened
     void on_thread_gone(Tid tid);
-    void on_thread_end(Tid tid);  // nowhere any more
-    // What the core asks for goes to the part that does it.
+    void on_thread_end(Tid tid);  // the thread has ended on all nodes
+    // Passes what the core asks for to the part that does it.
     void run(Action& action);
 
     [[nodiscard]] PagerStats stats() const;
     [[nodiscard]] Presence presence(PageKey key) const { return core.agent.presence(key); }
 
     paging::Core core;
-    // What there is, and what of it comes and goes.
+    // Objects and pages that arrive and leave.
     paging::Objects objects{core, *this};
     paging::Messages messages;
     paging::Faults faults{core, *this};
     paging::Installs installs{core, *this};
     paging::Takes takes{core, *this};
     paging::Removals removals{core};
-    // What the supervisor needs of it.
+    // What the supervisor itself needs.
     paging::Supply supply{core, *this};
     paging::ProgramMemory memory{core, *this};
     paging::HotPages hot{core, *this};
     paging::Forks forks{core, *this};
-    // Pages that are not like others.
+    // Special kinds of pages.
     paging::SharedObjects shared{core, *this};
     paging::SharedViews views{core, *this};
     paging::SharedRoom room{core, *this};

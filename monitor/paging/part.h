@@ -1,5 +1,5 @@
-// What every part of a pager names: what they share, which is in core.h, and each other, which are
-// in pager.h; fragments and their mappings.
+// What every part of a pager includes: the shared core (core.h), the fragments and their mappings.
+// The parts see each other through pager.h.
 #pragma once
 
 namespace gpr {

@@ -9,18 +9,19 @@
 namespace gpr::paging {
 
 namespace {
-// A page is asked for again. The directory itself asks its holder less and less often.
+// How soon a page is requested again. The directory itself asks the holder at growing intervals.
 constexpr std::chrono::milliseconds tries_again_in{5};
 }  // namespace
 
-// To protect a page from writing, and to copy it, does not keep a device from writing on.
+// Write-protecting and copying a page would not stop a device from writing to it.
 bool PinnedPages::may_be_pinned(const Mapping& mapping, const Take& action) const {
     return probes_pins_ && action.leave == Presence::shared && action.had == Presence::exclusive &&
            mapping.backing == Backing::anonymous && !mapping.content &&
            (mapping.prot & PROT_WRITE) != 0;
 }
 
-// Taken and put back, but for pages that cannot be taken. Who touches one meanwhile waits for it.
+// Moves the pages out and puts copies back; pinned ones cannot be moved. A thread that touches one
+// meanwhile waits.
 Task<Fragment::Taken> PinnedPages::share_by_moving(uint64_t take, Piece piece) {
     std::shared_ptr<Fragment> fragment = piece.fragment->shared_from_this();
     const PageKey first = piece.mapping->key(piece.address);

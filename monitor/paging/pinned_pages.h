@@ -1,6 +1,6 @@
-// Memory that devices have pinned. They write to the page frame itself, whatever the page table
-// says, so a page that left for elsewhere, or was copied, would be another one than theirs: it
-// stays where it is. docs/decisions/0026-sockets-and-calls.md
+// Memory that devices have pinned. A device writes to the page frame, whatever the page table says.
+// If the page were moved or copied the device would go on using the old frame, so it stays where it
+// is. docs/decisions/0026-sockets-and-calls.md
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,11 @@ class PinnedPages {
 public:
     PinnedPages(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Devices here may have: a page that is to be shared is taken, and put back, which a pinned one
-    // refuses.
+    // Devices on this node may pin memory: a page that is to be shared is then moved out and put
+    // back, which fails for a pinned one.
     void probe_for_pins() { probes_pins_ = true; }
-    // asks: a thread here wants a page that is pinned at that other node. Without it, it waits.
+    // Called when a thread here needs a page that is pinned at the node `anchor`. Without a handler
+    // the request is repeated.
     using AskPinned = std::function<void(Fragment&, Address at, Tid tid, NodeId anchor)>;
     void on_pinned(AskPinned asks) { ask_pinned_ = std::move(asks); }
     void serve_later(Fragment& fragment, Address at, Tid tid);

@@ -1,6 +1,6 @@
-// A userfaultfd of the program's own. A mapping can have one only, which is ours, so what the
-// program holds is a socket: what it reads there we wrote, and its ioctls are carried out by us.
-// docs/decisions/0020-userfaultfd-of-the-program.md
+// A userfaultfd that the program has made. A mapping can be registered with one userfaultfd only,
+// and that is ours; so the program holds a socket instead. What it reads there we wrote, and its
+// ioctls are carried out by us. docs/decisions/0020-userfaultfd-of-the-program.md
 #pragma once
 
 #include <linux/userfaultfd.h>
@@ -16,13 +16,13 @@
 namespace gpr {
 
 struct ProgramFaultfd {
-    pid_t pid = 0;  // of whose memory it is
+    pid_t pid = 0;  // the process whose memory it watches
     Fd socket;      // our end
     uint64_t features = 0;
     bool agreed = false;  // UFFDIO_API has been called
     std::vector<Range> ranges;
-    Watch closed;                  // by the program, everywhere
-    std::deque<uffd_msg> waiting;  // messages that the socket has no room for
+    Watch closed;                  // the program has closed it everywhere
+    std::deque<uffd_msg> waiting;  // messages that do not fit into the socket
     Watch room;
 };
 

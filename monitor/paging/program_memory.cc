@@ -12,12 +12,12 @@
 namespace gpr::paging {
 
 namespace {
-// Others may take a page away again before we get to it. That it never comes means that there is
-// nothing behind its address: the process is dead, or a file is shorter than its mapping.
+// Other nodes may take a page away again before we use it. If it never arrives there is nothing at
+// its address: the process is dead, or a file is shorter than its mapping.
 constexpr int most_tries = 1000;
 
-// /proc/PID/mem shows what the program itself may not read. What is not in our list is the
-// kernel's.
+// /proc/PID/mem also shows memory that the program itself may not read. Addresses that are not in
+// our list belong to the kernel (vdso).
 bool hides(const AddressSpace& space, Range range) {
     bool hidden = false;
     space.overlapping(range, [&](const Mapping& m) { hidden = hidden || m.prot == PROT_NONE; });
@@ -30,12 +30,12 @@ Task<bool> ProgramMemory::write(Fragment& fragment, Address to, std::span<const 
         if (idle == most_tries) co_return false;
         Mapping* m = fragment.space.find(to);
         if (!m || !(m->prot & PROT_WRITE)) co_return false;
-        // A page may be here in the kernel's eyes and still not be ours to write.
+        // A page may be in memory here without being ours to write.
         uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
         bool shared = pager_.shared.contains(m->object);
         const int memfd = pager_.shared.memfd(m->object);
         bool beyond_end = memfd >= 0 && m->key(to).index >= pager_.shared.pages(m->object);
-        if (beyond_end) co_return false;  // to write there would make the copy longer than the file
+        if (beyond_end) co_return false;  // a write would make our copy longer than the file
         bool ours = (m->backing == Backing::native_file && !shared) ||
                     (core_.agent.presence(m->key(to)) == Presence::exclusive &&
                      !core_.agent.in_motion(m->key(to)));

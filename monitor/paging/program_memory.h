@@ -1,4 +1,4 @@
-// The program's memory as the supervisor reads and writes it: for a call's arguments and results.
+// How the supervisor reads and writes the program's memory, for arguments and results of calls.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ class ProgramMemory {
 public:
     ProgramMemory(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Writes into the program's memory what the program may then see; acquires what it needs.
-    // False: a part of it is not mapped, or the program itself could not: EFAULT.
+    // Acquires the pages and writes them. False (EFAULT) if a part is not mapped or the program
+    // itself could not write it.
     Task<bool> write(Fragment& fragment, Address to, std::span<const std::byte> bytes);
     // The same for reading.
     Task<bool> read(Fragment& fragment, Address from, std::span<std::byte> bytes);
-    // A string that ends with a zero within `most` bytes. Nothing: it does not, or is not mapped.
+    // A string that ends with a zero within `most` bytes; nullopt if it does not, or is not mapped.
     Task<std::optional<std::string>> read_text(Fragment& fragment, Address from, size_t most);
 
 private:

@@ -9,13 +9,13 @@
 
 namespace gpr::paging {
 
-// The executor changes the address space: held, so that the page removed is still the one meant.
+// Holds the executor, which changes the address space, so that `at` still means the same page.
 Task<void> Removals::remove(std::weak_ptr<Fragment> weak, Address at, PageRun run) {
     auto fragment = weak.lock();
     if (fragment && fragment->has_helpers()) {
         auto executor = co_await fragment->executor().lock();
         auto puncher = co_await fragment->puncher().lock();
-        // Somebody else has removed it meanwhile, and there may be a new one.
+        // Removed by somebody else meanwhile; there may be a new page.
         if (!is_being_removed(run)) co_return;
         auto seen = fragment->space.address_of(run[0]);
         if (seen && *seen == at) {

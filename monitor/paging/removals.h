@@ -1,5 +1,5 @@
-// Pages that this node has given up already, and that are still in a process's memory: nothing is
-// put in their place until they are gone.
+// Pages that this node has given up already but that are still in a process's memory. Nothing may
+// be installed in their place until they are removed.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class Removals {
 public:
     explicit Removals(Core& core) : core_(core) {}
 
-    // Listed by who gives them up. Then remove(), or what ends with done().
+    // To be called by whoever gives the pages up. It must be followed by remove() or done().
     void add(const PageRun& run);
     void done(const PageRun& run);
     Task<void> remove(std::weak_ptr<Fragment> weak, Address at, PageRun run);

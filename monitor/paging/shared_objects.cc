@@ -17,7 +17,7 @@
 namespace gpr::paging {
 
 namespace {
-// Whoever touches what it could not get is told by SIGBUS.
+// On failure, touching the missing part raises SIGBUS.
 void set_size(const Fd& memfd, uint64_t pages) {
     if (ftruncate(memfd.get(), static_cast<off_t>(pages * page_size)) == 0) return;
     spdlog::error("cannot make shared memory {} pages large: {}", pages, std::strerror(errno));
@@ -49,7 +49,7 @@ bool SharedObjects::may_lack_room(ObjectId object) const {
     return it != objects_.end() && it->second.may_lack_room;
 }
 
-// What lay between the old end and the new one begins a new life, on every node.
+// The pages between the old end and the new one begin a new life, on every node.
 void SharedObjects::resize(ObjectId object, uint64_t pages) {
     auto it = objects_.find(object);
     if (it == objects_.end() || it->second.pages == pages) return;
@@ -155,8 +155,8 @@ void SharedObjects::put(PageKey first, std::span<const std::byte> bytes) {
     if (!done) spdlog::error("shared memory written at the acceptor has no place at home");
 }
 
-// Whether what home lends of it is remembered. With very much of it a page is taken back as it is:
-// what somebody else wrote there in the moment before he was noticed is lost.
+// Whether we remember what home lends of the object. Above a limit a page that comes back replaces
+// home's whole page, and what an outsider wrote there before it was noticed is lost.
 bool SharedObjects::is_kept(ObjectId object, const Object& o) const {
     constexpr size_t most_originals = 1 << 14;  // pages
     return !o.memfd &&
@@ -179,7 +179,7 @@ void SharedObjects::install(const Install& action) {
                 n++;
             }
             put(run[i], {c.bytes.get(), n * page_size});
-            // Who gave it has it still, and may write it again.
+            // The node that gave it still has a copy, and may write the page again.
             bool lent = action.presence == Presence::shared && is_kept(run.object, o);
             for (uint32_t k = i; lent && k < i + n; k++)
                 o.lent[run[k].index] = action.contents[k].bytes;
@@ -201,7 +201,7 @@ std::vector<TakeResult> SharedObjects::take(const Take& action) {
     auto block = std::make_shared<std::vector<std::byte>>(size);
     std::vector<bool> here(run.count, false);
     if (o.memfd) {
-        // Protected before it is read, removed after: no write can come between.
+        // Write-protected before the read and removed after it, so no write can be lost.
         if (action.had == Presence::exclusive) pager_.views.protect(run);
         ssize_t got = pread(o.memfd.get(), block->data(), size, offset);
         for (uint32_t i = 0; i < run.count; i++) here[i] = got >= ssize_t((i + 1) * page_size);
@@ -224,7 +224,7 @@ std::vector<TakeResult> SharedObjects::take(const Take& action) {
     bool kept = is_kept(run.object, o);
     std::vector<TakeResult> results(run.count);
     for (uint32_t i = 0; i < run.count; i++) {
-        // At home there is nothing of a page that no mapping shows, or none can.
+        // At home a page can only be read through a mapping that shows it.
         bool lacks = !o.memfd && action.want_data && !here[i] && run[i].index < o.pages;
         results[i].kind = !action.want_data ? Taken::none
                           : here[i]         ? Taken::data

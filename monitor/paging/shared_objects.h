@@ -1,10 +1,11 @@
-// Pages of shared memory: MAP_SHARED files, memfds, System V segments. docs/decisions/0005.
+// Pages of shared memory: MAP_SHARED files, memfds, System V segments.
+// docs/decisions/0005-shared-memory.md
 //
-// An acceptor has one memfd for each object and maps it into every process that shows the object,
-// so aliases are one page and futexes between processes work. A page that is not there is a hole
-// of the memfd: every mapping reports its first use. A page that is not ours alone is
-// write-protected in every mapping, those that have not used it included: before it is put into
-// the memfd each is marked, and a mapping that comes later is marked where there are pages.
+// An acceptor has one memfd for each object and maps it into every process that uses the object, so
+// that aliases are one page and futexes work between processes. A missing page is a hole of the
+// memfd, and its first use through each mapping is reported. A page that this node does not own
+// exclusively is write-protected in every mapping, even in those that have not used it yet: each is
+// marked before the page is written to the memfd, and a new mapping is marked where pages exist.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,8 @@ class SharedObjects {
 public:
     SharedObjects(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Memory that several mappings, also of several processes, show. memfd: where its pages are on
-    // this node; none on node 0, where the kernel's own mappings have them.
+    // An object that several mappings, perhaps of several processes, show. memfd: holds its pages
+    // on this node; none on node 0, where the kernel's own mappings have them.
     void add(ObjectId object, Fd memfd, uint64_t pages);
     void resize(ObjectId object, uint64_t pages);
     void erase(ObjectId object);
@@ -38,27 +39,27 @@ public:
     [[nodiscard]] uint64_t pages(ObjectId object) const;
     [[nodiscard]] int memfd(ObjectId object) const;
 
-    // Faults on shared memory that is used at home go to the handler of code faults, so that
-    // threads that need it go there; and of pages that home lends it keeps what is written there
-    // meanwhile. An object need not be known.
+    // For objects that threads at home use: faults elsewhere go to the code-fault handler, so that
+    // the threads that need the memory move home; and writes at home to lent pages are kept. The
+    // object need not be known yet.
     void keep_home() { all_at_home_ = true; }
     void keep_home(ObjectId object) { used_at_home_.insert(object); }
     [[nodiscard]] bool is_used_at_home(ObjectId object) const;
-    // At home: others may write what is lent of this one, too.
+    // At home: others may write lent pages of this object, too.
     void expect_writers(ObjectId object) { objects_.at(object).has_writers = true; }
-    // Node 0: the object's file may lack room for a page (shared_room.h).
+    // Node 0: the object's file system may have no room for a page (shared_room.h).
     void expect_no_room(ObjectId object) { objects_.at(object).may_lack_room = true; }
     [[nodiscard]] bool may_lack_room(ObjectId object) const;
 
-    // Node 0: brings what was written elsewhere home; write: and leaves no copies there.
+    // Node 0: fetches what other nodes have written. Access::write: they keep no copies either.
     Task<void> collect(std::vector<ObjectId> objects, Access access);
-    // Node 0: of the pages that lie where these of a private mapping do in the file that both show,
-    // what was written elsewhere is in the file.
+    // Node 0: a private mapping and a shared object show the same file. Fetches what other nodes
+    // have written of the object in this range, so that it is in the file.
     Task<void> bring_home_below(const Mapping& mapping, Range range);
-    // Node 0: until they are released as often, the others get no page of the objects.
+    // Node 0: until released as often as held, other nodes get no page of the objects.
     void hold(const std::vector<ObjectId>& objects);
     void release(const std::vector<ObjectId>& objects);
-    // Somebody waits for that.
+    // Whether another node waits for a held page.
     [[nodiscard]] bool holds_back(const std::vector<ObjectId>& objects) const;
 
     void install(const Install& action);
@@ -70,7 +71,7 @@ private:
         uint64_t pages = 0;
         bool has_writers = false;
         bool may_lack_room = false;
-        // At home, where others go on writing pages that it has lent: what they were.
+        // At home: the original content of lent pages that home's threads go on writing.
         std::map<uint64_t, std::shared_ptr<const std::byte>> lent;
     };
     void put(PageKey first, std::span<const std::byte> bytes);
@@ -79,7 +80,7 @@ private:
     Core& core_;
     Pager& pager_;
     std::unordered_map<ObjectId, Object> objects_;
-    bool all_at_home_ = false;  // else
+    bool all_at_home_ = false;  // else only used_at_home_
     std::set<ObjectId> used_at_home_;
 };
 

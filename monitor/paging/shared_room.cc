@@ -13,7 +13,7 @@
 namespace gpr::paging {
 
 namespace {
-// The thread that waits for it has to get onto its CPU.
+// Long enough for the waiting thread to get onto its CPU.
 constexpr std::chrono::milliseconds poisoned_for{2};
 }  // namespace
 
@@ -43,8 +43,8 @@ Task<void> SharedRoom::take_when_settled(Take action) {
     }
     core_.agent.on_taken(action.id, std::move(results), core_.now());
     core_.settle();
-    // Where a page has no room nobody has a copy: one that may be read would be in the way of
-    // saying that it must not be written.
+    // No node keeps a copy of a page that has no room: a readable copy would prevent us from
+    // refusing the write.
     for (uint32_t i = 0; i < action.run.count; i++) {
         if (!lacking[i] || action.want_data || !pager_.shared.contains(action.run.object)) continue;
         core_.directory->collect(action.run.object, action.run.first + i, 1, core_.self,
@@ -53,7 +53,7 @@ Task<void> SharedRoom::take_when_settled(Take action) {
     core_.settle();
 }
 
-// As if each page were written here. Gives which could not.
+// Allocates the pages as if each were written here. Returns which could not be allocated.
 Task<std::vector<bool>> SharedRoom::make_room(PageRun run) {
     struct Part {
         std::shared_ptr<Fragment> fragment;
@@ -91,8 +91,8 @@ Task<std::vector<bool>> SharedRoom::make_room(PageRun run) {
     co_return lacking;
 }
 
-// As one beyond the end of a file (absent_pages.h). A copy that was only for reading is on its way
-// back: until it has gone the thread asks again.
+// Poisons the page, like one beyond the end of a file (absent_pages.h). If this node still has a
+// read-only copy, which is being recalled, the thread is only woken and faults again.
 void SharedRoom::refuse(const Anchored& action) {
     const PageRun run{action.key.object, action.key.index, 1};
     if (core_.agent.presence(action.key) != Presence::none) return pager_.views.wake(run);
@@ -104,7 +104,7 @@ void SharedRoom::refuse(const Anchored& action) {
     if (!again) core_.loop.after(poisoned_for, [this, run] { spawn(remove_refusal(run)); });
 }
 
-// Until the marks are there again nothing is installed.
+// Nothing is installed until the write-protect marks are set again.
 Task<void> SharedRoom::remove_refusal(PageRun run) {
     if (!pager_.removals.is_being_removed(run)) co_return;
     std::vector<std::pair<std::shared_ptr<Fragment>, Address>> views;

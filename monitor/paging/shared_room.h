@@ -1,6 +1,6 @@
-// Pages of shared memory that home cannot give. What it has of an object its own mappings show, and
-// they show nothing while they are being moved. And what the acceptor writes must have a place: a
-// file system without room for a page says so here, as natively, before somebody writes it.
+// Pages of shared memory that home cannot give at the moment or at all. Home reads an object
+// through its own mappings, which show nothing while they are being moved. And what the acceptor
+// writes must have room in the file system: if there is none, the write fails at once, as natively.
 #pragma once
 
 #include <vector>

@@ -38,7 +38,7 @@ void SharedViews::protect(const PageRun& run) {
 
 void SharedViews::enable(const PageRun& run) {
     for_each(run, [](Fragment& fragment, const Mapping& m, Range range, uint64_t) {
-        if (m.registered) fragment.write_enable(range);  // and wakes
+        if (m.registered) fragment.write_enable(range);  // also wakes
     });
 }
 

@@ -1,4 +1,4 @@
-// The mappings of all processes here that show an object of shared memory.
+// The mappings, of all processes on this node, that show an object of shared memory.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,18 @@ class SharedViews {
 public:
     SharedViews(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Visits the part of the run that each mapping shows, on this node.
+    // Calls `visit` for the part of the run that each mapping on this node shows.
     template <class Visit>
     void for_each(const PageRun& run, Visit visit);
     void protect(const PageRun& run);
     void enable(const PageRun& run);
     void wake(const PageRun& run);
-    // Where the mapping shows pages that are here: to write is to ask. What is not here is marked
-    // when it comes, so that a mapping costs what is used of it.
+    // Write-protects the present pages of a mapping, so that writing them faults. Missing pages are
+    // protected when they arrive, so a mapping costs only what is used of it.
     void protect_present(Fragment& fragment, const Mapping& mapping) const;
 
-    // Node 0, while the kernel changes what mappings of shared memory a process has, until our list
-    // of them says the same: what they show in between may be anything.
+    // Node 0: exists while the kernel changes a process's mappings of shared memory, until our list
+    // agrees with it. In between, reads through these mappings cannot be trusted.
     class Change {
     public:
         explicit Change(SharedViews* views) : views_(views) {
@@ -44,7 +44,7 @@ public:
     private:
         SharedViews* views_;
     };
-    // Of what lies in the ranges.
+    // For the shared mappings in these ranges.
     [[nodiscard]] Change change(const AddressSpace& space, std::span<const Range> ranges);
     [[nodiscard]] bool is_changing() const { return changing_ > 0; }
     Task<void> settled();

@@ -8,7 +8,7 @@
 
 namespace gpr::paging {
 
-// The pages of the range that coherence looks after. False: a part of it is not mapped.
+// Adds the pages of the range that coherence manages. False if a part of it is not mapped.
 bool Supply::add_runs(Fragment& fragment, Range range, std::vector<PageRun>& runs) {
     for (Address at = range.begin; at < range.end;) {
         Mapping* m = fragment.space.find(at);
@@ -72,7 +72,7 @@ void Supply::release(uint64_t hold) {
     core_.settle();
 }
 
-// A page that is ours. False: it is not any more.
+// Installs a page that this node holds. False if it no longer does.
 bool Supply::make_present(Fragment& fragment, Address at) {
     Mapping* m = fragment.space.find(at);
     std::byte probe;

@@ -1,4 +1,4 @@
-// Pages that the supervisor itself needs: brought here, in memory, and kept for as long as it says.
+// Pages that the supervisor itself needs: fetched, installed, and held for as long as it says.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,13 @@ class Supply {
 public:
     Supply(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Makes the pages of the range present with that access, all at the same time. False: a part
-    // of it is not mapped.
+    // Fetches all pages of the range at once for this access. False if a part is not mapped.
     Task<bool> acquire(Fragment& fragment, Range range, Access access);
-    // The same, and the kernel has them mapped too, also those that nobody ever touched.
+    // The same, and installs them, even pages that nobody has touched.
     Task<bool> make_resident(Fragment& fragment, Range range, Access access);
-    // The same for several ranges at once, which then stay here until release(): for what the
-    // kernel does to memory without waiting for a page. Who holds must not want more. 0: there is
-    // nothing to hold.
+    // The same for several ranges, and keeps the pages on this node until release(): for memory
+    // that the kernel accesses without waiting for a page. While holding, do not ask for more.
+    // Returns 0 if there is nothing to hold.
     Task<uint64_t> hold(Fragment& fragment, std::vector<Range> ranges, Access access);
     void release(uint64_t hold);
 

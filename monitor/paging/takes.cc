@@ -13,16 +13,16 @@
 namespace gpr::paging {
 
 namespace {
-constexpr int not_there = -ENXIO;  // beside the results of Fragment::Taken
+constexpr int not_there = -ENXIO;  // in addition to the results of Fragment::Taken
 
-// What the pages show without the breakpoints in them.
+// Replaces the content of pages by that of their file, which has no breakpoints in it.
 void show_functions(const Mapping& m, Address at, Fragment::Taken& got) {
     auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
     if (pread(m.content->get(), got.bytes.data(), got.bytes.size(), offset) < 0) {
         spdlog::warn("cannot read the program's file at {:#x}", offset);
     }
 }
-// Of what the mapping shows: its end, or the page with the end of the file.
+// The end of the mapping, or of the page in which its file ends.
 Address end_of_content(const Mapping& m) {
     struct stat status {};
     if (fstat(m.content->get(), &status) != 0) return m.range.end;
@@ -30,7 +30,8 @@ Address end_of_content(const Mapping& m) {
     if (size <= m.content_offset) return m.range.begin;
     return std::min(m.range.end, (m.range.begin + (size - m.content_offset)).page_end());
 }
-// The mapping may have changed while we waited for another piece; what it shows may be about to.
+// The mapping may have changed while we waited for another piece. If it shows a file that is also a
+// shared object, fetches what other nodes have written there.
 Task<void> look_again(Pager& pager, Piece& p) {
     p.mapping = p.fragment->space.find(p.address);
     if (!p.mapping || p.mapping->follows == 0) co_return;
@@ -53,7 +54,7 @@ void Takes::begin(const Take& action) {
     }
 }
 
-// Every mapping that shows pages of the object is asked, until there are as many as can be told.
+// Asks every mapping that shows pages of the object, up to the maximal number of spans.
 void Takes::find_touched(const FindTouched& action) {
     const PageRun& run = action.run;
     uint64_t end = run.first + run.count;
@@ -67,7 +68,7 @@ void Takes::find_touched(const FindTouched& action) {
             auto page_of = [&](Address a) { return first + (a - at) / page_size; };
             Range range{at, at + (last - first) * page_size};
             size_t most = max_touched_spans - touched.size();
-            // A file: all has content, to its end.
+            // A file mapping has content up to the end of the file.
             bool whole = most > 0 && (m.backing != Backing::anonymous || m.content);
             Fragment::Touched found{{}, range.end};
             if (!whole) found = fragment->touched(range, most);
@@ -110,7 +111,7 @@ Task<void> Takes::take(Take action) {
             for (int& result : got.results) {
                 if (native && p.mapping->file && result == 0) result = not_there;
             }
-            // A hole stays one, and counts as never touched; only file content is brought in.
+            // A hole stays a hole and counts as never touched; only file content is installed.
             for (uint32_t i = 0; !native && p.mapping->content && i < p.count; i++) {
                 if (got.results[i] != 0) continue;
                 Address at = p.address + i * page_size;
@@ -152,7 +153,8 @@ Task<void> Takes::take(Take action) {
     core_.moved.notify_all();
 }
 
-// Gives up copies that nobody can look at until they are gone: what they are is known before.
+// Gives up read-only copies that nobody can look at until they are removed: their content is known
+// before.
 bool Takes::take_early(const Take& action) {
     if (action.had != Presence::shared || action.leave != Presence::none) return false;
     auto found = core_.pieces(action.run);

@@ -1,4 +1,4 @@
-// Pages leave this node's memory, or are looked at there.
+// Pages are removed from this node's memory, or read there.
 #pragma once
 
 #include "base/task.h"

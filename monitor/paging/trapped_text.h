@@ -1,6 +1,7 @@
-// Pages of code that must not run on this node. They are missing, so that a fetch faults, and the
-// coherence core never maps them: what it brings is kept beside, and put in place for a moment
-// when the program reads it as data. Running it here would cost time, not correctness.
+// Pages of code that must not run on this node. They are missing, so that an instruction fetch
+// faults, and the coherence core never installs them: what it fetches is kept here, and installed
+// for a moment when the program reads it as data. Executing it meanwhile would cost time, not
+// correctness.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +23,21 @@ class TrappedText {
 public:
     TrappedText(Core& core, Pager& pager);
 
-    // The program may change code there from now on: it is not trapped any more, and all that this
-    // node has of it is in place.
+    // The program may change this code from now on. It is no longer trapped, and all pages of it
+    // that this node has are installed.
     Task<void> stop_trapping(std::shared_ptr<Fragment> fragment, Range range);
-    // Code that was there is gone: nothing that was to hide it touches what is there now.
+    // Waits until no hide operation is under way that could still remove pages from the addresses
+    // of these mappings, which are gone.
     Task<void> forget_trapped(const std::vector<Mapping>& gone);
 
-    // For a moment. False: it must be asked for.
+    // Shows the page for a moment. False if its content must be fetched first.
     bool show_now(Fragment& fragment, Mapping& mapping, Address at);
     void install(const Piece& piece, const Install& action);
     TakeResult take(Mapping& mapping, Address at, bool keep);
     void forget(ObjectId object);
-    // For a kernel's copy of the process's memory, until that is removed again.
+    // Installs all trapped code while the kernel copies the process's memory.
     void show_all(Fragment& fragment);
-    // Held while code that was shown is hidden.
+    // Held while code that was shown is removed again.
     auto lock() { return code_lock_.lock(); }
 
 private:
@@ -44,7 +46,7 @@ private:
 
     Core& core_;
     Pager& pager_;
-    // Code of the other node that was read here as data; text does not change.
+    // Another node's code that was read here as data. Code does not change.
     std::map<PageKey, std::shared_ptr<const std::byte>> code_read_;
     std::vector<std::pair<std::weak_ptr<Fragment>, Address>> shown_;
     AsyncMutex code_lock_;

@@ -15,7 +15,7 @@ void UnfilledPages::forget(Fragment& fragment) {
     std::erase_if(unfilled_, [&](const auto& wish) { return wish.first.first == &fragment; });
 }
 
-// The page is held here, there is nothing in it, and the program is to fill it.
+// Whether the page is held here, is empty, and shall be filled by the program.
 bool UnfilledPages::is_unfilled(Fragment& fragment, const Mapping& m, Address at) const {
     std::byte probe;
     PageKey key = m.key(at);
@@ -23,12 +23,12 @@ bool UnfilledPages::is_unfilled(Fragment& fragment, const Mapping& m, Address at
            !core_.agent.in_motion(key) && fragment.memory().read(at, &probe, 1) != 1;
 }
 
-// Somebody on this node waits for it.
+// A thread of this node waits for it.
 void UnfilledPages::note_unfilled(Fragment& fragment, Address at, bool write, Tid tid) {
     unfilled_[{&fragment, at}] = {tid, write};
 }
 
-// The page is held here now.
+// The page is held here now: asks the program to fill it, if a thread waits for it.
 void UnfilledPages::tell_unfilled(Fragment& fragment, Address at) {
     auto wish = unfilled_.find({&fragment, at});
     if (wish == unfilled_.end()) return;
@@ -38,7 +38,7 @@ void UnfilledPages::tell_unfilled(Fragment& fragment, Address at) {
     if (ask_program_) ask_program_(fragment, at, write, tid);
 }
 
-// For a supervisor that needs the page: false when it is not for the program to fill any more.
+// Waits for the program to fill a page that the supervisor needs. False if it is no longer mapped.
 Task<bool> UnfilledPages::wait_for_program(std::shared_ptr<Fragment> fragment, Address at,
                                            bool write) {
     note_unfilled(*fragment, at, write, 0);
@@ -64,7 +64,7 @@ void UnfilledPages::let_program_fill(Fragment& fragment, Range range, bool fills
     if (!fills) wake_unfilled(fragment, range);
 }
 
-// Node 0: 0 or an error.
+// Node 0. Returns 0 or an errno.
 Task<int> UnfilledPages::fill(std::shared_ptr<Fragment> fragment, Address at,
                               std::span<const std::byte> page) {
     for (;;) {

@@ -1,6 +1,6 @@
 // Memory whose missing pages the program itself provides (userfaultfd). Pages are held and moved
-// like any others; one that nobody has touched, though, is not made when somebody wants it. The
-// program is told, and fills it.
+// like any others, except that an untouched page is not created on demand: the program is told, and
+// fills it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class UnfilledPages {
 public:
     UnfilledPages(Core& core, Pager& pager);
 
-    // asks: a thread here waits for one.
+    // Called when a thread here waits for such a page.
     using AskProgram = std::function<void(Fragment&, Address at, bool write, Tid tid)>;
     void on_unfilled(AskProgram asks) { ask_program_ = std::move(asks); }
     void let_program_fill(Fragment& fragment, Range range, bool fills);
@@ -39,7 +39,7 @@ private:
     Core& core_;
     Pager& pager_;
     AskProgram ask_program_;
-    // Who waits for what only the program can provide, and whether to write.
+    // The threads that wait for the program to fill a page, and whether they want to write.
     std::map<std::pair<Fragment*, Address>, std::pair<Tid, bool>> unfilled_;
     Signal filled_;
 };

@@ -1,4 +1,4 @@
-// Chaos: threads cross where nothing asks for it, to find what does not survive a crossing.
+// Chaos: threads cross at random points, to find what does not survive a crossing.
 #pragma once
 
 #include <cstdint>
@@ -6,25 +6,25 @@
 
 namespace gpr {
 
-// One node's stream of decisions. The same seed gives the same stream; which thread draws next is
-// the scheduler's doing, so a run is repeated in kind, not to the instruction.
+// One node's sequence of random decisions. The same seed gives the same sequence; the scheduler
+// decides which thread takes the next one, so a run can be repeated approximately, not exactly.
 class Chaos {
 public:
     Chaos(uint64_t seed, uint32_t node) : random_(seed * 0x9e3779b97f4a7c15 + node) {}
 
-    // A thread makes a system call, or stands at a missing page. True: it is to leave.
+    // Whether a thread that makes a system call leaves this node.
     bool leaves_at_call() { return random_() % 4 == 0; }
-    // The rarer, the oftener it was so: a thread that finds none of its pages where it has come to
-    // would be sent on before it has got what it works on, and threads that share much would not
-    // get anywhere.
+    // Whether a thread that waits for a page leaves. The probability falls with each such
+    // departure: a thread that finds none of its pages here would otherwise be sent on before it
+    // gets what it needs, and threads that share much memory would make no progress.
     bool leaves_at_fault() {
         bool leaves = random_() % (8 + left_at_faults_ / 1024) == 0;
         left_at_faults_ += leaves;
         return leaves;
     }
-    // Where a new process begins. True: at an acceptor.
+    // Whether a new process begins at an acceptor.
     bool begins_remotely() { return random_() % 2 == 0; }
-    // One of so many acceptors, where a thread that leaves home goes.
+    // The acceptor, of 1 to `acceptors`, to which a thread goes that leaves home.
     unsigned acceptor(unsigned acceptors) {
         return acceptors == 1 ? 1 : 1 + static_cast<unsigned>(random_() % acceptors);
     }
@@ -34,7 +34,7 @@ private:
     uint64_t left_at_faults_ = 0;
 };
 
-// Calls that a thread must end where it began them.
+// Whether a thread may cross in this call, rather than having to end it where it began.
 bool may_leave_at_call(uint32_t number);
 
 }  // namespace gpr

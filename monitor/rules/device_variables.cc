@@ -16,7 +16,7 @@ std::vector<Device> of_family(const std::vector<Device>& devices, std::string_vi
 
 std::string number_of(const Device& device) { return device.id.substr(device.id.find(':') + 1); }
 
-// Of those that are seen at all, and so are counted, which one is it?
+// The index of a device among those that are visible.
 std::string place_among(const std::vector<Device>& given, const Device& device) {
     return std::to_string(std::count_if(given.begin(), given.end(), [&](const Device& other) {
         return std::stoul(number_of(other)) < std::stoul(number_of(device));
@@ -30,7 +30,7 @@ std::string list_of(const std::vector<Device>& devices, Text text) {
     return list;
 }
 
-// UUIDs mean the same however devices are counted (CUDA's usual order is by speed).
+// A UUID means the same device however the library numbers them (CUDA numbers by speed by default).
 void add_nvidia(const std::vector<Device>& given, std::vector<Variable>& variables) {
     const bool named = std::all_of(given.begin(), given.end(),
                                    [](const Device& device) { return !device.uuid.empty(); });
@@ -41,7 +41,7 @@ void add_nvidia(const std::vector<Device>& given, std::vector<Variable>& variabl
     if (!named) variables.push_back({"CUDA_DEVICE_ORDER", "PCI_BUS_ID"});
 }
 
-// HIP counts what ROCR leaves.
+// HIP numbers the devices that ROCR leaves visible.
 void add_amd(const std::vector<Device>& given, std::vector<Variable>& variables) {
     const auto number = [&](const Device& device) {
         return device.whole ? number_of(device) : place_among(given, device);

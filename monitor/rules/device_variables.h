@@ -1,5 +1,5 @@
-// What a program's environment must say so that vendors' libraries show it the devices it was
-// given, numbered from 0 in their order.
+// Environment variables that make vendors' libraries show a program the devices that it was given,
+// numbered from 0 in their order.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace gpr {
 
 std::vector<Variable> device_variables(const std::vector<Device>& given);
 
-// As text for another process, and put into the environment there.
+// Variables as text to pass to another process, and that process's way to set them.
 std::string variables_text(const std::vector<Variable>& variables);
 void set_variables(const std::string& text);
 

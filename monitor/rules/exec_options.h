@@ -1,5 +1,5 @@
-// What `gpr exec` was asked to do, once flags, environment and configuration are merged.
-// Plain data: addresses and patterns are still the user's text.
+// What `gpr exec` was asked to do, after flags, environment and configuration are merged. Plain
+// data: addresses and patterns are still as the user typed them.
 #pragma once
 
 #include <optional>
@@ -16,28 +16,28 @@ struct AcceptorAddress {
     [[nodiscard]] bool is_local() const;
 };
 
-// The address that stands for an acceptor embedded in this very command.
+// The address that stands for an acceptor inside this command.
 inline constexpr const char* local_acceptor = "local";
 
 inline bool AcceptorAddress::is_local() const { return address == local_acceptor; }
 
 enum class SplitKind {
     all,      // the whole program runs on the node
-    lib,      // text of the libraries whose path or name matches runs there only
-    fn,       // exported functions of these libraries run on the node only
-    home,     // text that matches runs on the initiator only
+    lib,      // code of the libraries whose path or name matches runs there only
+    fn,       // exported functions of these libraries run there only
+    home,     // code that matches runs at home only
     chaos,    // all threads cross at random, for testing
-    path,     // what matches of the file tree is the node's
-    missing,  // the same, if it is missing at home
-    dev,      // the same, of devices
+    path,     // matching files are the node's
+    missing,  // the same, for files that home lacks
+    dev,      // the same, for devices
     sock,     // sockets of a family are made on the node
     sys,      // a system call runs on the node
 };
 
 struct SplitRule {
     SplitKind kind = SplitKind::all;
-    // Glob of a library's path or file name, a family of sockets, the name of a system call, the
-    // seed that the user chose; else empty.
+    // Glob of a library's path or file name, a socket family, the name of a system call, or the
+    // user's seed; else empty.
     std::string pattern;
     std::string node;      // an AcceptorAddress::name; empty for `home`
     uint64_t seed = 0;     // for `chaos`, of what is random; never 0 there
@@ -46,46 +46,47 @@ struct SplitRule {
     bool standby = false;  // its profile is in force only when the program uses what it is about
     bool rests = false;    // for `all`: a process begins at home, and goes when that is of use
     std::string symbols;   // for `fn`: glob of the functions' names
-    uint8_t node_id = 1;   // of `node`, by its place among the acceptors; for `home` 0
+    uint8_t node_id = 1;   // number of `node`: its place among the acceptors; 0 for `home`
 
     bool operator==(const SplitRule&) const = default;
 };
 
-// A rule about files, not about code.
+// Whether the rule is about files rather than code.
 inline bool is_about_files(SplitKind kind) {
     return kind == SplitKind::path || kind == SplitKind::missing || kind == SplitKind::dev;
 }
 
-// A rule that says where code runs.
+// Whether the rule says where code runs.
 inline bool is_about_code(SplitKind kind) {
     return !is_about_files(kind) && kind != SplitKind::sock && kind != SplitKind::sys;
 }
 
 struct StatsOptions {
     bool enabled = false;
-    std::string file;  // JSON goes here; empty: words on stderr
+    std::string file;  // gets JSON; empty: text on stderr
 };
 
 struct LogOptions {
-    std::string file;               // empty: stderr, if it is wanted there
+    std::string file;               // empty: stderr, if the user wants a log there
     std::string level = "warning";  // trace, debug, info, warning, error, off
     bool on_stderr = false;
 };
 
 struct Variable {
     std::string name;
-    std::optional<std::string> value;  // none: it must not be set
+    std::optional<std::string> value;  // nullopt: the variable must not be set
     bool operator==(const Variable&) const = default;
 };
 
 struct ExecOptions {
     std::vector<AcceptorAddress> acceptors;  // at least one; node number is index + 1
     std::vector<SplitRule> rules;            // in the user's order; at least one
-    std::vector<std::string> devices;        // of the acceptor, as its inventory calls them
-    unsigned device_count = 0;               // so many for the session alone; 0: share those named
-    std::vector<Variable> variables;         // that change the environment for the program
-    std::string config_file;                 // the file that was read; empty: none
-    std::string token_file;                  // empty: none given (right for `local` only)
+    std::vector<std::string> devices;        // of the acceptor, as its inventory names them
+    // So many for this session alone; 0: share those in `devices`.
+    unsigned device_count = 0;
+    std::vector<Variable> variables;  // to change in the program's environment
+    std::string config_file;          // the file that was read; empty: none
+    std::string token_file;           // empty: none (allowed for `local` only)
     StatsOptions stats;
     LogOptions log;
     std::string metrics;      // where its counts can be fetched; empty: nowhere
@@ -101,7 +102,7 @@ struct ExecOptions {
     std::vector<std::string> args;          // without argv[0]
 };
 
-// Exit statuses of gpr itself, as env and nohup have them.
+// Exit statuses of gpr itself, the same as those of env and nohup.
 inline constexpr int exit_gpr_failed = 125;
 inline constexpr int exit_cannot_execute = 126;
 inline constexpr int exit_not_found = 127;

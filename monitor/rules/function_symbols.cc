@@ -21,7 +21,7 @@ using ElfHandle = std::unique_ptr<Elf, EndElf>;
 
 struct Symbol {
     std::string name;
-    uint64_t begin = 0, size = 0;  // an address of the file
+    uint64_t begin = 0, size = 0;  // as an address in the file's image
     bool resolver = false;
 };
 
@@ -30,7 +30,7 @@ bool is_before(const Symbol& a, const Symbol& b) {
            std::pair(b.begin, std::string_view(b.name));
 }
 
-// Of the dynamic symbol table, the only one that a stripped library has.
+// From the dynamic symbol table, which even a stripped library has.
 std::vector<Symbol> exported_functions(Elf* elf) {
     std::vector<Symbol> found;
     Elf_Scn* section = nullptr;
@@ -52,7 +52,7 @@ std::vector<Symbol> exported_functions(Elf* elf) {
     return found;
 }
 
-// The segments that hold code, and where they are in the file.
+// The segments with code, and their offsets in the file.
 class Code {
 public:
     explicit Code(Elf* elf) {
@@ -65,7 +65,7 @@ public:
         }
     }
 
-    // Of [begin, end) what is in one segment, as offsets.
+    // The part of [begin, end) that lies in one segment, as file offsets.
     [[nodiscard]] std::optional<std::pair<uint64_t, uint64_t>> offsets(uint64_t begin,
                                                                        uint64_t end) const {
         for (const GElf_Phdr& s : segments_) {
@@ -90,8 +90,8 @@ private:
     std::vector<GElf_Phdr> segments_;
 };
 
-// A function of assembly may not say how long it is: till its unwind information ends, or the next
-// one begins.
+// A function written in assembly may have no size in the symbol table. Then it ends where its
+// unwind information ends, or where the next function begins.
 uint64_t end_of(const std::vector<Symbol>& all, const Symbol& symbol, const UnwindRanges& unwind) {
     if (symbol.size != 0) return symbol.begin + symbol.size;
     if (auto range = unwind.find(symbol.begin)) return range->end;
@@ -101,7 +101,7 @@ uint64_t end_of(const std::vector<Symbol>& all, const Symbol& symbol, const Unwi
     return next == all.end() ? UINT64_MAX : next->begin;
 }
 
-// Some begin inside others.
+// Some functions begin inside others: cuts the list into ranges that do not overlap.
 void keep_apart(std::vector<ChosenFunction>& list) {
     std::stable_sort(
         list.begin(), list.end(),

@@ -1,4 +1,4 @@
-// Finds the exported functions that `fn` rules choose in a library.
+// Finds the exported functions of a library that `fn` rules choose.
 #pragma once
 
 #include <sys/types.h>
@@ -17,21 +17,21 @@
 namespace gpr {
 
 struct FoundFunctions {
-    std::shared_ptr<const ChosenFunctions> functions;  // none: none of it is chosen
-    std::vector<SplitRule> rules;                      // that chose any
+    std::shared_ptr<const ChosenFunctions> functions;  // null: no function is chosen
+    std::vector<SplitRule> rules;                      // those that chose at least one
 };
 
-// rules: of kind `fn`, whose pattern matches the file. A function with several names counts under
-// the first of them in alphabetical order; all versions of a name are chosen with it.
-// An error with code ENOEXEC: it is no ELF file, or for another machine.
+// rules: of kind `fn`, with a pattern that matches the file. A function with several names is
+// listed under the first in alphabetical order; all versions of a name are chosen together. Fails
+// with ENOEXEC if the file is no ELF file or for another machine.
 Result<FoundFunctions> find_functions(int fd, const std::string& library,
                                       const std::vector<SplitRule>& rules);
 
-// How many bytes of the function follow from this offset on, whether it has a symbol or not; none:
-// the file does not tell.
+// The number of bytes from this offset to the end of its function, which need not have a symbol;
+// nullopt if the file does not tell.
 std::optional<uint64_t> rest_of_function(int fd, uint64_t offset);
 
-// What a file is known by, as long as nobody writes to it.
+// Identifies a file's content, as long as nobody writes to it.
 struct FileIdentity {
     dev_t device = 0;
     ino_t inode = 0;
@@ -39,10 +39,10 @@ struct FileIdentity {
     auto operator<=>(const FileIdentity&) const = default;
 };
 
-// How often threads left home for a function.
+// How often threads left home for this function.
 struct FunctionUse {
     uint64_t crossings = 0;
-    uint64_t calls = 0;  // of these, at its first instruction
+    uint64_t calls = 0;  // crossings at its first instruction
 };
 
 }  // namespace gpr

@@ -1,7 +1,7 @@
-// Whether a thread that runs neutral code here should go on at the other node, where what it uses
-// is: its calls are made there, or its pages are there. Like renting or buying skis: it rents until
-// that has cost what two crossings cost. Nobody knows whether it will soon be called back; each
-// time it is, it waits twice as long before it goes again.
+// Decides whether a thread that runs neutral code here should move to the other node because what
+// it uses is there: its calls are forwarded there, or its pages come from there. This is the
+// ski-rental problem: the thread stays until staying has cost as much as two crossings. If it is
+// soon called back, it waits twice as long before it moves again.
 #pragma once
 
 #include <algorithm>
@@ -13,21 +13,22 @@ class Gravity {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // A call was made for it there.
+    // A call was forwarded there.
     void forwarded() { cost_ += of_call; }
-    // A page came for it from there. Unlike a call, it is paid once if the thread stays.
+    // A page was fetched from there. Unlike a call, it is paid for once if the thread stays.
     void faulted() { cost_ += of_fault; }
     [[nodiscard]] bool pulls() const { return cost_ >= patience_; }
-    // It should go, but the code that it runs now is not to leave.
+    // The thread should move, but the code that it runs must not leave now.
     void kept() { cost_ = 0; }
 
     void left(Clock::time_point now) { left_at_ = now; }
-    // From there, by whatever made it come. missed: pages that it had to wait for there.
+    // The thread has come back, for any reason. missed: pages that it had to wait for there.
     void arrived(Clock::time_point now, size_t missed = 0) {
         if (left_at_ != Clock::time_point{}) {
             const auto away = now - left_at_;
             shortest_ = std::min(shortest_, away);
-            // The shortest was little more than the way there and back, which is four round trips.
+            // The shortest stay so far is little more than the way there and back, four round
+            // trips.
             const bool in_vain = away < shortest_ + (1 + missed) * shortest_ / 4;
             patience_ = in_vain ? std::min(2 * patience_, most) : std::max(patience_ / 2, least);
         }
@@ -40,10 +41,10 @@ private:
     // Two crossings take about as long as four round trips (bench/reports).
     static constexpr unsigned least = 4 * of_call, most = 4096 * of_call;
 
-    unsigned cost_ = 0;  // since it came
+    unsigned cost_ = 0;  // since it arrived
     unsigned patience_ = least;
     Clock::duration shortest_ = std::chrono::seconds(1);
-    Clock::time_point left_at_{};  // by gravity
+    Clock::time_point left_at_{};  // when gravity moved it; zero: something else did
 };
 
 }  // namespace gpr

@@ -12,7 +12,7 @@ namespace gpr {
 
 namespace {
 
-// Whatever is in the directory: the use of it does not mean that a profile is meant.
+// A glob for everything in a directory: using such a file does not show that its profile is needed.
 bool is_catch_all(const std::string& glob) { return glob.ends_with("/*"); }
 
 }  // namespace
@@ -78,8 +78,8 @@ std::optional<size_t> PathRules::standby_rule(std::string_view profile) const {
     return std::nullopt;
 }
 
-// Without links in the root folder, dots and doubled slashes. Deeper links are followed by whoever
-// opens the file.
+// Resolves links in the root directory, and removes dots and double slashes. Whoever opens the file
+// follows deeper links.
 std::string PathRules::plain(std::string_view path) const {
     size_t begin = path.find_first_not_of('/');
     if (begin == std::string_view::npos) return "/";
@@ -118,7 +118,8 @@ PathVerdict PathRules::owner_of(std::string_view path) const {
         const auto owner = rule.when_missing ? PathOwner::whoever : PathOwner::acceptor;
         const PathVerdict verdict{owner, i, !rule.standby.empty()};
         if (!verdict.standby) return verdict;
-        // What a profile wants for itself says more than what it can do with.
+        // A rule for a profile's own files is a stronger sign than a rule for files that it can
+        // also use.
         if (!rule.when_missing) return verdict;
         if (weak.owner == PathOwner::home && !is_catch_all(rule.glob)) weak = verdict;
     }

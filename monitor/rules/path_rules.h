@@ -1,4 +1,4 @@
-// Which part of the file tree is the acceptor's: the path and dev rules of a session, on any node.
+// Which files are the acceptor's: the path, missing and dev rules of a session, on any node.
 #pragma once
 
 #include <optional>
@@ -10,52 +10,52 @@
 
 namespace gpr {
 
-// Who has the file of that name.
+// Which node has the file of a name.
 enum class PathOwner : uint8_t {
     home,
     acceptor,
-    whoever,  // the acceptor, if it is missing at home
+    whoever,  // the acceptor, if home does not have it
 };
 
 struct PathVerdict {
     PathOwner owner = PathOwner::home;
-    size_t rule = 0;       // that decided, unless it is home's; counted from 0
-    bool standby = false;  // its profile is not in force yet; see PathRules::use()
+    size_t rule = 0;       // index of the rule that decided, unless the owner is home
+    bool standby = false;  // its profile stands by, see PathRules::use()
 };
 
 struct SplitRule;
 
-// The rules about files among them. node: those of other acceptors match nothing, and keep their
+// The rules about files in the list. node: rules of other acceptors match nothing but keep their
 // numbers; 0: all.
 std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules, unsigned node = 0);
-// By those numbers, the acceptor of each.
+// The acceptor of each of those rules.
 std::vector<uint8_t> nodes_of_paths(const std::vector<SplitRule>& rules);
 
-// Of the profiles that stand by only these can come into force. Rules of others match nothing any
-// more; all keep their numbers.
+// Only these of the profiles that stand by can still take effect. Rules of the others match nothing
+// from now on; all keep their numbers.
 void keep_standby(std::vector<RemotePath>& rules, const std::vector<std::string>& profiles);
 
 class PathRules {
 public:
     PathRules() = default;
-    // links: of home's root folder, without which one file has two names.
+    // links: in home's root directory, such as /bin, which give one file two names.
     explicit PathRules(std::vector<RemotePath> rules, std::vector<RootLink> links = {});
 
-    // Nothing can ever match.
+    // No rule can ever match.
     [[nodiscard]] bool empty() const;
 
-    // path: as the program names it. One that is relative is home's: it starts at home's working
-    // directory. The first rule that matches decides.
+    // path: as the program names it. The first rule that matches decides. A relative path is
+    // home's, because it begins at a working directory of home.
     [[nodiscard]] PathVerdict owner_of(std::string_view path) const;
 
     void keep_standby(const std::vector<std::string>& profiles) {
         gpr::keep_standby(rules_, profiles);
     }
-    // It matches nothing any more, and keeps its number.
+    // The rule matches nothing from now on, and keeps its number.
     void forget(size_t rule) { rules_.at(rule).glob.clear(); }
-    // The profile of that rule is in force from now on, and no other one can be any more.
+    // The profile of that rule takes effect from now on; the others no longer can.
     void use(size_t rule);
-    // Its first rule; none: no such profile stands by.
+    // The profile's first rule; nullopt if no profile of this name stands by.
     [[nodiscard]] std::optional<size_t> standby_rule(std::string_view profile) const;
 
     [[nodiscard]] const std::vector<RemotePath>& all() const { return rules_; }
@@ -67,16 +67,16 @@ private:
     std::vector<RootLink> links_;
 };
 
-// Of this host.
+// The links in this host's root directory.
 std::vector<RootLink> read_root_links();
 
-// The glob matches the path or a directory above it. A wildcard does not match a slash.
+// Whether the glob matches the path or a directory above it. A wildcard does not match a slash.
 bool covers(const std::string& glob, std::string path);
 
-// Files of this host that the glob matches, in order.
+// Files of this host that the glob matches, sorted.
 std::vector<std::string> files_matching(const std::string& glob);
 
-// The longest directory of a glob that has no wildcard in it; all of it if there is none.
+// The longest directory prefix of a glob without a wildcard; the whole glob if it has none.
 std::string literal_part(const std::string& glob);
 
 }  // namespace gpr

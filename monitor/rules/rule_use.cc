@@ -42,7 +42,7 @@ std::string lower(std::string text) {
     return text;
 }
 
-// The longest part of a glob's last name that has no wildcard.
+// The longest part without wildcards of a glob's file name.
 std::string plain_part(const std::string& glob) {
     const std::string name = name_in(glob);
     std::string longest;
@@ -54,7 +54,7 @@ std::string plain_part(const std::string& glob) {
     return lower(longest);
 }
 
-// `core` is part of the path, or a slip away from the library's name.
+// Whether the path contains `core`, or a library name that differs from it by a typing mistake.
 bool may_be_meant(const std::string& core, const std::string& path) {
     constexpr size_t shortest = 3;
     if (core.size() < shortest) return false;
@@ -79,7 +79,8 @@ RuleUse::RuleUse(const std::vector<SplitRule>& rules) : rules_(rules), used_(rul
     };
     const bool all = any(SplitKind::all), keeps = any(SplitKind::home);
     for (size_t i = 0; i < rules_.size(); i++) {
-        // Beside `all`, libraries and functions are only told from each other if some stay at home.
+        // Beside `all`, rules about libraries and functions make a difference only if some code
+        // stays home.
         const bool about_code = rules_[i].kind == SplitKind::lib || rules_[i].kind == SplitKind::fn;
         used_[i] = is_for_all(rules_[i]) || rules_[i].standby || (about_code && all && !keeps);
         if (is_about_files(rules_[i].kind)) about_files_.push_back(i);
@@ -112,7 +113,7 @@ std::vector<std::string> RuleUse::libraries_near(const SplitRule& rule) const {
     const std::string core = plain_part(rule.pattern);
     std::vector<std::string> near;
     for (const std::string& path : code_) {
-        if (matches_library(rule.pattern, path)) return {};  // another rule came first
+        if (matches_library(rule.pattern, path)) return {};  // an earlier rule decided about it
         if (near.size() < most_near_shown && may_be_meant(core, path)) near.push_back(path);
     }
     return near;

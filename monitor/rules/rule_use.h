@@ -1,4 +1,4 @@
-// Which split rules a session had a use for, so that the user hears of those that never matched.
+// Which split rules a session has used, so that the user is told of those that never matched.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,19 @@ class RuleUse {
 public:
     explicit RuleUse(const std::vector<SplitRule>& rules);
 
-    // rule: one of those rules, or an equal one.
+    // rule: one of the session's rules, or one equal to it.
     void note(const SplitRule& rule);
-    // number: among the rules about files, as PathRules counts them.
+    // number: among the rules about files, as PathRules numbers them.
     void note_path(size_t number);
-    // number: among the calls that the rules give to that acceptor, as remote_calls_of() has them;
-    // node 0: to any.
+    // number: index in remote_calls_of() for that acceptor; node 0: for any.
     void note_call(unsigned node, size_t number);
 
-    // A file whose code the program has mapped. Whether that is new.
+    // The program has mapped code of this file. Returns whether that is new.
     bool note_code(const std::string& path);
 
-    // Rules that never matched, as the user wrote them. A profile is for many hosts, so of one it
-    // is enough that any of its rules matched. Rules for the whole program match always. Libraries
-    // that were loaded and may have been meant are named behind.
+    // The rules that never matched, as the user wrote them. Of a profile, which is for many hosts,
+    // one rule that matched suffices; rules for the whole program always match. Names of loaded
+    // libraries that the user may have meant are appended.
     [[nodiscard]] std::vector<std::string> idle() const;
 
 private:
@@ -35,7 +34,7 @@ private:
 
     std::vector<SplitRule> rules_;
     std::vector<bool> used_;
-    std::vector<size_t> about_files_;            // places in rules_
+    std::vector<size_t> about_files_;            // indexes into rules_
     std::vector<std::vector<size_t>> of_calls_;  // the same, by node; 0: of all
     std::set<std::string> code_;
 };

@@ -26,7 +26,8 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules, bool begins_here) 
         if (rule.kind == SplitKind::fn) has_functions_ = true;
         if (rule.kind == SplitKind::chaos) chaos_seed_ = rule.seed;
     }
-    // Whole programs need no second class unless something is kept at home.
+    // A program that runs as a whole at the acceptor has one class of code, unless some is kept at
+    // home.
     bool keeps = false;
     for (const SplitRule& rule : rules_) keeps = keeps || rule.kind == SplitKind::home;
     if (begins_remotely() && !keeps) mixed_ = false;

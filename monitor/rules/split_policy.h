@@ -1,4 +1,4 @@
-// Which code runs where: split rules, applied to the files that executable memory comes from.
+// Which code runs where: split rules applied to the files that executable memory comes from.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace gpr {
 
-// Where code may run, and of remote code at which acceptor.
+// Where code may run, and for remote code at which acceptor.
 struct CodePlace {
     CodeClass code = CodeClass::neutral;
     NodeId node = directory_node;
@@ -17,49 +17,47 @@ struct CodePlace {
     bool operator==(const CodePlace&) const = default;
 };
 
-// A library's glob: for the whole path, where a wildcard matches slashes as well; one without a
-// slash also for the file's name alone.
+// Whether a library's glob matches the whole path, where wildcards match slashes too, or, if the
+// glob has no slash, the file name.
 bool matches_library(const std::string& glob, const std::string& path);
 
 class SplitPolicy {
 public:
-    // Rules about files are left to PathRules, those about system calls to call_rules.h.
-    // begins_here: the program has run here before the rules held, and all of it is mapped here.
+    // Rules about files are for PathRules, those about system calls for call_rules.h. begins_here:
+    // the program already ran here before the session, so all its code is mapped here.
     explicit SplitPolicy(const std::vector<SplitRule>& rules, bool begins_here = false);
 
-    // Where executable memory that shows this file may run. executable: the program's own file.
-    // The first rule that matches decides. Without one everything is neutral, or, under `all`,
-    // remote; but the executable is home where functions are chosen, whose threads return when they
-    // are done.
+    // Where code of the file `path` may run. executable: the program's own file. The first rule
+    // that matches decides. Code without a rule is neutral, or remote under `all`. Where functions
+    // are chosen, the executable is home's, so that threads come back from them.
     [[nodiscard]] CodePlace place(const std::string& path, const std::string& executable) const;
 
-    // The rule that names this file; none: what holds for all others decides.
+    // The rule that names this file; nullptr if only the default applies.
     [[nodiscard]] const SplitRule* rule_for(const std::string& path) const;
 
-    // The `fn` rules that name this file. They are for code of the neutral class: what another rule
-    // names as a whole is there as a whole.
+    // The `fn` rules that name this file. They apply to neutral code only: a file that another rule
+    // names is on one node as a whole.
     [[nodiscard]] std::vector<SplitRule> function_rules(const std::string& path) const;
     [[nodiscard]] bool has_functions() const { return has_functions_ && mixed_; }
 
-    // Threads go where their calls and pages are. Not where functions are chosen: no other code
-    // than what they call shall run at the acceptor, and all of that.
+    // Whether threads move to where their calls and pages are. Not where functions are chosen: then
+    // exactly what these call runs at the acceptor.
     [[nodiscard]] bool has_gravity() const { return mixed_ && !has_functions_ && chaos_seed_ == 0; }
-    // Program code may run on more than one node of a session. So it does wherever there are
-    // several acceptors, of which each has something that the program uses.
+    // Whether program code may run on more than one node. So it may with several acceptors, since
+    // each has something that the program uses.
     [[nodiscard]] bool mixed() const { return mixed_; }
     // A process begins at home, as an ordinary one, and goes to begins_at() as a whole when it
     // computes or needs what is there.
     [[nodiscard]] bool rests() const { return rests_ && !mixed_; }
     // A process begins at the acceptor, not at home.
     [[nodiscard]] bool begins_remotely() const { return all_at_ != directory_node; }
-    // Where it does.
     [[nodiscard]] NodeId begins_at() const { return all_at_; }
-    // Threads cross at random; 0: they do not.
+    // Seed for threads that cross at random; 0: they do not.
     [[nodiscard]] uint64_t chaos_seed() const { return chaos_seed_; }
 
 private:
     std::vector<SplitRule> rules_;
-    NodeId all_at_ = directory_node;  // of `all`; 0: there is no such rule
+    NodeId all_at_ = directory_node;  // the node of an `all` rule; 0: there is none
     bool mixed_ = false;
     bool has_functions_ = false;
     bool rests_ = false;

@@ -10,10 +10,10 @@ namespace gpr {
 
 namespace {
 
-// How pointers are written (Linux Standard Base Core, "DWARF Exception Header Encoding").
+// Pointer encodings (Linux Standard Base Core, "DWARF Exception Header Encoding").
 constexpr uint8_t form_mask = 0x0f, relative_mask = 0x70, relative_to_itself = 0x10;
 
-// Bytes of the section, and the address of each. Beyond its end all is zero.
+// Reads the section's bytes, each with its address. Reads zeros beyond the end.
 class Cursor {
 public:
     Cursor(std::span<const std::byte> bytes, uint64_t address, size_t at)
@@ -73,7 +73,7 @@ private:
     size_t at_;
 };
 
-// How the entries that share this common part write their addresses.
+// How the entries with this common information entry (CIE) encode addresses.
 uint8_t encoding_of(Cursor common) {
     common.take<uint8_t>();  // the version
     std::string_view augmentation = common.take_text();
@@ -107,7 +107,7 @@ UnwindRanges::UnwindRanges(Elf* elf) {
         Elf_Data* data = elf_rawdata(section, nullptr);
         if (!data || !data->d_buf) return;
         std::span bytes(static_cast<const std::byte*>(data->d_buf), data->d_size);
-        std::map<size_t, uint8_t> encodings;  // by where the common part is
+        std::map<size_t, uint8_t> encodings;  // by the offset of the CIE
         for (Cursor entries(bytes, header.sh_addr, 0); !entries.done();) {
             uint64_t length = entries.take<uint32_t>();
             if (length == 0xffffffff) length = entries.take<uint64_t>();

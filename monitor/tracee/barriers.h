@@ -1,4 +1,4 @@
-// What a process has registered for with membarrier(2). Its children have it, an image has not.
+// What a process has registered for with membarrier(2). Children inherit it; exec resets it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace gpr {
 
-// The commands that have registered it, each of them a bit. stub: of a thread of that process.
+// One bit for each MEMBARRIER_CMD_REGISTER_* command that the process has made. stub: of any thread
+// of that process.
 Task<uint32_t> registered_barriers(StubThread& stub);
 Task<void> register_barriers(StubThread& stub, uint32_t commands);
 

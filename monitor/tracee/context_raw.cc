@@ -54,7 +54,7 @@ Result<ThreadContext> capture_context(pid_t tid) {
     if (ptrace(PTRACE_GETREGS, tid, nullptr, &context.regs) != 0) {
         return fail(errno, "cannot read a thread's registers");
     }
-    // What the kernel gives may be less: nothing that the thread has not asked for.
+    // The kernel may return less, for state components that the thread has not asked for.
     context.xstate.resize(ExtendedStateLayout::of_this_processor().size);
     iovec io{context.xstate.data(), context.xstate.size()};
     if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &io) != 0) {
@@ -88,8 +88,8 @@ Result<void> apply_context(pid_t tid, const ThreadContext& context) {
 size_t write_sigreturn_frame(const ThreadContext& context, HostileMemory frame,
                              uint64_t frame_address) {
     constexpr size_t fp_at = (sizeof(KernelFrame) + 63) & ~size_t{63};
-    // No more than is in use: the kernel refuses a frame that has room for what the thread may not
-    // use, such as AMX, and forgets the vectors.
+    // Include only the components in use: the kernel refuses a frame with room for state that the
+    // thread has no permission for, such as AMX, and then drops the vector registers.
     constexpr uint64_t legacy_features = 3;
     size_t xstate_size =
         extended_state_end(ExtendedStateLayout::of_this_processor(), context.xstate);

@@ -1,4 +1,4 @@
-// The state of a thread of the program between two of its instructions.
+// The register state of a program thread between two of its instructions.
 #pragma once
 
 #include <sys/types.h>
@@ -23,9 +23,9 @@ struct ThreadContext {
 Result<ThreadContext> capture_context(pid_t tid);
 Result<void> apply_context(pid_t tid, const ThreadContext& context);
 
-// Writes a signal frame from which rt_sigreturn restores the context (but not fs and gs).
-// frame: our mapping of the memory; frame_address: where the program sees it, 64-byte aligned.
-// Returns the size used, 0 if there is not enough.
+// Writes a signal frame from which rt_sigreturn restores the context, except fs and gs. frame: our
+// mapping of the memory; frame_address: its address in the program, 64-byte aligned. Returns the
+// number of bytes used, or 0 if the memory is too small.
 size_t write_sigreturn_frame(const ThreadContext& context, HostileMemory frame,
                              uint64_t frame_address);
 

@@ -1,5 +1,5 @@
-// Processors that a program has chosen for a thread, by the numbers that it uses for them: the
-// bytes that sched_setaffinity(2) is given. Each node uses those of them that it has.
+// The CPU affinity that a program chose for a thread, in the program's own CPU numbers: the bytes
+// given to sched_setaffinity(2). Each node applies those CPUs that it has.
 #pragma once
 
 #include <sched.h>
@@ -15,17 +15,17 @@
 
 namespace gpr {
 
-using CpuMask = std::vector<uint8_t>;  // empty: none have been chosen
+using CpuMask = std::vector<uint8_t>;  // empty: the program has chosen none
 
 inline constexpr size_t largest_cpu_mask = 1024;  // bytes; the kernel reads no more (NR_CPUS)
 
-// 0, or the kernel's error: EINVAL where this node has none of them.
+// Returns 0 or the kernel's error: EINVAL if this node has none of the CPUs.
 inline int set_cpu_mask(pid_t tid, const CpuMask& mask) {
     auto* set = reinterpret_cast<const cpu_set_t*>(mask.data());
     return sched_setaffinity(tid, mask.size(), set) == 0 ? 0 : errno;
 }
 
-// What the kernel here lets it use; empty: it has ended.
+// What the kernel allows now on this node; empty if the thread has ended.
 inline CpuMask cpu_mask_now(pid_t tid) {
     CpuMask mask(largest_cpu_mask);
     long bytes = syscall(SYS_sched_getaffinity, tid, mask.size(), mask.data());

@@ -1,4 +1,5 @@
-// What a thread may read of its processor: it asks for that once, and it holds wherever it runs.
+// Whether a thread may execute RDTSC (PR_SET_TSC) and CPUID (ARCH_SET_CPUID). The program sets it
+// once, and it must hold on every node.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,14 @@ namespace gpr {
 struct CpuModes {
     enum Cpuid : uint8_t { as_it_was, faults, works };
 
-    uint8_t tsc = 0;  // of PR_SET_TSC; 0: it has not been called
+    uint8_t tsc = 0;  // value of PR_SET_TSC; 0: never set
     Cpuid cpuid = as_it_was;
 
-    // Whether the call changes them; where the kernel may refuse, it is as good as none.
+    // Whether the call sets a mode. One that the kernel refuses is noted too, without effect.
     bool note(uint64_t number, const uint64_t* args);
-    // An image that is new may ask the processor again.
+    // exec allows CPUID again.
     void note_exec() { cpuid = as_it_was; }
-    // What a thread does that has `before`.
+    // The calls that bring a thread from `before` to these modes.
     [[nodiscard]] std::vector<Call> calls_from(const CpuModes& before) const;
 
     [[nodiscard]] uint8_t to_wire() const { return static_cast<uint8_t>(tsc | cpuid << 4); }

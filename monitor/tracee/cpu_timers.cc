@@ -7,8 +7,8 @@
 
 namespace gpr {
 
-// include/linux/posix-timers_types.h: a dynamic clock id is ~pid << 3, and in the low bits what
-// kind of clock it is: 3 is one that is a descriptor.
+// include/linux/posix-timers_types.h: a dynamic clock id is ~pid << 3; the low bits say which kind
+// of clock it is, where 3 is a clock that is a descriptor.
 std::optional<CpuClockName> cpu_clock_name(clockid_t clock) {
     constexpr clockid_t per_thread = 4, kind = 3, descriptor = 3, user_only = 1;
     if (clock == CLOCK_PROCESS_CPUTIME_ID) return CpuClockName{};
@@ -33,7 +33,8 @@ CpuTimers::Setting CpuTimers::set(int id, uint64_t now, uint64_t due, uint64_t i
 CpuTimers::Setting CpuTimers::get(int id, uint64_t now) const {
     const Timer& timer = timers_.at(id);
     if (timer.due == 0) return {0, timer.interval};
-    // One that is due and has not been told of shows the least there is.
+    // A timer that is due but whose signal has not been sent yet shows the smallest time above
+    // zero.
     return {timer.due > now ? timer.due - now : 1, timer.interval};
 }
 

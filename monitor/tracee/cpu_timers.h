@@ -1,7 +1,7 @@
-// Timers on CPU time that is used on several nodes, where no kernel sees the sum
-// (docs/decisions/0028-cpu-timers.md): ITIMER_VIRTUAL, ITIMER_PROF, those of timer_create(2) and
-// the limit of CPU time. Here is when each is due; who knows the sums asks. Times in ns of CPU
-// time.
+// Timers on CPU time that is spent on several nodes, so that no kernel sees the sum
+// (docs/decisions/0028-cpu-timers.md): ITIMER_VIRTUAL, ITIMER_PROF, timer_create(2) on CPU clocks,
+// and RLIMIT_CPU. This class computes when each is due; the caller supplies the sums. All times are
+// ns of CPU time.
 #pragma once
 
 #include <sys/types.h>
@@ -14,22 +14,22 @@
 
 namespace gpr {
 
-// What a timer counts: of its process, or of one thread.
+// What a timer counts: the CPU time of its process, or of one thread.
 struct CpuClock {
     pid_t thread = 0;        // 0: of the whole process
     bool user_only = false;  // CPUCLOCK_VIRT
     auto operator<=>(const CpuClock&) const = default;
 };
 
-// A clockid_t that counts CPU time, of the caller or of somebody else.
+// A clockid_t that counts CPU time, of the caller or of another process or thread.
 struct CpuClockName {
     bool of_thread = false;
-    pid_t id = 0;  // of the process or thread; 0: the caller
+    pid_t id = 0;  // process or thread id; 0: the caller
     bool user_only = false;
 };
 std::optional<CpuClockName> cpu_clock_name(clockid_t clock);
 
-// What a timer of timer_create(2) sends: struct sigevent.
+// The signal of a timer made by timer_create(2): struct sigevent.
 struct TimerSignal {
     int number = 0;    // 0: none
     pid_t thread = 0;  // SIGEV_THREAD_ID; 0: to the process
@@ -38,7 +38,7 @@ struct TimerSignal {
 
 class CpuTimers {
 public:
-    // A kernel's timer id, or one of these.
+    // Timer ids: the kernel's, or one of these.
     static constexpr int interval_virtual = -1, interval_prof = -2, limit = -3;
 
     struct Setting {
@@ -50,29 +50,31 @@ public:
     [[nodiscard]] CpuClock clock_of(int id) const { return timers_.at(id).clock; }
 
     [[nodiscard]] TimerSignal signal_of(int id) const { return timers_.at(id).signal; }
-    // How often it came while its signal was still to be handled: of the last one that was sent.
+    // Overruns counted for the last signal that was sent (timer_getoverrun(2)).
     [[nodiscard]] int overrun_of(int id) const { return timers_.at(id).told; }
 
-    // Not armed yet. One that was called so is gone.
+    // Adds a timer that is not armed. It replaces an earlier one of the same id.
     void add(int id, CpuClock clock, TimerSignal signal = {}) {
         timers_[id] = Timer{.clock = clock, .signal = signal};
     }
     void remove(int id) { timers_.erase(id); }
-    // exec keeps the intervals and the limit.
+    // At exec: only the interval timers and the limit survive.
     void remove_created();
 
-    // now: what its clock shows; due: the same, later; 0 disarms.
+    // now: the clock's current value; due: the value at which the timer expires, 0 disarms it.
+    // Returns the previous setting.
     Setting set(int id, uint64_t now, uint64_t due, uint64_t interval);
     [[nodiscard]] Setting get(int id, uint64_t now) const;
 
-    // Those that some timer waits for.
+    // The clocks that armed timers use.
     [[nodiscard]] std::vector<CpuClock> clocks() const;
-    // The timers that are due when this clock shows `now`; what comes again is armed again, later
-    // than now.
+    // Returns the timers that have expired when this clock shows `now`. Periodic ones are armed
+    // again, for a time after `now`.
     std::vector<int> expire(CpuClock clock, uint64_t now);
-    // One has expired. Gives the overrun to send with its signal; nothing: one is still pending.
+    // A timer has expired. Returns the overrun count to send with its signal, or nullopt if its
+    // previous signal is still pending.
     std::optional<int> send(int id, bool pending);
-    // Until the next one. Nothing: none waits for it.
+    // CPU time until the next timer on this clock expires; nullopt if none is armed.
     [[nodiscard]] std::optional<uint64_t> left(CpuClock clock, uint64_t now) const;
 
 private:
@@ -81,7 +83,7 @@ private:
         uint64_t due = 0;  // 0: not armed
         uint64_t interval = 0;
         TimerSignal signal;
-        uint64_t missed = 0;  // times that it came since its signal was sent
+        uint64_t missed = 0;  // expirations since its signal was sent
         int told = 0;
     };
 

@@ -25,7 +25,7 @@ void for_each_component(uint64_t bits, Visit visit) {
 }  // namespace
 
 const ExtendedStateLayout& ExtendedStateLayout::of_this_processor() {
-    // Once: under a hypervisor the instruction takes as long as a system call or two.
+    // Computed once: under a hypervisor CPUID takes as long as a system call or two.
     static const ExtendedStateLayout layout = [] {
         ExtendedStateLayout found;
         unsigned a = 0, b = 0, c = 0, d = 0;

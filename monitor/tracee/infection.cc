@@ -33,11 +33,11 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto get_rseq_request = static_cast<__ptrace_request>(0x420f);
-constexpr uint64_t room_size = 16 * page_size;  // for the largest filter, and a word before it
-// A step that SIGTRAP is blocked for would have the kernel take the program's handler away.
+constexpr uint64_t room_size = 16 * page_size;  // sock_fprog in the first page, then the filter
+// If SIGTRAP were blocked while we single-step, the kernel would reset the program's handler.
 constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 constexpr std::chrono::microseconds between_looks{100}, between_steps{5};
-constexpr std::chrono::seconds longest_call{5};  // none of them waits for anybody
+constexpr std::chrono::seconds longest_call{5};  // none of the calls waits for another process
 
 std::vector<pid_t> threads_of(pid_t pid) {
     std::vector<pid_t> tids;
@@ -51,7 +51,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
     return tids;
 }
 
-// In words, for somebody who wonders why it does not stop.
+// For the error message: what the thread does that it does not stop.
 std::string what_it_does(pid_t pid, pid_t tid) {
     std::string wchan, call;
     std::getline(std::ifstream(fmt::format("/proc/{}/task/{}/wchan", pid, tid)), wchan);
@@ -60,7 +60,7 @@ std::string what_it_does(pid_t pid, pid_t tid) {
                        wchan.empty() || wchan == "0" ? "the kernel" : wchan);
 }
 
-// One that the filter has reported, or soon does.
+// Lets a call proceed that the filter has reported or is about to report.
 void let_call_run(int listener) {
     pollfd reported{listener, POLLIN, 0};
     if (poll(&reported, 1, 1 /* ms */) != 1 || !(reported.revents & POLLIN)) return;
@@ -95,7 +95,7 @@ Result<Infection> Infection::begin(pid_t pid, std::chrono::milliseconds patience
 }
 
 Result<> Infection::seize_all(steady_clock::time_point until) {
-    // A thread that still runs may begin others.
+    // A thread that still runs may create more.
     for (;;) {
         const size_t stopped = threads_.size();
         GPR_TRY(const bool any, seize_new());
@@ -127,7 +127,7 @@ Result<bool> Infection::seize_new() {
     return any;
 }
 
-// tid 0 afterwards: it has ended instead.
+// If the thread ends instead, its tid is set to 0.
 Result<> Infection::await_stop(StoppedThread& thread, steady_clock::time_point until) {
     for (;;) {
         int status = 0;
@@ -146,7 +146,7 @@ Result<> Infection::await_stop(StoppedThread& thread, steady_clock::time_point u
             thread.tid = 0;
             return {};
         }
-        if (stop.kind == WaitStatus::Kind::signal_stop) {  // that one came first
+        if (stop.kind == WaitStatus::Kind::signal_stop) {  // a signal was delivered before our stop
             trace::resume(thread.tid, stop.value);
             continue;
         }
@@ -180,7 +180,7 @@ Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
     for (;;) {
         trace::single_step(thread.tid);
         GPR_TRY(const WaitStatus stop, await_step(thread.tid));
-        // SIGSTOP, which cannot be blocked.
+        // SIGSTOP cannot be blocked.
         thread.by_job_control |=
             stop.kind == WaitStatus::Kind::group_stop ||
             (stop.kind == WaitStatus::Kind::signal_stop && stop.value == SIGSTOP);
@@ -193,7 +193,7 @@ Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
     return from_kernel(static_cast<long>(after.rax), "a system call made for the program");
 }
 
-// Nobody but us answers what the filter reports meanwhile.
+// While we wait we have to answer what the filter reports: nobody else does.
 Result<WaitStatus> Infection::await_step(pid_t tid) {
     const auto until = steady_clock::now() + longest_call;
     for (;;) {
@@ -249,7 +249,7 @@ Result<CpuModes> Infection::cpu_modes_of(StoppedThread& thread, const RemoteMemo
     if (memory.read_exact(room_, &tsc, sizeof tsc) && tsc == PR_TSC_SIGSEGV) {
         modes.tsc = PR_TSC_SIGSEGV;
     }
-    // Where the processor cannot refuse, the kernel says ENODEV of what asks for it.
+    // If the CPU cannot trap CPUID, the kernel answers ENODEV.
     const auto works = call(thread, SYS_arch_prctl, {ARCH_GET_CPUID, 0});
     if (works && *works == 0) modes.cpuid = CpuModes::faults;
     return modes;
@@ -285,7 +285,7 @@ Result<bool> Infection::has_cpu_interval_timer() {
 
 Result<> Infection::unlock(std::vector<Range> locked) {
     if (locked.empty()) return {};
-    // And what it maps later (MCL_FUTURE).
+    // This ends MCL_FUTURE as well.
     GPR_CHECK(call(threads_.front(), SYS_munlockall, {}));
     unlocked_ = std::move(locked);
     return {};
@@ -310,7 +310,8 @@ Result<> Infection::install(std::span<const sock_filter> filter) {
     };
     auto listener = install();
     if (!listener && listener.error().code == EACCES) {
-        // Not an administrator: set-user-id programs then run without their privileges.
+        // Without CAP_SYS_ADMIN a filter requires no_new_privs, so set-user-ID programs run without
+        // privileges.
         GPR_CHECK(call(main, SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1}));
         listener = install();
     }
@@ -349,7 +350,7 @@ void Infection::reap(std::span<const pid_t> children) {
     }
 }
 
-// Only a fault makes it grow, such as that of a call that writes there.
+// A stack grows only by a fault, such as that of a system call that writes there.
 Result<> Infection::grow_stack(Address to, std::span<const std::byte> content) {
     GPR_CHECK(call(threads_.front(), SYS_clock_gettime, {CLOCK_MONOTONIC, to.value}));
     GPR_TRY(const auto memory, RemoteMemory::open(pid_));
@@ -359,7 +360,7 @@ Result<> Infection::grow_stack(Address to, std::span<const std::byte> content) {
     return {};
 }
 
-// What the kernel has forgotten, or never heard of from a thread that began elsewhere.
+// Restores state that the kernel dropped, or that it never had for a thread born on another node.
 void Infection::tell_thread_state(StoppedThread& thread) {
     if (thread.clear_tid != 0) (void)call(thread, SYS_set_tid_address, {thread.clear_tid});
     for (const Call& mode : thread.cpu_modes.calls_from({})) {

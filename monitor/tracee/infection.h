@@ -1,7 +1,9 @@
-// Taking over a process that runs: all of its threads are seized and stopped where they are, and
-// make calls for us there, until it either goes on under a supervisor or is let go as it was.
+// Taking over a running process: all its threads are seized and stopped where they are, and make
+// calls for us there. Then the process either continues under a supervisor or is released as it
+// was.
 //
-// Blocking, and by the thread that will trace the process from then on: ptrace(2) knows one.
+// This blocks, and must run in the thread that will trace the process: a ptrace tracer is one
+// thread.
 #pragma once
 
 #include <linux/filter.h>
@@ -37,10 +39,10 @@ struct StoppedThread {
 
 class Infection {
 public:
-    // Errors: a thread cannot be traced (the errno is ptrace's), or does not stop in time, which
-    // is said of it with the call that it is in. The process goes on then.
+    // Errors: a thread cannot be traced (with ptrace's errno), or does not stop in time (with the
+    // call that it is in). The process continues in either case.
     static Result<Infection> begin(pid_t pid, std::chrono::milliseconds patience);
-    // Whoever has not been handed over is let go as it was.
+    // Releases the process as it was, unless it has been handed over.
     ~Infection();
     Infection(Infection&& other) noexcept;
     Infection& operator=(Infection&&) = delete;
@@ -48,28 +50,30 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] const std::vector<StoppedThread>& threads() const { return threads_; }
 
-    // What only the threads themselves can tell the kernel or hear from it: where their end clears
-    // a word, whether they may ask the processor. The kernel forgets their rseq areas.
+    // Reads what only the threads themselves can ask the kernel for: clear_child_tid and the CPU
+    // modes. Unregisters their rseq areas.
     Result<> take_thread_state();
     // Whether an interval timer on CPU time is armed: setitimer(2), ITIMER_VIRTUAL, ITIMER_PROF.
     Result<bool> has_cpu_interval_timer();
-    // What mlock(2) has locked: no page can be taken from there. Done again if it is let go.
+    // Unlocks what mlock(2) has locked, because locked pages cannot be moved. Locked again on
+    // release.
     Result<> unlock(std::vector<Range> locked);
-    // A filter for all threads at once, whose listener the process does not keep.
+    // Installs a filter for all threads at once. The process does not keep the listener.
     Result<> install(std::span<const sock_filter> filter);
 
-    // One that it has already.
+    // The same with a filter that the process has already.
     void use_listener(Fd listener) { listener_ = std::move(listener); }
     // The same, if somebody takes what comes by it: that is done while we wait for calls of ours.
     void serve_calls_by(std::function<void()> serve) { serve_ = std::move(serve); }
 
-    // From now on the process is the supervisor's: stopped, with these options.
+    // The process, stopped and traced with these options, passed to the supervisor.
     struct Taken {
         pid_t pid = 0;
         std::vector<StoppedThread> threads;
         Fd listener;
-        std::chrono::steady_clock::time_point since{};  // it has been stopped
-        std::vector<MappingFlags> memory;               // for who hands it on to say
+        std::chrono::steady_clock::time_point since{};  // when it was stopped
+        // Filled in by whoever hands the process over.
+        std::vector<MappingFlags> memory;
     };
     Result<Taken> hand_over(long ptrace_options);
     // Undoes what was done to a process of the supervisor's, whose threads stay stopped.
@@ -78,11 +82,12 @@ public:
     // what is named here; they go on when this ends.
     explicit Infection(Taken taken);
     Result<> unmap(Range range);
-    // The kernel's own stack mapping down to there, with this content below what it was.
+    // Extends the kernel's own stack mapping down to `to` and writes this content at its new lower
+    // end.
     Result<> grow_stack(Address to, std::span<const std::byte> content);
-    // Children of it that were ours, and have ended.
+    // Reaps its children that were our helpers and have ended.
     void reap(std::span<const pid_t> children);
-    // future: what mlockall(2) is to be asked for of mappings to come, MCL_*; 0: nothing.
+    // future: flags for mlockall(2) about future mappings (MCL_*); 0: none.
     void lock_again(std::vector<Range> ranges, int future) {
         unlocked_ = std::move(ranges);
         lock_of_new_ = future;
@@ -95,7 +100,7 @@ private:
     Result<bool> seize_new();
     Result<> await_stop(StoppedThread& thread, std::chrono::steady_clock::time_point until);
     Result<> prepare_calls();
-    // In the thread, which is as it was afterwards. Errors: the kernel's, with its errno.
+    // Makes a call in the thread and restores its registers. Errors carry the kernel's errno.
     Result<int64_t> call(StoppedThread& thread, uint64_t number,
                          std::initializer_list<uint64_t> arguments);
     Result<WaitStatus> await_step(pid_t tid);
@@ -109,9 +114,9 @@ private:
 
     pid_t pid_ = 0;
     std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-    std::vector<StoppedThread> threads_;  // the main thread is the first
+    std::vector<StoppedThread> threads_;  // main thread first
     Address syscall_instruction_{};
-    Address room_{};  // memory of the process that is ours for a while; 0: there is none
+    Address room_{};  // memory of the process that we use for a while; 0: none
     std::vector<Range> unlocked_;
     int lock_of_new_ = 0;
     Fd listener_;  // of the filter, once it is on

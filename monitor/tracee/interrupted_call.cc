@@ -28,8 +28,8 @@ bool may_wait(const Row& row, const user_regs_struct& regs) {
     }
 }
 
-// Reads and writes, for what is not there yet. What is made in order to wait, as poll is, ends as
-// it would have ended a moment later.
+// Calls such as read and write, which wait only if there is nothing to transfer yet. A call that is
+// made in order to wait, such as poll, may end as it would have a moment later.
 bool only_sometimes_waits(const Row& row) {
     return row.opens_by_name() || (row.place == Place::fd_owner && !row.polls());
 }

@@ -12,22 +12,24 @@
 
 namespace gpr {
 
-// Whether the supervisor is asked about such a call before it is made, and has not seen this one.
+// Whether the supervisor is asked about such a call before it is made and has not seen this one
+// yet.
 using CallArguments = std::array<uint64_t, 6>;
 using IsUnseen = std::function<bool(const Row& row, const CallArguments& args)>;
 
-// The thread is in the stop before a signal's delivery. seccomp has ended its call, which its
-// supervisor had not seen, with ERESTARTSYS, which a handler without SA_RESTART turns into EINTR,
-// even for a call that never ends so on Linux, or would not have waited: nobody writes to a file
-// again because of EINTR. Such a call is made to begin again in any case; the signal came before
-// it.
+// The thread is in a signal-delivery stop. seccomp has ended its call with ERESTARTSYS before its
+// supervisor saw it; a handler without SA_RESTART would turn that into EINTR, even for a call that
+// never returns EINTR on Linux or would not have waited. Programs do not expect EINTR from writing
+// to a file, for example. So such a call is always restarted: the signal came before it.
 void restart_what_has_not_begun(pid_t tid, const IsUnseen& is_unseen);
 
-// A stopped thread's call, which would begin again, ends with EINTR: another node has made it.
+// Ends a stopped thread's call with EINTR instead of restarting it, because another node has made
+// it.
 void end_interrupted_call(pid_t tid);
 
-// A stopped thread stands before restart_syscall, by which the kernel that interrupted its call
-// goes on with it; no other kernel can. code: what it stands in.
+// Whether a stopped thread is about to make restart_syscall, which continues a call that this
+// node's kernel interrupted and no other kernel can continue. code: the mapping of its instruction
+// pointer.
 bool goes_on_with_call(const Mapping& code, const user_regs_struct& regs);
 
 }  // namespace gpr

@@ -1,5 +1,5 @@
-// What the kernel does with a process's signals: every struct sigaction that is not as in a process
-// that never called sigaction(2).
+// The kernel's signal dispositions of a process: every struct sigaction that differs from that of a
+// process that never called sigaction(2).
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace gpr {
 
-// Handlers, what is ignored, and what SA_RESETHAND has left, which is SIG_DFL with flags. Uses the
-// first bounce area.
+// Returns handlers, ignored signals, and what SA_RESETHAND leaves behind (SIG_DFL with flags). Uses
+// the first bounce area.
 Task<std::vector<SignalAction>> kernel_actions(StubThread& stub, Mailbox& mailbox);
 
 }  // namespace gpr

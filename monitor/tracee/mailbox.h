@@ -1,4 +1,4 @@
-// The shared memory through which a supervisor and the stubs of one process talk.
+// The memory that a supervisor shares with the stubs of one process.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class Mailbox {
 public:
     using SlotIndex = uint32_t;
 
-    // As many slots as there may be, or as RLIMIT_FSIZE allows and as take a small part of our own
-    // RLIMIT_AS, which is mostly the program's, too.
+    // With the largest number of slots, or fewer where RLIMIT_FSIZE or our own RLIMIT_AS, which is
+    // usually the program's too, is small.
     static Result<std::unique_ptr<Mailbox>> create();
     ~Mailbox();
     Mailbox(const Mailbox&) = delete;
@@ -31,7 +31,7 @@ public:
     Result<SlotIndex> allocate();
     void release(SlotIndex index);
 
-    // Any thread of the program may write any of these.
+    // Any thread of the program may write to these.
     [[nodiscard]] HostileMemory slot(SlotIndex index) const;  // a gpr_slot
     [[nodiscard]] HostileMemory frame(SlotIndex index) const;
     [[nodiscard]] HostileMemory bounce(SlotIndex index) const;
@@ -42,15 +42,15 @@ public:
     [[nodiscard]] static Address bounce_address(SlotIndex index) {
         return slot_address(index) + GPR_SLOT_SIZE;
     }
-    // Where a stub thread's stack begins: it grows down; its top word holds the slot address
-    // for threads born by clone.
+    // The initial stack pointer of a stub thread. Its top word holds the slot address for threads
+    // born by clone.
     [[nodiscard]] static Address stack_top(SlotIndex index) {
         return slot_address(index) + GPR_SLOT_STACK_TOP;
     }
     static Result<SlotIndex> index_of(Address slot);
     void prepare_birth(SlotIndex index);
 
-    // The stub's code, sealed; one for all processes.
+    // The stub's code, sealed; all processes share it.
     static Result<Fd> create_code_memfd();
 
 private:
@@ -64,8 +64,8 @@ private:
     SlotIndex next_ = 0;
 };
 
-// The part of an area, which lies at `begin` in the program, that an argument points to; empty: it
-// points elsewhere.
+// The part of an area that an argument points to; empty if it points elsewhere. begin: the area's
+// address in the program.
 inline HostileMemory bytes_in(Address begin, HostileMemory area, uint64_t at, size_t size) {
     bool inside =
         at >= begin.value && size <= area.size() && at - begin.value <= area.size() - size;

@@ -33,7 +33,7 @@ Result<std::vector<MappingFlags>> read_mapping_flags(pid_t pid) {
     for (std::string line; std::getline(in, line);) {
         uint64_t begin = 0, end = 0;
         int name_at = 0;
-        // The lines between are "Name: value", and never begin like this.
+        // The lines in between are "Name: value" and do not match this format.
         const int got = std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*4s %*x %*x:%*x %*u %n",
                                     &begin, &end, &name_at);
         if (got == 2) {

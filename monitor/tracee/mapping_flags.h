@@ -1,4 +1,4 @@
-// proc_pid_smaps(5): what a process has asked of its mappings, as the kernel keeps it ("VmFlags").
+// Attributes of a process's mappings as the kernel keeps them ("VmFlags" of proc_pid_smaps(5)).
 #pragma once
 
 #include <sys/types.h>

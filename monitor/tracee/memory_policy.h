@@ -1,5 +1,6 @@
-// Where a thread wants its new memory to be (set_mempolicy(2)), as it has said where it runs. Its
-// kernel hands that on to children and new images; whoever makes those anew has to tell it again.
+// A thread's NUMA memory policy (set_mempolicy(2)) as set on the node where it runs. The kernel
+// passes it on to children and across exec; whoever recreates those on another node has to set it
+// again.
 #pragma once
 
 #include <sys/syscall.h>
@@ -15,13 +16,13 @@
 
 namespace gpr {
 
-// The mode with its flags, and the set of nodes, 64 a word. Empty: none has been set.
+// The mode with its flags, then the set of NUMA nodes, 64 to a word. Empty: none has been set.
 using MemoryPolicy = std::vector<uint64_t>;
 
-inline constexpr uint64_t most_memory_nodes = 1024;  // that a kernel for x86-64 may have
+inline constexpr uint64_t most_memory_nodes = 1024;  // the maximum of an x86-64 kernel
 
-// How many nodes the set is about that the call points to: the kernel takes one bit less than it is
-// told, and refuses more than a page has (mm/mempolicy.c, get_nodes).
+// How many NUMA nodes the set covers that the call points to: the kernel uses one bit less than the
+// argument says, and refuses more than a page of bits (mm/mempolicy.c, get_nodes).
 inline constexpr uint64_t most_nodes_told = page_size * 8 + 1;
 inline uint64_t nodes_told(uint64_t max_node) {
     return max_node == 0 || max_node > most_nodes_told ? 0 : max_node - 1;
@@ -42,7 +43,7 @@ MemoryPolicy memory_policy_of(const Words& words) {
     return policy;
 }
 
-// The thread is in its stub. The kernel's convention.
+// The thread must be in its stub. Returns the kernel's result.
 inline Task<int64_t> set_memory_policy(StubThread& stub, MemoryPolicy policy) {
     if (policy.empty()) co_return 0;
     auto guard = co_await stub.lock();

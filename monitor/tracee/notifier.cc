@@ -62,7 +62,7 @@ void Notifier::poll(int listener) {
                          {},
                          n.data.instruction_pointer};
         std::memcpy(out.args, n.data.args, sizeof out.args);
-        on_thread_gone(out.tid);  // an interrupted call is made again
+        on_thread_gone(out.tid);  // the caller's earlier call was interrupted and is made again
         waiting_[out.tid] = out.id;
         callers_[out.id] = {out.tid, listener};
         handler_(out);

@@ -1,4 +1,4 @@
-// Seccomp listeners: system calls that filters send to the supervisor.
+// One seccomp listener: the system calls that the filter reports to the supervisor.
 #pragma once
 
 #include <linux/seccomp.h>
@@ -22,8 +22,8 @@ struct Notification {
     uint64_t args[6];
     uint64_t instruction_pointer;
 
-    // Made through the page of old calls that the kernel plays itself (arch/x86/entry/vsyscall): it
-    // returns what it is answered, and cannot be made again or elsewhere.
+    // Whether the call was made through the vsyscall page, which the kernel emulates
+    // (arch/x86/entry/vsyscall): it returns our answer, and cannot be repeated or made elsewhere.
     [[nodiscard]] bool is_vsyscall() const { return instruction_pointer >> 12 == 0xffffffffff600; }
 };
 
@@ -36,25 +36,26 @@ public:
     // Of a filter, and of all processes that have it.
     void listen(std::shared_ptr<Fd> listener);
 
-    // All return false when the caller is gone or was interrupted: it will not see the answer.
+    // All return false if the caller is gone or was interrupted: it does not see the answer.
     bool reply(uint64_t id, int64_t value) const;
     // error: a positive errno or a kernel-internal restart code (512..516)
     bool reply_error(uint64_t id, int error) const;
     // The kernel's convention: -4095..-1 is an error.
     bool reply_raw(uint64_t id, int64_t result) const;
     bool let_it_run(uint64_t id) const;
-    // Puts a copy of our fd into the caller's table, close-on-exec, as `number` or, if that is 0,
-    // as the kernel likes; its number is the answer.
+    // Puts a copy of our fd into the caller's table, close-on-exec, as `number`, or as any free
+    // number if that is 0. The new number is the result of the call.
     bool reply_with_fd(uint64_t id, int fd, int number = 0) const;
-    // The same without an answer, over what has the number. The kernel's convention.
+    // The same without a result for the call, replacing what `number` refers to. Returns the
+    // kernel's result.
     [[nodiscard]] int64_t put_fd(uint64_t id, int fd, int number, bool closes_on_exec) const;
     [[nodiscard]] bool still_valid(uint64_t id) const;
 
-    // How many threads wait for an answer: none of them can run. Parked ones count, too.
+    // How many threads wait for an answer, parked ones included. None of them can run.
     [[nodiscard]] size_t waiting() const { return waiting_.size(); }
     void on_thread_gone(pid_t tid);
 
-    // Takes what waits, without blocking.
+    // Handles the notifications that are pending, without blocking.
     void poll();
 
 private:

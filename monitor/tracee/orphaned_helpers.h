@@ -1,5 +1,5 @@
-// Helpers of gpr whose process ends before them become children of its reaper. Where that is a
-// process of the session, it must not hear of them. Pure.
+// Helpers of gpr whose process ends before them are reparented to its reaper. If that is a process
+// of the session, it must not notice them. Pure.
 #pragma once
 
 #include <sys/prctl.h>
@@ -12,7 +12,7 @@ namespace gpr {
 
 class OrphanedHelpers {
 public:
-    // A process of the session makes this call of prctl.
+    // A process of the session has made this prctl call.
     void note_prctl(const uint64_t* args) {
         expected_ = expected_ || static_cast<int>(args[0]) == PR_SET_CHILD_SUBREAPER;
     }
@@ -22,11 +22,11 @@ public:
         if (!helper) processes_ended_++;
         if (helper && expected_) ended_at_[pid] = processes_ended_;
     }
-    // The number is somebody else's from now on.
+    // The pid has been given to another process.
     void note_birth(pid_t pid) { ended_at_.erase(pid); }
 
     [[nodiscard]] bool contains(pid_t pid) const { return ended_at_.contains(pid); }
-    // Nobody else has ended since, whose SIGCHLD may have been lost to that of this one.
+    // No other process has ended since, whose SIGCHLD the kernel may have merged with this one's.
     [[nodiscard]] bool is_latest(pid_t pid) const {
         auto it = ended_at_.find(pid);
         return it != ended_at_.end() && it->second == processes_ended_;
@@ -35,7 +35,8 @@ public:
 private:
     bool expected_ = false;
     uint64_t processes_ended_ = 0;
-    std::unordered_map<pid_t, uint64_t> ended_at_;  // of a helper: processes_ended_ then
+    // For each helper, the value of processes_ended_ when it ended.
+    std::unordered_map<pid_t, uint64_t> ended_at_;
 };
 
 }  // namespace gpr

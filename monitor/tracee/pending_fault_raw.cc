@@ -17,7 +17,7 @@ bool has_fault_pending(pid_t tid) {
         bool fault = info.si_signo == SIGSEGV || info.si_signo == SIGBUS ||
                      info.si_signo == SIGFPE || info.si_signo == SIGILL ||
                      info.si_signo == SIGTRAP || info.si_signo == SIGSYS;
-        if (fault && info.si_code > 0) return true;  // by the kernel
+        if (fault && info.si_code > 0) return true;  // raised by the kernel
     }
     return false;
 }

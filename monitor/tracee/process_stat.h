@@ -10,15 +10,16 @@
 
 namespace gpr {
 
-// The fields behind the name, which may hold anything: state is the first. Empty: it is gone.
-// folder: /proc/PID or /proc/PID/task/TID, by ids as this supervisor names them.
+// The fields of the stat file that follow the name (which may contain anything), beginning with the
+// state. Empty if the process is gone. folder: /proc/PID or /proc/PID/task/TID, with ids as this
+// supervisor sees them.
 std::vector<std::string> stat_fields(const std::string& folder);
 
-// 0: it has none, or is gone.
+// 0 if it has none or is gone.
 pid_t parent_of(pid_t pid);
 
-// RLIMIT_* of a process, also where its user is another and prlimit(2) needs CAP_SYS_RESOURCE.
-// Nothing: it is gone.
+// RLIMIT_* of a process, even one of another user, where prlimit(2) would need CAP_SYS_RESOURCE.
+// nullopt if it is gone.
 std::optional<rlimit> limit_of(pid_t pid, int resource);
 
 }  // namespace gpr

@@ -7,7 +7,7 @@
 namespace gpr::trace {
 
 namespace {
-// The C library's header lacks them.
+// Missing from the C library's header.
 constexpr int get_signal_mask_request = 0x420a, set_signal_mask_request = 0x420b;
 
 template <class Value>
@@ -92,7 +92,7 @@ void take_call_back(pid_t tid, user_regs_struct& regs) {
 
 void rewind_interrupted_call(user_regs_struct& regs) {
     bool in_call = static_cast<long>(regs.orig_rax) >= 0;
-    bool waited = is_interrupted_wait(regs);  // only we have interrupted it
+    bool waited = is_interrupted_wait(regs);  // only we have interrupted the wait
     return_from_call(regs, regs.orig_rax,
                      in_call && waited ? -restart_nointr : static_cast<long>(regs.rax));
 }

@@ -18,13 +18,13 @@ Result<void> set_registers(pid_t tid, user_regs_struct regs);
 Result<siginfo_t> signal_info(pid_t tid);
 Result<void> set_signal_info(pid_t tid, siginfo_t info);
 Result<unsigned long> event_message(pid_t tid);
-// These fail silently where the thread is gone: its death is reported by a wait.
+// These do nothing if the thread is gone: a wait status reports its death.
 void resume(pid_t tid, int signal = 0);
 void single_step(pid_t tid, int signal = 0);
-void resume_to_call(pid_t tid, int signal = 0);  // or to the return from the one it is in
+void resume_to_call(pid_t tid, int signal = 0);  // to the entry or exit of the next system call
 void interrupt(pid_t tid);
 void stay_stopped(pid_t tid);  // in a group-stop, until SIGCONT
-// Of a thread in a ptrace stop; bit n-1 is signal n, as below.
+// The thread must be in a ptrace stop. Bit n-1 is signal n, here and below.
 uint64_t signal_mask(pid_t tid);
 void set_signal_mask(pid_t tid, uint64_t mask);
 
@@ -48,13 +48,12 @@ constexpr bool is_restart(long result) {
            result == -restart_block;
 }
 
-// Makes the registers of a thread that stopped inside a system call such that the call begins
-// again where they are resumed, on whatever node. From its beginning, with all of its time-out: how
-// much was over is known to the kernel thread that made it, and to restart_syscall on that one
-// only.
+// Changes the registers of a thread that stopped inside a system call such that the call is made
+// again wherever they are resumed, on any node. It begins anew with its whole timeout: only the
+// kernel thread that made it knows, through restart_syscall, how much time has passed.
 void rewind_interrupted_call(user_regs_struct& regs);
-// The thread goes on behind its call, which another kernel has made, or before it, if a signal
-// interrupted it there.
+// Changes the registers such that the thread continues after its call, which another kernel has
+// made, or repeats it if a signal interrupted it there.
 void return_from_call(user_regs_struct& regs, uint64_t number, long result);
 
 }  // namespace gpr::trace

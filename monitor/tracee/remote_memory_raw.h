@@ -1,4 +1,5 @@
-// A program's memory through /proc/pid/mem: never blocks on a missing page (process_vm_* would).
+// A program's memory through /proc/PID/mem, which never blocks on a missing page (process_vm_*
+// would).
 #pragma once
 
 #include <sys/types.h>
@@ -17,8 +18,8 @@ class RemoteMemory {
 public:
     static Result<RemoteMemory> open(pid_t pid);
 
-    // Bytes transferred: short at the first page that is missing or, for writes, protected by
-    // userfaultfd. Access protections (PROT_*) do not matter.
+    // Return the number of bytes transferred, which is short at the first page that is missing or,
+    // for writes, write-protected by userfaultfd. Protections (PROT_*) do not matter.
     size_t read(Address from, void* to, size_t size) const;
     size_t write(Address to, const void* from, size_t size) const;
 
@@ -51,7 +52,8 @@ Result<std::vector<MapsEntry>> read_maps(pid_t pid);
 // As in /proc/pid/comm; empty if the process is gone.
 std::string command_name(pid_t pid);
 
-// A `syscall` instruction in the image: the vdso always has one, for the clocks it cannot serve.
+// The address of a `syscall` instruction in the process. The vdso always has one, for clocks that
+// it cannot read itself.
 Result<Address> find_syscall_instruction(const std::vector<MapsEntry>& maps,
                                          const RemoteMemory& memory);
 

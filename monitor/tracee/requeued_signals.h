@@ -1,5 +1,5 @@
-// Realtime signals that had to go back into the kernel's queue, where they are behind those that
-// came after them: each delivery is given the one whose turn it is. Pure.
+// Realtime signals that had to go back into the kernel's queue and are now behind signals that came
+// after them. At each delivery this says which of them comes next. Pure.
 #pragma once
 
 #include <signal.h>
@@ -14,8 +14,8 @@ namespace gpr {
 
 class RequeuedSignals {
 public:
-    // It was its turn, and it is in the queue again, as the last one of its number. Of others than
-    // realtime signals the kernel has one at most.
+    // This signal was next, and has been queued again behind all others of its number. Only
+    // realtime signals matter: of the others the kernel queues at most one.
     void add(const siginfo_t& info) {
         if (info.si_signo < first_queued) return;
         Turns& turns = by_number_[info.si_signo];
@@ -25,7 +25,8 @@ public:
 
     [[nodiscard]] bool has(int number) const { return by_number_.contains(number); }
 
-    // The kernel is about to deliver this one. last: it has no other of this number.
+    // The kernel is about to deliver `delivered`; returns the signal to deliver instead. last: the
+    // kernel has no other one of this number queued.
     siginfo_t next(const siginfo_t& delivered, bool last) {
         auto it = by_number_.find(delivered.si_signo);
         if (it == by_number_.end()) return delivered;
@@ -35,7 +36,7 @@ public:
         siginfo_t first = turns.order.front();
         if (moved != turns.moved.end()) {
             turns.moved.erase(moved);
-        } else if (last) {  // somebody has waited for those that were moved, and got them
+        } else if (last) {  // the moved ones are gone: somebody has waited for them (sigwaitinfo)
             first = delivered;
             turns.moved.clear();
         } else {
@@ -49,8 +50,8 @@ public:
 private:
     static constexpr int first_queued = 32;  // the kernel's SIGRTMIN
     struct Turns {
-        std::deque<siginfo_t> order;   // whose turn it is; as many as were moved
-        std::vector<siginfo_t> moved;  // that are not where they were
+        std::deque<siginfo_t> order;   // in order of arrival; as many as were moved
+        std::vector<siginfo_t> moved;  // no longer in their original place in the kernel's queue
     };
 
     static bool same(const siginfo_t& a, const siginfo_t& b) {

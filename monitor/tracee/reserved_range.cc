@@ -11,10 +11,10 @@ namespace gpr {
 
 namespace {
 
-constexpr uint64_t largest_segment = 1ULL << 40;  // of System V shared memory, to be safe
+constexpr uint64_t largest_segment = 1ULL << 40;  // of a System V shared memory segment, to be safe
 constexpr Range reserved = reserved_range;
 
-// Nothing that goes beyond all addresses, or does not begin with a page: both are refused anyway.
+// False for a range that is unaligned or wraps around: the kernel refuses it anyway.
 bool meets(uint64_t begin, uint64_t size) {
     bool sound = begin % page_size == 0 && begin <= begin + size;
     return sound && begin < reserved.end.value && begin + size > reserved.begin.value;
@@ -50,7 +50,7 @@ std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* ar
         case MemoryCall::remap_file:
             if (!meets(args[0], args[1])) return std::nullopt;
             return -EINVAL;
-        case MemoryCall::attach:  // else the kernel sees that something is there
+        case MemoryCall::attach:  // without SHM_REMAP the kernel itself finds the address in use
             if (!meets(args[1] & page_mask, args[2] & SHM_REMAP ? largest_segment : 1)) {
                 return std::nullopt;
             }

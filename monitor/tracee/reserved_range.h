@@ -1,5 +1,5 @@
-// Memory calls about the addresses where gpr itself lies in the program. To the program they are an
-// unmapped range in which no mapping finds room.
+// Memory calls about the addresses that gpr itself uses in the program. To the program they look
+// like an unmapped range in which nothing can be mapped.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@
 namespace gpr {
 
 inline constexpr Range reserved_range{{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}};
-inline constexpr uint64_t address_limit = 0x7ffffffff000;  // of a program, without 5-level paging
+// End of user space without 5-level paging.
+inline constexpr uint64_t address_limit = 0x7ffffffff000;
 
-// Where acceptors place mappings: the first in half of it, the next in half of the rest, ...
+// Where acceptors place mappings: the first in half of the arena, the next in half of the rest, ...
 inline constexpr Range arenas{{GPR_ARENA_BASE}, {GPR_ARENA_BASE + GPR_ARENA_SIZE}};
 constexpr Range arena_of(NodeId acceptor) {
     uint64_t size = GPR_ARENA_SIZE >> acceptor;
@@ -22,9 +23,9 @@ constexpr Range arena_of(NodeId acceptor) {
 }
 static_assert(arena_of(1).begin == arenas.begin);
 
-// The result, if the call is not to be made.
+// The result for a call that must not be made; nullopt if the call concerns other addresses.
 std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* args);
-// Of mmap: where the kernel shall try first.
+// For mmap: the address that the kernel shall try first.
 uint64_t hint_beside_reserved(const uint64_t* args);
 
 }  // namespace gpr

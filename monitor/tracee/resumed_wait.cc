@@ -23,18 +23,18 @@ using std::chrono::nanoseconds;
 
 enum class Limit {
     none,
-    milliseconds,  // in the argument; negative: none
-    timespec,      // where it points; null: none
-    receiving,     // SO_RCVTIMEO of the socket that the argument names
+    milliseconds,  // in the argument; negative: no limit
+    timespec,      // at the argument's address; null: no limit
+    receiving,     // SO_RCVTIMEO of the socket in the argument
     sending,       // SO_SNDTIMEO
-    ring,          // of io_uring_enter
+    ring,          // in the struct that io_uring_enter gets
 };
 
 struct Wait {
     long number;
     Limit limit;
     unsigned argument;
-    int over;  // its result when the time is over
+    int over;  // its result at the timeout
 };
 
 constexpr Wait waits[] = {
@@ -82,10 +82,11 @@ uint64_t sleeps_of(pid_t tid) {
     return 0;
 }
 
-// More than that is no limit to anybody, and the sum below stays within its type.
+// A longer timeout is treated as none, so that the sum below cannot overflow.
 constexpr std::chrono::hours long_time{24 * 365};
 
-// Nothing: it cannot be read, or makes no sense. The longest: there is none.
+// The timeout at this address: nanoseconds::max() if there is none; nullopt if it cannot be read or
+// is invalid.
 std::optional<nanoseconds> time_at(pid_t pid, uint64_t address) {
     if (address == 0) return nanoseconds::max();
     timespec time{};
@@ -112,7 +113,7 @@ std::optional<nanoseconds> time_of_socket(pid_t pid, int number, int option) {
     timeval time{};
     socklen_t size = sizeof time;
     if (!file) return std::nullopt;
-    // Another file's driver has no time.
+    // Not a socket, so there is no timeout.
     if (getsockopt(file.get(), SOL_SOCKET, option, &time, &size) != 0) return nanoseconds::max();
     if (time.tv_sec == 0 && time.tv_usec == 0) return nanoseconds::max();
     return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
@@ -173,8 +174,8 @@ bool ResumedWait::is_interrupted(pid_t tid, const user_regs_struct& regs,
     auto place = [](const user_regs_struct& r) { return std::tuple(r.rip, r.rsp, r.orig_rax); };
     bool alike = is_interrupted_wait(regs) && place(regs) == place(regs_) &&
                  arguments_of(regs) == arguments_of(regs_) && begun == begun_;
-    // Since it was resumed the thread has slept in it, and in the stop where it is now. If it has
-    // slept once more, it may have made the call anew.
+    // Since it was resumed, the thread has slept once in the call and once in its present stop. If
+    // it has slept more often, this may be a new call.
     return alike && (begun || sleeps_of(tid) <= sleeps_ + 2);
 }
 
@@ -183,7 +184,7 @@ bool ResumedWait::is_about_to_begin(const user_regs_struct& regs) const {
 }
 
 bool ResumedWait::resume(pid_t tid, user_regs_struct regs) {
-    if (is_about_to_begin(regs)) {  // another stop came before it
+    if (is_about_to_begin(regs)) {  // another stop came before the call
         sleeps_ = sleeps_of(tid);
         return false;
     }

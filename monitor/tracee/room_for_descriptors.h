@@ -1,5 +1,4 @@
-// Descriptors of the program that are ours for a moment: a number, and a limit of open files that
-// is wider for a while.
+// Descriptor numbers of the program that gpr uses for a short time.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +11,7 @@
 
 namespace gpr {
 
-// The lowest number that it does not use.
+// The lowest free descriptor number.
 inline int free_descriptor(pid_t pid) {
     for (int number = 0;; number++) {
         std::string link = fmt::format("/proc/{}/fd/{}", pid, number);
@@ -21,7 +20,8 @@ inline int free_descriptor(pid_t pid) {
     }
 }
 
-// Preparation needs descriptors of the program for a moment, and it may have used all it has.
+// Raises the limit of open files for a while: preparing a process needs a few descriptors in it,
+// and the program may have used all it may have.
 class RoomForDescriptors {
 public:
     explicit RoomForDescriptors(pid_t pid) : pid_(pid) {
@@ -31,7 +31,8 @@ public:
         more.rlim_max = std::max(before_.rlim_max, more.rlim_cur);
         changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
         if (changed_ || before_.rlim_cur == before_.rlim_max) return;
-        more.rlim_cur = more.rlim_max = before_.rlim_max;  // without the right to raise that one
+        // Without the privilege to raise the hard limit.
+        more.rlim_cur = more.rlim_max = before_.rlim_max;
         changed_ = prlimit(pid, RLIMIT_NOFILE, &more, nullptr) == 0;
     }
     ~RoomForDescriptors() {

@@ -5,7 +5,7 @@
 namespace gpr {
 
 namespace {
-constexpr uint32_t least_size = 32;  // of the first version, and its alignment
+constexpr uint32_t least_size = 32;  // of the first ABI version, and its alignment
 }  // namespace
 
 int64_t register_rseq(RseqArea& area, const uint64_t* args) {

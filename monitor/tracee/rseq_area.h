@@ -1,7 +1,7 @@
-// rseq(2) of a thread in a session: the kernel must not know of it, for it would write to the area
-// whenever the thread's other half runs. A C library that has registered its first thread takes a
-// refusal for the next one for the end of the world, so it is told that it has registered; the
-// number of the processor in the area stays "not known".
+// rseq(2) of a thread in a session. The kernel must not know about it, because it would write to
+// the area whenever the thread's kernel thread on this node runs, even as a shadow. A C library
+// that could register its first thread aborts if it cannot register the next one, so the program is
+// told that it has registered; the CPU number in the area stays "unknown".
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gpr {
 
-// What the program has registered; nothing if it has no size.
+// What the program has registered; size 0: nothing.
 struct RseqArea {
     uint64_t address = 0;
     uint32_t size = 0, signature = 0;
@@ -17,7 +17,8 @@ struct RseqArea {
 
 inline constexpr uint64_t rseq_unregister = 1;  // RSEQ_FLAG_UNREGISTER
 
-// The kernel's answer to rseq(address, size, flags, signature), and what it would know then.
+// Returns what the kernel would answer to rseq(address, size, flags, signature), and updates the
+// area.
 int64_t register_rseq(RseqArea& area, const uint64_t* args);
 
 }  // namespace gpr

@@ -22,7 +22,7 @@ constexpr uint64_t madv_guard_install = 102;   // Linux 6.13
 
 bool is_sealed(const AddressSpace& space, uint64_t begin, uint64_t size) {
     uint64_t whole = (size + page_size - 1) & page_mask;
-    // The kernel has other errors for these.
+    // The kernel reports other errors for these.
     if (begin % page_size != 0 || whole < size || whole > address_limit - begin) return false;
     bool any = false;
     space.overlapping({{begin}, {begin + whole}}, [&](const Mapping& m) { any |= m.sealed; });
@@ -42,7 +42,8 @@ bool discards(uint64_t advice) {
     }
 }
 
-// Of what the program could overwrite anyway the content may go.
+// Whether the content of the range must be kept: memory that the program may write may also be
+// discarded.
 bool keeps_content(const AddressSpace& space, const uint64_t* args) {
     uint64_t whole = (args[1] + page_size - 1) & page_mask;
     bool sound = args[0] % page_size == 0 && whole >= args[1] && whole <= address_limit - args[0];
@@ -75,7 +76,7 @@ std::optional<int64_t> answer_about_sealed(const AddressSpace& space, uint64_t n
         case MemoryCall::remap_file: refused = is_sealed(space, args[0], args[1]); break;
         case MemoryCall::move: refused = moves_sealed(space, args); break;
         case MemoryCall::advise: refused = keeps_content(space, args); break;
-        case MemoryCall::set_break: {  // which fails by changing nothing
+        case MemoryCall::set_break: {  // brk fails by changing nothing
             uint64_t end = (args[0] + page_size - 1) & page_mask;
             bool shrinks = break_end != 0 && end < break_end;
             if (!shrinks || !is_sealed(space, end, break_end - end)) return std::nullopt;
@@ -87,7 +88,8 @@ std::optional<int64_t> answer_about_sealed(const AddressSpace& space, uint64_t n
 }
 
 Sealing sealing_of(const AddressSpace& space, const uint64_t* args) {
-    // A kernel without the call answers so to everything, and one with it so to unknown flags.
+    // A kernel without mseal answers ENOSYS to every call; one with it refuses unknown flags
+    // otherwise.
     bool known = syscall(number_mseal, 0, 0, ~0UL) != 0 && errno != ENOSYS;
     if (!known) return {{}, -ENOSYS};
     uint64_t begin = args[0], size = (args[1] + page_size - 1) & page_mask;

@@ -1,7 +1,8 @@
-// mseal(2): what a program has sealed stays mapped as it is until the process ends or executes.
+// mseal(2): memory that the program has sealed keeps its mapping until exec or exit.
 //
-// Neither kernel is told: it would refuse what gpr itself does to move pages. Each node knows from
-// its list of mappings what is sealed, and refuses what a seal forbids before the call is made.
+// The kernel is not told, on any node: it would refuse what gpr itself does to move pages. Each
+// node knows from its list of mappings what is sealed, and refuses forbidden calls before they are
+// made.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@ namespace gpr {
 
 inline constexpr uint32_t number_mseal = 462;
 
-// The kernel's answer to a call of the program's that a seal forbids. break_end: of the heap, where
-// it is known.
+// The error for a call of the program that a seal forbids, else nullopt. break_end: the end of the
+// heap, where it is known.
 std::optional<int64_t> answer_about_sealed(const AddressSpace& space, uint64_t number,
                                            const uint64_t* args, uint64_t break_end = 0);
 
-// What mseal is to seal, or its error. Nothing may be empty.
+// The range that an mseal call seals, or its error. An empty range seals nothing.
 struct Sealing {
     Range range;
     int64_t result = 0;

@@ -1,4 +1,4 @@
-// What the program wants done when a signal comes: sigaction(2).
+// A signal's disposition: sigaction(2).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the kernel puts on the stack for a handler.
+// What the kernel puts on the stack for a signal handler.
 #pragma once
 
 #include <signal.h>
@@ -7,11 +7,11 @@
 
 namespace gpr {
 
-// How its struct ucontext begins (asm-generic/ucontext.h). It stands 8 bytes above where the
-// handler begins to use the stack, and on top of it at rt_sigreturn.
+// The beginning of struct ucontext (asm-generic/ucontext.h). It lies 8 bytes above the stack
+// pointer at the handler's entry, and at the stack pointer at rt_sigreturn.
 struct SignalFrame {
     uint64_t flags, link;
-    stack_t stack;  // sigaltstack, which rt_sigreturn sets again
+    stack_t stack;  // rt_sigreturn restores sigaltstack from it
     uint64_t context[32];
     uint64_t mask;
 };

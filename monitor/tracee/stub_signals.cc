@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
-// signal(7): what is ignored or stops the process by default.
+// signal(7): ignored, or stopping the process, by default.
 constexpr uint64_t harmless = bit_of(SIGCHLD) | bit_of(SIGCONT) | bit_of(SIGURG) |
                               bit_of(SIGWINCH) | bit_of(SIGSTOP) | bit_of(SIGTSTP) |
                               bit_of(SIGTTIN) | bit_of(SIGTTOU);

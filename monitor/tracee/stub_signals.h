@@ -1,4 +1,4 @@
-// Signals that meet a thread in the stub, whose registers there are not the program's.
+// Signals that reach a thread in the stub, whose registers are not the program's.
 #pragma once
 
 #include <sys/types.h>
@@ -7,13 +7,13 @@
 
 namespace gpr {
 
-// The thread is in the stop before the delivery of one that an instruction of the stub has caused.
-// Nothing that is well does: the program has written over the stub's memory, or unmapped it. Made
-// to wait, it would come again from the same instruction, for ever.
+// The thread is in the stop before the delivery of a signal that an instruction of the stub has
+// raised. That means that the program has overwritten or unmapped the stub's memory. Such a signal
+// must not be deferred: the instruction would raise it again without end.
 bool is_fault_in_stub(pid_t tid);
 
-// Signals that would end the process as it stands: bit n-1 is signal n. caught: those for which it
-// has handlers that the kernel may not know of yet.
+// Signals that would kill the process now: bit n-1 is signal n. caught: signals for which the
+// program has handlers that this kernel may not know of yet.
 uint64_t deadly_signals(pid_t pid, uint64_t caught);
 
 }  // namespace gpr

@@ -11,7 +11,7 @@ namespace gpr {
 
 void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t caller) {
     if (host_tid_ == 0) host_tid_ = caller;
-    if (host_tid_ != caller) {  // a thread of the program that plays the stub
+    if (host_tid_ != caller) {  // a thread of the program imitates a stub thread
         notifier.reply_error(notification, ENOSYS);
         return;
     }
@@ -19,8 +19,8 @@ void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t 
     notification_ = notification;
     bool busy = state_ == State::working || state_ == State::in_program;
     bool lost = busy && !slot_memory().get<uint32_t>(offsetof(gpr_slot, taken)).is(given_);
-    // The program may have written there; left so, the stub would take what was never given, and
-    // be asked again, for ever.
+    // The program may have overwritten `given`. If it stayed wrong, the stub would keep taking an
+    // order that was never given, and park again, without end.
     if (lost) slot_memory().put(offsetof(gpr_slot, given), given_);
     if (state_ == State::ordered || lost) {
         send();
@@ -50,7 +50,7 @@ void StubThread::point_at_entry(pid_t host_tid, user_regs_struct regs) const {
 }
 
 void StubThread::send() {
-    // A refusal means that a signal interrupted the park: it will park again, see on_park.
+    // The reply fails if a signal interrupted the park: the thread parks again, see on_park.
     bool sent = notifier_->reply(notification_, 0);
     state_ = !sent ? State::ordered : resuming_ ? State::in_program : State::working;
 }
@@ -124,7 +124,7 @@ size_t StubThread::take_results(std::span<Call> calls) const {
     uint32_t done = s.get<uint32_t>(offsetof(gpr_slot, done)).at_most(most);
     for (size_t i = 0; i < done; i++) {
         auto made = s.get<gpr_call>(offsetof(gpr_slot, calls) + i * sizeof(gpr_call));
-        // As any program may make up: who uses one as more than an answer bounds it there.
+        // The program can forge these results: callers must bound what they use them for.
         calls[i].result = made.to_pass_on().result;
     }
     return done;
@@ -138,7 +138,7 @@ bool StubThread::has_begun(uint64_t rip) const {
     return (rip > begin && rip < end) || !(number & GPR_CALL_OF_PROGRAM);
 }
 
-// It parks again, wherever it is on its way to the call.
+// The thread parks again, wherever it is on its way to the call.
 void StubThread::take_back(pid_t host_tid, user_regs_struct regs) {
     taken_back_ = true;
     if (!calls_given_) return;
@@ -151,8 +151,9 @@ Task<bool> StubThread::take_fd(int fd, int number) {
     for (;;) {
         while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
         if (state_ == State::dead) co_return false;
-        // The number is the park's answer; the stub takes what is not 0 for an interruption, and
-        // parks again. So it does after a real one, when there is nothing to answer.
+        // The number becomes the result of the park call. The stub treats any result but 0 as an
+        // interruption and parks again, as it also does after a real one, when there is nothing to
+        // answer.
         bool taken = notifier_->reply_with_fd(notification_, fd, number);
         if (!taken && notifier_->still_valid(notification_)) co_return false;
         state_ = State::arriving;
@@ -167,7 +168,7 @@ Task<int64_t> StubThread::put_fd(int fd, int number, bool closes_on_exec) {
         if (state_ == State::dead) co_return thread_gone;
         int64_t put = notifier_->put_fd(notification_, fd, number, closes_on_exec);
         if (put >= 0 || notifier_->still_valid(notification_)) co_return put;
-        state_ = State::arriving;  // a signal interrupted it: it parks again
+        state_ = State::arriving;  // a signal interrupted the park: it parks again
     }
 }
 

@@ -1,4 +1,4 @@
-// A kernel thread that is in the stub: parked, or doing one operation for us.
+// A kernel thread in the stub: parked, or doing one operation for us.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct Call {
     int64_t result = 0;
 };
 
-// The kernel's convention for a thread that died while it worked for us.
+// The result of calls in a thread that died meanwhile.
 inline constexpr int64_t thread_gone = -3;  // -ESRCH
 
 class StubThread {
@@ -31,40 +31,41 @@ public:
           mutex_(scheduler),
           changed_(scheduler) {}
 
-    // Events, from whoever reads the listener and the waits.
-    // caller: who parks, in our pid namespace. Only one kernel thread may ever be this one.
+    // Events, from the code that reads the listener and the waits. caller: the thread that parks,
+    // in our pid namespace. It must always be the same kernel thread.
     void on_park(const Notifier& notifier, uint64_t notification, pid_t caller);
     void on_death();
 
-    // Runs one system call (or a batch that stops at the first error) in the thread. Calls from
-    // several coroutines queue. Waits until the thread is parked first.
+    // Runs one system call (or a batch that stops at the first error) in the thread, once it is
+    // parked. Calls of several coroutines queue.
     Task<int64_t> call(uint64_t number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
                        uint64_t d = 0, uint64_t e = 0, uint64_t f = 0);
     Task<void> run(std::vector<Call>& calls);
-    // The same, but the pointers refer to what fill() put into the slot's scratch or the bounce.
+    // The same for calls whose pointers refer to the slot's scratch or bounce area: lock, fill it,
+    // run.
     [[nodiscard]] auto lock() { return mutex_.lock(); }
     Task<void> run_locked(std::vector<Call>& calls);
 
-    // For a call of the program in run_locked(), while the thread is in a ptrace stop with this
-    // rip: whether the kernel has seen the call; then it is too late to take it back. What is taken
-    // back ends with -ERESTARTNOINTR.
+    // For a program's call in run_locked(), while the thread is in a ptrace stop with this rip:
+    // whether the kernel has seen the call, so that it can no longer be taken back. A call that is
+    // taken back ends with -ERESTARTNOINTR.
     [[nodiscard]] bool has_begun(uint64_t rip) const;
     void take_back(pid_t host_tid, user_regs_struct regs);
 
-    // Puts a copy of our descriptor into the thread's table, as `number`, which is not 0. False: it
-    // died, or may not have such a number.
+    // Puts a copy of our descriptor into the thread's table, as `number`, which must not be 0.
+    // False if the thread died or may not have such a number.
     Task<bool> take_fd(int fd, int number);
-    // The same over what has the number, which may be 0. The kernel's convention.
+    // The same, replacing what `number`, which may be 0, refers to. Returns the kernel's result.
     Task<int64_t> put_fd(int fd, int number, bool closes_on_exec);
-    // For a context with tiles of AMX the kernel has to know that the thread uses some.
+    // Lets the kernel allocate room for AMX tiles if the context has any.
     Task<void> make_room(const ThreadContext& context);
-    // The thread leaves the stub and becomes the program. False: it died.
+    // Makes the thread leave the stub and continue as the program. False if it died.
     Task<bool> resume(const ThreadContext& context);
-    // Points the thread, which is in a ptrace stop with these registers, at the stub's entry, and
-    // lets it run.
+    // Redirects a thread that is in a ptrace stop with these registers to the stub's entry and
+    // resumes it.
     void capture(pid_t host_tid, user_regs_struct regs);
 
-    // The same by ptrace, for a thread that was parked() and has been stopped.
+    // The same as resume(), but by ptrace, for a thread that was parked() and then stopped.
     Task<void> parked();
     void become(pid_t host_tid, const ThreadContext& context);
 
@@ -73,7 +74,7 @@ public:
     [[nodiscard]] bool dead() const { return state_ == State::dead; }
     [[nodiscard]] Mailbox::SlotIndex slot() const { return slot_; }
     [[nodiscard]] Mailbox& mailbox() const { return mailbox_; }
-    // Where structures lie that its calls point to, and larger ones.
+    // For structures that its calls point to.
     [[nodiscard]] HostileMemory scratch() const {
         return mailbox_.slot(slot_).part(offsetof(gpr_slot, scratch), sizeof(gpr_slot::scratch));
     }
@@ -88,7 +89,7 @@ private:
     Task<bool> give(uint32_t op);
     void send();
     void write_calls(std::span<const Call> calls);
-    // How many of those given were made, with their results.
+    // How many of the given calls were made; stores their results.
     size_t take_results(std::span<Call> calls) const;
     [[nodiscard]] HostileMemory slot_memory() const { return mailbox_.slot(slot_); }
     void point_at_entry(pid_t host_tid, user_regs_struct regs) const;
@@ -104,7 +105,7 @@ private:
     bool resuming_ = false;
     bool calls_given_ = false;
     bool taken_back_ = false;
-    bool has_tiles_ = false;                              // the kernel has room for them
+    bool has_tiles_ = false;                              // the kernel has allocated room for them
     std::optional<std::pair<uint64_t, uint64_t>> bases_;  // fs and gs, while it is in the stub
     AsyncMutex mutex_;
     Signal changed_;

@@ -9,7 +9,7 @@ namespace gpr {
 
 namespace {
 
-// The kernel's functions in which a thread waits for a supervisor of ours.
+// Kernel functions in which a thread waits for our supervisor.
 bool waits_for_us(const std::string& function) {
     return function.starts_with("handle_userfault") || function.starts_with("seccomp_") ||
            function.starts_with("__seccomp_");
@@ -26,7 +26,7 @@ ThreadState thread_state(pid_t tid) {
     bool sleeps = letter == 'S' || letter == 'D' || letter == 'I';
     if (!sleeps) return {letter, "0"};
     std::string function = text_of(fmt::format("/proc/{}/wchan", tid));
-    // Outside of any system call there is nothing to wait for but a page.
+    // Outside of system calls a thread can only wait for a page.
     bool in_call = fault_origin(tid).kind == FaultOrigin::Kind::kernel;
     if (!in_call || waits_for_us(function)) return {};
     return {letter, function.empty() ? "0" : function};

@@ -17,7 +17,7 @@ ThreadView view_of_thread(pid_t tid) {
     const size_t name_end = stat.rfind(')');
     if (name_end == std::string::npos || stat.size() < name_end + 3) return view;
     view.letter = stat[name_end + 2];
-    // Of a thread, so it need not be asked for each process (proc_pid_schedstat).
+    // The CPU time of this thread; stat would show that of its whole process (proc_tgid_stat).
     view.cpu_ns =
         std::strtoull(text_of(fmt::format("/proc/{}/schedstat", tid)).c_str(), nullptr, 10);
     if (view.letter == 'R') return view;

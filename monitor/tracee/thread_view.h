@@ -1,4 +1,4 @@
-// What the kernel says that a thread does now, without stopping it.
+// What the kernel reports about a thread at this moment, without stopping it.
 #pragma once
 
 #include <sys/types.h>
@@ -14,13 +14,13 @@ namespace gpr {
 
 struct ThreadView {
     char letter = 'X';     // as in /proc/PID/stat
-    std::string waits_in;  // a function of the kernel, as in /proc/PID/wchan; empty: it runs
-    int32_t call = -1;     // the system call that it is in; -1: none
+    std::string waits_in;  // kernel function, as in /proc/PID/wchan; empty: it runs
+    int32_t call = -1;     // system call in progress; -1: none
     uint64_t cpu_ns = 0;
-    uint64_t stack_pointer = 0, instruction = 0;  // 0: it runs, so that nobody can say
+    uint64_t stack_pointer = 0, instruction = 0;  // 0: unknown, because it runs
 };
 
-// tid: as this supervisor names it.
+// tid: as this supervisor sees it.
 ThreadView view_of_thread(pid_t tid);
 
 // Where a stopped thread stands: its registers, and what is on its stack from rsp on, as far as

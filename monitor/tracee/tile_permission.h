@@ -1,5 +1,5 @@
-// Leave to use the tiles of AMX: a process asks for it (ARCH_REQ_XCOMP_PERM), and keeps it till it
-// executes another program.
+// Permission to use AMX tiles: a process asks for it with ARCH_REQ_XCOMP_PERM and keeps it until
+// exec.
 #pragma once
 
 #include "base/task.h"
@@ -7,7 +7,7 @@
 
 namespace gpr {
 
-// stub: of a thread of that process.
+// stub: of any thread of that process.
 Task<bool> may_use_tiles(StubThread& stub);
 Task<void> ask_for_tiles(StubThread& stub);
 

@@ -20,7 +20,7 @@ namespace {
 bool is_first_of_namespace(pid_t process) {
     std::ifstream in(fmt::format("/proc/{}/status", process));
     for (std::string line; std::getline(in, line);) {
-        // Its numbers in all namespaces, from ours to its own.
+        // Its pids in all namespaces, from ours to its innermost.
         if (line.starts_with("NSpid:")) return line.ends_with("\t1");
     }
     return false;
@@ -51,7 +51,7 @@ void let_die(pid_t tid) {
     auto info = trace::signal_info(tid);
     auto regs = trace::registers(tid);
     if (info && regs) {
-        // These stand behind the instruction: a breakpoint, a call that a filter traps.
+        // These signals come after the instruction (int3, or a trapped syscall): step back to it.
         if (info->si_signo == SIGTRAP && info->si_code == SI_KERNEL) regs->rip -= 1;
         if (info->si_signo == SIGSYS) regs->rip -= 2;
         regs->orig_rax = ~0UL;

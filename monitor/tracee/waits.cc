@@ -56,11 +56,11 @@ void Waits::poll() {
     while ((tid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
         auto it = handlers_.find(tid);
         if (it == handlers_.end()) {
-            // A newborn whose parent was killed before it could tell of the birth: let it die.
+            // A newborn whose parent was killed before it could report the birth: let it die.
             bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
             if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
             early_[tid] = status;
-            // Nobody asks for the end any more by then, and the number may become somebody else's.
+            // By then nobody asks for this end any more, and the tid may be reused.
             if (!WIFSTOPPED(status)) loop_.after(forgotten_in, [this, tid] { early_.erase(tid); });
             continue;
         }
@@ -68,12 +68,12 @@ void Waits::poll() {
         (*handler)(WaitStatus::decode(status));
     }
     if (tid < 0 && errno == ECHILD && !handlers_.empty()) {
-        loop_.after(second_look, [this] { bury_the_lost(); });
+        loop_.after(second_look, [this] { report_vanished(); });
     }
 }
 
-// The kernel knows of nobody any more: whoever is still waited for has ended unseen.
-void Waits::bury_the_lost() {
+// No child is left in the kernel, so every thread that we still wait for has ended unnoticed.
+void Waits::report_vanished() {
     siginfo_t info{};
     int rc = waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL);
     if (rc == 0 || errno != ECHILD) return;

@@ -13,13 +13,13 @@
 
 namespace gpr {
 
-// A wait status, taken apart once.
+// A decoded wait status.
 struct WaitStatus {
     enum class Kind {
         exited,       // value: exit code
         killed,       // value: signal
         signal_stop,  // signal-delivery-stop; value: signal
-        event,        // PTRACE_EVENT_*; value: the event, signal: what comes with it
+        event,        // value: PTRACE_EVENT_*
         group_stop,   // PTRACE_EVENT_STOP with a stopping signal; value: that signal
         trap_stop,    // PTRACE_EVENT_STOP by PTRACE_INTERRUPT or at birth
         syscall_stop,
@@ -38,21 +38,22 @@ public:
     // Blocks SIGCHLD in this thread.
     static Result<std::unique_ptr<Waits>> create(Loop& loop);
 
-    // A status that came before its handler (a new child's first stop) is delivered at once.
+    // A status that arrived before its handler (such as a new child's first stop) is delivered at
+    // once.
     void set_handler(pid_t tid, Handler handler);
     void remove_handler(pid_t tid);
 
-    // Collects what has already happened, without waiting.
+    // Handles the statuses that are pending, without waiting.
     void poll();
 
-    // Gives the handler a stop of this thread that has already happened: one that shares our CPU
-    // has often run, and stopped, before PTRACE_INTERRUPT returns. Saves a turn of the loop, to
-    // which deaths and other threads' stops are left.
+    // Delivers a pending stop of this thread now. A thread on our own CPU has often stopped before
+    // PTRACE_INTERRUPT returns, so this saves an iteration of the loop. Deaths and stops of other
+    // threads are left to the loop.
     void look_for_stop(pid_t tid);
 
 private:
     explicit Waits(Loop& loop) : loop_(loop) {}
-    void bury_the_lost();
+    void report_vanished();
 
     Loop& loop_;
     Fd signal_fd_;

@@ -1,4 +1,4 @@
-// The rules of DESIGN 4.1, one by one, on directory and agents together.
+// The rules of coherence (mm/README.md), one by one, on directory and agents together.
 #include <doctest/doctest.h>
 
 #include "cluster.h"

@@ -1,4 +1,4 @@
-// How long a page stays with the thread that it came for (DESIGN 4.1).
+// How long a page stays with the thread that it came for (mm/README.md).
 #include <doctest/doctest.h>
 
 #include "cluster.h"
