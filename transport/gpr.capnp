@@ -1,5 +1,4 @@
-# The wire protocol of gpr: this file and the files it imports define every message between two
-# nodes.
+# The wire protocol of gpr: this file and those it imports define every message between nodes.
 #
 # A message is one Frame behind the fixed header of transport/frame.h. Page content follows the
 # message as raw bytes and is never part of it. A session begins with these messages:
