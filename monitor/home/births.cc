@@ -1,10 +1,15 @@
 #include "monitor/home/births.h"
 
+#include <linux/kcmp.h>
 #include <linux/sched.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <sstream>
 
+#include "base/file_text.h"
 #include "base/log.h"
 #include "monitor/home/calls.h"
 #include "monitor/home/children.h"
@@ -43,6 +48,12 @@ std::vector<pid_t> wanted_ids(wire::CallRequest::Reader call) {
     return ids;
 }
 
+// Whether we trace it.
+bool is_ours(pid_t pid) {
+    const std::string status = text_of(fmt::format("/proc/{}/status", pid));
+    return status.find(fmt::format("\nTracerPid:\t{}\n", getpid())) != std::string::npos;
+}
+
 }  // namespace
 
 HomeThread& Births::add_thread(HomeProcess& process, pid_t tid) {
@@ -62,8 +73,25 @@ bool Births::expect_no_more(pid_t parent) { return births_.erase(parent) > 0; }
 
 void Births::on_birth(HomeThread& parent, int event) {
     auto message = trace::event_message(parent.tid);
-    if (!message) return;
-    auto tid = static_cast<pid_t>(*message);
+    if (!message) return;  // it is killed: find_untold()
+    add_born(parent, static_cast<pid_t>(*message), event);
+    trace::resume(parent.tid);
+}
+
+// New threads die with it, children live on: in a stop that nobody else will end. They are its
+// children till it has ended.
+void Births::find_untold(HomeThread& parent) {
+    const pid_t pid = parent.process->pid;
+    std::istringstream list(text_of(fmt::format("/proc/{}/task/{}/children", pid, parent.tid)));
+    for (pid_t child = 0; list >> child;) {
+        if (home_.threads.contains(child) || !is_ours(child)) continue;
+        spdlog::debug("process {} was born as thread {} was killed", child, parent.tid);
+        const bool shares = syscall(SYS_kcmp, pid, child, KCMP_VM, 0, 0) == 0;
+        add_born(parent, child, shares ? PTRACE_EVENT_VFORK : PTRACE_EVENT_FORK);
+    }
+}
+
+void Births::add_born(HomeThread& parent, pid_t tid, int event) {
     home_.orphaned_helpers.note_birth(tid);
     HomeProcess& parents = *parent.process;
     bool copied = home_.forks_at_home.end_fork(parent);
@@ -81,7 +109,6 @@ void Births::on_birth(HomeThread& parent, int event) {
         HomeThread& first = add_process(parent, tid, event, plan, shares);
         begin_process(parent, first, plan, shares);
     }
-    trace::resume(parent.tid);
 }
 
 void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
@@ -182,6 +209,7 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
 // The acceptor starts the thread itself; here its shadow is born, directly into the stub.
 Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
+    std::shared_ptr<StubThread> shadow = thread.stub;
     auto slot = fragment->mailbox().allocate();
     if (!slot) {
         home_.calls.reply(thread, -EAGAIN);
@@ -203,12 +231,14 @@ Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame 
     clone.cgroup = call.getCgroup();
     clone.stack = Mailbox::stack_top(*slot).value - 8 - any_stack_size;
     clone.stack_size = any_stack_size;
-    int64_t tid = co_await clone_in_stub(*thread.stub, clone, wanted_ids(call));
-    HomeThread* born = tid > 0 ? home_.find_thread(process.pid, static_cast<pid_t>(tid)) : nullptr;
+    int64_t tid = co_await clone_in_stub(*shadow, clone, wanted_ids(call));
+    const bool alive = tid > 0 && !shadow->dead();
+    HomeThread* born = alive ? home_.find_thread(process.pid, static_cast<pid_t>(tid)) : nullptr;
     if (!born) {
         fragment->remove_stub_thread(*stub);
         fragment->mailbox().release(*slot);
-        if (tid != thread_gone) home_.calls.reply(thread, tid > 0 ? -EAGAIN : tid);
+        // What is gone so soon has been killed with its process, and with who waits for it.
+        if (tid <= 0 && !shadow->dead()) home_.calls.reply(thread, tid);
         co_return;
     }
     born->stub = std::move(stub);
@@ -216,7 +246,7 @@ Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame 
     born->twin(thread.node).affinity_told = true;
     // It has inherited the signal mask of its parent's shadow.
     if (thread.passed) co_await StubEntry::take_mask(*born, thread.passed->mask);
-    home_.calls.reply(thread, tid);
+    if (!shadow->dead()) home_.calls.reply(thread, tid);
 }
 
 // fork, vfork, posix_spawn: the child begins at home, where its parent's shadow is.
@@ -247,12 +277,13 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
         co_return;
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
+    std::shared_ptr<StubThread> shadow = thread.stub;
     if (!birth.shares_memory) co_await home_.pager.forks.begin_fork(fragment);
     std::shared_ptr<HeldUp> held;
     if (birth.shares_memory) held = co_await home_.guests.hold_up(process, flags & CLONE_VFORK);
     births_[thread.tid] = std::move(birth);
     // Its stack and registers are set before it runs, so any stack will do.
-    StubThread& stub = *thread.stub;
+    StubThread& stub = *shadow;
     clone_args clone{};
     clone.flags = flags & ~uint64_t{CLONE_UNTRACED};
     clone.tls = args[4];
@@ -272,7 +303,7 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
     for (auto& [object, file] : home_.shared_memory.files()) {
         home_.shared_memory.note_size(file);  // the child may have changed it
     }
-    if (result != thread_gone) home_.calls.reply(thread, result);
+    if (!shadow->dead()) home_.calls.reply(thread, result);
 }
 
 }  // namespace gpr::home

@@ -17,6 +17,8 @@ public:
 
     HomeThread& add_thread(HomeProcess& process, pid_t tid);
     void on_birth(HomeThread& parent, int event);
+    // The thread, at its end, was killed: maybe before it could tell of a child.
+    void find_untold(HomeThread& parent);
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);
     // A thread at the acceptor has asked for a child; its shadow, the parent, is about to make it.
@@ -25,6 +27,7 @@ public:
     bool expect_no_more(pid_t parent);
 
 private:
+    void add_born(HomeThread& parent, pid_t tid, int event);
     void add_to_process(HomeThread& parent, pid_t tid, bool helper);
     void join_owner(const HomeProcess& guest);
     HomeThread& add_process(HomeThread& parent, pid_t tid, int event, const Birth* planned,

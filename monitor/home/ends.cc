@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/log.h"
+#include "monitor/home/births.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
@@ -213,6 +214,7 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
     thread.advance(HomeThread::Life::ending);
     auto status = trace::event_message(tid);
     int raw = status ? static_cast<int>(*status) : 0;
+    if (WIFSIGNALED(raw)) home_.births.find_untold(thread);
     bool filtered = WIFSIGNALED(raw) && Filters::is_ended_by_filter(thread, WTERMSIG(raw));
     bool all_end = process.group_exit || (WIFSIGNALED(raw) && !filtered);
     bool others = false;

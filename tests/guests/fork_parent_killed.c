@@ -1,0 +1,44 @@
+// Processes are killed at all moments while they fork. What they have forked lives on, and ends by
+// itself: then nobody has the pipe any more.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "guest.h"
+
+enum { ROUNDS = 60, STEP_US = 300 };
+
+static void make_children(int out) {
+    signal(SIGCHLD, SIG_IGN);
+    for (;;) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child > 0) continue;
+        (void)!write(out, "x", 1);
+        _exit(0);
+    }
+}
+
+int main(void) {
+    for (int i = 0; i < ROUNDS; i++) {
+        int ends[2];
+        CHECK_EQ(pipe(ends), 0);
+        pid_t parent = fork();
+        CHECK(parent >= 0);
+        if (parent == 0) {
+            close(ends[0]);
+            make_children(ends[1]);
+        }
+        close(ends[1]);
+        usleep(i * STEP_US);
+        CHECK_EQ(kill(parent, SIGKILL), 0);
+        int status = 0;
+        CHECK_EQ(waitpid(parent, &status, 0), parent);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        char some[256];
+        ssize_t got;
+        while ((got = read(ends[0], some, sizeof some)) > 0) continue;
+        CHECK_EQ(got, 0);
+        close(ends[0]);
+    }
+    return guest_passed();
+}
