@@ -204,7 +204,9 @@ Task<void> Calls::make_memory_call(HomeProcess& process, HomeThread& thread, Fra
         case MemoryCall::map: co_await memory.map_for(process, thread, frame); co_return;
         case MemoryCall::lock:
         case MemoryCall::lock_all: {
+            std::shared_ptr<StubThread> stub = thread.stub;
             auto guard = co_await home_.metadata.lock();
+            if (stub->dead()) co_return;
             reply(thread, memory.lock_memory(process, thread.tid, call.getNumber(), args));
             co_return;
         }
@@ -426,6 +428,8 @@ Task<void> Calls::interrupt_call(Frame frame) {
 }
 
 void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
+    // Nobody waits any more: it has ended, or another thread has executed a program as it.
+    if (!thread.remote() || !thread.stub || thread.stub->dead()) return;
     thread.wait = 0;
     home_.stats.calls.note(
         static_cast<uint64_t>((Clock::now() - thread.counts.call_since).count()));

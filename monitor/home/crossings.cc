@@ -29,7 +29,9 @@ Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, N
     // What the acceptor has to be told first may need calls of the thread in its stub.
     bool stub_first = !thread.stub || thread.twin(to).alt_stack_changed || thread.masked;
     if (stub_first && !home_.stops.divert(thread, context)) co_return;
+    std::shared_ptr<StubThread> stub = thread.stub;
     co_await cross(*thread.process, thread, context, to, visit);
+    if (stub->dead()) co_return;
     if (!stub_first) home_.stops.divert(thread, context);
     home_.pager.on_thread_gone(static_cast<Tid>(tid));
 }
@@ -94,6 +96,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     // threads come back.
     if (robust != 0 && !home_.policy.mixed()) {
         co_await stub.call(SYS_set_robust_list, 0, robust_head_size);
+        if (stub.dead()) co_return;
     }
     // While `masked`, no signal has been passed on.
     if (std::exchange(thread.masked, false) && !thread.passed) {
@@ -119,7 +122,7 @@ Task<void> Crossings::take_its_alt_stack(HomeThread& thread, Frame frame, NodeId
     auto crossing = frame->session().getCrossing();
     if (crossing.getAltStack().size() != 0) thread.note_alt_stack_changed(from);
     std::shared_ptr<StubThread> stub = thread.stub;
-    co_await take_alt_stack(*stub, crossing);
+    if (stub) co_await take_alt_stack(*stub, crossing);
 }
 
 // For a thread that is coming home: the acceptor whose code it is about to run, if any.
@@ -161,12 +164,15 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
                                           : "what it does next is done here");
     home_.stats.crossings++;
     thread->counts.arrivals++;
+    std::shared_ptr<StubThread> kept = thread->stub;  // another thread may call exec
+    StubThread& stub = *kept;
     if (!home_.policy.mixed() && !thread->process->detaching) {
         if (thread->passed) {
             co_await home_.passed_signals.take_back(*thread,
                                                     false);  // it left before the signal got there
         }
-        co_await take_alt_stack(*thread->stub, crossing);  // its children inherit it
+        co_await take_alt_stack(stub, crossing);  // its children inherit it
+        if (stub.dead()) co_return;
         co_await home_.visits.visit(*thread, std::move(context));
         co_return;
     }
@@ -177,14 +183,13 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
-    std::shared_ptr<StubThread> kept = thread->stub;  // another thread may call exec
-    StubThread& stub = *kept;
     bool missed_one = thread->passed.has_value();  // it left before the signal got there
     if (missed_one) co_await home_.passed_signals.take_back(*thread, false);
     uint64_t robust = crossing.getRobustList();
     if (robust != 0 && robust != robust_list_of(thread->tid)) {
         co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
     }
+    if (stub.dead()) co_return;
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
     if (thread->process->detaching) {

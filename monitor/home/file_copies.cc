@@ -70,10 +70,13 @@ Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, N
 
 Task<void> FileCopies::discard_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto args = frame->session().getCall().getArgs();
+    std::shared_ptr<StubThread> stub = thread.stub;
     auto guard = co_await home_.metadata.lock();
+    if (stub->dead()) co_return;
     const uint64_t given[] = {args[0], args[1], args[2]};
     DiscardPlan plan = plan_discard(process.fragment->space, given);
-    const int64_t result = co_await discard_content(process, *thread.stub, std::move(plan));
+    const int64_t result = co_await discard_content(process, *stub, std::move(plan));
+    if (stub->dead()) co_return;
     guard.release();
     home_.calls.reply(thread, result);
 }

@@ -172,13 +172,14 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
                                        Birth birth) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
+    std::shared_ptr<StubThread> shadow = thread.stub;
     auto args = frame->session().getCall().getArgs();  // flags, stack, parent_tid, child_tid, tls
     uint64_t flags = args[0];
     auto memory = birth.memory = std::make_shared<ForkedMemory>();
     if (flags & CLONE_CHILD_SETTID) memory->tid_at = {args[3]};
     if (flags & CLONE_CHILD_CLEARTID) memory->clear_tid_at = {args[3]};
     auto still = co_await hold_still(fragment);
-    if (home_.find_thread(pid, tid) != &thread) {
+    if (home_.find_thread(pid, tid) != &thread || shadow->dead()) {
         fork_nothing(pid);
         home_.pager.forks.end_copy(*fragment);
         co_return;
@@ -215,7 +216,7 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
         }
     }
     home_.pager.forks.end_copy(*fragment);
-    if (result.pid == thread_gone) co_return;
+    if (shadow->dead()) co_return;
     for (auto [flag, word] : {std::pair{CLONE_PARENT_SETTID, child_pid},
                               std::pair{CLONE_PIDFD, static_cast<pid_t>(result.pidfd)}}) {
         if (!(flags & static_cast<uint64_t>(flag)) || result.pid < 0) continue;

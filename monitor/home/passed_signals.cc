@@ -42,8 +42,7 @@ Task<void> set_mask(StubThread& stub, uint64_t mask) {
 }
 
 // Sent by the process to itself, because only then may si_code be anything.
-Task<void> queue(HomeThread& thread, siginfo_t info) {
-    StubThread& stub = *thread.stub;
+Task<void> queue(StubThread& stub, const HomeThread& thread, siginfo_t info) {
     stub.scratch().put(0, info);
     auto pid = static_cast<uint64_t>(thread.process->pid), tid = static_cast<uint64_t>(thread.tid);
     auto number = static_cast<uint64_t>(info.si_signo);
@@ -152,7 +151,7 @@ Task<void> PassedSignals::take_back(HomeThread& thread, bool to_shadow) {
     {
         auto guard = co_await stub.lock();
         co_await set_mask(stub, all_signals);
-        co_await queue(thread, back.info);
+        co_await queue(stub, thread, back.info);
         thread.requeued.add(back.info);
         if (stub.dead() || !to_shadow) co_return;
         co_await set_mask(stub, back.mask);

@@ -340,22 +340,25 @@ Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Fr
     Notification n{};
     n.number = SYS_shmat;
     for (unsigned i = 0; i < 3; i++) n.args[i] = args[i];
-    const int64_t refused =
-        co_await home_.memory_calls.refusal(process, *thread.stub, n, thread.tid);
+    std::shared_ptr<StubThread> stub = thread.stub;
+    const int64_t refused = co_await home_.memory_calls.refusal(process, *stub, n, thread.tid);
+    if (stub->dead()) co_return;
     if (refused != 0) {
         home_.calls.reply(thread, refused);
         co_return;
     }
-    int64_t result = co_await thread.stub->call(SYS_shmat, args[0], args[1], args[2]);
+    int64_t result = co_await stub->call(SYS_shmat, args[0], args[1], args[2]);
     if (result >= 0 || result < -4095) {
         auto guard = co_await home_.metadata.lock();
+        if (stub->dead()) co_return;
         uint64_t given[]{args[0], args[1], args[2]};
-        result = co_await place_elsewhere(*fragment, *thread.stub, SYS_shmat, given, result);
+        result = co_await place_elsewhere(*fragment, *stub, SYS_shmat, given, result);
+        if (stub->dead()) co_return;
         if (result >= 0) co_await note_attached(process, {static_cast<uint64_t>(result)});
         guard.release();
         co_await home_.contended_memory.meet_outsiders(false);
     }
-    home_.calls.reply(thread, result);
+    if (!stub->dead()) home_.calls.reply(thread, result);
 }
 
 // remap_file_pages: the kernel has made a mapping of its own for the range.

@@ -31,9 +31,10 @@ Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
 }
 
 // Makes a stopped thread with these registers continue in its stub. False if there is no slot for
-// it.
+// it, or it is gone.
 bool Stops::divert(HomeThread& thread, const ThreadContext& context) {
     HomeProcess& process = *thread.process;
+    if (!process.fragment) return false;  // another thread has executed a program
     if (!thread.stub) {
         auto slot = process.fragment->mailbox().allocate();
         if (!slot) {
