@@ -173,6 +173,7 @@ Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range rang
         copy.object = worker_.next_object++;
         copy.object_page = 0;
         auto copied = co_await copy_of_file(fragment, copy);
+        if (!copied && fragment.executor().dead()) co_return;
         if (!copied) worker_.link.close(copied.error().message());
         Mapped made;
         made.mapping = std::move(copy);

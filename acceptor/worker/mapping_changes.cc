@@ -85,8 +85,10 @@ Task<void> MappingChanges::let_write(std::shared_ptr<Fragment> fragment, Range r
 // Home tells when no mapping shows it any more.
 void MappingChanges::forget_shared(const std::vector<Mapping>&) {}
 
-void MappingChanges::cannot_follow(pid_t, NodeId, const std::string& why) {
-    worker_.link.close(why);
+void MappingChanges::cannot_follow(pid_t pid, NodeId, const std::string& why) {
+    const RemoteProcess* process = worker_.find_process(pid);
+    bool ends = !process || !process->fragment || process->fragment->executor().dead();
+    if (!ends) worker_.link.close(why);
 }
 
 }  // namespace gpr::worker

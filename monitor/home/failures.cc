@@ -95,6 +95,17 @@ void Failures::could_not_split(pid_t pid, const Error& reason) {
     });
 }
 
+void Failures::lost_track(const std::shared_ptr<Fragment>& of, const Error& reason) {
+    std::string why = reason.message();
+    spdlog::debug("process {}: {}", of->pid(), why);
+    home_.loop.after(end_patience, [this, of, why] {
+        const HomeProcess* process = home_.find_process(of->pid());
+        bool ends = !process || process->doomed || process->finished || process->fragment != of ||
+                    of->executor().dead();
+        if (!ends) abandon(why);
+    });
+}
+
 void Failures::give_up(HomeProcess& process, const std::string& why) {
     if (process.doomed || !reason_.empty()) return;
     spdlog::error("process {} given up: {}", process.pid, why);

@@ -30,6 +30,8 @@ public:
     // why.
     void abandon(const std::string& why);
     void could_not_split(pid_t pid, const Error& reason);
+    // What the process has in memory is not known any more, and it goes on.
+    void lost_track(const std::shared_ptr<Fragment>& of, const Error& reason);
     // The same for one process.
     void give_up(HomeProcess& process, const std::string& why);
     void doom(HomeProcess& process);

@@ -62,6 +62,7 @@ Task<void> Layouts::note_call(HomeProcess& process, Notification n, int64_t resu
 }
 
 Task<void> Layouts::note_mmap(HomeProcess& process, Notification n, Address at, pid_t caller) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
     const int fd = n.args[3] & MAP_ANONYMOUS ? -1 : static_cast<int>(n.args[4]);
     const std::string link = fd < 0 ? "" : fmt::format("/proc/{}/fd/{}", caller, fd);
     const Range range{at, at + mapped_size(n.args, link)};
@@ -71,17 +72,17 @@ Task<void> Layouts::note_mmap(HomeProcess& process, Notification n, Address at, 
         co_return;
     }
     if (fd < 0 && (n.args[3] & MAP_HUGETLB)) {
-        co_await make_small(process.fragment->executor(), n.args, static_cast<int64_t>(at.value));
+        co_await make_small(fragment->executor(), n.args, static_cast<int64_t>(at.value));
     }
     Mapped made;
     made.mapping = private_mapping(n.args, range);
     made.mapping.object = new_object(directory_node);
     auto shown = co_await show_file(process, made.mapping, caller, fd);
     if (!shown) {
-        home_.failures.abandon(shown.error().message());
+        home_.failures.lost_track(fragment, shown.error());
         co_return;
     }
-    co_await map_here(process, std::move(made.mapping));
+    co_await map_here(fragment, std::move(made.mapping));
 }
 
 // For a private file mapping that has just been made: replaces writable memory by a copy of the
@@ -99,11 +100,11 @@ Task<Result<void>> Layouts::show_file(HomeProcess& process, Mapping& m, pid_t ca
     co_return co_await home_.code_placement.place_code(process, m, path, m.content_offset);
 }
 
-Task<void> Layouts::map_here(HomeProcess& process, Mapping mapping) {
+Task<void> Layouts::map_here(std::shared_ptr<Fragment> fragment, Mapping mapping) {
     Mapped made;
     made.mapping = std::move(mapping);
     made.object_pages = home_.pager.shared.pages(made.mapping.object);
-    co_await changes.map(process.fragment, std::move(made), directory_node);
+    co_await changes.map(std::move(fragment), std::move(made), directory_node);
 }
 
 // filler: the node that is about to use the new memory.
@@ -120,7 +121,7 @@ Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler
     m.birth = filler;
     m.object = new_object(filler);
     if (filler != directory_node) m.registered = fragment->register_range(m.range).has_value();
-    co_await map_here(process, m);
+    co_await map_here(fragment, m);
     changes.lock_new(*fragment, m.range, false);
 }
 
@@ -231,7 +232,7 @@ Task<void> Layouts::let_write(std::shared_ptr<Fragment> fragment, Range range) {
         Mapping* m = fragment->space.find(at);
         if (!process || !m) co_return;
         auto made = co_await home_.file_copies.make_writable(*process, *m);
-        if (!made) home_.failures.abandon(made.error().message());
+        if (!made) home_.failures.lost_track(fragment, made.error());
     }
 }
 
@@ -239,6 +240,9 @@ void Layouts::forget_shared(const std::vector<Mapping>& gone) {
     home_.shared_memory.forget_unseen(gone);
 }
 
-void Layouts::cannot_follow(pid_t, NodeId, const std::string& why) { home_.failures.abandon(why); }
+void Layouts::cannot_follow(pid_t pid, NodeId, const std::string& why) {
+    const HomeProcess* process = home_.find_process(pid);
+    if (process && process->fragment) home_.failures.lost_track(process->fragment, Error{0, why});
+}
 
 }  // namespace gpr::home

@@ -27,8 +27,8 @@ public:
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
     Task<void> note_break(HomeProcess& process, uint64_t end, NodeId filler);
     Task<Result<void>> show_file(HomeProcess& process, Mapping& mapping, pid_t caller, int fd);
-    // This kernel has made the mapping.
-    Task<void> map_here(HomeProcess& process, Mapping mapping);
+    // The kernel here has made it.
+    Task<void> map_here(std::shared_ptr<Fragment> fragment, Mapping mapping);
     Task<void> apply_mapping(Frame frame, NodeId from);
     ObjectId next_object() { return next_object_++; }
     // Adds to mincore's result the pages that, as far as home knows, acceptors have.

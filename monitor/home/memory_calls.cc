@@ -221,6 +221,7 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
 // decides whether there may be more.
 Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
+    std::shared_ptr<StubThread> stub = thread.stub;
     auto given = frame->session().getCall().getArgs();
     std::array<uint64_t, 6> args{given[0], given[1], given[2], given[3], given[4], given[5]};
     args[0] = hint_beside_reserved(args.data());
@@ -231,35 +232,34 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     Notification n{};
     n.number = SYS_mmap;
     for (unsigned i = 0; i < args.size(); i++) n.args[i] = given[i];
-    const int64_t refused = co_await refusal(process, *thread.stub, n, thread.tid);
+    const int64_t refused = co_await refusal(process, *stub, n, thread.tid);
     if (refused != 0) {
         home_.calls.reply(thread, refused);
         co_return;
     }
     int fd = flags & MAP_ANONYMOUS ? -1 : static_cast<int>(args[4]);
-    SyscallArguments use_args{args[0], args[1], args[2], args[3], args[4], args[5]};
     SharedUse use;
-    if (fd >= 0) use = home_.shared_memory.shared_use(process, SYS_mmap, use_args);
+    if (fd >= 0) use = home_.shared_memory.shared_use(process, SYS_mmap, args);
     co_await home_.shared_memory.before_use(use);
     AsyncMutex::Guard guard(nullptr);
     bool near_stack = concerns_stack(fragment->space, SYS_mmap, args.data());
     const Range replaced = flags & MAP_FIXED ? Range{{args[0]}, {args[0] + args[1]}} : Range{};
     if (near_stack || !replaced.empty()) guard = co_await home_.metadata.lock();
     co_await home_.shared_memory.save_shared(fragment->space, replaced);
-    if (near_stack) {
+    if (near_stack && !stub->dead()) {
         co_await home_.main_stack.make_room(process, fixed_place(SYS_mmap, args.data()));
     }
     auto changing = home_.pager.views.change(fragment->space, std::span(&replaced, 1));
     int64_t result =
-        co_await thread.stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
-    if (result < 0 && result >= -4095) {
-        if (near_stack) co_await home_.main_stack.fit(process);
+        co_await stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
+    if (failed(result)) {
+        if (near_stack && !stub->dead()) co_await home_.main_stack.fit(process);
         home_.calls.reply(thread, result);
         co_return;
     }
     if (!near_stack && replaced.empty()) guard = co_await home_.metadata.lock();
-    result = co_await place_elsewhere(*fragment, *thread.stub, SYS_mmap, args.data(), result);
-    if (result < 0) {
+    result = co_await place_elsewhere(*fragment, *stub, SYS_mmap, args.data(), result);
+    if (result < 0 || stub->dead()) {
         guard.release();
         home_.calls.reply(thread, result);
         co_return;
@@ -270,14 +270,15 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
         Address at{static_cast<uint64_t>(result)};
         co_await home_.shared_memory.map_shared(process, at, size, static_cast<int>(args[2]), link);
         home_.layouts.changes.lock_new(*fragment, {at, at + size}, locks);
-        if (near_stack) co_await home_.main_stack.fit(process);
+        if (near_stack && !stub->dead()) co_await home_.main_stack.fit(process);
         guard.release();
         co_await home_.contended_memory.meet_outsiders(false);
         home_.calls.reply(thread, result);
         co_return;
     }
     const Range range{{static_cast<uint64_t>(result)}, {static_cast<uint64_t>(result) + size}};
-    if (fd < 0 && (flags & MAP_HUGETLB)) co_await make_small(*thread.stub, args.data(), result);
+    if (fd < 0 && (flags & MAP_HUGETLB)) co_await make_small(*stub, args.data(), result);
+    if (stub->dead()) co_return;
     args[3] = flags;
     bool ok = co_await note_private(process, args, range, fd, thread.node);
     if (!ok) {
@@ -286,7 +287,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
         co_return;
     }
     home_.layouts.changes.lock_new(*fragment, range, locks);
-    if (near_stack) co_await home_.main_stack.fit(process);
+    if (near_stack && !stub->dead()) co_await home_.main_stack.fit(process);
     guard.release();
     home_.calls.reply(thread, result);
 }
@@ -295,14 +296,15 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
 // file.
 Task<bool> MemoryCalls::note_private(HomeProcess& process, SyscallArguments args, Range range,
                                      int fd, NodeId birth) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
     Mapping m = private_mapping(args.data(), range);
     if (fd < 0) m.birth = birth;
     m.object = home_.layouts.new_object(m.birth);
-    if (fd < 0) m.registered = process.fragment->register_range(m.range).has_value();
+    if (fd < 0) m.registered = fragment->register_range(m.range).has_value();
     auto shown = co_await home_.layouts.show_file(process, m, process.pid, fd);
     if (!shown && (m.prot & PROT_WRITE)) co_return false;
-    if (!shown) home_.failures.abandon(shown.error().message());
-    co_await home_.layouts.map_here(process, std::move(m));
+    if (!shown) home_.failures.lost_track(fragment, shown.error());
+    co_await home_.layouts.map_here(fragment, std::move(m));
     co_return true;
 }
 
@@ -314,7 +316,8 @@ Task<void> MemoryCalls::change_memory_for(HomeProcess& process, HomeThread& thre
     for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) n.args[i] = call.getArgs()[i];
     std::shared_ptr<StubThread> stub = thread.stub;
     auto guard = co_await home_.metadata.lock();
-    co_await save_hidden(process, n);
+    if (!stub->dead()) co_await save_hidden(process, n);
+    if (stub->dead()) co_return;
     int64_t result = co_await change_memory(process, *stub, n, n, process.pid);
     if (stub->dead()) co_return;
     guard.release();
@@ -363,13 +366,16 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
     Notification n{};
     n.number = SYS_brk;
     n.args[0] = wanted;
-    if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // the kernel then returns the old end
-    int64_t result = co_await thread.stub->call(SYS_brk, wanted);
+    if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // it stays where it is
+    std::shared_ptr<StubThread> stub = thread.stub;
+    int64_t result = co_await stub->call(SYS_brk, wanted);
     auto guard = co_await home_.metadata.lock();
-    // The node whose thread extends the heap is about to fill it.
+    if (stub->dead()) co_return;
+    // Whoever makes the heap grow is about to fill it.
     if (result > 0) {
         co_await home_.layouts.note_break(process, static_cast<uint64_t>(result), thread.node);
     }
+    if (stub->dead()) co_return;
     guard.release();
     home_.calls.reply(thread, result);
 }

@@ -95,7 +95,7 @@ Task<void> MemoryGate::open_text(pid_t pid, Range range) {
         m->functions.reset();
         if (m->backing == Backing::native_file) {
             auto made = co_await home_.file_copies.make_writable(*process, *m);
-            if (!made) home_.failures.abandon(made.error().message());
+            if (!made) home_.failures.lost_track(fragment, made.error());
         }
         home_.acceptors.tell(pid, Protected{text, prot | PROT_WRITE});
         home_.acceptors.tell(pid, Protected{text, prot});
