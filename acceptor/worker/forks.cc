@@ -14,6 +14,7 @@
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/file_mappings.h"
+#include "acceptor/worker/process_end.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/starts.h"
 #include "acceptor/worker/threads.h"
@@ -123,7 +124,7 @@ Task<void> Forks::fork_process(Frame frame) {
         process->life = RemoteProcess::Life::alive;
     }
     worker_.stopped.notify_all();
-    if (!error.empty() && process && process->host_pid > 0) kill(process->host_pid, SIGKILL);
+    if (!error.empty() && process) end_now(*process);
     FrameBuilder last;
     auto started = last.session().initProcessStarted();
     started.setPid(pid);
@@ -184,7 +185,8 @@ Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pi
     }
     co_await put_back(executor, parent.fd_base);
     auto born = from_kernel(calls[0].result, "cannot fork the program's memory");
-    if (!born || process.host_pid == 0) {
+    // An executor that was killed as soon as it had forked could not say so.
+    if (process.host_pid == 0) {
         worker_.processes.erase(pid);
         co_return fail(born ? "the parent has ended" : born.error().message());
     }
@@ -318,8 +320,8 @@ Task<Result<void>> Forks::open_uffd(RemoteProcess& process, StubThread& stub) {
     auto helped =
         co_await process.fragment->start_helpers(stub, static_cast<int>(*made), next_id, true);
     if (!helped) co_return helped;
-    process.puncher_host_tid = process.host_tids[process.fragment->puncher_tid()];
-    process.executor_host_tid = process.host_tids[process.fragment->executor_tid()];
+    process.puncher_host_tid = process.host_tid_of(process.fragment->puncher_tid());
+    process.executor_host_tid = process.host_tid_of(process.fragment->executor_tid());
     co_await put_back(stub, process.fd_base);
     co_return Result<void>{};
 }

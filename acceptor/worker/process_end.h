@@ -7,10 +7,14 @@
 
 namespace gpr {
 
-// All its threads, and the puncher, which is not one of them.
+// With all its threads. The puncher is no thread of it, and may be the last that was born.
 inline void end_now(const RemoteProcess& process) {
     if (process.host_pid > 0) kill(process.host_pid, SIGKILL);
-    if (process.puncher_host_tid > 0) kill(process.puncher_host_tid, SIGKILL);
+    if (process.puncher_host_tid > 0) {
+        kill(process.puncher_host_tid, SIGKILL);
+    } else {
+        for (const auto& [tid, host_tid] : process.host_tids) kill(host_tid, SIGKILL);
+    }
 }
 
 }  // namespace gpr

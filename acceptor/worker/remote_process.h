@@ -165,11 +165,16 @@ struct RemoteProcess {
     std::vector<std::shared_ptr<Fd>> sources;
     std::unique_ptr<AsyncMutex> naming;  // held while the descriptor table changes
     ClosedRange closed;
-    bool mixed = false;  // program code runs at home, too
-    // RLIMIT_AS or _DATA is set: home decides whether there may be more.
-    bool limits_memory = false;
-    bool gravity = false;               // threads go home by gravity
-    bool has_jumped_into_stub = false;  // it made calls from the stub's page without our order
+    bool mixed = false;          // program code runs at home as well
+    bool limits_memory = false;  // RLIMIT_AS or _DATA: home says whether there may be more
+    bool gravity = false;        // and threads go there for the calls they make
+    bool plays_stub = false;     // it made calls from the stub's page that we gave no order for
+
+    // 0: it is gone.
+    [[nodiscard]] pid_t host_tid_of(pid_t task) const {
+        auto it = host_tids.find(task);
+        return it == host_tids.end() ? 0 : it->second;
+    }
 };
 
 // Whether a descriptor of the program is one of this host.

@@ -19,6 +19,7 @@
 #include "acceptor/worker/growth.h"
 #include "acceptor/worker/inheritance.h"
 #include "acceptor/worker/kernel_pages.h"
+#include "acceptor/worker/process_end.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
@@ -66,7 +67,7 @@ Task<void> Starts::start_process(Frame frame) {
         if (!built) {
             error = built.error().message();
             if (process.host_pid > 0) {
-                kill(process.host_pid, SIGKILL);
+                end_now(process);
             } else {
                 worker_.processes.erase(pid);
             }
@@ -183,12 +184,12 @@ Task<Result<void>> Starts::start_helpers(RemoteProcess& process, StubThread& stu
     Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
     auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_id, true);
     if (!helped) co_return helped;
-    process.puncher_host_tid = process.host_tids[fragment.puncher_tid()];
-    process.executor_host_tid = process.host_tids[fragment.executor_tid()];
+    process.puncher_host_tid = process.host_tid_of(fragment.puncher_tid());
+    process.executor_host_tid = process.host_tid_of(fragment.executor_tid());
     if (process.mixed) {
         auto woken = co_await fragment.start_waker(stub, next_id, true);
         if (!woken) co_return woken;
-        process.waker_host_tid = process.host_tids[fragment.waker_tid()];
+        process.waker_host_tid = process.host_tid_of(fragment.waker_tid());
     }
     if (start.getMayUseTiles()) co_await ask_for_tiles(fragment.executor());
     co_await register_barriers(fragment.executor(), start.getBarriers());
