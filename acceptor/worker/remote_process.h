@@ -165,10 +165,11 @@ struct RemoteProcess {
     std::vector<std::shared_ptr<Fd>> sources;
     std::unique_ptr<AsyncMutex> naming;  // held while the descriptor table changes
     ClosedRange closed;
-    bool mixed = false;          // program code runs at home as well
-    bool limits_memory = false;  // RLIMIT_AS or _DATA: home says whether there may be more
-    bool gravity = false;        // and threads go there for the calls they make
-    bool plays_stub = false;     // it made calls from the stub's page that we gave no order for
+    bool mixed = false;  // program code runs at home, too
+    // RLIMIT_AS or _DATA is set: home decides whether there may be more.
+    bool limits_memory = false;
+    bool gravity = false;               // threads go home by gravity
+    bool has_jumped_into_stub = false;  // it made calls from the stub's page without our order
 
     // 0: it is gone.
     [[nodiscard]] pid_t host_tid_of(pid_t task) const {

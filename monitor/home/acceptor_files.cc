@@ -123,16 +123,19 @@ Task<void> AcceptorFiles::poll_call(HomeProcess& process, HomeThread& thread, No
     }
 }
 
+// Home has no such file.
+bool AcceptorFiles::is_missing(const HomeProcess& process, std::string_view path) {
+    auto here = fmt::format("/proc/{}/root{}", process.pid, path);
+    int found = faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW);
+    return found != 0 && errno == ENOENT;
+}
+
 std::optional<NodeId> AcceptorFiles::owner_of_path(const HomeProcess& process,
                                                    std::string_view path) const {
     const PathVerdict verdict = paths_.owner_of(path);
     if (verdict.owner == PathOwner::home) return std::nullopt;
     if (verdict.standby && verdict.owner == PathOwner::whoever) return std::nullopt;
-    if (verdict.owner == PathOwner::whoever) {
-        auto here = fmt::format("/proc/{}/root{}", process.pid, path);
-        int found = faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW);
-        if (found == 0 || errno != ENOENT) return std::nullopt;
-    }
+    if (verdict.owner == PathOwner::whoever && !is_missing(process, path)) return std::nullopt;
     home_.rule_use.note_path(verdict.rule);
     return path_nodes_.at(verdict.rule);
 }
@@ -153,17 +156,32 @@ Task<void> AcceptorFiles::path_call(HomeProcess& process, HomeThread& thread, No
     home_.local_calls.local_call(process, thread, n);
 }
 
-// For a child that is not split yet, so that all its memory is here.
 bool AcceptorFiles::names_acceptors_file(const HomeProcess& process, const Notification& n) const {
+    const auto path = path_named_by(process, n);
+    return path && owner_of_path(process, *path).has_value();
+}
+
+bool AcceptorFiles::may_begin_profile(const HomeProcess& process, const Notification& n) const {
+    const Row* row = find_row(n.number);
+    const auto path = row && row->opens_by_name() ? path_named_by(process, n) : std::nullopt;
+    if (!path) return false;
+    const PathVerdict verdict = paths_.owner_of(*path);
+    return verdict.standby && verdict.owner == PathOwner::whoever && is_missing(process, *path);
+}
+
+// For a process that is not split yet, so that all its memory is here.
+std::optional<std::string> AcceptorFiles::path_named_by(const HomeProcess& process,
+                                                        const Notification& n) const {
     const Row* row = paths_.empty() ? nullptr : find_row(n.number);
-    if (!row || row->path_argument() < 0) return false;
+    if (!row || row->path_argument() < 0) return std::nullopt;
     auto memory = RemoteMemory::open(process.pid);
-    if (!memory) return false;
+    if (!memory) return std::nullopt;
     std::array<char, PATH_MAX> text{};
     Address at{n.args[row->path_argument()]};
     size_t got = memory->read(at, text.data(), text.size());
     size_t length = strnlen(text.data(), got);
-    return length < got && owner_of_path(process, {text.data(), length}).has_value();
+    if (length == got) return std::nullopt;
+    return std::string(text.data(), length);
 }
 
 }  // namespace gpr::home

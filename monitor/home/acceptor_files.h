@@ -37,12 +37,18 @@ public:
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
                                             const Notification& n) const;
+    // The call opens what is missing here and a profile that stands by is about. Whether the
+    // acceptor has it is found out there.
+    [[nodiscard]] bool may_begin_profile(const HomeProcess& process, const Notification& n) const;
     // An acceptor has files for these of the profiles that stand by; the others are dropped there.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     [[nodiscard]] const PathRules& paths() const { return paths_; }
     [[nodiscard]] bool has_remote_calls() const;
 
 private:
+    static bool is_missing(const HomeProcess& process, std::string_view path);
+    [[nodiscard]] std::optional<std::string> path_named_by(const HomeProcess& process,
+                                                           const Notification& n) const;
     [[nodiscard]] std::optional<NodeId> owner_of_fds(const Notification& n) const;
     [[nodiscard]] std::optional<NodeId> owner_of_path(const HomeProcess& process,
                                                       std::string_view path) const;

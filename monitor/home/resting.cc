@@ -180,7 +180,8 @@ bool Resting::must_split_for(const HomeProcess& process, const Notification& n) 
     if (home_.detachment.is_under_way()) return false;
     if (ends_rest(n.number, n.args) || installs_filter(n.number, n.args)) return true;
     if (home_.acceptor_files.owner_of(n) || home_.fd_names.concerns(process, n.number, n.args) ||
-        home_.acceptor_files.names_acceptors_file(process, n)) {
+        home_.acceptor_files.names_acceptors_file(process, n) ||
+        home_.acceptor_files.may_begin_profile(process, n)) {
         return true;
     }
     if (memory_call_of(n.number) == MemoryCall::map) return may_write_shared(process.pid, n);

@@ -49,7 +49,9 @@ TEST_CASE("a first try") {
     const auto made = options({"--acceptor", "local", "--stats", "ls", "--color", "-l"});
     REQUIRE(made);
     CHECK(made->acceptors == std::vector{gpr::AcceptorAddress{"1", "local"}});
-    CHECK(made->rules.front() == gpr::SplitRule{gpr::SplitKind::all, "", "1"});
+    gpr::SplitRule automatic{gpr::SplitKind::all, "", "1"};
+    automatic.rests = true;
+    CHECK(made->rules.front() == automatic);
     CHECK(made->rules.back().standby);
     CHECK(made->program == "ls");
     CHECK(made->program_path == "/usr/bin/ls");

@@ -139,10 +139,12 @@ TEST_CASE("chaos") {
     CHECK(rules({"chaos:7", "path:/opt"}));
 }
 
-TEST_CASE("no rule means all, and that every profile stands by") {
+TEST_CASE("no rule means all, once that is of use, and that every profile stands by") {
     const auto none = rules({});
     REQUIRE(none);
-    CHECK(none->front() == SplitRule{SplitKind::all, "", "gpu"});
+    SplitRule automatic{SplitKind::all, "", "gpu"};
+    automatic.rests = true;
+    CHECK(none->front() == automatic);
     CHECK(*none == rules({"auto"}).value());
     std::vector<std::string> standing_by;
     for (size_t i = 1; i < none->size(); i++) {
