@@ -1,0 +1,118 @@
+"""The programs of bench/regret: what each is, and what it needs to run.
+
+Every command runs in a folder of its own, made by `setup`, and must do the same work each time.
+"""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+PROJECT_FILES = 12  # of the small C project
+TEXT_LINES = 400_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    name: str
+    command: str          # for sh -c
+    setup: str = ""       # for sh -c, once, in the folder
+    computes: bool = False  # an acceptor with faster processors would do it sooner
+    library: str = ""     # GLOB for a lib: rule, where splitting off a library makes sense
+    needs: tuple = ()     # programs
+    module: str = ""      # a Python module
+
+    def missing(self, python: str) -> str:
+        """What it needs and this machine lacks; empty: nothing."""
+        for program in self.needs:
+            if not shutil.which(program):
+                return program
+        if self.module and not _has_module(python, self.module):
+            return f"Python's {self.module}"
+        return ""
+
+
+def _has_module(python: str, name: str) -> bool:
+    import subprocess
+    return subprocess.run([python, "-c", f"import importlib.util as u, sys; "
+                           f"sys.exit(u.find_spec('{name}') is None)"]).returncode == 0
+
+
+C_PROJECT = f"""
+for i in $(seq {PROJECT_FILES}); do
+  echo "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>
+  int part$i(int n) {{ char b[64]; snprintf(b, sizeof b, \\"%d\\", n); return (int)strlen(b); }}" \
+    > part$i.c
+done
+echo 'int main(void) {{ return 0; }}' > main.c
+printf 'all: main\\nmain: %s main.o\\n\\tcc -o $@ $^\\nclean:\\n\\trm -f *.o main\\n' \
+  "$(seq -f part%g.o -s ' ' {PROJECT_FILES})" > Makefile
+"""
+REPOSITORY = """
+git init -q . && git config user.email a@b && git config user.name a
+for d in $(seq 40); do mkdir d$d; for f in $(seq 25); do echo "$d $f" > d$d/f$f; done; done
+git add . && git commit -qm all
+"""
+TEXT = f"seq {TEXT_LINES} | awk '{{print $1 * 7919 % 1000003, \"line\", $1}}' > text"
+BYTES = "head -c 24000000 /dev/urandom | xxd -p -c 61 > data"
+
+BASKET = [
+    Row("true", "true"),
+    Row("ls -l /usr/bin", "ls -l /usr/bin"),
+    Row("find /usr/share", "find /usr/share/doc /usr/share/man -newer /etc/passwd"),
+    Row("git status", "git status", REPOSITORY, needs=("git",)),
+    Row("git log -p", "git log -p | wc -c", REPOSITORY, needs=("git",)),
+    Row("grep -r", "grep -rc include /usr/include | wc -l"),
+    Row("tar", "tar cf - /usr/share/doc 2>/dev/null | wc -c"),
+    Row("cp -r, rm -r", "cp -r /usr/share/perl5 copy && rm -r copy"),
+    Row("shell loop with programs", "for i in $(seq 40); do expr $i + 1; done"),
+    Row("gcc -O2", "gcc -O2 -c part1.c -o /dev/null", C_PROJECT, needs=("gcc",)),
+    Row("make -j2", "make -s clean && make -s -j2", C_PROJECT, needs=("make", "gcc")),
+    Row("python3 -c 1", "python3 -c 1"),
+    Row("python3 imports", "python3 -c 'import json, asyncio, email, http.client, unittest, "
+        "xml.dom.minidom, decimal, ctypes, logging.config'"),
+    Row("python3 unittest", "python3 -m unittest -q test.test_json 2>&1 | grep -c OK"),
+    Row("perl", "perl -e '$s += $_ ** 0.5 for 1 .. 6e6; print $s'", computes=True),
+    Row("python3 loop", "python3 -c 'print(sum(i * i % 7 for i in range(12_000_000)))'",
+        computes=True),
+    Row("import numpy", "python3 -c 'import numpy'", module="numpy"),
+    Row("numpy", "python3 -c 'import numpy as n; a = n.random.rand(700, 700); "
+        "print(sum((a @ a).trace() > 0 for _ in range(30)))'", computes=True, module="numpy",
+        library="*numpy*"),
+    Row("sort", "sort -n text | md5sum", TEXT),
+    Row("awk", "awk '{s[$1 % 1000] += $3} END {for (k in s) t += s[k]; print t}' text", TEXT),
+    Row("xz -6", "xz -6 -T1 -c data | wc -c", BYTES.replace("24000000", "4000000"), computes=True,
+        library="*liblzma*", needs=("xz",)),
+    Row("gzip -9", "gzip -9 -c data | wc -c", BYTES, computes=True),
+    Row("sha256sum", "sha256sum data", BYTES),
+    Row("openssl genrsa", "openssl genrsa 3072 2>&1 | wc -l", needs=("openssl",)),
+    Row("sqlite3", "sqlite3 db 'create table t(a integer primary key, b text); with recursive "
+        "n(i) as (select 1 union all select i + 1 from n where i < 300000) insert into t select i, "
+        "hex(i * 7919) from n; select count(distinct substr(b, 1, 5)) from t; drop table t;'",
+        needs=("sqlite3",)),
+    Row("node", "node -e 'let s = 0; for (let i = 0; i < 3e8; i++) s += i % 7; console.log(s)'",
+        computes=True, needs=("node",)),
+    Row("java", "java T.java", "cat > T.java <<'X'\npublic class T { public static void "
+        "main(String[] a) { long s = 0; for (long i = 0; i < 2000000000L; i++) s += i ^ (i >> 3); "
+        "System.out.println(s); } }\nX", computes=True, needs=("java",)),
+    Row("import torch", "{python} -c 'import torch'", module="torch", library="*libtorch*"),
+    Row("torch training", "{python} train.py", """cat > train.py <<'X'
+import torch
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+                            torch.nn.Linear(32 * 30 * 30, 10))
+step = torch.optim.SGD(model.parameters(), 0.01)
+x, y = torch.randn(64, 3, 32, 32), torch.randint(10, (64,))
+for _ in range(60):
+    step.zero_grad(); loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward(); step.step()
+X""", computes=True, module="torch", library="*libtorch*"),
+]
+
+
+def prepare(row: Row, folder: Path, python: str) -> None:
+    """Makes the folder in which the row's command runs."""
+    import subprocess
+    folder.mkdir(parents=True)
+    if row.setup:
+        subprocess.run(["sh", "-ec", row.setup.replace("{python}", python)], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
