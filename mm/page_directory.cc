@@ -38,11 +38,7 @@ void PageDirectory::erase_object(ObjectId object) {
     Core::Object* o = c.object_of(object);
     if (!o) return;
     c.forget_pages(*o, object, 0, max_object_pages);
-    for (auto& [id, collect] : c.collects) {
-        if (collect.object != object) continue;
-        collect.next = collect.end;
-        collect.under_way = 0;
-    }
+    for (PageCollects::Id id : o->collects) c.collects.stop(id);
     c.objects.erase(object);
     c.end();
 }
@@ -117,10 +113,9 @@ uint64_t PageDirectory::remove_node(NodeId node, uint64_t now_ns) {
     Core& c = *core_;
     if (c.watcher) c.watcher(directory_event::RemoveNode{node, now_ns});
     c.begin(now_ns);
-    for (auto& [id, collect] : c.collects) {
-        if (collect.node != node) continue;
-        collect.next = collect.end;
-        collect.under_way = 0;
+    for (const auto& [id, collect] : c.collects.all) {
+        c.collects.wake(id);
+        if (collect.node == node) c.collects.stop(id);
     }
     uint64_t lost = 0;
     for (ObjectId id : c.object_ids()) {
@@ -176,22 +171,25 @@ void PageDirectory::Core::begin(uint64_t now_ns) {
     ++round;
 }
 
+// What one collect does may let another go on.
 void PageDirectory::Core::end() {
-    for (auto it = collects.begin(); it != collects.end();) {
-        Collect& c = it->second;
-        pump(it->first, c);
-        if (c.next < c.end || c.under_way > 0) {
-            ++it;
-            continue;
-        }
+    while (const PageCollects::Id id = collects.take_next()) {
+        Collect& c = collects.all.at(id);
+        pump(id, c);
+        if (c.next < c.end || c.under_way > 0) continue;
         out.add(CollectDone{c.cookie, c.collected, c.left_behind});
-        it = collects.erase(it);
+        if (Object* o = object_of(c.object)) o->collects.erase(id);
+        collects.all.erase(id);
     }
 }
 
 void PageDirectory::Core::hold_back(Object& o, ObjectId object) {
-    for (const PageKey& key : busy_keys()) {
-        if (key.object != object) continue;
+    std::vector<PageKey> keys;
+    for (const auto& [key, b] : busy) {
+        if (key.object == object) keys.push_back(key);
+    }
+    std::sort(keys.begin(), keys.end());
+    for (const PageKey& key : keys) {
         if (Busy* b = find_busy(key)) hold_back(o, *b);
     }
 }
@@ -316,7 +314,7 @@ void PageDirectory::Core::handle(NodeId from, Push& push) {
         ++stats.bad_messages;
         return;
     }
-    pushed_by[from] += push.run.count;
+    collects.note_pushed(from, push.run.count);
     if (o && o->holds > 0) push.to = directory_node;
     for (uint32_t i = 0; o && i < push.run.count; ++i) {
         push_page(*o, from, push, i, std::move(push.contents[i]));

@@ -25,9 +25,10 @@ void PageDirectory::collect(ObjectId object, uint64_t first, uint64_t count, Nod
     collect.access = access;
     collect.age = ++c.clock;
     collect.cookie = cookie;
-    if (!c.object_of(object)) collect.next = collect.end;
-    c.collects[c.next_collect++] = std::move(collect);
-    if (c.next_collect == 0) c.next_collect = 1;
+    Core::Object* o = c.object_of(object);
+    if (!o) collect.next = collect.end;
+    const PageCollects::Id id = c.collects.add(std::move(collect));
+    if (o) o->collects.insert(id);
     c.end();
 }
 
@@ -63,12 +64,12 @@ void PageDirectory::Core::ask_census(uint32_t id, const Object& o, Collect& c) {
 }
 
 void PageDirectory::Core::handle(NodeId from, Touched& t) {
-    auto it = collects.find(t.collect);
-    if (it == collects.end()) {  // its object is gone
+    auto it = collects.all.find(t.collect);
+    if (it == collects.all.end()) {  // its object is gone
         ++stats.late_messages;
         return;
     }
-    Collect& c = it->second;
+    const Collect& c = it->second;
     const Object* o = object_of(c.object);
     const uint64_t end = t.run.first + t.run.count;
     bool good = o && o->birth == from && c.asked && !c.told && t.run.object == c.object &&
@@ -83,13 +84,13 @@ void PageDirectory::Core::handle(NodeId from, Touched& t) {
         ++stats.bad_messages;
         return;
     }
-    c.told = std::move(t);
+    collects.tell(it->first, from, std::move(t));
 }
 
 // The birth node has had these pages: they are not as born any more. What it gave away before it
 // answered must be here first.
 void PageDirectory::Core::learn_touched(Object& o, Collect& c) {
-    if (pushed_by[o.birth] < c.told->pushed) return;
+    if (!collects.has_heard(o.birth, *c.told)) return;
     const Touched told = *std::exchange(c.told, std::nullopt);
     for (const PageSpan& span : told.touched) {
         for (uint64_t i = span.first; i < span.first + span.count; ++i) {
@@ -104,13 +105,14 @@ void PageDirectory::Core::learn_touched(Object& o, Collect& c) {
 }
 
 void PageDirectory::Core::handle(NodeId, const Ack& ack) {
-    auto it = collects.find(ack.collect);
-    if (it == collects.end() || ack.pages > it->second.under_way) {
+    auto it = collects.all.find(ack.collect);
+    if (it == collects.all.end() || ack.pages > it->second.under_way) {
         ++stats.bad_messages;
         return;
     }
     it->second.under_way -= ack.pages;
     it->second.collected += ack.pages;
+    collects.wake(it->first);
 }
 
 }  // namespace gpr

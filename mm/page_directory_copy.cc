@@ -9,7 +9,7 @@ namespace gpr {
 bool PageDirectory::is_quiet(ObjectId object) const {
     const Core& c = *core_;
     const auto is_about = [object](const auto& entry) { return entry.second.object == object; };
-    return std::none_of(c.collects.begin(), c.collects.end(), is_about) &&
+    return std::none_of(c.collects.all.begin(), c.collects.all.end(), is_about) &&
            std::none_of(c.busy.begin(), c.busy.end(),
                         [object](const auto& entry) { return entry.first.object == object; });
 }

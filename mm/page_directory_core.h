@@ -11,11 +11,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "mm/compact_bytes.h"
+#include "mm/page_collects.h"
 #include "mm/page_directory.h"
 #include "mm/page_outbox.h"
 #include "mm/page_table.h"
@@ -71,8 +73,9 @@ struct PageDirectory::Core {
         uint32_t holds = 0;
         bool held_for_all = false;
         std::vector<std::pair<NodeId, Request>> held_back;
+        std::set<PageCollects::Id> collects;  // that are about it
 
-        friend auto fields(Either<Object> auto& x) {  // and the table
+        friend auto fields(Either<Object> auto& x) {  // and the table; collects know theirs
             return std::tie(x.birth, x.orphan, x.holds, x.held_for_all, x.held_back);
         }
     };
@@ -102,24 +105,7 @@ struct PageDirectory::Core {
             return std::tie(x.node, x.next_probe_ns, x.wait_ns);
         }
     };
-    struct Collect {
-        ObjectId object = 0;
-        uint64_t next = 0, end = 0;
-        NodeId node = 0;
-        Access access = Access::read;
-        uint64_t age = 0;
-        uint64_t cookie = 0;
-        uint32_t under_way = 0;
-        uint64_t collected = 0, left_behind = 0;
-        uint64_t known = 0;  // before this page every one that was touched has an entry
-        bool asked = false;  // what lies beyond
-        std::optional<Touched> told;
-
-        friend auto fields(Either<Collect> auto& x) {
-            return std::tie(x.object, x.next, x.end, x.node, x.access, x.age, x.cookie, x.under_way,
-                            x.collected, x.left_behind, x.known, x.asked, x.told);
-        }
-    };
+    using Collect = PageCollect;
 
     DirectoryOptions options;
     DirectoryStats stats;
@@ -130,13 +116,11 @@ struct PageDirectory::Core {
     std::unordered_map<ObjectId, Object> objects;
     PageMap<Busy> busy;
     std::unordered_map<PageKey, Anchor, PageKeyHash> anchors;
-    std::map<uint32_t, Collect> collects;
-    uint32_t next_collect = 1;
-    std::array<uint64_t, max_nodes> pushed_by{};  // pages that came
+    PageCollects collects;
     std::function<void(const DirectoryEvent&)> watcher;
 
     friend auto fields(Either<Core> auto& x) {  // and the maps of objects and pages
-        return std::tie(x.now, x.clock, x.round, x.next_collect, x.pushed_by);
+        return std::tie(x.now, x.clock, x.round, x.collects.next, x.collects.pushed_by);
     }
 
     // --- page_directory.cc: events ---

@@ -344,10 +344,11 @@ void PageDirectory::Core::refuse(PageKey key, const Wish& w, NodeId anchor_node,
 
 // The wish ends without a grant.
 void PageDirectory::Core::resolve(const Wish& w, bool left_behind) {
-    auto it = collects.find(w.collect);
-    if (w.collect == 0 || it == collects.end()) return;
+    auto it = collects.all.find(w.collect);
+    if (w.collect == 0 || it == collects.all.end()) return;
     --it->second.under_way;
     it->second.left_behind += left_behind;
+    collects.wake(w.collect);
 }
 
 }  // namespace gpr

@@ -99,8 +99,8 @@ std::vector<std::byte> PageDirectory::save() const {
         o.table.save([&](uint64_t n) { out.number(n); });
     }
     out.number(0);
-    out.number(c.collects.size());
-    for (const auto& entry : c.collects) out.put(entry);
+    out.number(c.collects.all.size());
+    for (const auto& entry : c.collects.all) out.put(entry);
     out.number(c.anchors.size());
     for (const PageKey& key : sorted_keys(c.anchors)) {
         out.put(key);
@@ -126,7 +126,10 @@ bool PageDirectory::load(std::span<const std::byte> saved) {
     for (uint64_t left = in.number(); left > 0 && in.ok(); --left) {
         std::pair<uint32_t, Core::Collect> entry;
         in.get(entry);
-        core->collects.insert(entry);
+        core->collects.all.insert(entry);
+        Core::Object* o = core->object_of(entry.second.object);
+        if (o) o->collects.insert(entry.first);
+        core->collects.restore(entry.first, o ? o->birth : directory_node);
     }
     for (uint64_t left = in.number(); left > 0 && in.ok(); --left) {
         PageKey key;

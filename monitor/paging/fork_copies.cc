@@ -2,6 +2,7 @@
 // what it knows of the pages. docs/decisions/0018-forks-copy-where-pages-are.md
 
 #include <algorithm>
+#include <set>
 
 #include "monitor/paging/forks.h"
 #include "monitor/paging/pager.h"
@@ -12,10 +13,13 @@ Task<void> Forks::begin_copy(std::shared_ptr<Fragment> fragment) {
     Forking& forking = forking_[fragment.get()];
     forking.count++;
     core_.agent.let_pages_wait(false, core_.now());
+    std::set<ObjectId> objects;
     for (const auto& [begin, m] : fragment->space.all()) {
-        if (!core_.directory || pager_.shared.contains(m.object)) continue;
-        core_.directory->hold_all(m.object);
-        forking.held.push_back(m.object);
+        if (core_.directory && !pager_.shared.contains(m.object)) objects.insert(m.object);
+    }
+    for (ObjectId object : objects) {
+        core_.directory->hold_all(object);
+        forking.held.push_back(object);
     }
     core_.settle();
     co_await quiet(fragment);
