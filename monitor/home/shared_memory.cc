@@ -19,6 +19,7 @@
 #include "monitor/node/address_change.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/node/placement.h"
+#include "monitor/tracee/mapping_at.h"
 #include "syscall/table.h"
 
 namespace gpr::home {
@@ -151,18 +152,14 @@ Task<void> SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t s
     Mapping m;
     m.range = {at, (at + size).page_end()};
     m.prot = prot;
-    auto maps = read_maps(process.pid);
-    if (!maps) co_return;
-    for (const MapsEntry& e : *maps) {
-        if (!e.range.contains(at)) continue;
-        join_shared(process, m, e, link);
-        std::shared_ptr<Fragment> fragment = process.fragment;
-        auto replaced = home_.layouts.changes.replace(*fragment, m);
-        home_.contended_memory.choose_node(files_.at(m.object));
-        home_.layouts.announce(process, m);
-        co_await home_.layouts.changes.settle(fragment, std::move(replaced));
-        co_return;
-    }
+    auto shown = mapping_at(process.pid, at);
+    if (!shown) co_return;
+    join_shared(process, m, *shown, link);
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto replaced = home_.layouts.changes.replace(*fragment, m);
+    home_.contended_memory.choose_node(files_.at(m.object));
+    home_.layouts.announce(process, m);
+    co_await home_.layouts.changes.settle(fragment, std::move(replaced));
 }
 
 void SharedMemory::follow(Mapping& m, const std::string& link) const {
@@ -368,12 +365,10 @@ Task<void> SharedMemory::note_remapped(HomeProcess& process, Range range) {
 }
 
 Task<void> SharedMemory::note_attached(HomeProcess& process, Address at) {
-    auto maps = read_maps(process.pid);
-    for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
-        if (e.range.begin != at) continue;
-        co_await map_shared(process, at, e.range.size(), e.prot);
-        home_.layouts.changes.lock_new(*process.fragment, e.range, false);
-    }
+    auto shown = mapping_at(process.pid, at);
+    if (!shown || shown->range.begin != at) co_return;
+    co_await map_shared(process, at, shown->range.size(), shown->prot);
+    home_.layouts.changes.lock_new(*process.fragment, shown->range, false);
 }
 
 }  // namespace gpr::home

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "monitor/tracee/mapping_at.h"
+
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -38,10 +40,9 @@ size_t parts_in(const AddressSpace& space, Range range) {
 // What the kernel here has in the range.
 std::vector<Range> kernel_mappings(const Fragment& fragment, Range range) {
     std::vector<Range> found;
-    auto maps = read_maps(fragment.host_pid());
+    auto maps = mappings_in(fragment.host_pid(), range);
     if (!maps) return found;
     for (const MapsEntry& entry : *maps) {
-        if (!entry.range.overlaps(range)) continue;
         found.push_back(
             {std::max(entry.range.begin, range.begin), std::min(entry.range.end, range.end)});
     }

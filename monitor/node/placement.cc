@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "monitor/node/mapping_move.h"
+#include "monitor/tracee/mapping_at.h"
 #include "monitor/tracee/reserved_range.h"
 #include "syscall/table.h"
 
@@ -38,11 +39,8 @@ bool kernel_chose(uint64_t number, const uint64_t* args, int64_t result) {
 uint64_t size_of(const Fragment& fragment, uint64_t number, const uint64_t* args, Address at) {
     uint64_t size = number == SYS_mremap ? args[2] : args[1];
     if (number != SYS_shmat) return (size + page_size - 1) & page_mask;
-    auto maps = read_maps(fragment.host_pid());
-    for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
-        if (e.range.begin == at) return e.range.size();
-    }
-    return page_size;
+    auto attached = mapping_at(fragment.host_pid(), at);
+    return attached && attached->range.begin == at ? attached->range.size() : page_size;
 }
 
 Task<void> unmap_unknown(Fragment& fragment, StubThread& caller, Range range) {
