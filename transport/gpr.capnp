@@ -138,11 +138,10 @@ struct ForkBarrier { pid @0 :Int32; }
 struct ProcessFork {
   parent @0 :Int32;
   child @1 :Int32;                 # 0: there is none, and nothing to wait for
-  objects @2 :List(UInt32);        # in turn: one of the parent's, and the child's copy of it
-  noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
+  noHandlers @2 :Bool;             # CLONE_CLEAR_SIGHAND
   affinity @3 :Data;               # of its thread, as in ProcessStart
   clearTid @4 :UInt64;             # likewise
-  memoryPolicy @6 :List(UInt64);   # likewise
+  memoryPolicy @5 :List(UInt64);   # likewise
 }
 
 struct ProcessEnd {
@@ -180,12 +179,13 @@ struct MappingView {
   follows @18 :Bool;       # shared memory shows the same file: a page that is not touched changes
 }
 
-# Right before a ProcessStart or ProcessFork: the mappings that it is about. There may be more than
-# one message can hold, so there are as many of these as it takes.
+# Right before a ProcessStart or ProcessFork: the mappings and objects that it is about. There may
+# be more than one message can hold, so there are as many of these as it takes.
 struct Layout {
   pid @0 :Int32;                   # of the new process
   mappings @1 :List(MappingView);  # all; of a ProcessFork: MADV_WIPEONFORK
   absent @2 :List(AddressRange);   # of a ProcessFork: MADV_DONTFORK
+  copies @3 :List(UInt32);         # likewise, in turn: an object of the parent's, the child's copy
 }
 
 struct ProcessStart {

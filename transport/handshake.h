@@ -22,7 +22,7 @@ class ByteStream;
 class FrameReceiver;
 class Loop;
 
-inline constexpr uint32_t protocol_version = 11;
+inline constexpr uint32_t protocol_version = 12;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
 // What an acceptor may take longer to look at its devices before it welcomes who asks for them.
 inline constexpr std::chrono::milliseconds inventory_timeout{10000};

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -24,6 +25,7 @@ public:
     // object_pages: of shared memory, what the object has.
     void add(const Mapping& mapping, uint64_t object_pages);
     void add_absent(Range range);
+    void add_copy(ObjectId from, ObjectId to);
     // What has been added and not sent. The message that it belongs to follows.
     void finish();
 
@@ -32,11 +34,14 @@ private:
         Mapping mapping;
         uint64_t object_pages = 0;
     };
+    void finish_if_full();
+
     Link& link_;
     NodeId reader_;
     pid_t pid_;
     std::vector<Item> mappings_;
     std::vector<Range> absent_;
+    std::vector<std::pair<ObjectId, ObjectId>> copies_;
 };
 
 // What the acceptor has been told of processes that have not begun.
