@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -39,9 +40,11 @@ struct Core {
     // event that one of them was told.
     void settle();
     [[nodiscard]] uint64_t now() const;
-    // Where the page is seen here; nothing if its mapping went away.
-    std::vector<Place> places(PageKey key);
+    // Where the page, which is not of shared memory, is seen here; nothing if its mapping went
+    // away.
+    std::optional<Place> place_of(PageKey key);
     std::vector<Piece> pieces(const PageRun& run);
+    void forget_places(ObjectId object) { shown_by_.erase(object); }
     static Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
     // For what was begun with that cookie, and `done` entered in `waiting`.
     Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
@@ -58,7 +61,10 @@ struct Core {
 
 private:
     void arm_timer();
+    Fragment* shower_of(ObjectId object);
 
+    // Of memory that is not shared, which one process has; who is not in `fragments` is gone.
+    std::unordered_map<ObjectId, Fragment*> shown_by_;
     Pager& pager_;
     std::vector<Action> actions_;
     bool settling_ = false;
