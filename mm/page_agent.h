@@ -99,15 +99,15 @@ public:
     bool give_away(PageKey key, NodeId to, Access access, Tid tid, uint64_t now_ns);
     // It was given away, and has not been sent yet.
     [[nodiscard]] bool is_leaving(PageKey key) const;
-    [[nodiscard]] std::vector<PageKey> leaving(ObjectId object) const;
+    [[nodiscard]] std::vector<PageKey> leaving(const ObjectTest& asked) const;
 
     // For a process that is copied: a new object of which this node has what it has of that one.
     // When the directory holds it for all and is quiet, this is quiet, and all that either said
     // has been heard. (A page that nobody had may be put in all the same: it is zero, or missing,
     // in the copy.)
     void copy_object(ObjectId from, ObjectId to);
-    // No page of the object is being put in or taken out.
-    [[nodiscard]] bool is_quiet(ObjectId object) const;
+    // No page of such an object is being put in or taken out.
+    [[nodiscard]] bool is_quiet(const ObjectTest& asked) const;
     // The pages of the run that are shared with other nodes, as runs.
     [[nodiscard]] std::vector<PageSpan> shared_pages(ObjectId object, uint64_t first,
                                                      uint64_t count) const;
@@ -123,7 +123,7 @@ public:
     [[nodiscard]] bool in_motion(PageKey key) const;
     // Not here, but asked for or on its way.
     [[nodiscard]] bool is_arriving(PageKey key) const;
-    [[nodiscard]] std::vector<PageKey> arriving(ObjectId object) const;
+    [[nodiscard]] std::vector<PageKey> arriving(const ObjectTest& asked) const;
     // Whether a page of an unfinished Install, Unprotect or Take still belongs to the same life.
     [[nodiscard]] bool is_current(uint64_t id, PageKey key) const;
     [[nodiscard]] const AgentStats& stats() const;

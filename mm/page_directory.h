@@ -133,8 +133,8 @@ public:
     [[nodiscard]] bool holds_back(ObjectId object) const;  // somebody waits for that
     // The same, and node 0 is given nothing either, until the object is released by all.
     void hold_all(ObjectId object);
-    // Nobody wishes for a page of the object, and nobody was asked to give one up.
-    [[nodiscard]] bool is_quiet(ObjectId object) const;
+    // Nobody wishes for a page of such an object, and nobody was asked to give one up.
+    [[nodiscard]] bool is_quiet(const ObjectTest& asked) const;
     // A new object of which every node has what it has of this one, which is held for all and
     // quiet. The agents copy it as well, before anything about either is said.
     void copy_object(ObjectId from, ObjectId to);
