@@ -44,6 +44,9 @@ private:
     Home& home_;
     std::unique_ptr<Outsiders> outsiders_;
     std::set<FileId> given_;  // what was sent to outsiders
+    // Between two calls of a program with thousands of objects little happens, to few of them.
+    std::set<ObjectId> touched_;  // the acceptor asked for pages since it was last in order here
+    bool all_looked_for_ = true;
     // What the program has made and not mapped yet, and nobody has opened.
     std::map<FileId, Outsiders::Watched> made_;
 };

@@ -42,6 +42,8 @@ public:
     public:
         // Somebody may open it by its name: what he finds must be in order before he hears of it.
         [[nodiscard]] bool has_name(const Fd& path) const;
+        // It has one now, or can be given one again.
+        [[nodiscard]] bool may_have_name() const { return named || segment >= 0; }
         // Nothing: news of it are not to be had.
         [[nodiscard]] std::optional<uint64_t> id() const;
 

@@ -18,7 +18,6 @@ struct SharedFile {
     Fd path;                // O_PATH; none for memory without a name
     bool written = false;   // some mapping may write
     bool is_named = false;  // by a file system or a descriptor: there may be private mappings of it
-    bool touched = false;   // the acceptor has asked for pages since it was last in order here
     // Of processes outside the session:
     Outsiders::Watched watched;
     OutsideUse outside;
