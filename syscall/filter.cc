@@ -24,12 +24,6 @@ namespace {
 using Label = FilterProgram::Label;
 
 constexpr uint32_t refuse_action = SECCOMP_RET_ERRNO | ENOSYS;
-// Little-endian: the low half of an argument comes first.
-constexpr uint32_t low_half_of(size_t argument) {
-    return static_cast<uint32_t>(offsetof(seccomp_data, args) + argument * 8);
-}
-constexpr uint32_t rip_high_half = offsetof(seccomp_data, instruction_pointer) + 4;
-
 enum class Side { acceptor, home };
 
 class Builder {
@@ -56,28 +50,21 @@ public:
         // A tracer that skips a call sets its number to -1; the kernel then keeps rax as it is.
         actions_[uint32_t(-1)] = allow_;
         actions_[gpr_park_number] = always_notify_;
-        auto intervals = as_intervals();
-        Label by_number = program_.load(offsetof(seccomp_data, nr), tree(intervals));
+        // Numbers without a row are refused.
+        Label by_number = program_.by_number(actions_, refuse_);
         Label foreign = program_.ret(options_.kill_foreign_arch
                                          ? static_cast<uint32_t>(SECCOMP_RET_KILL_PROCESS)
                                          : refuse_action);
-        program_.load(offsetof(seccomp_data, arch),
-                      program_.branch(BPF_JEQ, AUDIT_ARCH_X86_64, by_number, foreign));
+        program_.by_architecture(by_number, foreign);
         auto built = program_.finish();
         GPR_ASSERT(built.size() < BPF_MAXINSNS);
         return built;
     }
 
 private:
-    struct Interval {
-        uint32_t first;
-        Label action;
-    };
-
     Label unless_stub(uint32_t action) {
         Label otherwise = program_.ret(action);
-        return program_.load(rip_high_half,
-                             program_.branch(BPF_JEQ, options_.stub_word, allow_, otherwise));
+        return program_.by_caller(options_.stub_word, allow_, otherwise);
     }
 
     // At an acceptor: what the stub may call, or else the same as for the program.
@@ -93,8 +80,7 @@ private:
             if (call->mask != UINT32_MAX) in_stub = program_.mask(call->mask, in_stub);
             in_stub = program_.load(low_half_of(static_cast<size_t>(call->argument)), in_stub);
         }
-        Label test = program_.branch(BPF_JEQ, options_.stub_word, in_stub, of_program);
-        return program_.load(rip_high_half, test);
+        return program_.by_caller(options_.stub_word, in_stub, of_program);
     }
 
     Label label_of(Verdict verdict) const {
@@ -181,9 +167,8 @@ private:
                 otherwise = match;
                 continue;
             }
-            Label test = program_.branch(BPF_JEQ, rule.value, match, otherwise);
-            if (rule.mask != 0xffffffff) test = program_.mask(rule.mask, test);
-            otherwise = program_.load(low_half_of(rule.argument), test);
+            otherwise =
+                program_.by_argument(rule.argument, rule.mask, rule.value, match, otherwise);
         }
         return remote_or(row, otherwise);
     }
@@ -193,34 +178,10 @@ private:
         for (const RemoteCall& call : options_.remote_calls) {
             if (call.number != row.number || otherwise == notify_) continue;
             if (call.family == RemoteCall::any_family) return notify_;
-            Label test =
-                program_.branch(BPF_JEQ, static_cast<uint32_t>(call.family), notify_, otherwise);
-            otherwise = program_.load(low_half_of(0), test);
+            otherwise = program_.by_argument(0, UINT32_MAX, static_cast<uint32_t>(call.family),
+                                             notify_, otherwise);
         }
         return otherwise;
-    }
-
-    // Numbers without a row are refused.
-    std::vector<Interval> as_intervals() const {
-        std::vector<Interval> intervals{{0, refuse_}};
-        auto add = [&](uint32_t first, Label action) {
-            if (intervals.back().first == first) intervals.pop_back();
-            if (!intervals.empty() && intervals.back().action == action) return;
-            intervals.push_back({first, action});
-        };
-        for (const auto& [number, action] : actions_) {
-            add(number, action);
-            if (number != UINT32_MAX) add(number + 1, refuse_);
-        }
-        return intervals;
-    }
-
-    Label tree(std::span<const Interval> intervals) {
-        if (intervals.size() == 1) return intervals.front().action;
-        size_t middle = intervals.size() / 2;
-        Label high = tree(intervals.subspan(middle));
-        Label low = tree(intervals.first(middle));
-        return program_.branch(BPF_JGE, intervals[middle].first, high, low);
     }
 
     Side side_;

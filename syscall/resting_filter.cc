@@ -1,7 +1,6 @@
 #include "syscall/resting_filter.h"
 
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -11,10 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <ctime>
+#include <map>
 #include <optional>
-#include <span>
 
 #include "base/result.h"
 #include "syscall/filter_program.h"
@@ -103,10 +101,6 @@ std::optional<Stop> follows_links(const Row& row) {
     return std::nullopt;
 }
 
-constexpr uint32_t low_half_of(size_t argument) {
-    return static_cast<uint32_t>(offsetof(seccomp_data, args) + argument * 8);
-}
-
 class Builder {
 public:
     Builder(bool names, uint32_t stub_word) : names_(names) {
@@ -117,34 +111,18 @@ public:
     }
 
     std::vector<sock_filter> build() {
-        std::vector<Interval> intervals{{0, allow_}};
-        auto add = [&](uint32_t first, Label action) {
-            if (intervals.back().first == first) intervals.pop_back();
-            if (!intervals.empty() && intervals.back().action == action) return;
-            intervals.push_back({first, action});
-        };
-        for (const Row* row : all_rows()) {
-            add(row->number, action_of(*row));
-            add(row->number + 1u, allow_);
-        }
-        Label by_number = program_.load(offsetof(seccomp_data, nr), tree(intervals));
-        program_.load(offsetof(seccomp_data, arch),
-                      program_.branch(BPF_JEQ, AUDIT_ARCH_X86_64, by_number, allow_));
+        std::map<uint32_t, Label> actions;
+        for (const Row* row : all_rows()) actions[row->number] = action_of(*row);
+        program_.by_architecture(program_.by_number(actions, allow_), allow_);
         auto built = program_.finish();
         GPR_ASSERT(built.size() < BPF_MAXINSNS);
         return built;
     }
 
 private:
-    struct Interval {
-        uint32_t first;
-        Label action;
-    };
-
     Label unless_stub(uint32_t action, uint32_t stub_word) {
         Label otherwise = program_.ret(action);
-        return program_.load(offsetof(seccomp_data, instruction_pointer) + 4,
-                             program_.branch(BPF_JEQ, stub_word, allow_, otherwise));
+        return program_.by_caller(stub_word, allow_, otherwise);
     }
 
     Label action_of(const Row& row) {
@@ -158,9 +136,7 @@ private:
             if (rule.number != row.number || !refuses || !Conditions{}.meet(rule.condition))
                 continue;
             const Label refused = rule.home == Verdict::refuse ? refuse_ : unknown_;
-            Label branch = program_.branch(BPF_JEQ, rule.value, refused, action);
-            if (rule.mask != every_bit) branch = program_.mask(rule.mask, branch);
-            action = program_.load(low_half_of(rule.argument), branch);
+            action = program_.by_argument(rule.argument, rule.mask, rule.value, refused, action);
         }
         const auto look = names_ && row.path_argument() >= 0 ? follows_links(row) : std::nullopt;
         return look ? test(*look, action) : action;
@@ -169,17 +145,7 @@ private:
     Label test(const Stop& stop, Label otherwise) {
         if (stop.mask == 0) return stop_;
         Label yes = stop.unless ? otherwise : stop_, no = stop.unless ? stop_ : otherwise;
-        Label branch = program_.branch(BPF_JEQ, stop.value, yes, no);
-        if (stop.mask != every_bit) branch = program_.mask(stop.mask, branch);
-        return program_.load(low_half_of(stop.argument), branch);
-    }
-
-    Label tree(std::span<const Interval> intervals) {
-        if (intervals.size() == 1) return intervals.front().action;
-        size_t middle = intervals.size() / 2;
-        Label high = tree(intervals.subspan(middle));
-        Label low = tree(intervals.first(middle));
-        return program_.branch(BPF_JGE, intervals[middle].first, high, low);
+        return program_.by_argument(stop.argument, stop.mask, stop.value, yes, no);
     }
 
     FilterProgram program_;
