@@ -156,7 +156,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     first.memory_policy = parent.memory_policy;
     first.rseq = parent.rseq;
     first.affinity_at_birth = cpu_mask_now(tid);
-    child.stays_home = home_.namespaces.stays_home(tid);
+    child.stays_home = parents.stays_home || home_.namespaces.stays_home(tid);
     return first;
 }
 
@@ -174,7 +174,7 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
     // Shared memory that others use is kept up to date at the acceptor, so such a child must not
     // run a single instruction unsplit.
     bool at_once =
-        !parents.doomed && !shares && !child.stays_home &&
+        !parents.doomed && !parents.rest && !shares && !child.stays_home &&
         (home_.shared_memory.anyone_writes_shared() || FileCopies::has_beyond_end(parents, child));
     if (planned && !parents.doomed) {
         ThreadContext context = std::move(planned->context);

@@ -102,7 +102,7 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
 
 void Children::split_children_now() {
     for (const auto& [pid, process] : home_.processes) {
-        if (process->is_root && !process->rest) continue;
+        if (process->is_root || process->rest) continue;
         home_.loop.after(std::chrono::milliseconds(0),
                          [this, pid = pid] { spawn(split_child(pid)); });
     }

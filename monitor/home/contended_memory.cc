@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/log.h"
@@ -99,7 +100,10 @@ Task<void> ContendedMemory::look_for_outsiders() {
         file.looked = true;
     }
     auto is_ours = [this](pid_t pid) {
-        return pid == getpid() || home_.threads.contains(pid) || home_.processes.contains(pid);
+        if (const HomeProcess* process = home_.find_process(pid)) return !process->runs_apart();
+        auto thread = home_.threads.find(pid);
+        return pid == getpid() ||
+               (thread != home_.threads.end() && !thread->second->process->runs_apart());
     };
     auto found = co_await outsiders_->look(std::move(names), is_ours);
     for (size_t i = 0; found && i < objects.size(); i++) {
@@ -200,7 +204,9 @@ void ContendedMemory::note_given(HomeProcess& process, const ForwardedCall& call
         auto told = control.bytes(0, control.size());
         for (int fd : passed_fds(told)) {
             if (!std::exchange(asked, true)) {
-                to_ours = home_.processes.contains(peer_of(process.pid, static_cast<int>(args[0])));
+                const HomeProcess* peer =
+                    home_.find_process(peer_of(process.pid, static_cast<int>(args[0])));
+                to_ours = peer && !peer->runs_apart();
             }
             struct stat st {};
             bool found = stat(link_of(process.pid, fd).c_str(), &st) == 0;
@@ -215,16 +221,30 @@ void ContendedMemory::note_given(HomeProcess& process, const ForwardedCall& call
     }
 }
 
-// A process of the session whose memory is not coherent with it: memory shared with it is used at
-// home.
+namespace {
+bool has_open(pid_t pid, const FileNames& file) {
+    std::error_code error;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
+        struct stat st {};
+        const bool known = stat(entry.path().c_str(), &st) == 0;
+        if (known && st.st_dev == file.device && st.st_ino == file.inode) return true;
+    }
+    return false;
+}
+}  // namespace
+
+// A process of the session whose memory is not coherent with it: memory shared with it, or that it
+// has a descriptor of, is used at home.
 void ContendedMemory::share_with(const HomeProcess& outsider) {
+    if (home_.shared_memory.files().empty() || home_.policy.mixed()) return;
     auto maps = read_maps(outsider.pid);
-    if (!maps || home_.policy.mixed()) return;
+    if (!maps) return;
     for (auto& [object, file] : home_.shared_memory.files()) {
         bool shows = std::ranges::any_of(*maps, [&](const MapsEntry& e) {
             return e.shared && e.inode == file.names.mapped_inode;
         });
-        if (!shows) continue;
+        if (!shows && !has_open(outsider.pid, file.names)) continue;
         file.given = true;
         choose_node(file);
     }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "monitor/home/affinity.h"
 #include "monitor/home/code_placement.h"
+#include "monitor/home/contended_memory.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/ends.h"
@@ -86,7 +87,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     process.shares_memory_with = nullptr;
     process.has_guests = false;
     // Its helpers would get into the namespaces of its children.
-    process.stays_home = process.stays_home || home_.namespaces.stays_home(process.pid) ||
+    process.stays_home = home_.namespaces.stays_home(process.pid) ||
                          home_.namespaces.child_stays_home(process.pid, 0);
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
     process.caught_signals = process.to_reset = 0;
@@ -123,12 +124,15 @@ Task<bool> Images::leave_exec(HomeThread& thread) {
     }
 }
 
-void Images::begin_at_rest(HomeProcess& process) {
+// What it has from who began it may be descriptors of memory that others share.
+Task<void> Images::begin_at_rest(HomeProcess& process) {
     if (process.is_root) {
         home_.outputs.user().doing("");
         spdlog::info("process {} begins at home: {}", process.pid, executable_of(process.pid));
     }
     home_.resting.begin(process);
+    home_.contended_memory.share_with(process);
+    co_await home_.contended_memory.meet_outsiders(false);
 }
 
 Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
@@ -141,7 +145,7 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     }
     // What was at the acceptor has more than memory there: timers, signals, descriptors.
     if (home_.policy.rests() && !was_there) {
-        begin_at_rest(process);
+        co_await begin_at_rest(process);
         trace::resume(thread.tid);
         co_return;
     }

@@ -33,7 +33,7 @@ public:
 
 private:
     std::vector<pid_t> end_old_image(HomeProcess& process, HomeThread& thread);
-    void begin_at_rest(HomeProcess& process);
+    Task<void> begin_at_rest(HomeProcess& process);
     Task<bool> leave_exec(HomeThread& thread);
     Task<Result<void>> read_layout(HomeProcess& process, HomeThread& thread);
     Task<Result<void>> start_remotely(HomeProcess& process);

@@ -227,6 +227,8 @@ struct Birth {
 
 // What is known of a process that rests, and decides when it has done so for long enough.
 struct Rest {
+    uint64_t number = 0;  // of all rests of the session
+    uint64_t looks = 0;   // that were planned
     // When it was last looked at: of the CPU, and calls that read or write, as far as the kernel
     // counts.
     uint64_t total_ns = 0, user_ns = 0, transfers = 0;
@@ -311,9 +313,11 @@ struct HomeProcess {
     bool is_root = false;
     std::unique_ptr<Rest> rest;  // while it rests: resting.h
     bool detaching = false;      // all of it comes home, to go on without us: detachment.h
-    bool stays_home = false;     // in namespaces of its own: namespaces.h
+    bool stays_home = false;     // in namespaces of its own, or resting.h could not split it
     int ends_begun = 0;          // threads that wait for what the kernel looks at in their end
 
+    // It uses memory that it shares as a process outside of the session does: outsiders.h.
+    [[nodiscard]] bool runs_apart() const { return rest || stays_home; }
     // One that has not been split yet, and that nothing keeps from it: a child, or one that rests.
     [[nodiscard]] bool can_be_split() const {
         return state == State::native && !shares_memory_with && !stays_home && !doomed &&

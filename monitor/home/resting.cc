@@ -113,9 +113,18 @@ std::string name_of_call(uint32_t number) {
 
 }  // namespace
 
+bool Resting::nothing_is_away() const {
+    return home_.policy.rests() && std::ranges::all_of(home_.processes, [](const auto& entry) {
+               const HomeProcess& process = *entry.second;
+               return process.state == HomeProcess::State::native && !process.listener &&
+                      !(process.rest && process.rest->being_split);
+           });
+}
+
 void Resting::begin(HomeProcess& process) {
     const Usage used = usage_of_process(process.pid);
     process.rest = std::make_unique<Rest>();
+    process.rest->number = ++rests_;
     process.rest->user_ns = used.user_ns;
     process.rest->total_ns = used.total_ns;
     process.rest->transfers = transfers_of(process.pid);
@@ -124,22 +133,27 @@ void Resting::begin(HomeProcess& process) {
     look_later(process, shortest_pause);
     if (const auto ms = home_.options.goes_after_ms) {
         later(process, milliseconds(*ms),
-              [this, pid = process.pid] { spawn(split(pid, "goes as it was told")); });
+              [this](const HomeProcess& same) { spawn(split(same.pid, "goes as it was told")); });
     }
 }
 
-// As long as it rests.
-void Resting::later(const HomeProcess& process, milliseconds pause, std::function<void()> what) {
-    home_.loop.after(pause,
-                     [this, pid = process.pid, of = process.rest.get(), what = std::move(what)] {
-                         const HomeProcess* same = home_.find_process(pid);
-                         if (same && same->rest.get() == of) what();
-                     });
+// As long as it rests. It may have begun another program since, which rests as well.
+void Resting::later(const HomeProcess& process, milliseconds pause,
+                    std::function<void(HomeProcess&)> what) {
+    home_.loop.after(
+        pause, [this, pid = process.pid, number = process.rest->number, what = std::move(what)] {
+            HomeProcess* same = home_.find_process(pid);
+            if (same && same->rest && same->rest->number == number) what(*same);
+        });
 }
 
+// In place of the look that was planned.
 void Resting::look_later(HomeProcess& process, milliseconds pause) {
     process.rest->pause = pause;
-    later(process, pause, [this, &process] { look(process); });
+    const uint64_t turn = ++process.rest->looks;
+    later(process, pause, [this, turn](HomeProcess& same) {
+        if (same.rest->looks == turn) look(same);
+    });
 }
 
 void Resting::look(HomeProcess& process) {
@@ -225,7 +239,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
         co_return;
     }
     if (home_.namespaces.stays_home(pid) || home_.namespaces.child_stays_home(pid, 0)) {
-        keep(*process, "it is in namespaces of its own");
+        keep(*process, why, "it is in namespaces of its own");
         co_return;
     }
     process->rest->being_split = true;
@@ -237,7 +251,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
     if (!prepared) {
         const std::string reason = prepared.error().message();
         let_go_on(*process, *stopped);
-        keep(*process, reason);
+        keep(*process, why, reason);
         co_return;
     }
     const size_t threads = stopped->size();
@@ -248,9 +262,10 @@ Task<void> Resting::split(pid_t pid, std::string why) {
                  took.count());
 }
 
-// For good: it runs here as it would without gpr.
-void Resting::keep(HomeProcess& process, const std::string& why) {
-    spdlog::info("process {} stays at home: {}", process.pid, why);
+// Until it executes another program. The user hears of it, because what it needs there it lacks.
+void Resting::keep(HomeProcess& process, const std::string& why, const std::string& obstacle) {
+    home_.outputs.tell(
+        fmt::format("process {} {}, and stays at home: {}", process.pid, why, obstacle));
     process.rest.reset();
     process.stays_home = true;
 }

@@ -30,6 +30,8 @@ public:
     // home_filter(), for processes that are split.
     void set_filter(std::vector<sock_filter> filter) { filter_ = std::move(filter); }
 
+    // Nothing of the session is at the acceptor.
+    [[nodiscard]] bool nothing_is_away() const;
     // A program begins, or the child of one that rests.
     void begin(HomeProcess& process);
     // One that rests is about to make this call, which only a split process can.
@@ -43,11 +45,11 @@ private:
     using Stopped = std::map<pid_t, ThreadContext>;
 
     void later(const HomeProcess& process, std::chrono::milliseconds pause,
-               std::function<void()> what);
+               std::function<void(HomeProcess&)> what);
     void look_later(HomeProcess& process, std::chrono::milliseconds pause);
     void look(HomeProcess& process);
     [[nodiscard]] static bool has_computed_enough(const HomeProcess& process);
-    static void keep(HomeProcess& process, const std::string& why);
+    void keep(HomeProcess& process, const std::string& why, const std::string& obstacle);
     void let_go_on(HomeProcess& process, const Stopped& stopped);
     Task<std::optional<Stopped>> stop_all(pid_t pid);
     Task<std::optional<WaitStatus>> stop_in_time(HomeThread& thread, Clock::time_point until);
@@ -56,6 +58,7 @@ private:
 
     Home& home_;
     std::vector<sock_filter> filter_;
+    uint64_t rests_ = 0;  // so many have begun
 };
 
 }  // namespace gpr::home

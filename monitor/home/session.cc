@@ -60,8 +60,9 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
     home_->notifier = std::make_unique<Notifier>(
         home_->loop, [this](const Notification& n) { on_notification(n); });
     home_->loop.spin_while([this] {
-        return home_->notifier->waiting() + home_->pager.faults.faulting() >=
-               home_->supervised_threads();
+        const size_t threads = home_->supervised_threads();
+        return threads > 0 &&
+               home_->notifier->waiting() + home_->pager.faults.faulting() >= threads;
     });
     take_faults();
     home_->acceptors.each([this](home::RemoteNode& node) {
@@ -452,6 +453,8 @@ void HomeSession::on_link_closed(const Error& reason) {
     home_->remote_changed.notify_all();
     if (home_->processes.empty()) {
         home_->loop.stop();
+    } else if (home_->resting.nothing_is_away()) {
+        home_->outputs.tell(fmt::format("{}; the program goes on here", reason.message()));
     } else {
         home_->failures.abandon(reason.message());
     }

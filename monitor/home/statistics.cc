@@ -27,6 +27,7 @@ StatsReport Statistics::report() const {
     report.wall_s = static_cast<double>(now - started_at_ns_) / 1e9;
     report.crossings = home_.stats.crossings;
     report.images = home_.stats.images;
+    report.rested = home_.policy.rests();
     report.drawn_home = home_.stats.drawn_home;
     report.drawn_away = home_.stats.drawn_away;
     report.calls_watched = home_.futexes.news().watched();

@@ -144,6 +144,11 @@ std::string StatsReport::words() const {
          [](const Acceptor& each) { return megabytes(each.bytes_out); });
     text += fmt::format("gpr: {}, {} carried home\n", counted(crossings, "crossing"),
                         counted(calls_home, "system call"));
+    if (rested && crossings == 0) {
+        text +=
+            "gpr: all of it ran at home: nothing computed for long, or needed what an acceptor "
+            "has (--split all sends it)\n";
+    }
     for (const auto& [name, use] : functions) {
         text += fmt::format("gpr: {}: {}, {} of them calls\n", readable(name),
                             counted(use.crossings, "crossing"), grouped(use.calls));

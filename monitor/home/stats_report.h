@@ -17,6 +17,7 @@ struct StatsReport {
     std::optional<int> exit_status;  // none: it goes on
     double wall_s = 0;
     uint64_t crossings = 0;
+    bool rested = false;  // processes began at rest
     uint64_t calls_native = 0, calls_fd_owner = 0, calls_by_rule = 0, calls_home = 0;
     // Crossings by gravity.
     uint64_t drawn_home = 0, drawn_away = 0;

@@ -37,6 +37,11 @@ void Notifier::hang_up(int listener) {
     // Not in the middle of its own call.
     auto gone = std::make_shared<Listener>(std::move(*at));
     listeners_.erase(at);
+    std::erase_if(callers_, [&](const auto& caller) {
+        if (caller.second.listener != listener) return false;
+        waiting_.erase(caller.second.tid);
+        return true;
+    });
     gone->watch.reset();
     loop_.after(std::chrono::milliseconds(0), [gone] {});
 }
