@@ -159,9 +159,13 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
     Outsiders::News news = outsiders_->take_news();
     forget_made(news);
     bool is_urgent = false;
+    std::vector<ObjectId> stale;  // at acceptors, whose copies are from before somebody wrote
     for (auto& [object, file] : home_.shared_memory.files()) {
         auto id = file.watched.id();
-        if (id && news.written.contains(*id)) home_.shared_memory.note_size(file);
+        if (id && news.written.contains(*id)) {
+            home_.shared_memory.note_size(file);
+            if (!home_.pager.shared.is_used_at_home(object)) stale.push_back(object);
+        }
         is_urgent |= id && file.written && news.opened.contains(*id) && !news.by_us;
         is_urgent |= !file.looked;
     }
@@ -179,6 +183,7 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
         file.touched = false;
         (at_home ? contended : told).push_back(object);
     }
+    contended.insert(contended.end(), stale.begin(), stale.end());
     if (!contended.empty() && home_.acceptors.reachable()) {
         co_await home_.pager.shared.collect(std::move(contended), Access::write);
     }

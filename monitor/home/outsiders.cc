@@ -207,7 +207,8 @@ Outsiders::Watched Outsiders::watch(const Fd& path, const std::string& mapped_as
     } else if (path && inotify_) {
         watched.named = !mapped_as.starts_with("/memfd:");
         auto link = fmt::format("/proc/self/fd/{}", path.get());
-        watched.inotify = inotify_add_watch(inotify_.get(), link.c_str(), IN_OPEN | IN_MODIFY);
+        watched.inotify =
+            inotify_add_watch(inotify_.get(), link.c_str(), IN_OPEN | IN_MODIFY | IN_CLOSE_WRITE);
         if (watched.inotify >= 0) {
             users_[watched.inotify]++;
         } else {
@@ -251,7 +252,9 @@ Outsiders::News Outsiders::take_news() {
                 }
             }
             if (event->mask & IN_OPEN) news.opened.insert(id_of(event->wd, -1));
-            if (event->mask & IN_MODIFY) news.written.insert(id_of(event->wd, -1));
+            if (event->mask & (IN_MODIFY | IN_CLOSE_WRITE)) {
+                news.written.insert(id_of(event->wd, -1));
+            }
             if (event->mask & IN_IGNORED && users_.erase(event->wd) > 0) {
                 news.ended.insert(id_of(event->wd, -1));
             }

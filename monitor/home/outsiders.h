@@ -75,11 +75,12 @@ public:
 
     // Events since the last call.
     struct News {
-        std::set<uint64_t> opened;   // ids of files opened, or segments attached
-        bool by_us = false;          // most likely by our own program
-        std::set<uint64_t> written;  // by a system call, which may have changed the size
-        std::set<uint64_t> ended;    // ids of files that are gone
-        bool look_due = false;       // a search that had to wait may be made now
+        std::set<uint64_t> opened;  // ids of files opened, or segments attached
+        bool by_us = false;         // most likely by our own program
+        // By a call, which may have changed the size, or closed by who may have written.
+        std::set<uint64_t> written;
+        std::set<uint64_t> ended;  // ids of files that are gone
+        bool look_due = false;     // a search that had to wait may be made now
     };
     News take_news();
 

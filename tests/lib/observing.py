@@ -25,6 +25,7 @@ print("ready", flush=True)
 sys.stdin.read(1)
 """
 MEMORY_PAGES = 8192
+END_S = 10
 SESSIONS = Path("/run/gpr")
 USAGE, FAILED = 2, 1
 
@@ -72,6 +73,10 @@ class Observing(Checks):
         command = self.exec(*options, "--", "/usr/bin/python3", "-c", PROGRAM)
         with self.running(command) as (program, _):
             yield program
+        ends_by = time.monotonic() + END_S
+        while (left := self.json("ps").get("sessions")) and time.monotonic() < ends_by:
+            time.sleep(0.05)
+        self.expect("the session ends with its program", left == [], left)
 
     def json(self, *words: str) -> dict:
         outcome = self.gpr(*words, "--json")
