@@ -131,17 +131,17 @@ void Loop::complete_watch(uint64_t id, int result) {
 
 Loop::TimerId Loop::after(std::chrono::nanoseconds delay, std::function<void()> work) {
     TimerId id = next_id_++;
-    timers_.emplace(Clock::now() + delay, std::make_pair(id, std::move(work)));
+    const Clock::time_point due = Clock::now() + delay;
+    timers_.emplace(std::pair{due, id}, std::move(work));
+    timers_due_.emplace(id, due);
     return id;
 }
 
 void Loop::cancel(TimerId id) {
-    for (auto it = timers_.begin(); it != timers_.end(); ++it) {
-        if (it->second.first == id) {
-            timers_.erase(it);
-            return;
-        }
-    }
+    auto due = timers_due_.find(id);
+    if (due == timers_due_.end()) return;
+    timers_.erase({due->second, id});
+    timers_due_.erase(due);
 }
 
 void Loop::post(std::function<void()> work) { ready_.push_back(std::move(work)); }
@@ -155,8 +155,9 @@ void Loop::run_ready() {
 }
 
 void Loop::run_timers() {
-    while (!timers_.empty() && timers_.begin()->first <= Clock::now() && !stopped_) {
-        auto work = std::move(timers_.begin()->second.second);
+    while (!timers_.empty() && timers_.begin()->first.first <= Clock::now() && !stopped_) {
+        auto work = std::move(timers_.begin()->second);
+        timers_due_.erase(timers_.begin()->first.second);
         timers_.erase(timers_.begin());
         work();
         run_ready();
@@ -181,13 +182,13 @@ void Loop::reap() {
 
 // A timeout that stays armed costs less than one that is set up and cancelled at every wait.
 void Loop::arm_timeout() {
-    if (timers_.empty() || timers_.begin()->first >= armed_until_) return;
+    if (timers_.empty() || timers_.begin()->first.first >= armed_until_) return;
     if (armed_until_ != Clock::time_point::max()) {
         io_uring_sqe* entry = sqe();
         io_uring_prep_timeout_remove(entry, timeout_id, 0);
         io_uring_sqe_set_data64(entry, ignored);
     }
-    armed_until_ = timers_.begin()->first;
+    armed_until_ = timers_.begin()->first.first;
     auto at = std::chrono::nanoseconds(armed_until_.time_since_epoch()).count();
     timeout_ = {at / 1'000'000'000, at % 1'000'000'000};
     io_uring_sqe* entry = sqe();

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "base/result.h"
@@ -156,7 +157,8 @@ private:
     // The kernel's timer stays armed over many waits. It may be earlier than any timer of ours.
     Clock::time_point armed_until_ = Clock::time_point::max();
     __kernel_timespec timeout_{};
-    std::multimap<Clock::time_point, std::pair<TimerId, std::function<void()>>> timers_;
+    std::map<std::pair<Clock::time_point, TimerId>, std::function<void()>> timers_;
+    std::unordered_map<TimerId, Clock::time_point> timers_due_;
     std::deque<std::function<void()>> ready_;
     std::function<void()> before_sleep_;
     std::function<bool()> nothing_runs_;
