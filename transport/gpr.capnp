@@ -180,11 +180,10 @@ struct ForkBarrier { pid @0 :Int32; }
 struct ProcessFork {
   parent @0 :Int32;
   child @1 :Int32;                 # 0: the fork has failed, stop waiting
-  objects @2 :List(UInt32);        # pairs: one of the parent's, and the child's copy of it
-  noHandlers @5 :Bool;             # CLONE_CLEAR_SIGHAND
+  noHandlers @2 :Bool;             # CLONE_CLEAR_SIGHAND
   affinity @3 :Data;               # as in ProcessStart
   clearTid @4 :UInt64;             # likewise
-  memoryPolicy @6 :List(UInt64);   # likewise
+  memoryPolicy @5 :List(UInt64);   # likewise
 }
 
 struct ProcessEnd {
@@ -222,12 +221,13 @@ struct MappingView {
   follows @18 :Bool;       # untouched pages change when other mappings write to the same file
 }
 
-# The mappings for the ProcessStart or ProcessFork that follows. They may exceed the size of a
-# message, so there may be several of these.
+# The mappings and objects for the ProcessStart or ProcessFork that follows. They may exceed the size
+# of a message, so there may be several of these.
 struct Layout {
   pid @0 :Int32;                   # of the new process
   mappings @1 :List(MappingView);  # all; for a ProcessFork, those of MADV_WIPEONFORK
   absent @2 :List(AddressRange);   # for a ProcessFork, those of MADV_DONTFORK
+  copies @3 :List(UInt32);         # for a ProcessFork, pairs: an object, and the child's copy of it
 }
 
 struct ProcessStart {

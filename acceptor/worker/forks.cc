@@ -87,13 +87,15 @@ Task<void> Forks::fork_process(Frame frame) {
     Result<RemoteProcess*> made = fail(ESRCH, "the parent has ended");
     if (parent && pid != 0) made = co_await clone_memory(*parent, pid, fork.getNoHandlers());
     parent = worker_.find_process(fork.getParent());
-    auto objects = fork.getObjects();
     if (made && parent) {
         (*made)->sources = FileMappings::sources_of(*parent);
         std::map<ObjectId, ObjectId> copies;
-        for (unsigned i = 0; i + 1 < objects.size(); i += 2) {
-            worker_.pager.objects.copy(objects[i], objects[i + 1]);
-            copies[objects[i]] = objects[i + 1];
+        for (const Frame& part : layout) {
+            auto objects = part->session().getLayout().getCopies();
+            for (unsigned i = 0; i + 1 < objects.size(); i += 2) {
+                worker_.pager.objects.copy(objects[i], objects[i + 1]);
+                copies[objects[i]] = objects[i + 1];
+            }
         }
         for (const auto& [begin, original] : parent->fragment->space.all()) {
             Mapping m = original;

@@ -143,11 +143,7 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
         space.map(std::move(m));
     }
     memory.space = std::move(space);
-    auto objects = fork.initObjects(static_cast<unsigned>(copies.size() * 2));
-    unsigned i = 0;
     for (const auto& [from, to] : copies) {
-        objects.set(i++, from);
-        objects.set(i++, to);
         auto copied = memory.copied_files.extract(from);
         if (copied.empty()) continue;
         copied.key() = to;
@@ -157,6 +153,7 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
         LayoutSender layout(node.link, node.id, child);
         for (const Mapping& m : emptied) layout.add(m, 0);
         for (Range range : absent) layout.add_absent(range);
+        for (const auto& [from, to] : copies) layout.add_copy(from, to);
         layout.finish();
         node.link.send(frame, Priority::urgent);
     });

@@ -16,16 +16,25 @@ constexpr size_t most_of_all = 8 * most_parts;
 
 void LayoutSender::add(const Mapping& mapping, uint64_t object_pages) {
     mappings_.push_back({mapping, object_pages});
-    if (mappings_.size() + absent_.size() == most_in_a_part) finish();
+    finish_if_full();
 }
 
 void LayoutSender::add_absent(Range range) {
     absent_.push_back(range);
-    if (mappings_.size() + absent_.size() == most_in_a_part) finish();
+    finish_if_full();
+}
+
+void LayoutSender::add_copy(ObjectId from, ObjectId to) {
+    copies_.emplace_back(from, to);
+    finish_if_full();
+}
+
+void LayoutSender::finish_if_full() {
+    if (mappings_.size() + absent_.size() + copies_.size() == most_in_a_part) finish();
 }
 
 void LayoutSender::finish() {
-    if (mappings_.empty() && absent_.empty()) return;
+    if (mappings_.empty() && absent_.empty() && copies_.empty()) return;
     FrameBuilder frame;
     auto layout = frame.session().initLayout();
     layout.setPid(pid_);
@@ -38,9 +47,15 @@ void LayoutSender::finish() {
         gone[i].setBegin(absent_[i].begin.value);
         gone[i].setEnd(absent_[i].end.value);
     }
+    auto objects = layout.initCopies(static_cast<unsigned>(2 * copies_.size()));
+    for (unsigned i = 0; i < copies_.size(); i++) {
+        objects.set(2 * i, copies_[i].first);
+        objects.set(2 * i + 1, copies_[i].second);
+    }
     link_.send(frame, Priority::urgent);
     mappings_.clear();
     absent_.clear();
+    copies_.clear();
 }
 
 Result<void> LayoutParts::add(Frame frame) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -24,7 +25,8 @@ public:
     // object_pages: the size of the object, for shared memory.
     void add(const Mapping& mapping, uint64_t object_pages);
     void add_absent(Range range);
-    // Sends what has been added and not sent. The message that the mappings belong to must follow.
+    void add_copy(ObjectId from, ObjectId to);
+    // Sends what has been added and not sent. The message that it belongs to must follow.
     void finish();
 
 private:
@@ -32,11 +34,14 @@ private:
         Mapping mapping;
         uint64_t object_pages = 0;
     };
+    void finish_if_full();
+
     Link& link_;
     NodeId reader_;
     pid_t pid_;
     std::vector<Item> mappings_;
     std::vector<Range> absent_;
+    std::vector<std::pair<ObjectId, ObjectId>> copies_;
 };
 
 // The parts that the acceptor has received for processes that have not begun yet.

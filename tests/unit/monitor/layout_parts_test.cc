@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/unit/transport/test_frames.h"
+#include "transport/simulated_link.h"
 
 namespace gpr {
 namespace {
@@ -25,6 +26,41 @@ TEST_CASE("parts of a process are given back together, once, in order") {
     CHECK(parts.take(7).empty());
     CHECK(parts.take(8).size() == 1);
     CHECK(parts.take(9).empty());
+}
+
+TEST_CASE("what is too much for a message goes in several, and nothing of it is lost") {
+    constexpr uint32_t many = 200'000;
+    SimulatedClock clock;
+    SimulatedPair pair(clock, 1);
+    uint32_t parts = 0, mappings = 0, absent = 0, copies = 0;
+    pair.second().on_frame([&](ReceivedFrame&& frame) {
+        auto layout = frame.session().getLayout();
+        CHECK(layout.getPid() == 7);
+        mappings += layout.getMappings().size();
+        absent += layout.getAbsent().size();
+        auto objects = layout.getCopies();
+        for (uint32_t i = 0; i + 1 < objects.size(); i += 2) {
+            REQUIRE(objects[i] == ++copies);
+            REQUIRE(objects[i + 1] == copies + many);
+        }
+        parts++;
+    });
+    LayoutSender sender(pair.first(), 1, 7);
+    Mapping mapping;
+    for (uint32_t i = 1; i <= many; i++) {
+        const Range range{{i * page_size}, {(i + 1) * page_size}};
+        mapping.range = range;
+        if (i % 2) sender.add(mapping, 0);
+        if (i % 4 == 0) sender.add_absent(range);
+        sender.add_copy(i, i + many);
+    }
+    sender.finish();
+    sender.finish();
+    clock.run();
+    CHECK(mappings == many / 2);
+    CHECK(absent == many / 4);
+    CHECK(copies == many);
+    CHECK(parts == (many / 2 + many / 4 + many + 7999) / 8000);
 }
 
 TEST_CASE("no process has more than any can have") {
