@@ -52,27 +52,38 @@ void Core::arm_timer() {
     });
 }
 
-std::vector<Place> Core::places(PageKey key) {
-    std::vector<Place> found;
-    for (auto& [fragment, watch] : fragments) {
-        if (auto at = fragment->space.address_of(key)) {
-            found.push_back({fragment, *at, fragment->space.find(*at)});
-        }
+Fragment* Core::shower_of(ObjectId object) {
+    auto known = shown_by_.find(object);
+    if (known != shown_by_.end() && fragments.contains(known->second) &&
+        known->second->space.shows(object)) {
+        return known->second;
     }
-    return found;
+    for (auto& [fragment, watch] : fragments) {
+        if (fragment->space.shows(object)) return shown_by_[object] = fragment;
+    }
+    return nullptr;
+}
+
+std::optional<Place> Core::place_of(PageKey key) {
+    Fragment* fragment = shower_of(key.object);
+    if (!fragment) return std::nullopt;
+    auto at = fragment->space.address_of(key);
+    if (!at) return std::nullopt;
+    return Place{fragment, *at, fragment->space.find(*at)};
 }
 
 std::vector<Piece> Core::pieces(const PageRun& run) {
     std::vector<Piece> found;
     for (uint32_t i = 0; i < run.count;) {
-        uint32_t step = 1;
-        for (const Place& p : places(run[i])) {
-            uint64_t left = (p.mapping->range.end - p.address) / page_size;
-            auto count = static_cast<uint32_t>(std::min<uint64_t>(run.count - i, left));
-            found.push_back({p.fragment, p.mapping, p.address, i, count});
-            step = count;
+        auto p = place_of(run[i]);
+        if (!p) {
+            i++;
+            continue;
         }
-        i += step;
+        uint64_t left = (p->mapping->range.end - p->address) / page_size;
+        auto count = static_cast<uint32_t>(std::min<uint64_t>(run.count - i, left));
+        found.push_back({p->fragment, p->mapping, p->address, i, count});
+        i += count;
     }
     return found;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -39,9 +40,11 @@ struct Core {
     // called after each event that one of them was told of.
     void settle();
     [[nodiscard]] uint64_t now() const;
-    // Where the page is mapped on this node; empty if its mapping is gone.
-    std::vector<Place> places(PageKey key);
+    // Where the page, which is not of shared memory, is mapped on this node; empty if its mapping is
+    // gone.
+    std::optional<Place> place_of(PageKey key);
     std::vector<Piece> pieces(const PageRun& run);
+    void forget_places(ObjectId object) { shown_by_.erase(object); }
     static Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
     // Waits for the operation that was begun with this cookie; `done` must be entered in `waiting`.
     Task<bool> wait_for(uint64_t cookie, OneShot<bool>& done);
@@ -58,7 +61,10 @@ struct Core {
 
 private:
     void arm_timer();
+    Fragment* shower_of(ObjectId object);
 
+    // The process that shows an object that is not shared; may name one that is gone.
+    std::unordered_map<ObjectId, Fragment*> shown_by_;
     Pager& pager_;
     std::vector<Action> actions_;
     bool settling_ = false;

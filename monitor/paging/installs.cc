@@ -120,25 +120,25 @@ void Installs::wake(const Wake& action) {
         }
         return;
     }
-    for (const Place& p : core_.places(action.key)) {
-        Range page{p.address, p.address + page_size};
-        if (p.mapping->trapped) {
-            if (!pager_.trapped.show_now(*p.fragment, *p.mapping, p.address))
-                p.fragment->wake(page);
-            continue;
-        }
-        if (core_.agent.presence(action.key) == Presence::exclusive && p.mapping->registered) {
-            // Threads that wait for the program to fill the page must not be woken; lifting the
-            // write protection would wake them, too.
-            if (pager_.unfilled.is_unfilled(*p.fragment, *p.mapping, p.address)) {
-                pager_.unfilled.tell_unfilled(*p.fragment, p.address);
-                continue;
-            }
-            p.fragment->write_enable(page);
-            pager_.absent.give_born(*p.fragment, *p.mapping, p.address);
-        }
-        p.fragment->wake(page);
+    auto p = core_.place_of(action.key);
+    if (!p) return;
+    Range page{p->address, p->address + page_size};
+    if (p->mapping->trapped) {
+        if (!pager_.trapped.show_now(*p->fragment, *p->mapping, p->address))
+            p->fragment->wake(page);
+        return;
     }
+    if (core_.agent.presence(action.key) == Presence::exclusive && p->mapping->registered) {
+        // Threads that wait for the program to fill the page must not be woken; lifting the write
+        // protection would wake them, too.
+        if (pager_.unfilled.is_unfilled(*p->fragment, *p->mapping, p->address)) {
+            pager_.unfilled.tell_unfilled(*p->fragment, p->address);
+            return;
+        }
+        p->fragment->write_enable(page);
+        pager_.absent.give_born(*p->fragment, *p->mapping, p->address);
+    }
+    p->fragment->wake(page);
 }
 
 }  // namespace gpr::paging

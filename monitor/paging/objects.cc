@@ -55,6 +55,7 @@ std::vector<Mapping> Objects::forget(AddressSpace& space) {
 
 void Objects::erase(ObjectId object) {
     births_.erase(object);
+    core_.forget_places(object);
     pager_.trapped.forget(object);
     pager_.traffic.forget_object(object);
     core_.agent.erase_object(object);

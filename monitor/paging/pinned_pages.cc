@@ -39,14 +39,14 @@ Task<Fragment::Taken> PinnedPages::share_by_moving(uint64_t take, Piece piece) {
 void PinnedPages::on_anchored(const Anchored& action) {
     if (action.anchor == nowhere) pager_.absent.note_refused(action.tid, action.key);
     if (pager_.shared.contains(action.key.object)) return pager_.room.refuse(action);
-    for (const Place& p : core_.places(action.key)) {
-        if (action.anchor == nowhere) {
-            pager_.absent.refuse_page(*p.fragment, *p.mapping, p.address);
-        } else if (ask_pinned_) {
-            ask_pinned_(*p.fragment, p.address, action.tid, action.anchor);
-        } else {
-            serve_later(*p.fragment, p.address, action.tid);
-        }
+    auto p = core_.place_of(action.key);
+    if (!p) return;
+    if (action.anchor == nowhere) {
+        pager_.absent.refuse_page(*p->fragment, *p->mapping, p->address);
+    } else if (ask_pinned_) {
+        ask_pinned_(*p->fragment, p->address, action.tid, action.anchor);
+    } else {
+        serve_later(*p->fragment, p->address, action.tid);
     }
 }
 
