@@ -244,10 +244,10 @@ bool PageAgent::is_leaving(PageKey key) const {
     return b && b->pushing && b->operation == Core::Operation::take;
 }
 
-std::vector<PageKey> PageAgent::leaving(ObjectId object) const {
+std::vector<PageKey> PageAgent::leaving(const ObjectTest& asked) const {
     std::vector<PageKey> keys;
     for (const auto& [key, b] : core_->busy) {
-        if (key.object == object && is_leaving(key)) keys.push_back(key);
+        if (is_leaving(key) && asked(key.object)) keys.push_back(key);
     }
     return keys;
 }
@@ -270,10 +270,10 @@ bool PageAgent::is_arriving(PageKey key) const {
     return b->requested && presence(key) == Presence::none;
 }
 
-std::vector<PageKey> PageAgent::arriving(ObjectId object) const {
+std::vector<PageKey> PageAgent::arriving(const ObjectTest& asked) const {
     std::vector<PageKey> keys;
     for (const auto& [key, b] : core_->busy) {
-        if (key.object == object && is_arriving(key)) keys.push_back(key);
+        if (is_arriving(key) && asked(key.object)) keys.push_back(key);
     }
     return keys;
 }

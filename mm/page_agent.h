@@ -101,15 +101,15 @@ public:
     bool give_away(PageKey key, NodeId to, Access access, Tid tid, uint64_t now_ns);
     // Whether the page has been given away and not been sent yet.
     [[nodiscard]] bool is_leaving(PageKey key) const;
-    [[nodiscard]] std::vector<PageKey> leaving(ObjectId object) const;
+    [[nodiscard]] std::vector<PageKey> leaving(const ObjectTest& asked) const;
 
     // For a forked process: makes a new object with a copy of this node's state about the old one.
     // To be called when the directory holds the object for all and is_quiet(), this is_quiet(), and
     // all messages between them have been processed. (A page that nobody had may still be
     // installed: it is zero, or missing, in the copy.)
     void copy_object(ObjectId from, ObjectId to);
-    // Whether no page of the object is being installed or taken.
-    [[nodiscard]] bool is_quiet(ObjectId object) const;
+    // Whether no page of such an object is being installed or taken.
+    [[nodiscard]] bool is_quiet(const ObjectTest& asked) const;
     // The pages of the run that other nodes share, as runs.
     [[nodiscard]] std::vector<PageSpan> shared_pages(ObjectId object, uint64_t first,
                                                      uint64_t count) const;
@@ -126,7 +126,7 @@ public:
     [[nodiscard]] bool in_motion(PageKey key) const;
     // Whether the page is requested or on its way.
     [[nodiscard]] bool is_arriving(PageKey key) const;
-    [[nodiscard]] std::vector<PageKey> arriving(ObjectId object) const;
+    [[nodiscard]] std::vector<PageKey> arriving(const ObjectTest& asked) const;
     // Whether a page of an unfinished Install, Unprotect or Take is still in the same life.
     [[nodiscard]] bool is_current(uint64_t id, PageKey key) const;
     [[nodiscard]] const AgentStats& stats() const;

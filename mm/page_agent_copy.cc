@@ -7,11 +7,11 @@
 
 namespace gpr {
 
-bool PageAgent::is_quiet(ObjectId object) const {
-    return std::none_of(core_->busy.begin(), core_->busy.end(), [object](const auto& entry) {
+bool PageAgent::is_quiet(const ObjectTest& asked) const {
+    return std::none_of(core_->busy.begin(), core_->busy.end(), [&](const auto& entry) {
         const Core::Busy& b = entry.second;
-        return entry.first.object == object &&
-               (b.operation != Core::Operation::none || b.recall || !b.grants.empty());
+        return (b.operation != Core::Operation::none || b.recall || !b.grants.empty()) &&
+               asked(entry.first.object);
     });
 }
 

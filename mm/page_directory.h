@@ -134,8 +134,8 @@ public:
     [[nodiscard]] bool holds_back(ObjectId object) const;  // whether a node waits for that
     // The same, but node 0 is given no pages either, until all holds of the object are released.
     void hold_all(ObjectId object);
-    // Whether no page of the object is wished for or being recalled.
-    [[nodiscard]] bool is_quiet(ObjectId object) const;
+    // Whether no page of such an object is wished for or being recalled.
+    [[nodiscard]] bool is_quiet(const ObjectTest& asked) const;
     // Makes a new object with a copy of the state of this one, which must be held for all and
     // quiet. The agents copy it as well, before anything about either object is sent.
     void copy_object(ObjectId from, ObjectId to);

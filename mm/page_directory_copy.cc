@@ -6,12 +6,12 @@
 
 namespace gpr {
 
-bool PageDirectory::is_quiet(ObjectId object) const {
+bool PageDirectory::is_quiet(const ObjectTest& asked) const {
     const Core& c = *core_;
-    const auto is_about = [object](const auto& entry) { return entry.second.object == object; };
-    return std::none_of(c.collects.all.begin(), c.collects.all.end(), is_about) &&
+    return std::none_of(c.collects.all.begin(), c.collects.all.end(),
+                        [&](const auto& entry) { return asked(entry.second.object); }) &&
            std::none_of(c.busy.begin(), c.busy.end(),
-                        [object](const auto& entry) { return entry.first.object == object; });
+                        [&](const auto& entry) { return asked(entry.first.object); });
 }
 
 void PageDirectory::copy_object(ObjectId from, ObjectId to) {
@@ -19,7 +19,7 @@ void PageDirectory::copy_object(ObjectId from, ObjectId to) {
     if (c.watcher) c.watcher(directory_event::CopyObject{from, to});
     const Core::Object* original = c.object_of(from);
     if (!original) return;
-    GPR_ASSERT(is_quiet(from) && !c.objects.contains(to));
+    GPR_ASSERT(is_quiet(only(from)) && !c.objects.contains(to));
     Core::Object& copy = c.objects[to];
     copy.birth = original->birth;
     copy.orphan = original->orphan;

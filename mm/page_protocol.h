@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -18,6 +19,12 @@ namespace gpr {
 using NodeId = uint8_t;     // 0 is home, where the directory is
 using Tid = int32_t;        // of the program; the same on every node
 using ObjectId = uint32_t;  // a memory object, never reused within a session
+
+// Which objects are meant, where there may be very many.
+using ObjectTest = std::function<bool(ObjectId)>;
+inline ObjectTest only(ObjectId object) {
+    return [object](ObjectId other) { return other == object; };
+}
 
 inline constexpr NodeId directory_node = 0;
 inline constexpr unsigned max_nodes = 16;

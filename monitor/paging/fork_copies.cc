@@ -1,7 +1,6 @@
 // Forks that leave memory where it is: each kernel copies the pages that are in its memory, and
 // each node copies what it knows about the pages. docs/decisions/0018-forks-copy-where-pages-are.md
 
-#include <algorithm>
 #include <set>
 
 #include "monitor/paging/forks.h"
@@ -30,14 +29,11 @@ Task<void> Forks::quiet(std::shared_ptr<Fragment> fragment) {
 }
 
 bool Forks::is_quiet(const Fragment& fragment) const {
-    const auto& mappings = fragment.space.all();
-    return !pager_.removals.is_removing() &&
-           std::all_of(mappings.begin(), mappings.end(), [this](const auto& entry) {
-               const Mapping& m = entry.second;
-               return pager_.shared.contains(m.object) ||
-                      (core_.agent.is_quiet(m.object) &&
-                       (!core_.directory || core_.directory->is_quiet(m.object)));
-           });
+    const ObjectTest own = [&](ObjectId object) {
+        return fragment.space.shows(object) && !pager_.shared.contains(object);
+    };
+    return !pager_.removals.is_removing() && core_.agent.is_quiet(own) &&
+           (!core_.directory || core_.directory->is_quiet(own));
 }
 
 void Forks::end_copy(Fragment& fragment) {

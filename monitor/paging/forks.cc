@@ -81,7 +81,6 @@ Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment) {
     Forking& forking = forking_[fragment.get()];
     forking.count++;
     core_.agent.let_pages_wait(false, core_.now());
-    std::vector<PageKey> leaving;
     std::set<ObjectId> objects;
     for (const auto& [begin, m] : fragment->space.all()) {
         if (!pager_.shared.contains(m.object) && !m.anchored) objects.insert(m.object);
@@ -89,11 +88,9 @@ Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment) {
     for (ObjectId object : objects) {
         core_.directory->hold(object);
         forking.held.push_back(object);
-        auto of_object = core_.agent.leaving(object);
-        leaving.insert(leaving.end(), of_object.begin(), of_object.end());
     }
     // The directory believes that these pages are here, and would send them back.
-    co_await pager_.hot.sent(std::move(leaving));
+    co_await pager_.hot.sent(core_.agent.leaving([&](ObjectId o) { return objects.contains(o); }));
     co_await pager_.removals.removed();
     co_await collect(*fragment);
     co_await arrived(*fragment);
@@ -127,14 +124,10 @@ Task<void> Forks::collect(Fragment& fragment) {
 
 // Waits for pages that were granted to this node before and are still being installed.
 Task<void> Forks::arrived(Fragment& fragment) {
-    std::vector<PageKey> keys;
-    std::set<ObjectId> objects;
-    for (const auto& [begin, m] : fragment.space.all()) objects.insert(m.object);
-    for (ObjectId object : objects) {
-        for (PageKey key : core_.agent.arriving(object)) {
-            if (core_.directory->holders(key).nodes & 1U << core_.self) keys.push_back(key);
-        }
-    }
+    auto keys = core_.agent.arriving([&](ObjectId o) { return fragment.space.shows(o); });
+    std::erase_if(keys, [this](PageKey key) {
+        return !(core_.directory->holders(key).nodes & 1U << core_.self);
+    });
     while (std::any_of(keys.begin(), keys.end(),
                        [this](PageKey key) { return core_.agent.is_arriving(key); })) {
         co_await core_.moved.wait();

@@ -39,7 +39,7 @@ void World::fork_of(ObjectId object) {
 }
 
 void World::collect_when_all_is_sent(ObjectId object) {
-    if (!nodes_[0].agent->leaving(object).empty()) {
+    if (!nodes_[0].agent->leaving(only(object)).empty()) {
         after(5 * us, [this, object] { collect_when_all_is_sent(object); });
         return;
     }
@@ -60,7 +60,7 @@ void World::fork_collected(uint64_t cookie) {
     // What node 0 says to itself has been heard by then; in the glue it is at once.
     after(10 * us, [this, object] {
         // What had been granted to node 0 before may still be on its way.
-        for (const PageKey& key : nodes_[0].agent->arriving(object)) {
+        for (const PageKey& key : nodes_[0].agent->arriving(only(object))) {
             if (directory_.holders(key).nodes & 1) forks_[object].arriving.insert(key);
         }
         copy_when_all_is_here(object);
@@ -130,10 +130,11 @@ bool World::all_is_heard(ObjectId object) const {
     const auto open = under_way_.find(object);
     if (open != under_way_.end() && open->second > 0) return false;
     for (const Node& node : nodes_) {
-        const bool quiet = node.agent->is_quiet(object) && node.agent->leaving(object).empty();
+        const bool quiet =
+            node.agent->is_quiet(only(object)) && node.agent->leaving(only(object)).empty();
         if (!quiet || node.applied != nodes_[0].applied) return false;
     }
-    return directory_.is_quiet(object);
+    return directory_.is_quiet(only(object));
 }
 
 void World::copy_object(ObjectId from) {

@@ -45,11 +45,11 @@ TEST_CASE("what is held for all is given to nobody, and whoever keeps it lets it
     c.members[0].memory[page] = 6;
     c.fault(1, page, Access::write, 10);
     c.fault(0, page, Access::write, 11);  // node 1 holds it for its thread
-    CHECK_FALSE(c.directory.is_quiet(1));
+    CHECK_FALSE(c.directory.is_quiet(only(1)));
     c.directory.hold_all(1);
     c.run();
     c.pass_holds();
-    CHECK(c.directory.is_quiet(1));
+    CHECK(c.directory.is_quiet(only(1)));
     c.fault(0, page + 1, Access::write, 11);  // born here, and touched by nobody
     CHECK(c.presence(0, page + 1) == Presence::exclusive);
     c.fault(1, page + 1, Access::write, 10);
