@@ -86,6 +86,7 @@ void ContendedMemory::begin_watching(SharedFile& file, const std::string& mapped
         file.looked = true;
         outsiders_->want_look();
     } else {
+        all_looked_for_ = false;
         file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
     }
     spawn(meet_outsiders(false));
@@ -99,6 +100,7 @@ Task<void> ContendedMemory::look_for_outsiders() {
         objects.push_back(object);
         file.looked = true;
     }
+    all_looked_for_ = true;
     auto is_ours = [this](pid_t pid) {
         if (const HomeProcess* process = home_.find_process(pid)) return !process->runs_apart();
         auto thread = home_.threads.find(pid);
@@ -138,16 +140,19 @@ void ContendedMemory::choose_node(SharedFile& file) {
                   follows ? ", as other memory of its processes" : "");
     home_.pager.shared.keep_home(file.object);
     home_.acceptors.each([&](RemoteNode& node) { tell_used_at_home(node.link, file.object); });
-    file.touched = true;
+    touched_.insert(file.object);
     home_.loans.note_loan(file.object);
     for (auto& [object, other] : home_.shared_memory.files()) choose_node(other);
 }
 
 // The acceptor requests pages of the object.
 void ContendedMemory::note_request(ObjectId object) {
-    if (home_.pager.shared.is_used_at_home(object)) home_.loans.note_loan(object);
+    const bool at_home = home_.pager.shared.is_used_at_home(object);
+    if (at_home) home_.loans.note_loan(object);
     auto file = home_.shared_memory.files().find(object);
-    if (file != home_.shared_memory.files().end()) file->second.touched = true;
+    if (file == home_.shared_memory.files().end()) return;
+    // What has no name nobody outside opens; once it is used at home, that is noted.
+    if (at_home || file->second.watched.may_have_name()) touched_.insert(object);
 }
 
 // To be called before the program tells anything to anybody or learns anything (tells), so that
@@ -159,8 +164,10 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
     Outsiders::News news = outsiders_->take_news();
     forget_made(news);
     bool is_urgent = false;
+    const bool any_news = !news.written.empty() || !news.opened.empty();
     std::vector<ObjectId> stale;  // at acceptors, whose copies are from before somebody wrote
     for (auto& [object, file] : home_.shared_memory.files()) {
+        if (all_looked_for_ && !any_news) break;
         auto id = file.watched.id();
         if (id && news.written.contains(*id)) {
             home_.shared_memory.note_size(file);
@@ -176,13 +183,15 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
         spawn(look_for_outsiders());
     }
     std::vector<ObjectId> contended, told;
-    for (auto& [object, file] : home_.shared_memory.files()) {
-        if (!file.touched) continue;
+    std::erase_if(touched_, [&](ObjectId object) {
+        auto found = home_.shared_memory.files().find(object);
+        if (found == home_.shared_memory.files().end()) return true;
+        const SharedFile& file = found->second;
         bool at_home = home_.pager.shared.is_used_at_home(object);
-        if (!at_home && !(tells && file.written && file.watched.has_name(file.path))) continue;
-        file.touched = false;
+        if (!at_home && !(tells && file.written && file.watched.has_name(file.path))) return false;
         (at_home ? contended : told).push_back(object);
-    }
+        return true;
+    });
     contended.insert(contended.end(), stale.begin(), stale.end());
     if (!contended.empty() && home_.acceptors.reachable()) {
         co_await home_.pager.shared.collect(std::move(contended), Access::write);

@@ -44,6 +44,8 @@ public:
         // Whether another process may open it by name. That process must find it up to date before
         // it can have learned the name.
         [[nodiscard]] bool has_name(const Fd& path) const;
+        // Whether it has a name, or can be given one again.
+        [[nodiscard]] bool may_have_name() const { return named || segment >= 0; }
         // nullopt if it cannot be watched.
         [[nodiscard]] std::optional<uint64_t> id() const;
 

@@ -18,7 +18,6 @@ struct SharedFile {
     Fd path;                // O_PATH; closed for memory without a name
     bool written = false;   // some mapping may be written
     bool is_named = false;  // has a file or descriptor, so private mappings of it are possible
-    bool touched = false;   // an acceptor has asked for pages since home had all of it
     // About outsiders:
     Outsiders::Watched watched;
     OutsideUse outside;
