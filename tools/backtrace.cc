@@ -61,14 +61,17 @@ private:
         const auto known = pages_.find(address);
         if (known != pages_.end()) return known->second;
         std::vector<uint8_t>& page = pages_[address];
+        if (gives_up_) return page;
         const auto answer = client_.ask(
             {{"want", "memory"}, {"pid", pid_}, {"address", address}, {"bytes", page_size}});
         if (answer) page = bytes_of(text_at(*answer, "bytes"));
+        gives_up_ |= !answer;  // of a session that does not answer each would take seconds
         return page;
     }
 
     const ControlClient& client_;
     pid_t pid_;
+    bool gives_up_ = false;
     std::map<uint64_t, std::vector<uint8_t>> pages_;
     uint64_t stack_begin_ = 0;
     std::vector<uint8_t> stack_;
@@ -127,15 +130,21 @@ int add_frame(Dwfl_Frame* state, void* argument) {
 
 }  // namespace
 
-Result<Backtraces> backtraces_of(const ListedSession& session, pid_t pid) {
+Result<StandingProcess> standing_process(const ListedSession& session, pid_t pid) {
     const nlohmann::json about{{"want", "mappings"}, {"pid", pid}, {"resident", false}};
-    GPR_TRY(const nlohmann::json mappings, session.client.ask(about));
-    GPR_TRY(const nlohmann::json told, session.client.ask({{"want", "registers"}, {"pid", pid}}));
+    GPR_TRY(nlohmann::json mappings, session.client.ask(about));
+    GPR_TRY(nlohmann::json told, session.client.ask({{"want", "registers"}, {"pid", pid}}));
+    return StandingProcess{pid, std::move(mappings), std::move(told)};
+}
+
+Result<Backtraces> backtraces_of(const ListedSession& session, const StandingProcess& process) {
+    const pid_t pid = process.pid;
     Backtraces all;
-    GPR_TRY(const ProcessSymbols symbols, ProcessSymbols::of(object_at(mappings, "mappings")));
+    GPR_TRY(const ProcessSymbols symbols,
+            ProcessSymbols::of(object_at(process.mappings, "mappings")));
     Dwfl* dwfl = symbols.dwfl();
     Walk walk{ToldMemory(session.client, pid), {}, {}, symbols, {}};
-    for (const nlohmann::json& each : object_at(told, "threads")) {
+    for (const nlohmann::json& each : object_at(process.registers, "threads")) {
         const nlohmann::json& registers = object_at(each, "registers");
         if (word_at(registers, "rip") == 0) continue;
         const auto tid = static_cast<pid_t>(number_at(each, "tid"));

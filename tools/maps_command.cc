@@ -73,8 +73,11 @@ int show_mappings(const ParsedCommand& parsed) {
             complain(answer.error().message());
             return exit_failed;
         }
-        const std::string text = as_json ? answer->dump(2) + "\n" : table(*answer);
-        std::fputs(text.c_str(), stdout);
+        if (as_json) {
+            print_json(*answer);
+        } else {
+            std::fputs(table(*answer).c_str(), stdout);
+        }
         return 0;
     });
 }

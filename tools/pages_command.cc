@@ -43,6 +43,7 @@ Result<> add_names(const ListedSession& session, pid_t pid, nlohmann::json& answ
     const nlohmann::json about{{"want", "mappings"}, {"pid", pid}, {"resident", false}};
     GPR_TRY(const nlohmann::json told, session.client.ask(about));
     const nlohmann::json& mappings = object_at(told, "mappings");
+    GPR_CHECK(ProcessSymbols::read_files_as(session.client.owner()));
     GPR_TRY(const ProcessSymbols symbols, ProcessSymbols::of(mappings));
     const uint64_t size = std::max<uint64_t>(1, word_at(told, "page_size"));
     for (nlohmann::json& page : answer["pages"]) {
@@ -81,7 +82,7 @@ int show_pages(const ParsedCommand& parsed) {
     return with_session(parsed, [&](const ListedSession& session, pid_t asked) {
         const pid_t pid = program_of(session, asked);
         auto answer = session.client.ask({{"want", "pages"}, {"pid", pid}});
-        if (answer && !object_at(*answer, "pages").is_array()) {
+        if (answer && !is_list_of_objects(object_at(*answer, "pages"))) {
             answer = fail("the session's answer is not understood");
         }
         const auto named = answer ? add_names(session, pid, *answer) : Result<>{};
@@ -89,8 +90,11 @@ int show_pages(const ParsedCommand& parsed) {
             complain((answer ? named.error() : answer.error()).message());
             return exit_failed;
         }
-        const std::string text = as_json ? answer->dump(2) + "\n" : table(*answer);
-        std::fputs(text.c_str(), stdout);
+        if (as_json) {
+            print_json(*answer);
+        } else {
+            std::fputs(table(*answer).c_str(), stdout);
+        }
         return 0;
     });
 }

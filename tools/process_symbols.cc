@@ -3,7 +3,10 @@
 #include <cxxabi.h>
 #include <dwarf.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -32,12 +35,14 @@ std::string maps_text(const nlohmann::json& mappings) {
     return text;
 }
 
-// What has the name by now may be anything.
+// What has the name by now may be anything; to open a device may have an effect.
 int find_elf(Dwfl_Module*, void**, const char* name, Dwarf_Addr, char** file, Elf**) {
     if (name[0] != '/') return -1;
-    Fd fd(open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    const Fd path(open(name, O_PATH | O_CLOEXEC));
     struct stat about {};
-    if (!fd || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return -1;
+    if (!path || fstat(path.get(), &about) != 0 || !S_ISREG(about.st_mode)) return -1;
+    Fd fd(open(fmt::format("/proc/self/fd/{}", path.get()).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return -1;
     *file = strdup(name);
     return fd.release();
 }
@@ -75,6 +80,18 @@ int add_variables(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* ar
 }
 
 }  // namespace
+
+Result<> ProcessSymbols::read_files_as(uid_t user) {
+    if (geteuid() != 0 || user == 0) return {};
+    unsetenv("DEBUGINFOD_URLS");
+    const passwd* entry = getpwuid(user);
+    const gid_t group = entry ? entry->pw_gid : static_cast<gid_t>(-2);
+    if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 ||
+        setresuid(user, user, user) != 0) {
+        return fail(errno, fmt::format("cannot become user {}, whose files are to be read", user));
+    }
+    return {};
+}
 
 Result<ProcessSymbols> ProcessSymbols::of(const nlohmann::json& mappings) {
     std::string maps = maps_text(mappings);

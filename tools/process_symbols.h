@@ -23,6 +23,9 @@ struct CallFrame {
 
 class ProcessSymbols {
 public:
+    // Becomes the user whose files will be read, for good, if this process is root's: the files'
+    // content is their choice. To be called before of().
+    static Result<> read_files_as(uid_t user);
     static Result<ProcessSymbols> of(const nlohmann::json& mappings);
 
     // is_call: a call that has not returned yet, so the instruction is the one after it.

@@ -157,7 +157,7 @@ int list_at_acceptor(const ParsedCommand& parsed) {
     nlohmann::json all = nlohmann::json::array();
     for (const SessionDescription& each : peer->peer.sessions) all.push_back(json_of(each));
     const nlohmann::json answer{{"version", 1}, {"acceptor", peer->peer_name}, {"sessions", all}};
-    fmt::print("{}\n", answer.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
+    print_json(answer);
     return 0;
 }
 
@@ -177,7 +177,7 @@ int list(const ParsedCommand& parsed) {
     if (asked.toggle(json_setting.name)) {
         nlohmann::json all = nlohmann::json::array();
         for (const ListedSession& each : sessions) all.push_back(each.about);
-        fmt::print("{}\n", nlohmann::json{{"version", 1}, {"sessions", all}}.dump(2));
+        print_json({{"version", 1}, {"sessions", all}});
     } else {
         std::fputs(ps_table(sessions).c_str(), stdout);
     }

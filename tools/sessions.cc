@@ -5,11 +5,25 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/file_text.h"
+#include "base/terminal_text.h"
 #include "tools/count.h"
 
 namespace gpr {
 
 namespace {
+
+// Whether the process may belong to a session of this user, which may claim anything. A process of
+// a session that root started may have become any user's.
+bool may_belong_to(pid_t pid, uid_t owner) {
+    if (owner == 0) return true;
+    const std::string status = text_of(fmt::format("/proc/{}/status", pid));
+    const size_t at = status.find("\nUid:");
+    unsigned real = 0, effective = 0, saved = 0;
+    return at != std::string::npos &&
+           std::sscanf(status.c_str() + at, "\nUid: %u %u %u", &real, &effective, &saved) == 3 &&
+           (real == owner || effective == owner || saved == owner);
+}
 
 bool has_process(const nlohmann::json& about, pid_t pid) {
     if (number_at(about, "monitor") == pid || number_at(about, "session") == pid) return true;
@@ -40,7 +54,8 @@ Result<ListedSession> session_with(pid_t pid) {
     auto listed =
         list_sessions(geteuid() == 0, [&](const Error& error) { mute = error.message(); });
     for (ListedSession& each : listed) {
-        if (has_process(each.about, pid)) return std::move(each);
+        if (has_process(each.about, pid) && may_belong_to(pid, each.client.owner()))
+            return std::move(each);
     }
     if (!mute.empty()) return fail(mute);
     return fail(fmt::format("no session that you may ask has process {}; 'gpr ps' lists them{}",
@@ -69,17 +84,23 @@ uint64_t word_at(const nlohmann::json& object, const char* key) {
 }
 
 std::string text_at(const nlohmann::json& object, const char* key) {
-    if (!object.is_object()) return "";
-    const auto found = object.find(key);
-    std::string text = found != object.end() && found->is_string() ? found->get<std::string>() : "";
-    for (size_t i = 0; i < text.size(); i++) {
-        const auto byte = static_cast<unsigned char>(text[i]);
-        const unsigned char next =
-            i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-        const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // in UTF-8
-        if (byte < ' ' || byte == 0x7f || is_c1) text[i] = '?';
-    }
-    return text;
+    const nlohmann::json& value = object_at(object, key);
+    return value.is_string() ? without_controls(value.get<std::string>()) : "";
+}
+
+std::string lines_at(const nlohmann::json& object, const char* key) {
+    const nlohmann::json& value = object_at(object, key);
+    return value.is_string() ? without_controls(value.get<std::string>(), true) : "";
+}
+
+bool is_list_of_objects(const nlohmann::json& value) {
+    return value.is_array() &&
+           std::ranges::all_of(value, [](const auto& each) { return each.is_object(); });
+}
+
+void print_json(const nlohmann::json& value, int indent) {
+    fmt::print("{}\n", value.dump(indent, ' ', true, nlohmann::json::error_handler_t::replace));
+    std::fflush(stdout);
 }
 
 const nlohmann::json& object_at(const nlohmann::json& object, const char* key) {

@@ -41,6 +41,12 @@ uint64_t word_at(const nlohmann::json& object, const char* key);
 std::string text_at(const nlohmann::json& object, const char* key);
 const nlohmann::json& object_at(const nlohmann::json& object, const char* key);
 
+bool is_list_of_objects(const nlohmann::json& value);
+// Without control characters but for line ends.
+std::string lines_at(const nlohmann::json& object, const char* key);
+// In ASCII: names of others may contain any bytes. indent: as for dump(); -1: on one line.
+void print_json(const nlohmann::json& value, int indent = 2);
+
 // Such as "12.3 MB" and "4.56 s".
 std::string megabytes_text(double bytes);
 std::string seconds_text(double seconds);

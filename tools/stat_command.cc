@@ -31,14 +31,13 @@ const CommandSpec& stat_spec() {
 }
 
 void show(nlohmann::json answer, bool as_json) {
-    const std::string words = answer.value("words", "");
-    answer.erase("words");
     if (as_json) {
-        fmt::print("{}\n", answer.dump(2));
+        answer.erase("words");
+        print_json(answer);
     } else {
-        std::fputs(words.c_str(), stdout);
+        std::fputs(lines_at(answer, "words").c_str(), stdout);
+        std::fflush(stdout);
     }
-    std::fflush(stdout);
 }
 
 int show_statistics(const ParsedCommand& parsed) {

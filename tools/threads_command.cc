@@ -57,14 +57,20 @@ std::string table(const nlohmann::json& answer) {
 }
 
 // With the calls of each thread; why they cannot be told, where they cannot.
-void add_backtraces(const ListedSession& session, nlohmann::json& answer) {
-    std::map<pid_t, Result<Backtraces>> by_process;
-    for (nlohmann::json& thread : answer["threads"]) {
+Result<> add_backtraces(const ListedSession& session, nlohmann::json& answer) {
+    std::map<pid_t, Result<StandingProcess>> standing;
+    for (const nlohmann::json& thread : answer["threads"]) {
         const auto pid = static_cast<pid_t>(number_at(thread, "pid"));
-        auto known = by_process.find(pid);
-        if (known == by_process.end()) {
-            known = by_process.emplace(pid, backtraces_of(session, pid)).first;
-        }
+        if (!standing.contains(pid)) standing.emplace(pid, standing_process(session, pid));
+    }
+    GPR_CHECK(ProcessSymbols::read_files_as(session.client.owner()));
+    std::map<pid_t, Result<Backtraces>> by_process;
+    for (const auto& [pid, process] : standing) {
+        by_process.emplace(
+            pid, process ? backtraces_of(session, *process) : tl::make_unexpected(process.error()));
+    }
+    for (nlohmann::json& thread : answer["threads"]) {
+        const auto known = by_process.find(static_cast<pid_t>(number_at(thread, "pid")));
         if (!known->second) {
             thread["backtrace_error"] = known->second.error().message();
             continue;
@@ -80,6 +86,7 @@ void add_backtraces(const ListedSession& session, nlohmann::json& answer) {
         }
         thread["backtrace"] = std::move(frames);
     }
+    return {};
 }
 
 std::string backtraces_text(const nlohmann::json& answer) {
@@ -106,14 +113,21 @@ int show_threads(const ParsedCommand& parsed) {
     const bool as_json = asked.toggle(json_setting.name);
     return with_session(parsed, [&](const ListedSession& session, pid_t) {
         auto answer = session.client.ask({{"want", "threads"}});
-        if (!answer || !object_at(*answer, "threads").is_array()) {
-            complain(answer ? "the session's answer is not understood" : answer.error().message());
+        if (answer && !is_list_of_objects(object_at(*answer, "threads"))) {
+            answer = fail("the session's answer is not understood");
+        }
+        const bool with_calls = asked.toggle("backtrace");
+        const auto added = answer && with_calls ? add_backtraces(session, *answer) : Result<>{};
+        if (!answer || !added) {
+            complain((answer ? added.error() : answer.error()).message());
             return exit_failed;
         }
-        if (asked.toggle("backtrace")) add_backtraces(session, *answer);
-        std::string text = as_json ? answer->dump(2) + "\n" : table(*answer);
-        if (!as_json && asked.toggle("backtrace")) text += backtraces_text(*answer);
-        std::fputs(text.c_str(), stdout);
+        if (as_json) {
+            print_json(*answer);
+        } else {
+            std::fputs(table(*answer).c_str(), stdout);
+            if (with_calls) std::fputs(backtraces_text(*answer).c_str(), stdout);
+        }
         return 0;
     });
 }

@@ -140,9 +140,7 @@ Result<> watch(TopView& view, const TopOptions& options) {
         if (!is_there) return tl::make_unexpected(is_there.error());
         if (!*is_there) return {};
         if (options.as_json) {
-            fmt::print("{}\n",
-                       view.json().dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
-            std::fflush(stdout);
+            print_json(view.json(), -1);
         } else {
             terminal.show(view.picture());
         }

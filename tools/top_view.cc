@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/address.h"
@@ -74,11 +75,15 @@ public:
 
     [[nodiscard]] pid_t pid() const { return session_.client.pid(); }
 
-    // False: it does not answer any more.
-    bool look() {
+    // False: it has ended.
+    Result<bool> look() {
         auto about = session_.client.ask({{"want", "session"}});
         const auto threads = session_.client.ask({{"want", "threads"}});
-        if (!about || !threads) return false;
+        if (!about || !threads) {
+            if (!session_.client.is_there()) return false;
+            return fail(fmt::format("session {}: {}", pid(),
+                                    (about ? threads.error() : about.error()).message()));
+        }
         const double seconds = pace_.step();
         const double moved = number_at(*about, "bytes_moved");
         moved_ = (moved - number_at(session_.about, "bytes_moved")) / seconds;
@@ -147,13 +152,16 @@ public:
     SessionsView(pid_t pid, bool everybody) : pid_(pid), everybody_(everybody) {}
 
     Result<bool> look() override {
-        std::erase_if(sessions_, [](WatchedSession& each) { return !each.look(); });
+        std::optional<Error> mute;  // of a session that is there and does not answer
+        std::erase_if(sessions_, [&](WatchedSession& each) { return !is_seen(each, mute); });
         if (pid_ == 0) {
-            add_new();
+            add_new(mute);
         } else if (!has_begun_) {
             GPR_TRY(ListedSession found, session_with(pid_));
-            sessions_.emplace_back(std::move(found)).look();
+            WatchedSession session(std::move(found));
+            if (is_seen(session, mute)) sessions_.push_back(std::move(session));
         }
+        if (mute && sessions_.empty()) return tl::make_unexpected(*mute);
         if (!has_begun_ && sessions_.empty()) {
             return fail("there are no sessions of this user here; 'gpr exec' starts one");
         }
@@ -180,12 +188,20 @@ public:
     }
 
 private:
-    void add_new() {
-        for (ListedSession& each : list_sessions(everybody_, [](const Error&) {})) {
+    static bool is_seen(WatchedSession& session, std::optional<Error>& mute) {
+        const auto seen = session.look();
+        if (!seen) mute = seen.error();
+        return seen && *seen;
+    }
+
+    void add_new(std::optional<Error>& mute) {
+        const auto note = [&](const Error& error) { mute = error; };
+        for (ListedSession& each : list_sessions(everybody_, note)) {
             const pid_t pid = each.client.pid();
             if (std::ranges::find(sessions_, pid, &WatchedSession::pid) != sessions_.end())
                 continue;
-            sessions_.emplace_back(std::move(each)).look();
+            WatchedSession session(std::move(each));
+            if (is_seen(session, mute)) sessions_.push_back(std::move(session));
         }
     }
 

@@ -99,7 +99,7 @@ SessionDescription read_session(wire::Session::Reader from) {
     session.threads = from.getThreads();
     session.bytes_in = from.getBytesIn();
     session.bytes_out = from.getBytesOut();
-    session.devices = read_texts(from.getDevices());
+    for (auto device : from.getDevices()) session.devices.push_back(printable(device.cStr()));
     session.arrivals = from.getArrivals();
     session.faults = from.getFaults();
     session.calls = from.getCalls();

@@ -195,8 +195,8 @@ void write_host(const HostDescription& host, wire::Host::Builder to) {
 
 HostDescription read_host(wire::Host::Reader from) {
     HostDescription host;
-    host.host_name = from.getHostName().cStr();
-    host.kernel_release = from.getKernelRelease().cStr();
+    host.host_name = printable(from.getHostName().cStr());
+    host.kernel_release = printable(from.getKernelRelease().cStr());
     host.features = read_texts(from.getFeatures());
     host.page_size = from.getPageSize();
     host.cpu = read_cpu(from.getCpu());

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/terminal_text.h"
+
 namespace gpr {
 
 namespace {
@@ -19,6 +21,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds patience{10};
 constexpr size_t most_answer_bytes = 64 << 20;
 
+std::string mute_text() {
+    return fmt::format(
+        "the session did not answer within {} s; see whether its monitor is stopped, or its link "
+        "is cut",
+        patience.count());
+}
+
 bool becomes_ready(int fd, short events, Clock::time_point until) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     pollfd polled{fd, events, 0};
@@ -26,7 +35,7 @@ bool becomes_ready(int fd, short events, Clock::time_point until) {
 }
 
 Result<> send_all(int fd, const std::string& text) {
-    const ssize_t sent = send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    const ssize_t sent = send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent == static_cast<ssize_t>(text.size())) return {};
     return fail(sent < 0 ? errno : 0, "the session does not listen");
 }
@@ -37,10 +46,7 @@ Result<std::string> receive_all(int fd) {
     std::array<char, 65536> bytes{};
     while (text.size() < most_answer_bytes) {
         if (!becomes_ready(fd, POLLIN, until)) {
-            return fail(
-                fmt::format("the session did not answer within {} s; see whether its "
-                            "monitor is stopped, or its link is cut",
-                            patience.count()));
+            return fail(mute_text());
         }
         const ssize_t got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
         if (got == 0) return text;
@@ -62,9 +68,10 @@ std::vector<ControlClient> ControlClient::find(bool everybody) {
         for (const std::string& name : folder->names()) {
             ControlClient client(folder, name);
             const auto connected = client.connect();
-            if (!connected && connected.error().code == ECONNREFUSED) {
+            const int error = connected ? 0 : connected.error().code;
+            if (error == ECONNREFUSED) {
                 folder->remove(name);
-            } else if (connected) {
+            } else if (connected || error == EAGAIN) {
                 found.push_back(std::move(client));
             }
         }
@@ -74,9 +81,13 @@ std::vector<ControlClient> ControlClient::find(bool everybody) {
 }
 
 // Verifies that the other end is the folder's owner: others may have linked a socket into it.
-Result<Fd> ControlClient::connect() const {
-    Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!fd) return fail(errno, "cannot make a socket");
+// EAGAIN: more clients wait already than the session's backlog holds.
+Result<Fd> ControlClient::connect(std::chrono::seconds patience) const {
+    Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval time{patience.count(), patience.count() == 0 ? 1 : 0};  // 0 would be for ever
+    if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0) {
+        return fail(errno, "cannot make a socket");
+    }
     const sockaddr_un address = folder_->address(name_);
     const auto* to = reinterpret_cast<const sockaddr*>(&address);
     if (::connect(fd.get(), to, sizeof address) != 0) {
@@ -92,10 +103,15 @@ Result<Fd> ControlClient::connect() const {
     return fd;
 }
 
-bool ControlClient::is_there() const { return connect().has_value(); }
+bool ControlClient::is_there() const {
+    const auto connected = connect();
+    return connected || connected.error().code == EAGAIN;
+}
 
 Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) const {
-    GPR_TRY(const Fd fd, connect());
+    auto connected = connect(patience);
+    if (!connected && connected.error().code == EAGAIN) return fail(mute_text());
+    GPR_TRY(const Fd fd, std::move(connected));
     GPR_CHECK(send_all(fd.get(), request.dump() + "\n"));
     GPR_TRY(const std::string text, receive_all(fd.get()));
     nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
@@ -104,7 +120,7 @@ Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) const {
                                  : "the session's answer is not understood; is its gpr another?");
     }
     if (const auto error = answer.find("error"); error != answer.end() && error->is_string()) {
-        return fail(error->get<std::string>());
+        return fail(without_controls(error->get<std::string>()));
     }
     return answer;
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -30,7 +31,7 @@ public:
 private:
     ControlClient(std::shared_ptr<const ControlFolder> folder, std::string name)
         : folder_(std::move(folder)), name_(std::move(name)) {}
-    [[nodiscard]] Result<Fd> connect() const;
+    [[nodiscard]] Result<Fd> connect(std::chrono::seconds patience = {}) const;
 
     std::shared_ptr<const ControlFolder> folder_;
     std::string name_;

@@ -19,11 +19,18 @@ using nlohmann::json;
 // When to kill again, for children that were born while their parent was killed.
 constexpr std::chrono::milliseconds between_kills{20};
 
-// As ptrace(2) has it: what is not dumpable is root's in /proc, and Yama lets only ancestors look.
-bool may_look_inside(pid_t pid, uid_t by) {
+// As the kernel has it for files such as this one: those of a process that is not dumpable are
+// root's, though its folder is not.
+bool may_read(pid_t pid, uid_t by) {
     if (by == 0) return true;
     struct stat about {};
-    if (stat(fmt::format("/proc/{}", pid).c_str(), &about) != 0 || about.st_uid != by) return false;
+    return stat(fmt::format("/proc/{}/maps", pid).c_str(), &about) == 0 && about.st_uid == by;
+}
+
+// As ptrace(2) has it: in addition Yama lets only ancestors look.
+bool may_look_inside(pid_t pid, uid_t by) {
+    if (by == 0) return true;
+    if (!may_read(pid, by)) return false;
     const std::string scope = text_of("/proc/sys/kernel/yama/ptrace_scope");
     return scope.empty() || scope.starts_with("0");
 }
@@ -98,7 +105,12 @@ Task<std::string> SessionControl::answer(std::string request, uid_t by) {
     } else if (want == R"("statistics")") {
         answer = co_await view_.statistics();
     } else if (want == R"("threads")") {
-        answer = co_await view_.threads();
+        answer = co_await view_.threads([by](pid_t each) { return may_read(each, by); });
+    } else if ((want == R"("mappings")" || want == R"("pages")") && pid.is_number_integer() &&
+               !may_read(pid.get<pid_t>(), by) && home_.find_process(pid.get<pid_t>())) {
+        answer = {{"error", fmt::format("the memory of process {} is for root to see, as its files "
+                                        "in /proc are; run the command with sudo",
+                                        pid.get<pid_t>())}};
     } else if (want == R"("mappings")" && pid.is_number_integer()) {
         const bool with_resident = asked.value("resident", json()) != json(false);
         answer = co_await view_.mappings(pid.get<pid_t>(), with_resident);

@@ -28,6 +28,7 @@ constexpr size_t most_moved_pages = 256;
 constexpr uint64_t most_memory_bytes = 64 << 10;
 // The kernel needs some 20 us for each.
 constexpr size_t most_threads_at_once = 32;
+constexpr size_t most_mappings_at_once = 256;
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -182,7 +183,8 @@ Task<json> SessionView::statistics() {
     co_return answer;
 }
 
-// away: what the acceptor tells where it is; none: it runs here, or makes a call here.
+// away: what the acceptor tells where it is; none: it runs here, or makes a call here, or the
+// acceptor, which tells of so many only, has not told.
 json SessionView::thread(const HomeThread& thread, const ObservedThread* away) const {
     const ThreadView here = view_of_thread(thread.tid);
     const paging::ThreadTraffic traffic = home_.pager.traffic.of_thread(thread.tid);
@@ -190,7 +192,8 @@ json SessionView::thread(const HomeThread& thread, const ObservedThread* away) c
     const bool shows_away = thread.remote() && !in_call_here && away;
     const ThreadView& view = shows_away ? away->view : here;
     const bool for_page = shows_away ? away->waits_for_page : home_.pager.faults.waits(thread.tid);
-    std::string waits = waits_for(view, for_page);
+    const bool is_told = away || !thread.remote() || in_call_here;
+    std::string waits = is_told ? waits_for(view, for_page) : "";
     if (in_call_here && !waits.empty()) waits += ", at home";
     const uint64_t cpu_away = away ? away->view.cpu_ns : 0;
     return json{
@@ -199,7 +202,7 @@ json SessionView::thread(const HomeThread& thread, const ObservedThread* away) c
         {"name", command_name(thread.tid)},
         {"node", thread.node},
         {"where", name_of(thread.node)},
-        {"state", state_name(view.letter)},
+        {"state", is_told ? state_name(view.letter) : "unknown"},
         {"waits_for", waits},
         {"cpu_s", {{"home", seconds(here.cpu_ns)}, {"away", seconds(cpu_away)}}},
         {"crossings", {{"out", thread.counts.departures}, {"back", thread.counts.arrivals}}},
@@ -208,7 +211,7 @@ json SessionView::thread(const HomeThread& thread, const ObservedThread* away) c
         {"pages_in", {{"home", traffic.pages}, {"away", away ? away->pages : 0}}}};
 }
 
-Task<json> SessionView::threads() {
+Task<json> SessionView::threads(std::function<bool(pid_t pid)> may_read) {
     home::Observations::Question question;
     question.threads = true;
     const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
@@ -236,15 +239,36 @@ Task<json> SessionView::threads() {
         }
         const HomeThread* each = home_.find_thread(pid, tid);
         const auto found = away.find({pid, tid});
-        if (each) list.push_back(thread(*each, found == away.end() ? nullptr : &found->second));
+        if (!each) continue;
+        list.push_back(thread(*each, found == away.end() ? nullptr : &found->second));
+        if (!may_read(pid)) list.back()["waits_for"] = "";
     }
     co_return json{{"version", json_version}, {"session", root_}, {"threads", list}};
 }
 
-Task<std::vector<json>> SessionView::ranges_of(HomeProcess& process) {
-    const std::map<Address, MapsEntry> maps = kernels_maps(process.pid);
+json SessionView::range(const HomeProcess& process, const Mapping& m,
+                        const std::string& name) const {
+    const auto copy = process.copied_files.find(m.object);
+    const bool is_copy = m.file && !m.shared && copy != process.copied_files.end();
+    const bool remote_code = m.code == CodeClass::remote;
+    const auto traffic = home_.pager.traffic.of_object(m.object);
+    const char* code = m.code == CodeClass::neutral ? "any" : remote_code ? "away" : "home";
+    return {
+        {"begin", m.range.begin.value},
+        {"end", m.range.end.value},
+        {"protection", text_of_protection(m.prot, m.shared)},
+        {"file", is_copy ? copy->second.path : name},
+        {"offset", m.content_offset},
+        {"owner", name_of(remote_code ? m.code_node : m.birth)},
+        {"code", m.prot & PROT_EXEC ? code : ""},
+        {"traffic", {{"pages_to_home", traffic.pages_in}, {"pages_from_home", traffic.pages_out}}}};
+}
+
+// Some at a time: none of them needs to be there any more when it is looked at.
+Task<std::vector<json>> SessionView::ranges_of(pid_t pid) {
+    const std::map<Address, MapsEntry> maps = kernels_maps(pid);
     std::vector<json> list;
-    if (!process.fragment) {
+    if (!home_.find_process(pid)->fragment) {
         for (const auto& [begin, entry] : maps) {
             list.push_back({{"begin", begin.value},
                             {"end", entry.range.end.value},
@@ -256,25 +280,21 @@ Task<std::vector<json>> SessionView::ranges_of(HomeProcess& process) {
         }
         co_return list;
     }
-    for (const auto& [begin, m] : process.fragment->space.all()) {
-        if (m.range.overlaps(reserved_range)) continue;
-        const auto copy = process.copied_files.find(m.object);
-        const bool is_copy = m.file && !m.shared && copy != process.copied_files.end();
-        const bool remote_code = m.code == CodeClass::remote;
-        const auto traffic = home_.pager.traffic.of_object(m.object);
-        const char* code = m.code == CodeClass::neutral ? "any" : remote_code ? "away" : "home";
-        list.push_back(
-            {{"begin", begin.value},
-             {"end", m.range.end.value},
-             {"protection", text_of_protection(m.prot, m.shared)},
-             {"file", is_copy ? copy->second.path : name_at(maps, begin)},
-             {"offset", m.content_offset},
-             {"owner", name_of(remote_code ? m.code_node : m.birth)},
-             {"code", m.prot & PROT_EXEC ? code : ""},
-             {"traffic",
-              {{"pages_to_home", traffic.pages_in}, {"pages_from_home", traffic.pages_out}}}});
+    for (Address next{0};;) {
+        const HomeProcess* process = home_.find_process(pid);
+        if (!process || !process->fragment) co_return list;
+        const auto& all = process->fragment->space.all();
+        size_t looked_at = 0;
+        auto at = all.lower_bound(next);
+        for (; at != all.end() && ++looked_at < most_mappings_at_once; ++at) {
+            const Mapping& m = at->second;
+            if (m.range.overlaps(reserved_range)) continue;
+            list.push_back(range(*process, m, name_at(maps, m.range.begin)));
+        }
+        if (at == all.end()) co_return list;
+        next = at->first;
+        co_await home_.loop.sleep(std::chrono::nanoseconds(0));
     }
-    co_return list;
 }
 
 // Some mappings at a time: none of them needs to be there any more when it is looked at.
@@ -318,8 +338,11 @@ Task<json> SessionView::registers(pid_t pid) {
         }
     }
     json list = json::array();
+    size_t told = 0;
     for (const pid_t tid : tids) {
-        auto full = co_await home_.observations.where_stands(pid, tid);
+        std::optional<Standing> full;
+        if (told < most_standings) full = co_await home_.observations.where_stands(pid, tid);
+        if (full && ++told > most_observed_stacks) full->stack.clear();
         const HomeThread* each = home_.find_thread(pid, tid);
         if (!each) continue;
         ThreadView view = view_of_thread(tid);
@@ -378,10 +401,9 @@ Task<json> SessionView::pages(pid_t pid) {
 }
 
 Task<json> SessionView::mappings(pid_t pid, bool with_resident) {
-    HomeProcess* process = home_.find_process(pid);
-    if (!process) co_return ended(pid);
+    if (!home_.find_process(pid)) co_return ended(pid);
     const std::string name = command_name(pid);
-    std::vector<json> list = co_await ranges_of(*process);
+    std::vector<json> list = co_await ranges_of(pid);
     if (with_resident) co_await add_resident(pid, list);
     co_return json{{"version", json_version}, {"session", root_}, {"pid", pid}, {"name", name},
                    {"page_size", page_size},  {"mappings", list}};

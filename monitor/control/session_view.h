@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <ctime>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace gpr {
 
 struct HomeProcess;
 struct HomeThread;
+struct Mapping;
 struct Observed;
 struct ObservedThread;
 struct Usage;
@@ -35,7 +37,8 @@ public:
     Task<nlohmann::json> session();
     // As --stats tells it at the end, so far; `words` has the same for people.
     Task<nlohmann::json> statistics();
-    Task<nlohmann::json> threads();
+    // What a thread waits for is told of processes that the asking user may read in /proc.
+    Task<nlohmann::json> threads(std::function<bool(pid_t pid)> may_read);
     // Of one process.
     Task<nlohmann::json> mappings(pid_t pid, bool with_resident);
     // Those that moved most.
@@ -52,7 +55,9 @@ private:
     [[nodiscard]] std::string name_of(unsigned node) const;
     [[nodiscard]] Usage used_at_home() const;
     nlohmann::json thread(const HomeThread& thread, const ObservedThread* away) const;
-    Task<std::vector<nlohmann::json>> ranges_of(HomeProcess& process);
+    [[nodiscard]] nlohmann::json range(const HomeProcess& process, const Mapping& mapping,
+                                       const std::string& name) const;
+    Task<std::vector<nlohmann::json>> ranges_of(pid_t pid);
     Task<void> add_resident(pid_t pid, std::vector<nlohmann::json>& mappings);
 
     home::Home& home_;

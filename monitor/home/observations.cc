@@ -3,9 +3,17 @@
 #include "monitor/home/home.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/resumed_wait.h"
 #include "monitor/tracee/thread_view.h"
 
 namespace gpr::home {
+
+namespace {
+
+// Whoever asks the session waits somewhat longer: ControlClient.
+constexpr std::chrono::seconds most_time{8};
+
+}  // namespace
 
 Observations::Observations(Home& home) : home_(home), questions_(home.loop) {}
 
@@ -28,7 +36,12 @@ Task<std::vector<Observed>> Observations::ask(Question question) {
         asked.setCookie(cookies.back());
         node.link.send(frame, Priority::urgent);
     });
+    // An acceptor that does not answer in time is as one that is lost.
+    const auto patience = home_.loop.after(most_time, [this, cookies] {
+        for (const uint32_t cookie : cookies) questions_.answer(cookie, {});
+    });
     for (size_t i = 0; i < cookies.size(); i++) all[i] = co_await questions_.answer_to(cookies[i]);
+    home_.loop.cancel(patience);
     co_return all;
 }
 
@@ -42,6 +55,7 @@ Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
     auto context = co_await home_.stops.stop(*thread);
     if (!context) co_return std::nullopt;
     std::optional<Standing> standing = standing_of(tid);
+    make_wait_again(tid);  // it may have begun to wait since it was looked at
     trace::resume(tid);
     co_return standing;
 }

@@ -199,7 +199,8 @@ std::string StatsReport::json() const {
     for (const auto& [name, use] : functions) {
         out["functions"][name] = {{"crossings", use.crossings}, {"calls", use.calls}};
     }
-    return out.dump(2) + "\n";
+    // Names of functions and acceptors may contain any bytes.
+    return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace gpr

@@ -58,7 +58,8 @@ class Observing(Checks):
                                    env=self.lane.environment(), preexec_fn=die_with_parent)
         try:
             line = program.stdout.readline().decode()
-            self.expect("the program begins", line.startswith("ready"), line)
+            self.expect("the program begins", line.startswith("ready"),
+                        line or program.stderr.read1(4096))
             time.sleep(0.5)  # the first thread is in its read, others have computed
             yield program, line
         finally:

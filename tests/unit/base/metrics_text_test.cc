@@ -13,7 +13,6 @@ TEST_CASE("a latency is counted where it belongs") {
     CHECK(histogram.counts[0] == 1);
     CHECK(histogram.counts[1] == 1);
     CHECK(histogram.counts.back() == 1);
-    CHECK(histogram.total() == 3);
     CHECK(histogram.sum_ns == 60'000'020'001);
 }
 

@@ -20,6 +20,13 @@ bool advises(const StatsReport& report, const char* text) {
 
 }  // namespace
 
+TEST_CASE("names of any bytes do not keep statistics from being told") {
+    StatsReport report = lasting(1, 0);
+    report.acceptors[0].name = "a\xff";
+    report.functions["f\xfe"] = {};
+    CHECK(report.json().find("f\xef\xbf\xbd") != std::string::npos);
+}
+
 TEST_CASE("who lost nothing is not advised") {
     CHECK(lasting(10, 9'000'000'000).advice().empty());
     CHECK(lasting(3600, 0).advice().empty());  // it slept
