@@ -24,11 +24,6 @@ struct LatencyHistogram {
         counts[i]++;
         sum_ns += ns;
     }
-    [[nodiscard]] uint64_t total() const {
-        uint64_t all = 0;
-        for (const uint64_t count : counts) all += count;
-        return all;
-    }
 };
 
 }  // namespace gpr

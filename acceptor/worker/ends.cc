@@ -272,13 +272,13 @@ void Ends::bury(RemoteProcess& process) {
     i = 0;
     for (uint32_t number : worker_.call_rules.used()) used_calls.set(i++, number);
     gone.setCallsByRule(worker_.call_rules.made());
-    worker_.observations.note_ended(process.used);
     if (process.fragment) {
         worker_.pager.remove_fragment(*process.fragment);
         worker_.pager.objects.forget(process.fragment->space);
     }
     auto node = worker_.processes.extract(process.pid);
     std::shared_ptr<RemoteProcess> dead = std::move(node.mapped());
+    worker_.observations.note_ended(dead->used);
     dead->frozen = false;  // nobody waits for a fork of it any more
     dead->home_forks.reset();
     if (dead->changes) dead->changes->close();

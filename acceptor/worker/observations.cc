@@ -15,7 +15,9 @@ namespace gpr::worker {
 namespace {
 
 constexpr std::chrono::milliseconds between_tallies{500};
+constexpr std::chrono::milliseconds between_ends{50};  // of processes that are told at once
 constexpr std::chrono::milliseconds stops_in{50};
+constexpr std::chrono::seconds most_stopping_time{3};  // of all threads, one after the other
 // The kernel needs some 20 us for each.
 constexpr size_t most_threads_at_once = 32;
 
@@ -63,7 +65,7 @@ Task<std::vector<uint64_t>> Observations::resident(pid_t pid, Frame frame) {
     for (unsigned i = 0; i < count; i++) {
         const Range range{{ranges[2 * i]}, {ranges[2 * i + 1]}};
         const bool good = range.begin < range.end && range.begin.value % page_size == 0 &&
-                          range.end.value % page_size == 0;
+                          range.end.value % page_size == 0 && range.end.value <= user_space_end;
         uint64_t there = 0;
         if (good) there = co_await paging::resident_pages(worker_.loop, fragment, range);
         pages.push_back(there);
@@ -93,21 +95,23 @@ Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
 }
 
 // Whoever else waits for a stop of the thread has it, and nobody learns where it stands then.
-void Observations::on_stop(pid_t host_tid) {
+bool Observations::on_stop(pid_t host_tid) {
     const auto found = wanted_.find(host_tid);
-    if (found == wanted_.end()) return;
+    if (found == wanted_.end()) return false;
     auto standing = standing_of(host_tid);
     if (standing && standing->registers.rip >> 32 == GPR_STUB_HIGH_WORD) standing.reset();
     found->second->set(std::move(standing));
+    return true;
 }
 
 Task<void> Observations::add_standings(std::vector<ObservedThread>& threads) {
+    const auto until = Clock::now() + most_stopping_time;
     size_t told = 0;
     for (ObservedThread& each : threads) {
         if (!each.here || each.view.letter != 'R') continue;
         each.standing = co_await where_stands(each.pid, each.tid);
         if (each.standing && ++told > most_observed_stacks) each.standing->stack.clear();
-        if (told == most_standings) break;
+        if (told == most_standings || Clock::now() > until) break;
     }
 }
 
@@ -147,6 +151,10 @@ Task<void> Observations::answer(Frame frame) {
 
 void Observations::note_ended(const Usage& used) {
     ended_ns_ += used.total_ns;
+    if (tally_ && Clock::now() - written_ > between_ends) write(*tally_);
+}
+
+void Observations::note_link_closed() {
     if (tally_) write(*tally_);
 }
 
@@ -156,16 +164,17 @@ void Observations::keep(SessionTally& tally) {
     worker_.loop.after(between_tallies, [this, &tally] { keep(tally); });
 }
 
-void Observations::write(SessionTally& tally) const {
+void Observations::write(SessionTally& tally) {
+    written_ = Clock::now();
     uint64_t cpu = ended_ns_, threads = 0;
     for (const auto& [pid, process] : worker_.processes) {
-        cpu += usage_of_process(process->host_pid).total_ns;
+        cpu += cpu_time_of_process(process->host_pid);
         for (const auto& [tid, thread] : process->threads) threads += thread->here() ? 1 : 0;
     }
     const PagerStats pages = worker_.pager.stats();
     const LinkStats link = worker_.link.stats();
-    tally.cpu_ns = cpu;
-    tally.processes = worker_.processes.size();
+    // A process that has ended is not counted before it is told.
+    tally.cpu_ns = std::max<uint64_t>(cpu, tally.cpu_ns);
     tally.threads = threads;
     tally.faults = pages.faults;
     tally.pages_in = pages.pages_in;

@@ -12,6 +12,7 @@
 #include "acceptor/worker/part.h"
 #include "monitor/node/usage.h"
 #include "monitor/tracee/thread_view.h"
+#include "transport/loop.h"
 
 namespace gpr {
 struct ObservedThread;
@@ -30,8 +31,11 @@ public:
     // A process of the session has ended, and used so much here.
     void note_ended(const Usage& used);
     void note_arrival() { arrivals_++; }
-    // The thread is in a stop that nobody awaits; it is about to go on.
-    void on_stop(pid_t host_tid);
+    // The counts are final.
+    void note_link_closed();
+    // The thread is in a stop that nobody awaits; it is about to go on. Whether it was stopped for
+    // where_stands(): then it may have begun to wait meanwhile, and must not notice.
+    bool on_stop(pid_t host_tid);
 
 private:
     // Of the process, as home asks: begin and end of each range, in turn.
@@ -41,13 +45,14 @@ private:
     // one that waits, which must not notice.
     Task<std::optional<Standing>> where_stands(pid_t pid, pid_t tid);
     Task<void> add_standings(std::vector<ObservedThread>& threads);
-    void write(SessionTally& tally) const;
+    void write(SessionTally& tally);
 
     using Stop = OneShot<std::optional<Standing>>;
 
     Worker& worker_;
     std::map<pid_t, std::shared_ptr<Stop>> wanted_;  // by host tid: who is to tell where it stands
     SessionTally* tally_ = nullptr;                  // none: nobody keeps one
+    Clock::time_point written_;                      // when it was last written
     uint64_t ended_ns_ = 0;                          // CPU time of processes that have ended
     uint64_t arrivals_ = 0;                          // of threads
 };

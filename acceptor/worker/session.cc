@@ -106,7 +106,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
             }
             return;
         default:
-            worker_.observations.on_stop(host_tid);
+            if (worker_.observations.on_stop(host_tid)) make_wait_again(host_tid);
             if (!thread) {  // a helper runs on: home may want pages of a stopped program
                 trace::resume(host_tid);
             } else if (thread->process->frozen) {
@@ -230,6 +230,9 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
     }
 }
 
-void WorkerSession::on_link_closed(const Error&) { worker_.loop.stop(); }
+void WorkerSession::on_link_closed(const Error&) {
+    worker_.observations.note_link_closed();
+    worker_.loop.stop();
+}
 
 }  // namespace gpr

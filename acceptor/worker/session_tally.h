@@ -16,7 +16,7 @@ struct SessionTally {
     using Count = std::atomic<uint64_t>;
 
     Count cpu_ns{0};  // of the program's processes, those that have ended too
-    Count processes{0}, threads{0};
+    Count threads{0};
     Count faults{0}, pages_in{0}, pages_out{0};
     Count calls_home{0}, calls_native{0}, calls_fd_owner{0}, calls_by_rule{0};
     Count arrivals{0};  // of threads

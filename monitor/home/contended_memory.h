@@ -44,7 +44,7 @@ private:
 
     Home& home_;
     std::unique_ptr<Outsiders> outsiders_;
-    std::set<FileId> given_;  // files that were passed to outsiders
+    std::set<FileId> given_;      // files that were passed to outsiders
     std::set<ObjectId> touched_;  // an acceptor has asked for pages since home had all of it
     bool all_looked_for_ = true;
     // memfds that the program has made and not mapped yet, and nobody else has opened.

@@ -88,13 +88,16 @@ Usage& Usage::join(const Usage& other) {
     return *this;
 }
 
-Usage usage_of_process(pid_t pid) {
-    Usage used;
+uint64_t cpu_time_of_process(pid_t pid) {
     clockid_t clock;
     timespec t{};
-    if (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &t) == 0) {
-        used.total_ns = static_cast<uint64_t>(t.tv_sec) * second + static_cast<uint64_t>(t.tv_nsec);
-    }
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+    return static_cast<uint64_t>(t.tv_sec) * second + static_cast<uint64_t>(t.tv_nsec);
+}
+
+Usage usage_of_process(pid_t pid) {
+    Usage used;
+    used.total_ns = cpu_time_of_process(pid);
     add_stat(fmt::format("/proc/{}", pid), used);
     return used;
 }
