@@ -10,6 +10,8 @@ namespace gpr {
 namespace {
 
 constexpr std::chrono::seconds patience{5};
+// Before others are let in again when there is no descriptor left.
+constexpr std::chrono::seconds exhaustion_pause{1};
 constexpr size_t most_clients = 16, most_request_bytes = 8192;
 constexpr uint64_t first_client = 1 << 16;  // below: numbers of listeners
 
@@ -84,6 +86,7 @@ void MetricsServer::accept(uint64_t listener) {
 
 void MetricsServer::pause(bool pauses) {
     is_paused_ = pauses;
+    paused_until_ = std::chrono::steady_clock::now() + exhaustion_pause;
     for (size_t i = 0; i < listeners_.size(); i++) {
         watch(events_.get(), listeners_[i].fd(), pauses ? 0U : EPOLLIN, i, EPOLL_CTL_MOD);
     }
@@ -138,8 +141,8 @@ void MetricsServer::write(uint64_t id) {
 }
 
 void MetricsServer::expire() {
-    if (is_paused_) pause(false);
     const auto now = std::chrono::steady_clock::now();
+    if (is_paused_ && now >= paused_until_) pause(false);
     std::erase_if(clients_, [&](const auto& each) { return now > each.second.until; });
 }
 

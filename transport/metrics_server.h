@@ -58,6 +58,7 @@ private:
     std::map<uint64_t, Client> clients_;
     uint64_t last_id_ = 0;
     bool is_paused_ = false;  // no descriptor is left for who comes
+    std::chrono::steady_clock::time_point paused_until_;
 };
 
 }  // namespace gpr
