@@ -8,6 +8,8 @@ namespace gpr {
 
 inline constexpr uint64_t page_size = 4096;
 inline constexpr uint64_t page_mask = ~(page_size - 1);
+// What a process can map ends here: TASK_SIZE_MAX of the kernel, with page tables of four levels.
+inline constexpr uint64_t user_space_end = (1ULL << 47) - page_size;
 
 struct Address {
     uint64_t value = 0;

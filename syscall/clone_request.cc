@@ -6,14 +6,15 @@
 #include <climits>
 #include <csignal>
 
+#include "base/address.h"
+
 namespace gpr {
 
 namespace {
-constexpr uint64_t signal_bits = 0xff;                    // CSIGNAL
-constexpr uint64_t highest_signal = 64;                   // _NSIG
-constexpr uint64_t new_time = 0x80;                       // CLONE_NEWTIME, only for clone3
-constexpr uint64_t most_namespaces = 32;                  // MAX_PID_NS_LEVEL
-constexpr uint64_t user_space_end = (1ULL << 47) - 4096;  // TASK_SIZE_MAX
+constexpr uint64_t signal_bits = 0xff;    // CSIGNAL
+constexpr uint64_t highest_signal = 64;   // _NSIG
+constexpr uint64_t new_time = 0x80;       // CLONE_NEWTIME, only for clone3
+constexpr uint64_t most_namespaces = 32;  // MAX_PID_NS_LEVEL
 
 // access_ok()
 bool in_user_space(uint64_t begin, uint64_t size) {

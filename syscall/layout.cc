@@ -16,8 +16,6 @@ uint64_t aligned_offset(uint64_t end, Address program, uint64_t modulus) {
     return end + ((program.value - end) & (modulus - 1));
 }
 
-constexpr uint64_t user_space_end = 1ull << 47;
-
 bool in_user_space(Address from, uint64_t bytes) {
     return from.value < user_space_end && bytes <= user_space_end - from.value;
 }

@@ -10,7 +10,6 @@ namespace {
 
 // Requesting more in advance would cost more than the faults that it saves.
 constexpr uint64_t range_limit = 64ull << 20;
-constexpr uint64_t user_space_end = 1ull << 47;
 
 class Collector {
 public:

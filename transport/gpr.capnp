@@ -221,8 +221,8 @@ struct MappingView {
   follows @18 :Bool;       # untouched pages change when other mappings write to the same file
 }
 
-# The mappings and objects for the ProcessStart or ProcessFork that follows. They may exceed the size
-# of a message, so there may be several of these.
+# The mappings and objects for the ProcessStart or ProcessFork that follows. They may exceed the
+# size of a message, so there may be several of these.
 struct Layout {
   pid @0 :Int32;                   # of the new process
   mappings @1 :List(MappingView);  # all; for a ProcessFork, those of MADV_WIPEONFORK
