@@ -71,7 +71,8 @@ struct RemoteThread {
     user_regs_struct arrival_regs{};   // its registers when it arrived, if for a visit
     uint64_t exit_hold = 0;            // paging::Supply::hold of what the kernel writes at its end
     bool ending = false;               // only its last call remains to be made
-    bool alt_stack_changed = false;    // since home was told
+    bool dying = false;  // stopped at a signal that ends the program: home has been told
+    bool alt_stack_changed = false;  // since home was told
     // Calls made at home without an answer, since the last answer.
     uint32_t unanswered = 0;
     CpuModes cpu_modes;          // of the kernel thread here

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "acceptor/worker/crossings.h"
 #include "acceptor/worker/files.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/growth.h"
@@ -230,6 +231,11 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
                       thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
                       reinterpret_cast<uint64_t>(info->si_addr));
     }
+    if (process.recalled) {
+        spawn(worker_.crossings.come_home(thread));  // where it will get the signal again
+        return;
+    }
+    thread.dying = true;
     tell_of_signal(process.pid, thread.tid, {*info, 0}, News::fatal);
 }
 

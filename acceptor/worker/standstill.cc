@@ -102,6 +102,10 @@ void Standstill::recall(const Frame& frame) {
     process->recalled = wanted.getOn();
     if (!process->recalled) return;
     for (auto& [tid, thread] : process->threads) {
+        if (std::exchange(thread->dying, false)) {  // for its core file
+            spawn(worker_.crossings.come_home(*thread));
+            continue;
+        }
         const bool runs = thread->where() != RemoteThread::Where::held && !thread->stub->in_stub();
         if (runs) trace::interrupt(thread->host_tid);
     }

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "monitor/home/detachment.h"
 #include "monitor/home/home.h"
+#include "monitor/home/homecoming.h"
 #include "monitor/home/loans.h"
 #include "monitor/home/passed_signals.h"
 #include "monitor/home/stops.h"
@@ -166,7 +166,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     thread->counts.arrivals++;
     std::shared_ptr<StubThread> kept = thread->stub;  // another thread may call exec
     StubThread& stub = *kept;
-    if (!home_.policy.mixed() && !thread->process->detaching) {
+    if (!home_.policy.mixed() && !thread->process->recalled) {
         if (thread->passed) {
             co_await home_.passed_signals.take_back(*thread,
                                                     false);  // it left before the signal got there
@@ -192,9 +192,9 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     if (stub.dead()) co_return;
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
-    if (thread->process->detaching) {
+    if (thread->process->recalled) {
         if (uint64_t word = crossing.getClearTid()) thread->clear_tid = word;
-        home_.detachment.arrived(*thread, context);
+        home_.homecoming.arrived(*thread, context);
         co_return;
     }
     // A thread that goes on to another acceptor passes through here without running. It runs here

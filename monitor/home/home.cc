@@ -12,6 +12,7 @@
 #include "monitor/home/code_faults.h"
 #include "monitor/home/code_placement.h"
 #include "monitor/home/contended_memory.h"
+#include "monitor/home/core_dumps.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/detachment.h"
@@ -28,6 +29,7 @@
 #include "monitor/home/growth.h"
 #include "monitor/home/guard_pages.h"
 #include "monitor/home/guests.h"
+#include "monitor/home/homecoming.h"
 #include "monitor/home/images.h"
 #include "monitor/home/kept_calls.h"
 #include "monitor/home/last_words.h"
@@ -71,7 +73,9 @@ struct Home::Parts {
     Children children{home};
     Resting resting{home};
     Adoption adoption{home};
+    Homecoming homecoming{home};
     Detachment detachment{home};
+    CoreDumps core_dumps{home};
     ForksAtHome forks_at_home{home};
     ForksInPlace forks_in_place{home};
     Guests guests{home};
@@ -135,7 +139,6 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       options(the_options),
       outputs(the_outputs),
       policy(options.rules, options.attaches),
-      has_gravity(options.gravity && policy.has_gravity()),
       rule_use(options.rules),
       pager(directory_node, loop, &directory,
             [this](NodeId to, bool bulk, const Message& m) { send_pages(to, bulk, m); }),
@@ -149,7 +152,9 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       children(parts_->children),
       resting(parts_->resting),
       adoption(parts_->adoption),
+      homecoming(parts_->homecoming),
       detachment(parts_->detachment),
+      core_dumps(parts_->core_dumps),
       forks_at_home(parts_->forks_at_home),
       forks_in_place(parts_->forks_in_place),
       guests(parts_->guests),

@@ -40,7 +40,9 @@ class CodePlacement;
 class ContendedMemory;
 class CpuTiming;
 class Crossings;
+class CoreDumps;
 class Detachment;
+class Homecoming;
 class Ends;
 class Failures;
 class Faultfds;
@@ -100,7 +102,7 @@ struct Home {
     const ExecOptions& options;
     SessionOutputs& outputs;
     SplitPolicy policy;
-    const bool has_gravity;
+    const bool has_gravity = options.gravity && policy.has_gravity();
     RuleUse rule_use;
     std::unique_ptr<Chaos> chaos;
     PageDirectory directory;
@@ -131,7 +133,9 @@ public:
     Children& children;
     Resting& resting;
     Adoption& adoption;
+    Homecoming& homecoming;
     Detachment& detachment;
+    CoreDumps& core_dumps;
     ForksAtHome& forks_at_home;
     ForksInPlace& forks_in_place;
     Guests& guests;

@@ -132,7 +132,7 @@ struct HomeThread {
     std::shared_ptr<CallInItsStead> in_its_stead;
     MemoryPolicy memory_policy;  // as set at an acceptor
     RseqArea rseq;               // in a session that was attached
-    // In a process that is being detached: it has come home, and shall continue with this.
+    // In a recalled process: it has come home, and shall continue with this.
     std::unique_ptr<ThreadContext> goes_on_with;
     uint64_t timed_wait = 0;  // the call with a timeout that its shadow was in
     CpuMask affinity;         // empty: the program has set none
@@ -312,7 +312,8 @@ struct HomeProcess {
     uint64_t pending_timers = 0;
     bool is_root = false;
     std::unique_ptr<Rest> rest;  // while it rests: resting.h
-    bool detaching = false;      // all of it comes home, to go on without us: detachment.h
+    bool recalled = false;       // all of it comes home: homecoming.h
+    pid_t dumped_for = 0;        // the thread of whose signal it dies: core_dumps.h
     bool stays_home = false;     // in namespaces of its own, or resting.h could not split it
     int ends_begun = 0;          // threads that wait for what the kernel looks at in their end
 

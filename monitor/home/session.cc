@@ -25,6 +25,7 @@
 #include "monitor/home/futexes.h"
 #include "monitor/home/guests.h"
 #include "monitor/home/home.h"
+#include "monitor/home/homecoming.h"
 #include "monitor/home/images.h"
 #include "monitor/home/kept_calls.h"
 #include "monitor/home/layouts.h"
@@ -195,8 +196,8 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         case WaitStatus::Kind::trap_stop:  // the end of a group-stop
             home_->signals.stop_remotely(*thread.process, false);
             if (thread.interrupted && thread.is_in(HomeThread::Business::call)) {
-                if (thread.process->detaching) {
-                    home_->detachment.end_call(thread);
+                if (thread.process->recalled) {
+                    home_->homecoming.end_call(thread);
                 } else {
                     end_interrupted_call(tid);
                 }

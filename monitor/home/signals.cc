@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "monitor/home/core_dumps.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
@@ -89,17 +90,35 @@ void Signals::restart_what_has_not_begun(const HomeThread& thread) {
     });
 }
 
-void Signals::on_signal(HomeThread& thread, int signal) {
-    if (signal == SIGSTOP && thread.helper) {  // it blocks all other signals
-        trace::resume(thread.tid);
-        return;
-    }
+// Goes on without a signal that is not the program's, or does not matter to it any more.
+bool Signals::drops(HomeThread& thread, int signal) {
     if (signal == SIGCHLD && tells_of_helper(home_.orphaned_helpers, thread.tid)) {
         restart_what_has_not_begun(thread);
         go_on_waiting(thread);
-        trace::resume(thread.tid);
-        return;
+    } else if (!(signal == SIGSTOP && thread.helper) &&  // it blocks all other signals
+               thread.process->dumped_for == 0) {
+        return false;
     }
+    trace::resume(thread.tid);
+    return true;
+}
+
+// Whether the signal ends the process, with a core file.
+bool Signals::dumps_core(HomeThread& thread, int signal) {
+    const HomeProcess& process = *thread.process;
+    const bool ends =
+        !(process.caught_signals & bit_of(signal)) && !is_ignored(process.pid, signal);
+    if (!ends || thread.helper || !CoreDumps::is_due(process, signal)) return false;
+    auto info = trace::signal_info(thread.tid);
+    if (!info) return false;
+    const bool remote = thread.remote();
+    spawn(home_.core_dumps.die_of(thread, *info));
+    if (remote) trace::resume(thread.tid);  // a shadow, whose thread comes home to die
+    return true;
+}
+
+void Signals::on_signal(HomeThread& thread, int signal) {
+    if (drops(thread, signal)) return;
     if (signal == SIGTRAP && home_.functions.meets_breakpoint(thread)) return;
     if (signal == SIGBUS && home_.growth.meets_end_of_file(thread)) return;
     if (!thread.helper && is_fault_in_stub(thread.tid)) {
@@ -146,6 +165,7 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     // Without a handler home's kernel does the right thing for the whole process: it ignores the
     // signal, or stops or ends the process, and the parent sees the right status. An ignored signal
     // must not be delivered again: another thread may be about to set a handler.
+    if (dumps_core(thread, signal)) return;
     if (!thread.remote() || !caught) {
         go_on_waiting(thread, signal);
         if (signal == SIGSEGV) tell_where(thread.tid, process.pid);
@@ -278,7 +298,9 @@ void Signals::on_remote_signal(Frame frame, NodeId from) {
     }
     if (auto death = filter_death(*info)) {
         spawn(home_.filters.die_by_filter(*thread, *death));
-    } else {
+    } else if (CoreDumps::is_due(*thread->process, info->si_signo)) {
+        spawn(home_.core_dumps.die_of(*thread, *info));
+    } else if (thread->process->dumped_for == 0) {
         spawn(die_of(*thread, info->si_signo));
     }
 }

@@ -26,6 +26,8 @@ public:
 
 private:
     void pass_on(HomeThread& thread, int signal);
+    bool drops(HomeThread& thread, int signal);
+    bool dumps_core(HomeThread& thread, int signal);
     bool postpone_signal(HomeThread& thread, int signal);
     void restart_what_has_not_begun(const HomeThread& thread);
 
