@@ -24,12 +24,13 @@ bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
 bool is_set_aside(Range range) { return range.overlaps(reserved_range) || range.overlaps(arenas); }
 
-// Whether the kernel chose the address, and not because the program suggested it.
+// Whether the kernel chose the address, and not because the program suggested it, perhaps inside of
+// a page.
 bool kernel_chose(uint64_t number, const uint64_t* args, int64_t result) {
     auto at = static_cast<uint64_t>(result);
     switch (memory_call_of(number)) {
         case MemoryCall::map:
-            return !(args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && args[0] != at;
+            return !(args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (args[0] & page_mask) != at;
         case MemoryCall::move: return !(args[3] & MREMAP_FIXED) && args[0] != at;
         case MemoryCall::attach: return args[1] == 0;
         default: return false;
