@@ -117,6 +117,13 @@ void Failures::give_up(HomeProcess& process, const std::string& why) {
     });
 }
 
+void Failures::has_broken_ours(HomeProcess& process) {
+    give_up(process,
+            fmt::format("process {} ({}) cannot go on: it has broken the part of its memory "
+                        "that is gpr's",
+                        process.pid, command_name(process.pid)));
+}
+
 void Failures::doom(HomeProcess& process) {
     if (process.doomed) return;
     process.doomed = true;

@@ -34,6 +34,8 @@ public:
     void lost_track(const std::shared_ptr<Fragment>& of, const Error& reason);
     // The same for one process.
     void give_up(HomeProcess& process, const std::string& why);
+    // The same, for one that has changed gpr's part of its memory, or runs gpr's code by itself.
+    void has_broken_ours(HomeProcess& process);
     void doom(HomeProcess& process);
     void on_doomed_stop(HomeThread& thread, WaitStatus status);
     void on_remote_end(RemoteNode& node, pid_t pid, const std::string& reason);

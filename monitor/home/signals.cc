@@ -127,10 +127,7 @@ void Signals::on_signal(HomeThread& thread, int signal) {
             trace::resume(thread.tid, signal);
             return;
         }
-        home_.failures.give_up(*thread.process,
-                               fmt::format("process {} ({}) cannot go on: it has broken the part "
-                                           "of its memory that is gpr's",
-                                           thread.process->pid, command_name(thread.tid)));
+        home_.failures.has_broken_ours(*thread.process);
         return;
     }
     if (signal == SIGCONT) stop_remotely(*thread.process, false);
