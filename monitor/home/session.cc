@@ -258,9 +258,10 @@ void HomeSession::on_notification(const Notification& n) {
     StubThread* stub = slot && process.fragment ? process.fragment->stub_thread(*slot) : nullptr;
     if (!stub) {
         home_->notifier->reply_error(n.id, ENOSYS);
-        // A child's threads are in the stub only once it is split, and would park again for ever.
+        // A child's threads are in the stub only once it is split, and would park again for ever. A
+        // child that shares its parent's memory never is.
         const bool is_child = process.state == HomeProcess::State::native && !process.fragment;
-        if (is_child && !process.shares_memory_with) home_->failures.has_broken_ours(process);
+        if (is_child) home_->failures.has_broken_ours(process);
         return;
     }
     stub->on_park(*home_->notifier, n.id, n.tid);
