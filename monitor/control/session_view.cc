@@ -317,6 +317,7 @@ Task<void> SessionView::add_resident(pid_t pid, std::vector<json>& mappings) {
                 co_await paging::resident_pages(home_.loop, process->fragment, ranges[i - first]);
             resident["home"] = here;
             for (size_t node = 0; node < seen.size(); node++) {
+                if (!seen[node].answered) continue;
                 const auto& pages = seen[node].resident;
                 resident[name_of(static_cast<unsigned>(node + 1))] =
                     i - first < pages.size() ? pages[i - first] : 0;
