@@ -177,7 +177,8 @@ def _iperf(bench: Bench) -> float:
                   str(bench.sizes.stream_bytes)]
         done = subprocess.run(bench.hosts.command(INITIATOR, client), capture_output=True,
                               timeout=60)
-        return json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"] / 8
+        told = json.loads(done.stdout.decode(errors="replace"))  # its "cookie" may be any bytes
+        return told["end"]["sum_received"]["bits_per_second"] / 8
     finally:
         server.kill()
         server.wait()

@@ -85,6 +85,7 @@ int main(int count, char** arguments) {
     way = count > 1 ? arguments[1] : "null";
     const int by_thread = count > 2 && !strcmp(arguments[2], "thread");
     setvbuf(stdout, NULL, _IONBF, 0);
+    signal(SIGQUIT, SIG_DFL);  // shells ignore it for what runs in the background
     if (count > 2 && !strcmp(arguments[2], "child")) {
         int status = 0;
         pid_t child = fork();
