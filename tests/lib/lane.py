@@ -25,7 +25,8 @@ INITIATOR_IP, ACCEPTOR_IP, PORT = "10.77.0.1", "10.77.0.2", 7711
 SECOND_INITIATOR_IP, SECOND_ACCEPTOR_IP = "10.78.0.1", "10.78.0.2"
 START_TIMEOUT_S = 10
 STOP_S = 20.0  # the daemon gives its sessions five seconds to end
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _CLONE_NEWNS = 1, 36, 0x00020000
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CLONE_NEWNS, _CLONE_NEWUTS = 0x00020000, 0x04000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -47,6 +48,11 @@ def _ip(*arguments: str) -> None:
 def die_with_parent(number: int = signal.SIGKILL) -> None:
     """For a new child: a killed runner must leave nothing running."""
     _libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
+def have_own_host_name() -> None:
+    """For who runs programs that may change it."""
+    _checked(_libc.unshare(_CLONE_NEWUTS), "cannot make a namespace of its own for the host name")
 
 
 class Lane:
