@@ -109,6 +109,8 @@ bool Signals::dumps_core(HomeThread& thread, int signal) {
     const bool ends =
         !(process.caught_signals & bit_of(signal)) && !is_ignored(process.pid, signal);
     if (!ends || thread.helper || !CoreDumps::is_due(process, signal)) return false;
+    // In the stub it has no registers of the program's own to show; it dies as it stands.
+    if (!thread.remote() && thread.stub && thread.stub->in_stub()) return false;
     auto info = trace::signal_info(thread.tid);
     if (!info) return false;
     const bool remote = thread.remote();
