@@ -10,10 +10,10 @@
 #include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
 #include "monitor/home/memory_calls.h"
+#include "monitor/home/proxy_calls.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/node/advice.h"
 #include "monitor/node/guard_advice.h"
-#include "monitor/tracee/ptrace.h"
 #include "syscall/table.h"
 
 namespace gpr::home {
@@ -103,41 +103,12 @@ Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfor
     co_return held;
 }
 
-// Whether the thread is in a stop after which the kernel would restart the call.
-bool Guests::is_interrupted_in(const CallInItsStead& call, pid_t tid) {
-    auto regs = trace::registers(tid);
-    return regs && regs->orig_rax == call.number && trace::is_restart(static_cast<long>(regs->rax));
-}
-
-// The signal is handled after the call, as natively, where such calls are not interrupted.
-Task<void> Guests::after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status) {
-    HomeThread* thread = home_.find_thread(pid, tid);
-    std::shared_ptr<CallInItsStead> call = thread->in_its_stead;
-    OneShot<bool>& over = call->over;
-    co_await over;
-    thread = home_.find_thread(pid, tid);
-    if (!thread) co_return;
-    thread->in_its_stead.reset();
-    auto regs = trace::registers(tid);
-    if (regs && call->result) {
-        regs->rax = static_cast<uint64_t>(*call->result);
-        regs->orig_rax = ~0UL;
-        trace::set_registers(tid, *regs);
-    }
-    home_.on_wait(tid, status);
-}
-
 // The memory belongs to the owner, whose executor makes the call.
-Task<void> Guests::memory_call_of_guest(HomeThread& thread, Notification n) {
-    pid_t guest = thread.process->pid;
-    if (auto before =
-            std::exchange(thread.in_its_stead, nullptr)) {  // interrupted, but not stopped
-        OneShot<bool>& over = before->over;
-        co_await over;
-        if (before->result) home_.notifier->reply_raw(n.id, *before->result);
-        if (before->result) co_return;
-    }
+Task<void> Guests::memory_call_of_guest(pid_t guest, Notification n) {
     auto guard = co_await home_.metadata.lock();
+    if (!home_.notifier->still_valid(n.id)) co_return;  // interrupted: the thread calls again
+    std::shared_ptr<ProxyCall> call = co_await home_.proxy_calls.begin(guest, n);
+    if (!call) co_return;
     HomeProcess* process = home_.find_process(guest);
     HomeProcess* owner = process ? owner_of_memory(*process) : nullptr;
     if (owner) {
@@ -145,19 +116,11 @@ Task<void> Guests::memory_call_of_guest(HomeThread& thread, Notification n) {
         process = home_.find_process(guest);
         owner = process ? owner_of_memory(*process) : nullptr;
     }
-    if (!owner || owner->fragment->executor().dead() || !home_.notifier->still_valid(n.id)) {
-        home_.notifier->let_it_run(n.id);
-        co_return;
+    std::optional<int64_t> result;
+    if (owner && !owner->fragment->executor().dead()) {
+        result = co_await call_of_guest(*owner, guest, n);
     }
-    auto call = std::make_shared<CallInItsStead>(home_.loop);
-    call->number = n.number;
-    if (HomeThread* caller = home_.find_thread(guest, n.tid)) caller->in_its_stead = call;
-    call->result = co_await call_of_guest(*owner, guest, n);
-    bool told = call->result && home_.notifier->reply_raw(n.id, *call->result);
-    if (!call->result) home_.notifier->let_it_run(n.id);  // the owner has ended meanwhile
-    HomeThread* caller = home_.find_thread(guest, n.tid);
-    if (caller && caller->in_its_stead == call && told) caller->in_its_stead.reset();
-    call->over.set(true);
+    home_.proxy_calls.finish(guest, n, call, result);
 }
 
 // nullopt if the memory has no executor any more.

@@ -13,9 +13,7 @@
 #include "monitor/home/part.h"
 
 namespace gpr {
-struct CallInItsStead;
 struct HeldUp;
-struct WaitStatus;
 }  // namespace gpr
 
 namespace gpr::home {
@@ -28,9 +26,7 @@ public:
     static bool changes_memory(const Notification& n);
     void begin_sharing(HomeProcess& process);
     Task<std::shared_ptr<HeldUp>> hold_up(HomeProcess& process, bool is_vfork);
-    static bool is_interrupted_in(const CallInItsStead& call, pid_t tid);
-    Task<void> after_call_in_its_stead(pid_t pid, pid_t tid, WaitStatus status);
-    Task<void> memory_call_of_guest(HomeThread& thread, Notification n);
+    Task<void> memory_call_of_guest(pid_t guest, Notification n);
     void end_of_guest(HomeThread& thread);
 
 private:

@@ -45,6 +45,7 @@
 #include "monitor/home/passed_signals.h"
 #include "monitor/home/pinned_pages.h"
 #include "monitor/home/proc_files.h"
+#include "monitor/home/proxy_calls.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resolvers.h"
 #include "monitor/home/resting.h"
@@ -101,6 +102,7 @@ struct Home::Parts {
     Calls calls{home};
     LocalCalls local_calls{home};
     TakenCalls taken_calls{home};
+    ProxyCalls proxy_calls{home};
     Filters filters{home};
     RemoteUsage remote_usage{home};
     CpuTiming cpu_timing{home};
@@ -177,6 +179,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       calls(parts_->calls),
       local_calls(parts_->local_calls),
       taken_calls(parts_->taken_calls),
+      proxy_calls(parts_->proxy_calls),
       filters(parts_->filters),
       remote_usage(parts_->remote_usage),
       cpu_timing(parts_->cpu_timing),

@@ -71,6 +71,7 @@ class Observations;
 class PassedSignals;
 class PinnedPages;
 class ProcFiles;
+class ProxyCalls;
 class RemoteUsage;
 class Resolvers;
 class Resting;
@@ -161,6 +162,7 @@ public:
     Calls& calls;
     LocalCalls& local_calls;
     TakenCalls& taken_calls;
+    ProxyCalls& proxy_calls;
     Filters& filters;
     RemoteUsage& remote_usage;
     CpuTiming& cpu_timing;

@@ -6,6 +6,7 @@
 #include "monitor/home/acceptor_files.h"
 #include "monitor/home/fd_names.h"
 #include "monitor/home/home.h"
+#include "monitor/home/proxy_calls.h"
 
 namespace gpr::home {
 
@@ -38,18 +39,23 @@ Task<void> KeptCalls::make(pid_t pid, Notification n) {
         home_.notifier->let_it_run(n.id);
         co_return;
     }
+    std::shared_ptr<ProxyCall> call = co_await home_.proxy_calls.begin(pid, n);
+    if (!call) co_return;
     if (n.number == SYS_close_range) {
         for (NodeId node = 1; node <= *owner; node++) {
             if (home_.acceptors.at(node).fd_base != 0) co_await ask(pid, n, node);
         }
-        home_.notifier->let_it_run(n.id);  // and home closes its own
+        home_.proxy_calls.finish(pid, n, call, std::nullopt);  // and home closes its own
         co_return;
     }
     Answer answer = co_await ask(pid, n, *owner);
+    std::optional<int64_t> result = answer.result;
     if (answer.result >= 0 && answer.file != 0) {
-        answer.result = home_.fd_names.name_for_guest(n, *owner, answer.file);
+        result = home_.fd_names.name_for_guest(n, *owner, answer.file);
+        const bool interrupted = *result == -ENOENT && !home_.notifier->still_valid(n.id);
+        if (interrupted) result.reset();  // dup2 may be made twice
     }
-    home_.notifier->reply_raw(n.id, answer.result);
+    home_.proxy_calls.finish(pid, n, call, result);
 }
 
 Task<KeptCalls::Answer> KeptCalls::ask(pid_t pid, Notification n, NodeId owner) {

@@ -49,12 +49,13 @@ struct PassedSignal {
     bool with_answer = false;  // it is sent with the result of the thread's call
 };
 
-// A call of this thread that another thread makes. This thread may be interrupted, the call is not.
-struct CallInItsStead {
-    explicit CallInItsStead(Scheduler& scheduler) : over(scheduler) {}
+// A call that the monitor makes for a thread: proxy_calls.h.
+struct ProxyCall {
+    explicit ProxyCall(Scheduler& scheduler) : over(scheduler) {}
     uint32_t number = 0;
     std::optional<int64_t> result;  // nullopt: not made; the thread may repeat it
     OneShot<bool> over;
+    bool holds_stop = false;  // the thread has stopped in it, and waits for its end
 };
 
 // What one acceptor has been told of a thread.
@@ -129,7 +130,7 @@ struct HomeThread {
     uint64_t clear_tid = 0;
     bool blocks_trap = false;                // whether it blocks SIGTRAP, as far as is known
     OneShot<WaitStatus>* awaited = nullptr;  // somebody waits for its next stop
-    std::shared_ptr<CallInItsStead> in_its_stead;
+    std::shared_ptr<ProxyCall> proxy_call;
     MemoryPolicy memory_policy;  // as set at an acceptor
     RseqArea rseq;               // in a session that was attached
     // In a recalled process: it has come home, and shall continue with this.

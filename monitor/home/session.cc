@@ -34,6 +34,7 @@
 #include "monitor/home/namespaces.h"
 #include "monitor/home/observations.h"
 #include "monitor/home/pinned_pages.h"
+#include "monitor/home/proxy_calls.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/signals.h"
@@ -179,10 +180,7 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         std::exchange(thread.awaited, nullptr)->set(status);
         if (!status.ended()) return;
     }
-    if (thread.in_its_stead && home::Guests::is_interrupted_in(*thread.in_its_stead, tid)) {
-        spawn(home_->guests.after_call_in_its_stead(thread.process->pid, tid, status));
-        return;
-    }
+    if (home_->proxy_calls.holds_stop(thread, status)) return;
     switch (status.kind) {
         case WaitStatus::Kind::exited:
         case WaitStatus::Kind::killed: home_->ends.on_end(thread); return;
@@ -275,7 +273,7 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     if (home_->memory_gate.holds(thread, n)) return;
     if (process.shares_memory_with && home::Guests::changes_memory(n) &&
         home_->guests.owner_of_memory(process)) {
-        spawn(home_->guests.memory_call_of_guest(thread, n));
+        spawn(home_->guests.memory_call_of_guest(process.pid, n));
         return;
     }
     if (process.shares_memory_with && home_->acceptor_files.is_about_acceptors_fd(n) &&

@@ -1,0 +1,41 @@
+// Calls that the monitor makes on behalf of a thread, of a process that is not split: about memory
+// that belongs to its parent, or about descriptors of an acceptor. Signals may interrupt the thread
+// meanwhile, but not the call, which is made once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct ProxyCall;
+struct WaitStatus;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class ProxyCalls {
+public:
+    explicit ProxyCalls(Home& home) : home_(home) {}
+
+    // To be called before anything is changed. nullptr if there is nothing to do: the thread has
+    // been interrupted, and repeats a call that has been made, whose result it gets.
+    Task<std::shared_ptr<ProxyCall>> begin(pid_t pid, Notification n);
+    // nullopt: it has not been made, and the thread makes it itself.
+    void finish(pid_t pid, const Notification& n, const std::shared_ptr<ProxyCall>& call,
+                std::optional<int64_t> result);
+    // Whether the thread has stopped in such a call. Its stop is then handled after the call.
+    bool holds_stop(HomeThread& thread, WaitStatus status);
+
+private:
+    void give_result(pid_t pid, const Notification& n, const std::shared_ptr<ProxyCall>& call);
+    Task<void> after_call(pid_t pid, pid_t tid, WaitStatus status);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home
