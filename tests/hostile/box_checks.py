@@ -22,7 +22,11 @@ def children_of(pid: int) -> list[int]:
 
 
 def status_of(pid: int) -> dict[str, str]:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    """Empty if the process has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
