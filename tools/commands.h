@@ -21,6 +21,7 @@ int ps_main(const Words& arguments);
 int kill_main(const Words& arguments);
 int threads_main(const Words& arguments);
 int stat_main(const Words& arguments);
+int gdbserver_main(const Words& arguments);
 int maps_main(const Words& arguments);
 int pages_main(const Words& arguments);
 int top_main(const Words& arguments);

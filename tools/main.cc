@@ -32,6 +32,7 @@ constexpr std::array commands = {
     Command{"stat", "say what has crossed so far in a session", gpr::stat_main},
     Command{"maps", "list a process's mappings, and where their pages are", gpr::maps_main},
     Command{"pages", "list the pages of a process that go to and fro", gpr::pages_main},
+    Command{"gdbserver", "let gdb debug a process of a session", gpr::gdbserver_main},
     Command{"kill", "end sessions", gpr::kill_main},
     Command{"devices", "list the devices of an acceptor", gpr::devices_main},
     Command{"token", "make the token both sides must know", gpr::token_main},

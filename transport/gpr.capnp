@@ -105,7 +105,7 @@ struct UsageQuestion {
   memory @5 :Bool;
   state @6 :Bool;  # also what tid, or the first thread, is doing
 }
-struct Recall { pid @0 :Int32; on @1 :Bool; }  # not on: those that come may stay
+struct Recall { pid @0 :Int32; on @1 :Bool; debugged @2 :Bool; }  # RemoteProcess; on: recalled
 struct ObserveQuestion {
   cookie @0 :UInt32;
   pid @1 :Int32;           # of the process that it is about; 0: all of them

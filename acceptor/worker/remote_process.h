@@ -132,6 +132,7 @@ struct RemoteProcess {
     bool halted = false;               // by job control at home: no thread may run
     std::vector<pid_t> halted_tids;    // host tids that are stopped because of it
     bool recalled = false;             // its threads go home as soon as they stop
+    bool debugged = false;             // home hears of signals before a handler runs
     bool frozen = false;               // for a fork: no thread may run
     std::vector<pid_t> stopped;        // host tids that are stopped because of it
     RemoteProcess* newborn = nullptr;  // the fork of its memory that is about to be born

@@ -216,7 +216,7 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
         return;
     }
     if (!sent && worker_.growth.mends_fault(process, thread, *info)) return;
-    if (has_handler(process.host_pid, signal)) {
+    if (has_handler(process.host_pid, signal) && (sent || !process.debugged)) {
         begin_handler(process, thread, signal, sent);
         return;
     }
@@ -225,13 +225,15 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
         trace::resume(thread.host_tid);
         return;
     }
-    // The signal ends the program, which home has to do. Until then the thread stays stopped.
+    // The signal ends the program, or is for a debugger, which home has to see to. Until then the
+    // thread stays stopped.
     if (auto regs = trace::registers(thread.host_tid)) {
         spdlog::debug("thread {} of {} gets signal {}: rip {:#x} rsp {:#x} fs {:#x} address {:#x}",
                       thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
                       reinterpret_cast<uint64_t>(info->si_addr));
     }
     if (process.recalled) {
+        if (process.debugged) tell_of_signal(process.pid, thread.tid, {*info, 0}, News::fatal);
         spawn(worker_.crossings.come_home(thread));  // where it will get the signal again
         return;
     }

@@ -100,6 +100,7 @@ void Standstill::recall(const Frame& frame) {
     RemoteProcess* process = worker_.find_process(wanted.getPid());
     if (!process) return;
     process->recalled = wanted.getOn();
+    process->debugged = wanted.getDebugged();
     if (!process->recalled) return;
     for (auto& [tid, thread] : process->threads) {
         if (std::exchange(thread->dying, false)) {  // for its core file

@@ -20,6 +20,9 @@ using Clock = std::chrono::steady_clock;
 // A session answers within milliseconds, unless its link or its host is slow.
 constexpr std::chrono::seconds patience{10};
 constexpr size_t most_answer_bytes = 64 << 20;
+// To stop a process for a debugger; the session itself gives up somewhat earlier.
+constexpr std::chrono::seconds patience_for_stop{20};
+constexpr size_t most_line_bytes = 4096;
 
 std::string mute_text() {
     return fmt::format(
@@ -56,6 +59,36 @@ Result<std::string> receive_all(int fd) {
         if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
     }
     return fail("the session's answer is too long");
+}
+
+// What comes after the line stays in the socket. Also an answer without its end, if there is none.
+Result<std::string> receive_line(int fd) {
+    const auto until = Clock::now() + patience_for_stop;
+    std::string text;
+    while (!text.ends_with('\n') && text.size() < most_line_bytes) {
+        if (!becomes_ready(fd, POLLIN, until)) return fail(mute_text());
+        char byte = 0;
+        const ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+        if (got == 0) break;
+        if (got < 0 && errno != EAGAIN && errno != EINTR) {
+            return fail(errno, "the session's answer cannot be read");
+        }
+        if (got > 0) text += byte;
+    }
+    return text;
+}
+
+// An error that the session reports is one here.
+Result<nlohmann::json> understood(const std::string& text) {
+    nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
+    if (!answer.is_object()) {
+        return fail(text.empty() ? "the session ended before it answered"
+                                 : "the session's answer is not understood; is its gpr another?");
+    }
+    if (const auto error = answer.find("error"); error != answer.end() && error->is_string()) {
+        return fail(without_controls(error->get<std::string>()));
+    }
+    return answer;
 }
 
 }  // namespace
@@ -109,20 +142,24 @@ bool ControlClient::is_there() const {
 }
 
 Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) const {
+    GPR_TRY(const Fd fd, send_request(request));
+    GPR_TRY(const std::string text, receive_all(fd.get()));
+    return understood(text);
+}
+
+Result<Fd> ControlClient::debug(pid_t pid) const {
+    GPR_TRY(Fd fd, send_request({{"want", "debugger"}, {"pid", pid}}));
+    GPR_TRY(const std::string text, receive_line(fd.get()));
+    GPR_CHECK(understood(text));
+    return fd;
+}
+
+Result<Fd> ControlClient::send_request(const nlohmann::json& request) const {
     auto connected = connect(patience);
     if (!connected && connected.error().code == EAGAIN) return fail(mute_text());
-    GPR_TRY(const Fd fd, std::move(connected));
+    GPR_TRY(Fd fd, std::move(connected));
     GPR_CHECK(send_all(fd.get(), request.dump() + "\n"));
-    GPR_TRY(const std::string text, receive_all(fd.get()));
-    nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
-    if (!answer.is_object()) {
-        return fail(text.empty() ? "the session ended before it answered"
-                                 : "the session's answer is not understood; is its gpr another?");
-    }
-    if (const auto error = answer.find("error"); error != answer.end() && error->is_string()) {
-        return fail(without_controls(error->get<std::string>()));
-    }
-    return answer;
+    return fd;
 }
 
 }  // namespace gpr

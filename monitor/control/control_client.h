@@ -23,6 +23,8 @@ public:
 
     // An error that the session reports is returned as an error.
     [[nodiscard]] Result<nlohmann::json> ask(const nlohmann::json& request) const;
+    // The session stops the process, and speaks gdb's remote protocol on this connection.
+    [[nodiscard]] Result<Fd> debug(pid_t pid) const;
     [[nodiscard]] pid_t pid() const { return ControlFolder::pid_of(name_); }
     [[nodiscard]] uid_t owner() const { return folder_->owner(); }
     // Whether the session still exists.
@@ -32,6 +34,7 @@ private:
     ControlClient(std::shared_ptr<const ControlFolder> folder, std::string name)
         : folder_(std::move(folder)), name_(std::move(name)) {}
     [[nodiscard]] Result<Fd> connect(std::chrono::seconds patience = {}) const;
+    [[nodiscard]] Result<Fd> send_request(const nlohmann::json& request) const;
 
     std::shared_ptr<const ControlFolder> folder_;
     std::string name_;

@@ -51,14 +51,14 @@ struct ControlServer::Connection {
     uid_t by = 0;
     std::string request;
     bool asked = false;  // its request is complete
-    std::string answer;
+    Answer answer;
     size_t sent = 0;  // bytes of the answer
     Loop::TimerId deadline = 0;
     Watch watch;
 };
 
 Result<std::unique_ptr<ControlServer>> ControlServer::create(Loop& loop, ControlFolder folder,
-                                                             pid_t pid, Answer answer) {
+                                                             pid_t pid, Answering answer) {
     remove_stale(folder);
     std::unique_ptr<ControlServer> server(
         new ControlServer(loop, std::move(folder), std::move(answer)));
@@ -67,7 +67,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::create(Loop& loop, Control
     return server;
 }
 
-ControlServer::ControlServer(Loop& loop, ControlFolder folder, Answer answer)
+ControlServer::ControlServer(Loop& loop, ControlFolder folder, Answering answer)
     : loop_(loop), folder_(std::move(folder)), answer_(std::move(answer)) {}
 
 // The socket is renamed only once it is listened on: one that has the final name and refuses is
@@ -169,8 +169,8 @@ void ControlServer::read(uint64_t id) {
 
 Task<void> ControlServer::give_answer(ControlServer* server, uint64_t id, std::string request) {
     const uid_t by = server->connections_.at(id)->by;
-    Task<std::string> answering = server->answer_(std::move(request), by);
-    std::string answer = co_await answering;
+    Task<Answer> answering = server->answer_(std::move(request), by);
+    Answer answer = co_await answering;
     auto found = server->connections_.find(id);
     if (found == server->connections_.end()) co_return;
     found->second->answer = std::move(answer);
@@ -180,9 +180,10 @@ Task<void> ControlServer::give_answer(ControlServer* server, uint64_t id, std::s
 
 void ControlServer::write(uint64_t id) {
     Connection& connection = *connections_.at(id);
-    while (connection.sent < connection.answer.size()) {
-        const ssize_t sent = send(connection.fd.get(), connection.answer.data() + connection.sent,
-                                  connection.answer.size() - connection.sent, MSG_NOSIGNAL);
+    const std::string& text = connection.answer.text;
+    while (connection.sent < text.size()) {
+        const ssize_t sent = send(connection.fd.get(), text.data() + connection.sent,
+                                  text.size() - connection.sent, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0 && errno == EAGAIN) {
             connection.watch =
@@ -192,7 +193,16 @@ void ControlServer::write(uint64_t id) {
         if (sent < 0) break;
         connection.sent += static_cast<size_t>(sent);
     }
+    finish(id);
+}
+
+void ControlServer::finish(uint64_t id) {
+    Connection& connection = *connections_.at(id);
+    const bool complete = connection.sent == connection.answer.text.size();
+    auto takes_over = complete ? std::move(connection.answer.takes_over) : nullptr;
+    Fd fd = std::move(connection.fd);
     drop(id);
+    if (takes_over) takes_over(std::move(fd));
 }
 
 }  // namespace gpr

@@ -1,6 +1,6 @@
 // Answers queries about a session over a unix socket: one line in, one answer out, then the
-// connection closes. A client that sends nothing, sends too much or does not read is dropped in
-// time.
+// connection closes, or is handed over to who has more to say. A client that sends nothing, sends
+// too much or does not read is dropped in time.
 #pragma once
 
 #include <chrono>
@@ -20,12 +20,16 @@ namespace gpr {
 
 class ControlServer {
 public:
+    struct Answer {
+        std::string text;
+        std::function<void(Fd)> takes_over;  // gets the connection once the text has been sent
+    };
     // by: the user who asks.
-    using Answer = std::function<Task<std::string>(std::string request, uid_t by)>;
+    using Answering = std::function<Task<Answer>(std::string request, uid_t by)>;
 
     // Listens in the folder, for the session of the program with this pid.
     static Result<std::unique_ptr<ControlServer>> create(Loop& loop, ControlFolder folder,
-                                                         pid_t pid, Answer answer);
+                                                         pid_t pid, Answering answer);
     ~ControlServer();
     ControlServer(const ControlServer&) = delete;
     ControlServer& operator=(const ControlServer&) = delete;
@@ -35,7 +39,7 @@ public:
 private:
     struct Connection;
 
-    ControlServer(Loop& loop, ControlFolder folder, Answer answer);
+    ControlServer(Loop& loop, ControlFolder folder, Answering answer);
     Result<> listen(pid_t pid);
     void watch();
     void accept();
@@ -43,12 +47,13 @@ private:
     void read(uint64_t id);
     static Task<void> give_answer(ControlServer* server, uint64_t id, std::string request);
     void write(uint64_t id);
+    void finish(uint64_t id);
     void set_deadline(uint64_t id, std::chrono::seconds patience);
     void drop(uint64_t id);
 
     Loop& loop_;
     ControlFolder folder_;
-    Answer answer_;
+    Answering answer_;
     std::string name_;  // name of the socket in its folder; empty: none
     Fd listener_;
     Watch watch_;

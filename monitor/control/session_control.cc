@@ -35,6 +35,11 @@ bool may_look_inside(pid_t pid, uid_t by) {
     return scope.empty() || scope.starts_with("0");
 }
 
+// Process names may contain any bytes.
+std::string text_of_answer(const json& answer) {
+    return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace
 
 SessionControl::SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts,
@@ -95,8 +100,38 @@ Task<json> SessionControl::look_inside(json asked, uid_t by) {
     co_return co_await view_.memory(pid, at.get<uint64_t>(), bytes.get<uint64_t>());
 }
 
-Task<std::string> SessionControl::answer(std::string request, uid_t by) {
-    const json asked = json::parse(request, nullptr, false);
+// Of a process that the kernel would let this user debug.
+Task<ControlServer::Answer> SessionControl::debug(pid_t pid, uid_t by) {
+    if (!may_look_inside(pid, by)) {
+        co_return ControlServer::Answer{
+            text_of_answer(
+                json{{"error", fmt::format("process {} is for root to debug; run the command "
+                                           "with sudo",
+                                           pid)}}),
+            nullptr};
+    }
+    auto begun = co_await DebugConnection::begin(home_, pid);
+    if (!begun) {
+        co_return ControlServer::Answer{text_of_answer(json{{"error", begun.error().message()}}),
+                                        nullptr};
+    }
+    co_return ControlServer::Answer{
+        text_of_answer(json{{"debugs", pid}}) + "\n", [this, connection = *begun](Fd fd) {
+            debuggers_.insert(connection);
+            connection->take(std::move(fd), [this, connection] { debuggers_.erase(connection); });
+        }};
+}
+
+Task<ControlServer::Answer> SessionControl::answer(std::string request, uid_t by) {
+    json asked = json::parse(request, nullptr, false);
+    const json pid = asked.is_object() ? asked.value("pid", json()) : json();
+    const bool debugs = asked.is_object() && asked.value("want", json()) == "debugger";
+    if (debugs && pid.is_number_integer()) co_return co_await debug(pid.get<pid_t>(), by);
+    const json answer = co_await look(std::move(asked), by);
+    co_return ControlServer::Answer{text_of_answer(answer), nullptr};
+}
+
+Task<json> SessionControl::look(json asked, uid_t by) {
     const std::string want = asked.is_object() ? asked.value("want", json()).dump() : "";
     const json pid = asked.is_object() ? asked.value("pid", json()) : json();
     json answer;
@@ -123,8 +158,7 @@ Task<std::string> SessionControl::answer(std::string request, uid_t by) {
     } else {
         answer = {{"error", "this session's gpr does not know such a request; is it older?"}};
     }
-    // Process names may contain any bytes.
-    co_return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+    co_return answer;
 }
 
 }  // namespace gpr

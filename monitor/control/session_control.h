@@ -3,10 +3,12 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/task.h"
 #include "monitor/control/control_server.h"
+#include "monitor/control/debug_connection.h"
 #include "monitor/control/session_metrics.h"
 #include "monitor/control/session_view.h"
 
@@ -24,8 +26,10 @@ public:
     static Result<std::optional<MetricsServer>> metrics_at(const std::string& address);
 
 private:
-    Task<std::string> answer(std::string request, uid_t by);
+    Task<ControlServer::Answer> answer(std::string request, uid_t by);
+    Task<nlohmann::json> look(nlohmann::json asked, uid_t by);
     Task<nlohmann::json> look_inside(nlohmann::json asked, uid_t by);
+    Task<ControlServer::Answer> debug(pid_t pid, uid_t by);
     nlohmann::json end();
     static Task<void> end_all(home::Home& home);
 
@@ -33,6 +37,7 @@ private:
     SessionView view_;
     std::unique_ptr<ControlServer> server_;
     std::optional<SessionMetrics> metrics_;
+    std::set<std::shared_ptr<DebugConnection>> debuggers_;
     bool ends_ = false;
 };
 

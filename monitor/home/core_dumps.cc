@@ -53,7 +53,7 @@ Task<void> CoreDumps::die_of(HomeThread& thread, siginfo_t info) {
                  pid, info.si_signo);
     process.recalled = true;
     process.dumped_for = tid;
-    if (!thread.remote()) {
+    if (!thread.remote() && !thread.goes_on_with) {
         auto context = capture_context(tid);
         if (context && home_.stops.divert(thread, *context)) {
             thread.goes_on_with = std::make_unique<ThreadContext>(std::move(*context));

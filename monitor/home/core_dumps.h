@@ -16,8 +16,8 @@ public:
     // Not for memory that several processes share (clone, CLONE_VM).
     [[nodiscard]] static bool is_due(const HomeProcess& process, int signal);
     // The process is about to be ended by a signal of this thread, for which is_due(). If the
-    // thread is at home it must be in that signal's delivery stop; it may be resumed without the
-    // signal after this.
+    // thread is at home it must be in that signal's delivery stop, and may be resumed without the
+    // signal after this, or have come home already.
     Task<void> die_of(HomeThread& thread, siginfo_t info);
 
 private:

@@ -15,6 +15,7 @@
 #include "monitor/home/core_dumps.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/failures.h"
@@ -77,6 +78,7 @@ struct Home::Parts {
     Homecoming homecoming{home};
     Detachment detachment{home};
     CoreDumps core_dumps{home};
+    Debugging debugging{home};
     ForksAtHome forks_at_home{home};
     ForksInPlace forks_in_place{home};
     Guests guests{home};
@@ -140,13 +142,9 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       waits(the_waits),
       options(the_options),
       outputs(the_outputs),
-      policy(options.rules, options.attaches),
-      rule_use(options.rules),
       pager(directory_node, loop, &directory,
             [this](NodeId to, bool bulk, const Message& m) { send_pages(to, bulk, m); }),
       acceptors(std::move(its_acceptors)),
-      metadata(loop),
-      remote_changed(loop),
       parts_(std::make_unique<Parts>(*this, std::move(stub_code))),
       births(parts_->births),
       images(parts_->images),
@@ -157,6 +155,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       homecoming(parts_->homecoming),
       detachment(parts_->detachment),
       core_dumps(parts_->core_dumps),
+      debugging(parts_->debugging),
       forks_at_home(parts_->forks_at_home),
       forks_in_place(parts_->forks_in_place),
       guests(parts_->guests),

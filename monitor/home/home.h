@@ -41,6 +41,7 @@ class ContendedMemory;
 class CpuTiming;
 class Crossings;
 class CoreDumps;
+class Debugging;
 class Detachment;
 class Homecoming;
 class Ends;
@@ -102,9 +103,9 @@ struct Home {
     Waits& waits;
     const ExecOptions& options;
     SessionOutputs& outputs;
-    SplitPolicy policy;
+    SplitPolicy policy{options.rules, options.attaches};
     const bool has_gravity = options.gravity && policy.has_gravity();
-    RuleUse rule_use;
+    RuleUse rule_use{options.rules};
     std::unique_ptr<Chaos> chaos;
     PageDirectory directory;
     Pager pager;
@@ -112,8 +113,8 @@ struct Home {
     std::unique_ptr<Notifier> notifier;
     std::unordered_map<pid_t, std::unique_ptr<HomeProcess>> processes;
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads;
-    AsyncMutex metadata;    // held while a change of an address space is applied
-    Signal remote_changed;  // something changed at an acceptor, or a thread has ended
+    AsyncMutex metadata{loop};    // held while a change of an address space is applied
+    Signal remote_changed{loop};  // something changed at an acceptor, or a thread has ended
     OrphanedHelpers orphaned_helpers;
     SessionStats stats;
     // Set by the session, which handles the kernel's events.
@@ -137,6 +138,7 @@ public:
     Homecoming& homecoming;
     Detachment& detachment;
     CoreDumps& core_dumps;
+    Debugging& debugging;
     ForksAtHome& forks_at_home;
     ForksInPlace& forks_in_place;
     Guests& guests;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "monitor/home/crossings.h"
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/stops.h"
@@ -54,6 +55,7 @@ void Homecoming::recall(HomeProcess& process, bool on) {
     auto recall = frame.session().initRecall();
     recall.setPid(process.pid);
     recall.setOn(on);
+    recall.setDebugged(process.debugged != nullptr);
     home_.acceptors.send(frame);
 }
 
@@ -128,22 +130,34 @@ void Homecoming::end_call(HomeThread& thread) {
 
 Task<void> Homecoming::go_on_as_before(HomeProcess& process) {
     const pid_t pid = process.pid;
-    process.recalled = false;
-    if (process.started_remotely) recall(process, false);
+    end_recall(process);
     std::vector<pid_t> tids;
     for (const auto& [tid, thread] : process.threads) tids.push_back(tid);
     for (const pid_t tid : tids) {
         HomeThread* thread = home_.find_thread(pid, tid);
-        if (!thread || !thread->goes_on_with) continue;
-        auto context = std::exchange(thread->goes_on_with, nullptr);
-        if (!process.fragment) {
-            trace::resume(tid);
-            continue;
-        }
-        trace::rewind_interrupted_call(context->regs);
-        std::shared_ptr<StubThread> stub = thread->stub;
-        co_await stub->resume(*context);
+        if (thread && thread->goes_on_with) co_await let_go(*thread);
     }
+}
+
+void Homecoming::end_recall(HomeProcess& process) {
+    process.recalled = false;
+    if (process.started_remotely) recall(process, false);
+}
+
+Task<void> Homecoming::let_go(HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    auto context = std::exchange(thread.goes_on_with, nullptr);
+    if (!process.fragment) {
+        trace::resume(thread.tid);
+        co_return;
+    }
+    trace::rewind_interrupted_call(context->regs);
+    if (!home_.policy.mixed() && process.started_remotely) {  // there is no code at home
+        co_await home_.crossings.cross(process, thread, *context, thread.last_away);
+        co_return;
+    }
+    std::shared_ptr<StubThread> stub = thread.stub;
+    co_await stub->resume(*context);
 }
 
 // Unmaps the unused part of the main stack: natively nothing is mapped there until it is used.

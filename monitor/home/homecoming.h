@@ -26,6 +26,10 @@ public:
     Task<Result<void>> bring_threads(HomeProcess& process);
     // Takes that back: the threads continue.
     Task<void> go_on_as_before(HomeProcess& process);
+    // The same in two steps: the process is no longer `recalled`, and then one thread of those that
+    // have come continues.
+    void end_recall(HomeProcess& process);
+    Task<void> let_go(HomeThread& thread);
 
     // A thread of a recalled process has arrived from an acceptor, in its stub.
     void arrived(HomeThread& thread, const ThreadContext& context);

@@ -13,6 +13,7 @@
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/fd_names.h"
@@ -136,6 +137,7 @@ Task<void> Images::begin_at_rest(HomeProcess& process) {
 }
 
 Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
+    home_.debugging.on_exec(process);
     std::vector<pid_t> helpers = end_old_image(process, thread);
     const bool was_there = process.started_remotely;
     if (was_there) co_await home_.ends.end_remotely(process, true, true);

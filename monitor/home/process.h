@@ -34,6 +34,10 @@ namespace gpr {
 
 struct HomeProcess;
 
+namespace home {
+class DebuggedProcess;
+}  // namespace home
+
 // A thread at home that is in a fork. A signal may make it repeat the call.
 struct ForkAtHome {
     uint64_t number = 0;  // 0: not in a fork
@@ -315,8 +319,9 @@ struct HomeProcess {
     std::unique_ptr<Rest> rest;  // while it rests: resting.h
     bool recalled = false;       // all of it comes home: homecoming.h
     pid_t dumped_for = 0;        // the thread of whose signal it dies: core_dumps.h
-    bool stays_home = false;     // in namespaces of its own, or resting.h could not split it
-    int ends_begun = 0;          // threads that wait for what the kernel looks at in their end
+    std::shared_ptr<home::DebuggedProcess> debugged;  // null: it has no debugger
+    bool stays_home = false;  // in namespaces of its own, or resting.h could not split it
+    int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
 
     // It uses memory that it shares as a process outside of the session does: outsiders.h.
     [[nodiscard]] bool runs_apart() const { return rest || stays_home; }

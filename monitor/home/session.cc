@@ -12,6 +12,7 @@
 #include "monitor/home/code_faults.h"
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/crossings.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/directory_record.h"
 #include "monitor/home/ends.h"
@@ -183,7 +184,10 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     if (home_->proxy_calls.holds_stop(thread, status)) return;
     switch (status.kind) {
         case WaitStatus::Kind::exited:
-        case WaitStatus::Kind::killed: home_->ends.on_end(thread); return;
+        case WaitStatus::Kind::killed:
+            home_->debugging.on_thread_end(thread, status);
+            home_->ends.on_end(thread);
+            return;
         case WaitStatus::Kind::signal_stop: home_->signals.on_signal(thread, status.value); return;
         case WaitStatus::Kind::event: on_event(thread, status.value); return;
         case WaitStatus::Kind::group_stop:

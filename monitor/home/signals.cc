@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "monitor/home/core_dumps.h"
 #include "monitor/home/cpu_timing.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/functions.h"
@@ -103,12 +104,16 @@ bool Signals::drops(HomeThread& thread, int signal) {
     return true;
 }
 
-// Whether the signal ends the process, with a core file.
-bool Signals::dumps_core(HomeThread& thread, int signal) {
+bool Signals::would_dump_core(const HomeThread& thread, int signal) {
     const HomeProcess& process = *thread.process;
     const bool ends =
         !(process.caught_signals & bit_of(signal)) && !is_ignored(process.pid, signal);
-    if (!ends || thread.helper || !CoreDumps::is_due(process, signal)) return false;
+    return ends && !thread.helper && CoreDumps::is_due(process, signal);
+}
+
+// Whether the signal ends the process, with a core file.
+bool Signals::dumps_core(HomeThread& thread, int signal) {
+    if (!would_dump_core(thread, signal)) return false;
     // In the stub it has no registers of the program's own to show; it dies as it stands.
     if (!thread.remote() && thread.stub && thread.stub->in_stub()) return false;
     auto info = trace::signal_info(thread.tid);
@@ -135,6 +140,7 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGCONT) stop_remotely(*thread.process, false);
     PassedSignals::keep_order(thread, signal);
     CpuTiming::name_cpu_timer(thread, signal);
+    home_.debugging.restore_signal(thread, signal);
     if (postpone_signal(thread, signal)) return;
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
                   !thread.remote()                           ? "here"
@@ -161,6 +167,7 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     }
     HomeProcess& process = *thread.process;
     bool caught = process.caught_signals & bit_of(signal);
+    if (home_.debugging.takes_signal(thread, signal)) return;
     // Without a handler home's kernel does the right thing for the whole process: it ignores the
     // signal, or stops or ends the process, and the parent sees the right status. An ignored signal
     // must not be delivered again: another thread may be about to set a handler.
@@ -295,6 +302,7 @@ void Signals::on_remote_signal(Frame frame, NodeId from) {
                         "it lacks {}, and --mask-cpu hides that from the C library only",
                         fmt::join(masked, ", ")));
     }
+    if (home_.debugging.takes_remote_signal(*thread, *info)) return;
     if (auto death = filter_death(*info)) {
         spawn(home_.filters.die_by_filter(*thread, *death));
     } else if (CoreDumps::is_due(*thread->process, info->si_signo)) {

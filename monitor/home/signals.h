@@ -20,6 +20,8 @@ public:
     void go_on_waiting(HomeThread& thread, int signal = 0);
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);
+    // Whether the signal would end the process, with a core file.
+    [[nodiscard]] static bool would_dump_core(const HomeThread& thread, int signal);
     void on_remote_signal(Frame frame, NodeId from);
     // Under chaos, where all calls are reported: a thread at home has reported one.
     void note_reported(pid_t tid, uint32_t number) { reported_[tid] = number; }

@@ -6,6 +6,7 @@
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
 #include "monitor/home/passed_signals.h"
@@ -87,6 +88,7 @@ bool Visits::is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
     PassedSignals::keep_order(thread, number);
     CpuTiming::name_cpu_timer(thread, number);
     auto info = trace::signal_info(thread.tid);
+    if (info && home_.debugging.takes_remote_signal(thread, *info)) return true;
     bool repeats =
         info && is_fault(*info) && (info->si_signo != SIGBUS || is_beyond_end(fragment, *info));
     bool caught = thread.process->caught_signals & bit_of(number);

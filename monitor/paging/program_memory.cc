@@ -26,10 +26,21 @@ bool hides(const AddressSpace& space, Range range) {
 }  // namespace
 
 Task<bool> ProgramMemory::write(Fragment& fragment, Address to, std::span<const std::byte> bytes) {
+    return write(fragment, to, bytes, false);
+}
+
+Task<bool> ProgramMemory::write_by_debugger(Fragment& fragment, Address to,
+                                            std::span<const std::byte> bytes) {
+    return write(fragment, to, bytes, true);
+}
+
+Task<bool> ProgramMemory::write(Fragment& fragment, Address to, std::span<const std::byte> bytes,
+                                bool by_debugger) {
     for (int idle = 0; !bytes.empty(); idle++) {
         if (idle == most_tries) co_return false;
         Mapping* m = fragment.space.find(to);
-        if (!m || !(m->prot & PROT_WRITE)) co_return false;
+        const bool may_write = m && (m->prot & PROT_WRITE || (by_debugger && !m->shared));
+        if (!may_write) co_return false;
         // A page may be in memory here without being ours to write.
         uint64_t in_page = std::min<uint64_t>(bytes.size(), page_size - to.value % page_size);
         bool shared = pager_.shared.contains(m->object);

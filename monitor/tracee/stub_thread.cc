@@ -9,6 +9,10 @@
 
 namespace gpr {
 
+namespace {
+constexpr uint64_t trap_flag = 0x100;  // in eflags: SIGTRAP after each instruction
+}  // namespace
+
 void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t caller) {
     if (host_tid_ == 0) host_tid_ = caller;
     if (host_tid_ != caller) {  // a thread of the program imitates a stub thread
@@ -46,6 +50,7 @@ void StubThread::point_at_entry(pid_t host_tid, user_regs_struct regs) const {
     regs.rip = GPR_STUB_CODE;
     regs.rdi = Mailbox::slot_address(slot_).value;
     regs.orig_rax = ~0UL;
+    regs.eflags &= ~trap_flag;  // a program, or its debugger, steps through its own code only
     trace::set_registers(host_tid, regs);
 }
 

@@ -1,0 +1,172 @@
+// What GdbConversation answers to each packet; those with a topic of their own are in other files.
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "monitor/debug/gdb_conversation.h"
+#include "monitor/debug/gdb_memory.h"
+#include "monitor/debug/gdb_register_packets.h"
+#include "monitor/debug/gdb_signals.h"
+
+namespace gpr::debug {
+
+namespace {
+
+const char* const bad_packet = "E16";
+const char* const unknown = "";  // as the protocol says it
+
+// The packet's name and what follows it.
+bool take_name(std::string_view& packet, std::string_view name) {
+    if (!packet.starts_with(name)) return false;
+    packet.remove_prefix(name.size());
+    return true;
+}
+
+bool is_for_gpr(std::string_view words) { return words == "gpr" || words.starts_with("gpr "); }
+
+}  // namespace
+
+Task<GdbConversation::Answer> GdbConversation::answer(std::string packet) {
+    std::string rest = packet.empty() ? "" : packet.substr(1);
+    switch (packet.empty() ? '\0' : packet.front()) {
+        case 'm':
+            co_return co_await read_memory(debuggee_, std::move(rest), MemoryForm::hexadecimal);
+        case 'x': co_return co_await read_memory(debuggee_, std::move(rest), MemoryForm::binary);
+        case 'M':
+            co_return co_await write_memory(debuggee_, std::move(rest), MemoryForm::hexadecimal);
+        case 'X': co_return co_await write_memory(debuggee_, std::move(rest), MemoryForm::binary);
+        case 'Z': co_return co_await set_breakpoint(std::move(rest), true);
+        case 'z': co_return co_await set_breakpoint(std::move(rest), false);
+        default: break;
+    }
+    std::string_view words = packet;
+    if (take_name(words, "qRcmd,")) {
+        std::string command(words);
+        co_return co_await run_command(std::move(command));
+    }
+    co_return answer_at_once(packet);
+}
+
+// what: "type,address,kind"; only breakpoints in memory are known.
+Task<std::string> GdbConversation::set_breakpoint(std::string what, bool there) {
+    std::string_view words = what;
+    const std::string_view type = take_until(words, ',');
+    const auto at = to_number(take_until(words, ','));
+    if (type != "0" || !told_of_breakpoints_) co_return unknown;
+    if (!at) co_return bad_packet;
+    bool done = co_await debuggee_.set_breakpoint({*at}, there);
+    co_return done ? "OK" : "E0e";
+}
+
+GdbConversation::Answer GdbConversation::answer_at_once(std::string_view packet) {
+    if (packet.empty()) return unknown;
+    const std::string_view rest = packet.substr(1);
+    switch (packet.front()) {
+        case '?':
+            if (!has_ended() && threads_.exists(stop_.tid)) threads_.choose(stop_.tid);
+            return stop_reply(debuggee_, threads_, stop_);
+        case 'H': return threads_.answer_choice(rest);
+        case 'T': return threads_.answer_alive(rest);
+        case 'g':
+        case 'G':
+        case 'p':
+        case 'P': return answer_register_packet(debuggee_, threads_.chosen(), packet);
+        case 'c':
+        case 'C':
+        case 's':
+        case 'S': {
+            const pid_t meant = threads_.continued().tid;
+            const pid_t tid = meant > 0 ? meant : stop_.tid > 0 ? stop_.tid : threads_.chosen();
+            return resume(Resumption::parse_old(packet, tid));
+        }
+        case 'D':
+            send("OK");
+            detach();
+            return std::nullopt;
+        case 'k': kill(); return std::nullopt;
+        case 'q': return answer_query(packet);
+        case 'Q': return answer_setting(packet);
+        case 'v': return answer_extended(packet);
+        default: return unknown;
+    }
+}
+
+std::string GdbConversation::answer_query(std::string_view packet) {
+    if (take_name(packet, "qSupported")) return answer_features(packet);
+    if (take_name(packet, "qXfer:")) return transfers_.answer(packet);
+    if (take_name(packet, "qThreadExtraInfo,")) return threads_.answer_description(packet);
+    if (take_name(packet, "qAttached")) return "1";
+    if (packet == "qfThreadInfo") return threads_.answer_first_ids();
+    if (packet == "qsThreadInfo") return threads_.answer_next_ids();
+    if (packet == "qC") return "QC" + threads_.name_of(threads_.chosen());
+    return unknown;
+}
+
+std::string GdbConversation::answer_features(std::string_view theirs) {
+    std::string ours = fmt::format(
+        "PacketSize={:x};QStartNoAckMode+;qXfer:features:read+;qXfer:threads:read+;"
+        "qXfer:auxv:read+;qXfer:exec-file:read+;qXfer:siginfo:read+;QPassSignals+;"
+        "QProgramSignals+;vContSupported+;binary-upload+",
+        most_packet_bytes);
+    told_of_breakpoints_ = theirs.find("swbreak+") != std::string_view::npos;
+    if (told_of_breakpoints_) ours += ";swbreak+";
+    if (theirs.find("multiprocess+") != std::string_view::npos) {
+        threads_.name_process_too(true);
+        ours += ";multiprocess+";
+    }
+    return ours;
+}
+
+std::string GdbConversation::answer_setting(std::string_view packet) {
+    if (take_name(packet, "QPassSignals:")) return pass_signals(packet);
+    // Which signals a program gets when a debugger leaves it: here always those that it has.
+    if (take_name(packet, "QProgramSignals:")) return "OK";
+    if (packet != "QStartNoAckMode") return unknown;
+    acknowledges_ = false;
+    last_sent_.clear();
+    return "OK";
+}
+
+std::string GdbConversation::pass_signals(std::string_view numbers) {
+    std::set<int> signals;
+    while (!numbers.empty()) {
+        const auto number = to_number(take_until(numbers, ';'));
+        if (!number) return bad_packet;
+        const int signal = *number <= 0xff ? from_gdb_signal(static_cast<int>(*number)) : 0;
+        if (signal != 0) signals.insert(signal);
+    }
+    passed_signals_ = std::move(signals);
+    return "OK";
+}
+
+GdbConversation::Answer GdbConversation::answer_extended(std::string_view packet) {
+    if (take_name(packet, "vFile:")) return files_.answer(packet);
+    if (packet == "vCont?") return "vCont;c;C;s;S;t";
+    if (take_name(packet, "vCont")) return resume(Resumption::parse(packet, threads_));
+    if (take_name(packet, "vKill;")) {
+        if (to_number(packet) != static_cast<uint64_t>(debuggee_.pid())) return bad_packet;
+        send("OK");
+        kill();
+        return std::nullopt;
+    }
+    return unknown;  // vMustReplyEmpty is one of them
+}
+
+Task<GdbConversation::Answer> GdbConversation::run_command(std::string words) {
+    const auto text = from_hex(words);
+    if (!text) co_return bad_packet;
+    std::string output = "gpr answers only what begins with 'gpr': try 'monitor gpr'.\n";
+    if (is_for_gpr(*text)) {
+        std::string command = *text;
+        output = co_await debuggee_.command(std::move(command));
+    }
+    if (phase_ == Phase::over) co_return std::nullopt;
+    constexpr size_t most_bytes = most_packet_bytes / 2 - 1;
+    for (size_t at = 0; at < output.size(); at += most_bytes) {
+        send("O" + to_hex(std::string_view(output).substr(at, most_bytes)));
+    }
+    co_return "OK";
+}
+
+}  // namespace gpr::debug

@@ -1,0 +1,159 @@
+#include "monitor/debug/gdb_conversation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "monitor/debug/gdb_register_packets.h"
+
+namespace gpr::debug {
+
+namespace {
+// gdb waits for an answer before it sends the next packet.
+constexpr size_t most_waiting = 16;
+}  // namespace
+
+GdbConversation::GdbConversation(Debuggee& debuggee, std::function<void(std::string)> send,
+                                 std::function<void()> hang_up)
+    : debuggee_(debuggee),
+      send_(std::move(send)),
+      hang_up_(std::move(hang_up)),
+      threads_(debuggee),
+      files_(debuggee),
+      transfers_(debuggee, threads_) {}
+
+void GdbConversation::receive(std::string_view bytes) {
+    while (phase_ != Phase::over) {
+        auto arrival = reader_.next(bytes);
+        if (!arrival) return;
+        take(std::move(*arrival));
+    }
+}
+
+void GdbConversation::take(PacketReader::Arrival arrival) {
+    using Kind = PacketReader::Kind;
+    switch (arrival.kind) {
+        case Kind::acknowledged: last_sent_.clear(); return;
+        case Kind::not_received:
+            if (!last_sent_.empty()) send_(last_sent_);
+            return;
+        case Kind::interrupt:
+            if (phase_ != Phase::running) return;  // it crossed the news of a stop
+            interrupted_ = true;
+            debuggee_.interrupt();
+            return;
+        case Kind::damaged:
+            // Without acknowledgements nobody sends it again.
+            return acknowledges_ ? send_("-") : give_up();
+        case Kind::too_long: return give_up();
+        case Kind::packet: break;
+    }
+    if (waiting_.size() >= most_waiting) return give_up();
+    if (acknowledges_) send_("+");
+    waiting_.push_back(std::move(arrival.content));
+    start_work();
+}
+
+void GdbConversation::start_work() {
+    if (!std::exchange(working_, true)) spawn(work(shared_from_this()));
+}
+
+Task<void> GdbConversation::work(std::shared_ptr<GdbConversation> self) {
+    while (self->phase_ == Phase::stopped && !self->waiting_.empty()) {
+        std::string packet = std::move(self->waiting_.front());
+        self->waiting_.pop_front();
+        const Answer answer = co_await self->answer(std::move(packet));
+        if (answer && self->phase_ != Phase::over) self->send(*answer);
+    }
+    self->working_ = false;
+}
+
+void GdbConversation::send(std::string_view content) {
+    std::string packet = to_packet(content);
+    if (acknowledges_) last_sent_ = packet;
+    send_(std::move(packet));
+}
+
+void GdbConversation::end() {
+    phase_ = Phase::over;
+    waiting_.clear();
+    hang_up_();
+}
+
+// The other side does not keep to the protocol.
+void GdbConversation::give_up() {
+    close();
+    hang_up_();
+}
+
+void GdbConversation::close() {
+    if (phase_ != Phase::over && !has_ended()) debuggee_.detach();
+    phase_ = Phase::over;
+    waiting_.clear();
+}
+
+void GdbConversation::abandon() {
+    phase_ = Phase::over;
+    waiting_.clear();
+}
+
+void GdbConversation::on_stop(const StopReason& why) {
+    if (phase_ == Phase::over) return;
+    stop_ = why;
+    // If it does not run, this is the answer when it is to run.
+    if (phase_ != Phase::running) return;
+    if (passes(why)) {
+        debuggee_.go_on(resumption_->apply_with(debuggee_.threads(), why.tid, why.value));
+        return;
+    }
+    tell_stop();
+    if (phase_ == Phase::stopped) start_work();
+}
+
+// A thread that steps would arrive in the signal's handler: gdb wants to know.
+bool GdbConversation::passes(const StopReason& why) {
+    if (has_ended() || !resumption_ || !passed_signals_.contains(why.value)) return false;
+    if (interrupted_ && why.value == SIGINT) return false;
+    const auto continued = resumption_->apply({why.tid}, 0);
+    return continued.empty() || !continued.front().steps;
+}
+
+void GdbConversation::tell_stop() {
+    phase_ = Phase::stopped;
+    if (!has_ended() && threads_.exists(stop_.tid)) threads_.choose(stop_.tid);
+    send(stop_reply(debuggee_, threads_, stop_));
+    if (has_ended()) end();
+}
+
+GdbConversation::Answer GdbConversation::resume(std::optional<Resumption> how) {
+    if (!how) return "E16";
+    if (has_ended()) {
+        tell_stop();
+        return std::nullopt;
+    }
+    const auto threads = debuggee_.threads();
+    const auto continuations = how->apply(threads, stop_.tid);
+    if (continuations.empty() && !threads.empty()) {
+        // Those have gone that were to continue: nothing would ever stop.
+        stop_.value = 0;
+        tell_stop();
+        return std::nullopt;
+    }
+    resumption_ = std::move(how);
+    interrupted_ = false;
+    phase_ = Phase::running;
+    // Without threads its end will be told.
+    if (!continuations.empty()) debuggee_.go_on(continuations);
+    return std::nullopt;
+}
+
+void GdbConversation::kill() {
+    if (!has_ended()) debuggee_.kill();
+    end();
+}
+
+void GdbConversation::detach() {
+    if (!has_ended()) debuggee_.detach();
+    end();
+}
+
+}  // namespace gpr::debug

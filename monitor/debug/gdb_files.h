@@ -1,0 +1,40 @@
+// gdb reads the program and its libraries through the server, and files of /proc for "info proc":
+// the vFile packets. gdb's manual, "Host I/O Packets".
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "monitor/debug/debuggee.h"
+
+namespace gpr::debug {
+
+class GdbFiles {
+public:
+    explicit GdbFiles(Debuggee& debuggee) : debuggee_(debuggee) {}
+
+    // operation: what follows "vFile:". Empty: it is not known.
+    [[nodiscard]] std::string answer(std::string_view operation);
+
+private:
+    struct File {
+        Fd fd;
+        std::string content;  // without fd
+    };
+
+    [[nodiscard]] std::string open(std::string_view arguments);
+    [[nodiscard]] std::string read(std::string_view arguments) const;
+    [[nodiscard]] std::string describe(std::string_view arguments) const;
+    [[nodiscard]] std::string close(std::string_view arguments);
+    [[nodiscard]] std::string read_link(std::string_view arguments) const;
+    [[nodiscard]] const File* find(std::string_view number) const;
+    // What follows /proc/PID/; empty: the path is not there.
+    [[nodiscard]] std::string_view place_in_proc(std::string_view path) const;
+
+    Debuggee& debuggee_;
+    std::map<uint64_t, File> files_;
+};
+
+}  // namespace gpr::debug

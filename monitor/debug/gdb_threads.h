@@ -1,0 +1,63 @@
+// How the protocol names threads, and which one a packet without a name means.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "monitor/debug/debuggee.h"
+
+namespace gpr::debug {
+
+// The threads that a packet is about.
+struct ThreadChoice {
+    static constexpr pid_t all = -1;
+    static constexpr pid_t any = 0;
+    pid_t tid = any;
+
+    [[nodiscard]] bool includes(pid_t other) const { return tid <= 0 || tid == other; }
+};
+
+class GdbThreads {
+public:
+    explicit GdbThreads(const Debuggee& debuggee) : debuggee_(debuggee) {}
+
+    // gdb takes a process id for real only if names of threads have it ("info proc" needs it).
+    void name_process_too(bool does) { names_process_ = does; }
+    [[nodiscard]] bool names_process() const { return names_process_; }
+
+    [[nodiscard]] std::string name_of(pid_t tid) const;
+    // nullopt: it is not one, or is a thread of another process.
+    [[nodiscard]] std::optional<ThreadChoice> parse(std::string_view name) const;
+    [[nodiscard]] bool exists(pid_t tid) const;
+
+    // The thread whose registers are meant; 0 if there are no threads.
+    [[nodiscard]] pid_t chosen() const;
+    void choose(pid_t tid) { chosen_ = tid; }
+
+    // H: chooses a thread for register packets (g), or for continuing in the old way (c).
+    [[nodiscard]] std::string answer_choice(std::string_view operation);
+    // T
+    [[nodiscard]] std::string answer_alive(std::string_view name) const;
+    // qfThreadInfo and qsThreadInfo: the list in pieces.
+    [[nodiscard]] std::string answer_first_ids();
+    [[nodiscard]] std::string answer_next_ids();
+    // qThreadExtraInfo
+    [[nodiscard]] std::string answer_description(std::string_view name) const;
+    // For qXfer:threads.
+    [[nodiscard]] std::string list() const;
+    // Of Hc.
+    [[nodiscard]] ThreadChoice continued() const { return continued_; }
+
+private:
+    const Debuggee& debuggee_;
+    bool names_process_ = false;
+    pid_t chosen_ = 0;
+    ThreadChoice continued_;
+    std::vector<pid_t> unlisted_;
+};
+
+}  // namespace gpr::debug

@@ -1,0 +1,32 @@
+// Documents that gdb reads piece by piece: qXfer packets.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "monitor/debug/debuggee.h"
+#include "monitor/debug/gdb_threads.h"
+
+namespace gpr::debug {
+
+class GdbTransfers {
+public:
+    GdbTransfers(const Debuggee& debuggee, const GdbThreads& threads)
+        : debuggee_(debuggee), threads_(threads) {}
+
+    // request: what follows "qXfer:". Empty: it is not known.
+    [[nodiscard]] std::string answer(std::string_view request);
+
+private:
+    [[nodiscard]] std::optional<std::string> document(std::string_view object,
+                                                      std::string_view annex) const;
+
+    const Debuggee& debuggee_;
+    const GdbThreads& threads_;
+    // Its pieces must fit together, whatever happens in between.
+    std::string object_;
+    std::string document_;
+};
+
+}  // namespace gpr::debug

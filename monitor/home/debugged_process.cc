@@ -1,0 +1,433 @@
+#include "monitor/home/debugged_process.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "base/file_text.h"
+#include "base/log.h"
+#include "monitor/home/core_dumps.h"
+#include "monitor/home/home.h"
+#include "monitor/home/homecoming.h"
+#include "monitor/home/main_stack.h"
+#include "monitor/home/memory_gate.h"
+#include "monitor/home/shown_maps.h"
+#include "monitor/home/signals.h"
+#include "monitor/home/stops.h"
+#include "monitor/tracee/context_raw.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+
+constexpr uint64_t trap_flag = 0x100;
+
+// A breakpoint's: int3 is reported by the kernel in this way.
+bool is_breakpoint(const siginfo_t& info) {
+    return info.si_signo == SIGTRAP && info.si_code == SI_KERNEL;
+}
+
+// Whether the thread's next instruction will raise it again.
+bool comes_again(const siginfo_t& info) {
+    switch (info.si_signo) {
+        case SIGSEGV:
+        case SIGBUS:
+        case SIGFPE:
+        case SIGILL:
+        case SIGTRAP: return info.si_code > 0;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+HomeProcess* DebuggedProcess::process() const {
+    HomeProcess* process = home_.find_process(pid_);
+    return process && process->debugged.get() == this && process->fragment ? process : nullptr;
+}
+
+// Null: no such thread, or it is not stopped.
+ThreadContext* DebuggedProcess::context_of(pid_t tid) const {
+    HomeThread* thread = process() ? home_.find_thread(pid_, tid) : nullptr;
+    return thread ? thread->goes_on_with.get() : nullptr;
+}
+
+Task<void> DebuggedProcess::begin() {
+    std::shared_ptr<DebuggedProcess> self = shared_from_this();
+    silent_ = true;
+    begin_stop({debug::StopReason::Kind::signal, pid_, 0});
+    while (state_ == State::stopping) co_await home_.remote_changed.wait();
+}
+
+void DebuggedProcess::tell(const debug::StopReason& why) {
+    if (tell_) tell_(why);
+}
+
+void DebuggedProcess::begin_stop(debug::StopReason why) {
+    HomeProcess* stopping = process();
+    if (!stopping || state_ != State::running) return;
+    state_ = State::stopping;
+    why_ = why;
+    stopping->recalled = true;
+    for (const auto& [tid, thread] : stopping->threads) places_[tid] = thread->node;
+    spawn(stop(shared_from_this()));
+}
+
+// Like any debugger, waits as long as it takes: a thread may be in a call that cannot be
+// interrupted.
+Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
+    for (;;) {
+        HomeProcess* process = self->process();
+        if (!process) co_return;
+        auto home = co_await self->home_.homecoming.bring_threads(*process);
+        process = self->process();
+        if (!process) co_return;
+        if (home) break;
+        spdlog::info("a debugger waits: {}", home.error().message());
+    }
+    for (const pid_t tid : std::exchange(self->steps_, {})) {
+        if (ThreadContext* context = self->context_of(tid)) context->regs.eflags &= ~trap_flag;
+    }
+    for (const auto& [tid, info] : std::exchange(self->late_, {})) {
+        self->undo_late_signal(tid, info);
+    }
+    if (auto taken = self->taken_.find(self->why_.tid); taken != self->taken_.end()) {
+        self->why_.at_breakpoint = self->step_back_to_breakpoint(taken->first, taken->second);
+    }
+    self->state_ = State::stopped;
+    spdlog::debug("process {} has stopped for its debugger: thread {}, signal {}", self->pid_,
+                  self->why_.tid, self->why_.value);
+    self->home_.remote_changed.notify_all();
+    if (self->leaves_) {
+        co_await leave(self);
+    } else if (!std::exchange(self->silent_, false)) {
+        self->tell(self->why_);
+    }
+}
+
+// For a thread that has come to one of our breakpoints, and stands behind its int3.
+bool DebuggedProcess::step_back_to_breakpoint(pid_t tid, const siginfo_t& info) {
+    ThreadContext* context = context_of(tid);
+    if (!context || !is_breakpoint(info)) return false;
+    if (!breakpoints_.contains({context->regs.rip - 1})) return false;
+    context->regs.rip -= 1;
+    return true;
+}
+
+// The debugger hears of one thread at a time. Others stop as if their signals came later.
+void DebuggedProcess::undo_late_signal(pid_t tid, const siginfo_t& info) {
+    ThreadContext* context = context_of(tid);
+    if (!context) return;
+    if (is_breakpoint(info)) context->regs.rip -= 1;  // it comes to it again
+    if (comes_again(info)) return;
+    given_[tid] = info;
+    again_.insert(tid);
+    syscall(SYS_tgkill, pid_, tid, info.si_signo);
+}
+
+bool DebuggedProcess::takes_signal(HomeThread& thread, int signal) {
+    const pid_t tid = thread.tid;
+    auto given = given_.find(tid);
+    if (given != given_.end() && given->second.si_signo == signal) {
+        given_.erase(given);
+        if (again_.erase(tid) == 0) return false;
+    }
+    auto info = trace::signal_info(tid);
+    if (!info || state_ == State::over) return false;
+    if (thread.remote()) {  // its shadow: the thread itself comes home
+        home_.signals.go_on_waiting(thread);
+        trace::resume(tid);
+    } else {
+        auto context = capture_context(tid);
+        if (!context || !home_.stops.divert(thread, *context)) return false;
+        thread.goes_on_with = std::make_unique<ThreadContext>(std::move(*context));
+    }
+    return takes_remote_signal(thread, *info);
+}
+
+bool DebuggedProcess::takes_remote_signal(HomeThread& thread, const siginfo_t& info) {
+    if (state_ == State::over) return false;
+    if (state_ == State::running) {
+        taken_[thread.tid] = info;
+        begin_stop({debug::StopReason::Kind::signal, thread.tid, info.si_signo});
+    } else {
+        late_[thread.tid] = info;
+    }
+    return true;
+}
+
+void DebuggedProcess::restore_signal(HomeThread& thread, int signal) {
+    auto given = given_.find(thread.tid);
+    if (given == given_.end() || given->second.si_signo != signal) return;
+    trace::set_signal_info(thread.tid, given->second);
+}
+
+void DebuggedProcess::on_thread_end(HomeThread& thread, const WaitStatus& status) {
+    for (auto* infos : {&taken_, &late_, &given_}) infos->erase(thread.tid);
+    if (thread.tid != pid_ || state_ == State::over) return;
+    state_ = State::over;
+    const bool exited = status.kind == WaitStatus::Kind::exited;
+    home_.remote_changed.notify_all();
+    tell({exited ? debug::StopReason::Kind::exited : debug::StopReason::Kind::killed, pid_,
+          status.value});
+}
+
+void DebuggedProcess::lose() {
+    if (std::exchange(state_, State::over) == State::over) return;
+    home_.remote_changed.notify_all();
+    tell({debug::StopReason::Kind::exited, pid_, 0});
+}
+
+std::vector<pid_t> DebuggedProcess::threads() const {
+    std::vector<pid_t> tids;
+    if (HomeProcess* its = process()) {
+        for (const auto& [tid, thread] : its->threads) {
+            if (!thread->helper && !thread->ends()) tids.push_back(tid);
+        }
+    }
+    std::ranges::sort(tids);
+    return tids;
+}
+
+std::string DebuggedProcess::place_of(pid_t tid) const {
+    auto place = places_.find(tid);
+    if (place == places_.end() || place->second == directory_node) return "at home";
+    return fmt::format("at {}", home_.acceptors.at(place->second).link.peer_name());
+}
+
+std::optional<debug::Registers> DebuggedProcess::registers(pid_t tid) const {
+    const ThreadContext* context = context_of(tid);
+    if (!context) return std::nullopt;
+    return debug::Registers{context->regs, context->xstate};
+}
+
+bool DebuggedProcess::set_registers(pid_t tid, const debug::Registers& registers) {
+    ThreadContext* context = context_of(tid);
+    if (!context) return false;
+    context->regs = registers.general;
+    if (!registers.extended.empty()) context->xstate = registers.extended;
+    return true;
+}
+
+std::optional<siginfo_t> DebuggedProcess::signal_info(pid_t tid) const {
+    auto taken = taken_.find(tid);
+    if (taken == taken_.end()) return std::nullopt;
+    return taken->second;
+}
+
+Task<size_t> DebuggedProcess::read(Address from, std::span<std::byte> bytes) {
+    std::shared_ptr<DebuggedProcess> self = shared_from_this();
+    size_t done = 0;
+    while (done < bytes.size()) {
+        HomeProcess* its = process();
+        if (!its) break;
+        const Address at = from + done;
+        const size_t in_page =
+            std::min<size_t>(bytes.size() - done, page_size - at.value % page_size);
+        std::shared_ptr<Fragment> fragment = its->fragment;
+        bool ok = co_await home_.pager.memory.read(*fragment, at, bytes.subspan(done, in_page));
+        if (!ok) break;
+        done += in_page;
+    }
+    breakpoints_.hide(from, bytes.first(done));
+    co_return done;
+}
+
+Task<bool> DebuggedProcess::write(Address to, std::span<const std::byte> bytes) {
+    std::shared_ptr<DebuggedProcess> self = shared_from_this();
+    std::vector<std::byte> with_breakpoints(bytes.begin(), bytes.end());
+    debug::Breakpoints changed = breakpoints_;
+    changed.keep(to, with_breakpoints);
+    bool ok = co_await write_raw(to, with_breakpoints);
+    if (ok) breakpoints_ = std::move(changed);
+    co_return ok;
+}
+
+Task<bool> DebuggedProcess::set_breakpoint(Address at, bool there) {
+    std::shared_ptr<DebuggedProcess> self = shared_from_this();
+    if (breakpoints_.contains(at) == there) co_return true;
+    std::byte original{};
+    if (there) {
+        const size_t got = co_await read(at, std::span(&original, 1));
+        if (got != 1) co_return false;
+    } else {
+        original = breakpoints_.original(at);
+    }
+    const std::byte wanted = there ? debug::Breakpoints::int3 : original;
+    bool ok = co_await write_raw(at, std::span(&wanted, 1));
+    if (!ok) co_return false;
+    if (there) {
+        breakpoints_.add(at, original);
+    } else {
+        breakpoints_.remove(at);
+    }
+    co_return true;
+}
+
+Task<bool> DebuggedProcess::write_raw(Address to, std::span<const std::byte> bytes) {
+    HomeProcess* its = process();
+    if (!its) co_return false;
+    std::shared_ptr<Fragment> fragment = its->fragment;
+    bool writable = true;
+    fragment->space.overlapping({to, to + bytes.size()}, [&](const Mapping& m) {
+        writable = writable && (m.prot & PROT_WRITE);
+    });
+    // Code is shown on each node from its file, until it may differ from that.
+    if (!writable)
+        co_await home_.memory_gate.open_text(pid_, {to.page(), (to + bytes.size()).page_end()});
+    if (process() != its || its->fragment != fragment) co_return false;
+    bool ok = co_await home_.pager.memory.write_by_debugger(*fragment, to, bytes);
+    co_return ok;
+}
+
+std::string DebuggedProcess::auxv() const { return text_of(fmt::format("/proc/{}/auxv", pid_)); }
+
+std::string DebuggedProcess::maps() const {
+    HomeProcess* its = process();
+    if (!its) return {};
+    return shown_maps(*its, fmt::format("/proc/{}/maps", pid_), home_.main_stack.used(*its), false);
+}
+
+std::string DebuggedProcess::executable() const {
+    HomeProcess* its = process();
+    return its ? its->executable : std::string();
+}
+
+// A debugger may see the process, and whatever else its user may see; not all that gpr may. The
+// path may have links in it, such as /lib, where the process's own maps have none.
+Result<Fd> DebuggedProcess::open_mapped_file(const std::string& path) {
+    const Fd root(open(fmt::format("/proc/{}/root", pid_).c_str(), O_PATH | O_CLOEXEC));
+    if (!root) return fail(errno, fmt::format("cannot see the files of process {}", pid_));
+    open_how how{};
+    how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+    Fd file(static_cast<int>(syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
+    struct stat about {};
+    if (!file || fstat(file.get(), &about) != 0) return fail(errno, "cannot open " + path);
+    if (!S_ISREG(about.st_mode) || !is_mapped(about, file)) {
+        return fail(EACCES, fmt::format("process {} has not mapped {}", pid_, path));
+    }
+    return file;
+}
+
+// By device and inode; or by name, since some file systems have numbers of devices that stat(2) and
+// maps do not agree on.
+bool DebuggedProcess::is_mapped(const struct stat& about, const Fd& file) const {
+    std::error_code none;
+    const std::string name =
+        std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", file.get()), none).string();
+    std::istringstream lines(maps());
+    for (std::string line; std::getline(lines, line);) {
+        unsigned major = 0, minor = 0;
+        unsigned long inode = 0;
+        int before_name = 0;
+        const int told = std::sscanf(line.c_str(), "%*s %*s %*s %x:%x %lu %n", &major, &minor,
+                                     &inode, &before_name);
+        if (told != 3 || inode != about.st_ino) continue;
+        const bool same_device = makedev(major, minor) == about.st_dev;
+        if (same_device || line.substr(static_cast<size_t>(before_name)) == name) return true;
+    }
+    return false;
+}
+
+void DebuggedProcess::go_on(const std::vector<debug::Continuation>& threads) {
+    HomeProcess* its = process();
+    if (!its || state_ != State::stopped) return;
+    state_ = State::running;
+    places_.clear();
+    home_.homecoming.end_recall(*its);
+    spawn(continue_threads(shared_from_this(), threads));
+}
+
+Task<void> DebuggedProcess::continue_threads(std::shared_ptr<DebuggedProcess> self,
+                                             std::vector<debug::Continuation> threads) {
+    for (const debug::Continuation& how : threads) {
+        if (self->dies_of(how)) co_return;
+    }
+    for (const debug::Continuation& how : threads) {
+        // One of them may have stopped the others again.
+        if (self->state_ != State::running && self->state_ != State::over) co_return;
+        HomeThread* thread = self->home_.find_thread(self->pid_, how.tid);
+        ThreadContext* context = self->context_of(how.tid);
+        if (!thread || !context) continue;
+        if (how.steps) {
+            context->regs.eflags |= trap_flag;
+            self->steps_.insert(how.tid);
+        }
+        if (how.signal != 0) {
+            self->given_[how.tid] = self->info_to_give(how);
+            self->again_.erase(how.tid);
+            syscall(SYS_tgkill, self->pid_, how.tid, how.signal);
+        }
+        self->taken_.erase(how.tid);
+        co_await self->home_.homecoming.let_go(*thread);
+    }
+}
+
+siginfo_t DebuggedProcess::info_to_give(const debug::Continuation& how) const {
+    auto taken = taken_.find(how.tid);
+    if (taken != taken_.end() && taken->second.si_signo == how.signal) return taken->second;
+    siginfo_t info{};
+    info.si_signo = how.signal;
+    info.si_code = SI_USER;
+    return info;
+}
+
+// Whether the signal that the debugger gives the thread ends the process with a core file, which
+// shall show the thread as it stands now.
+bool DebuggedProcess::dies_of(const debug::Continuation& how) {
+    HomeThread* thread = home_.find_thread(pid_, how.tid);
+    const bool dies = how.signal != 0 && thread && thread->goes_on_with &&
+                      Signals::would_dump_core(*thread, how.signal);
+    if (dies) spawn(home_.core_dumps.die_of(*thread, info_to_give(how)));
+    return dies;
+}
+
+void DebuggedProcess::interrupt() { begin_stop({debug::StopReason::Kind::signal, pid_, SIGINT}); }
+
+void DebuggedProcess::kill() { ::kill(pid_, SIGKILL); }
+
+void DebuggedProcess::detach() {
+    tell_ = nullptr;
+    if (std::exchange(leaves_, true)) return;
+    if (state_ == State::stopped || (state_ == State::running && breakpoints_.empty())) {
+        spawn(leave(shared_from_this()));
+    } else {
+        begin_stop({});
+    }
+}
+
+Task<void> DebuggedProcess::leave(std::shared_ptr<DebuggedProcess> self) {
+    for (const Address at : self->breakpoints_.all()) co_await self->set_breakpoint(at, false);
+    HomeProcess* its = self->process();
+    if (!its) co_return;
+    const std::vector<pid_t> tids = self->threads();
+    self->state_ = State::over;
+    its->debugged.reset();
+    self->home_.homecoming.end_recall(*its);
+    for (const pid_t tid : tids) {
+        HomeThread* thread = self->home_.find_thread(self->pid_, tid);
+        if (thread && thread->goes_on_with) co_await self->home_.homecoming.let_go(*thread);
+    }
+}
+
+Task<std::string> DebuggedProcess::command(std::string words) {
+    if (words != "gpr threads") {
+        co_return "'monitor gpr threads' shows where the threads ran when they were stopped.\n";
+    }
+    std::string text;
+    for (const pid_t tid : threads()) text += fmt::format("thread {}: {}\n", tid, place_of(tid));
+    co_return text;
+}
+
+}  // namespace gpr::home

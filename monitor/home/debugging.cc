@@ -1,0 +1,83 @@
+#include "monitor/home/debugging.h"
+
+#include "monitor/home/children.h"
+#include "monitor/home/debugged_process.h"
+#include "monitor/home/home.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+namespace {
+constexpr std::chrono::milliseconds looks_every{1};
+constexpr std::chrono::seconds patience{10};  // for a process that is just being split
+}  // namespace
+
+// Splits the process, if it has not been.
+Task<Result<void>> Debugging::make_whole(pid_t pid) {
+    const auto until = Clock::now() + patience;
+    for (;;) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process) co_return fail(ESRCH, fmt::format("process {} is not in a session", pid));
+        if (process->debugged) co_return fail(fmt::format("process {} has a debugger", pid));
+        if (process->has_guests || process->shares_memory_with) {
+            co_return fail(fmt::format(
+                "process {} shares its memory with another one (clone, CLONE_VM)", pid));
+        }
+        if (process->recalled || process->doomed || process->finished) {
+            co_return fail(fmt::format("process {} is about to leave its session", pid));
+        }
+        if (process->stays_home) {
+            co_return fail(
+                fmt::format("process {} runs natively, in namespaces of its own; a "
+                            "debugger inside of them can attach to it after 'gpr kill'",
+                            pid));
+        }
+        const bool is_whole =
+            process->state == HomeProcess::State::split && process->fragment && !process->executing;
+        if (is_whole) co_return Result<void>{};
+        if (Clock::now() > until) {
+            co_return fail(
+                fmt::format("process {} cannot be split; its session's log says why "
+                            "(--log-level info)",
+                            pid));
+        }
+        if (process->can_be_split()) co_await home_.children.split_child(pid);
+        co_await home_.loop.sleep(looks_every);
+    }
+}
+
+Task<Result<std::shared_ptr<DebuggedProcess>>> Debugging::begin(pid_t pid, Tell tell) {
+    auto whole = co_await make_whole(pid);
+    if (!whole) co_return tl::make_unexpected(whole.error());
+    auto debugged = std::make_shared<DebuggedProcess>(home_, pid, std::move(tell));
+    home_.find_process(pid)->debugged = debugged;
+    co_await debugged->begin();
+    if (!home_.find_process(pid)) {
+        co_return fail(ESRCH, fmt::format("process {} has just ended", pid));
+    }
+    co_return debugged;
+}
+
+bool Debugging::takes_signal(HomeThread& thread, int signal) {
+    auto debugged = thread.process->debugged;
+    return debugged && !thread.helper && debugged->takes_signal(thread, signal);
+}
+
+bool Debugging::takes_remote_signal(HomeThread& thread, const siginfo_t& info) {
+    auto debugged = thread.process->debugged;
+    return debugged && debugged->takes_remote_signal(thread, info);
+}
+
+void Debugging::restore_signal(HomeThread& thread, int signal) {
+    if (auto debugged = thread.process->debugged) debugged->restore_signal(thread, signal);
+}
+
+void Debugging::on_thread_end(HomeThread& thread, WaitStatus status) {
+    if (auto debugged = thread.process->debugged) debugged->on_thread_end(thread, status);
+}
+
+void Debugging::on_exec(HomeProcess& process) {
+    if (auto debugged = std::exchange(process.debugged, nullptr)) debugged->lose();
+}
+
+}  // namespace gpr::home

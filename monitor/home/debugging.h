@@ -1,0 +1,51 @@
+// Debuggers of split processes. A debugged process stops as a whole, by coming home: then its
+// threads stand in their stubs here with the registers that they continue with, and its memory is
+// fetched as the debugger reads it.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "monitor/debug/debuggee.h"
+#include "monitor/home/part.h"
+
+namespace gpr {
+struct WaitStatus;
+}  // namespace gpr
+
+namespace gpr::home {
+
+class DebuggedProcess;
+
+class Debugging {
+public:
+    explicit Debugging(Home& home) : home_(home) {}
+
+    // Tells of each stop, and of the end; after that the process must not be used any more.
+    using Tell = std::function<void(const debug::StopReason&)>;
+
+    // Stops the process for a debugger, which is not told of this stop.
+    Task<Result<std::shared_ptr<DebuggedProcess>>> begin(pid_t pid, Tell tell);
+
+    // A thread is in the stop before it gets a signal. True if a debugger takes the signal, and the
+    // stop with it.
+    [[nodiscard]] bool takes_signal(HomeThread& thread, int signal);
+    // The same for a signal that arose at an acceptor, where the thread has stopped.
+    [[nodiscard]] bool takes_remote_signal(HomeThread& thread, const siginfo_t& info);
+    // The thread is about to get a signal that the debugger gives it: restores its siginfo.
+    void restore_signal(HomeThread& thread, int signal);
+    void on_thread_end(HomeThread& thread, WaitStatus status);
+    // The process has called exec: its debugger is told that it has lost it.
+    void on_exec(HomeProcess& process);
+
+private:
+    Task<Result<void>> make_whole(pid_t pid);
+
+    Home& home_;
+};
+
+}  // namespace gpr::home

@@ -1,0 +1,119 @@
+// A process in memory for the tests of the gdb server, and the debugger's end of the wire.
+#pragma once
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "monitor/debug/debuggee.h"
+#include "monitor/debug/gdb_packets.h"
+#include "monitor/tracee/extended_state.h"
+
+namespace gpr::debug {
+
+struct FakeDebuggee : Debuggee {
+    static constexpr pid_t its_pid = 0x100;
+    static constexpr uint64_t memory_at = 0x1000;
+
+    std::map<pid_t, Registers> state{{its_pid, {}}, {its_pid + 1, {}}};
+    std::string memory = std::string(4096, '\0');
+    std::vector<std::vector<Continuation>> continued;
+    std::vector<std::string> opened;
+    std::set<Address> breakpoints;
+    int interrupted = 0;
+    int killed = 0;
+    int detached = 0;
+    bool delays = false;  // reads wait for continue_reads()
+    std::coroutine_handle<> waiting = nullptr;
+
+    FakeDebuggee() {
+        for (auto& [tid, registers] : state) {
+            registers.general.rip = 0x400000 + static_cast<unsigned>(tid);
+            registers.extended.resize(
+                std::max<size_t>(ExtendedStateLayout::of_this_processor().size, 576));
+        }
+    }
+
+    [[nodiscard]] pid_t pid() const override { return its_pid; }
+    [[nodiscard]] std::vector<pid_t> threads() const override {
+        std::vector<pid_t> tids;
+        for (const auto& [tid, registers] : state) tids.push_back(tid);
+        return tids;
+    }
+    [[nodiscard]] std::string place_of(pid_t tid) const override {
+        return tid == its_pid ? "at home" : "at <10.0.0.7>";
+    }
+    [[nodiscard]] std::optional<Registers> registers(pid_t tid) const override {
+        auto found = state.find(tid);
+        return found == state.end() ? std::nullopt : std::optional(found->second);
+    }
+    bool set_registers(pid_t tid, const Registers& registers) override {
+        if (!state.contains(tid)) return false;
+        state[tid] = registers;
+        return true;
+    }
+    [[nodiscard]] std::optional<siginfo_t> signal_info(pid_t tid) const override {
+        siginfo_t info{};
+        info.si_signo = SIGSEGV;
+        return tid == its_pid ? std::optional(info) : std::nullopt;
+    }
+
+    // Suspends until continue_reads().
+    struct Delay {
+        FakeDebuggee& owner;
+        [[nodiscard]] bool await_ready() const { return !owner.delays; }
+        void await_suspend(std::coroutine_handle<> h) { owner.waiting = h; }
+        void await_resume() const {}
+    };
+    void continue_reads() {
+        if (waiting) std::exchange(waiting, nullptr).resume();
+    }
+    Task<size_t> read(Address from, std::span<std::byte> bytes) override {
+        Delay delay{*this};
+        co_await delay;
+        if (from.value < memory_at || from.value >= memory_at + memory.size()) co_return 0;
+        const size_t at = from.value - memory_at;
+        const size_t length = std::min(bytes.size(), memory.size() - at);
+        std::memcpy(bytes.data(), memory.data() + at, length);
+        co_return length;
+    }
+    Task<bool> write(Address to, std::span<const std::byte> bytes) override {
+        if (to.value < memory_at || to.value - memory_at > memory.size()) co_return false;
+        const size_t at = to.value - memory_at;
+        if (bytes.size() > memory.size() - at) co_return false;
+        std::memcpy(memory.data() + at, bytes.data(), bytes.size());
+        co_return true;
+    }
+    Task<bool> set_breakpoint(Address at, bool there) override {
+        if (at.value < memory_at || at.value >= memory_at + memory.size()) co_return false;
+        if (there) {
+            breakpoints.insert(at);
+        } else {
+            breakpoints.erase(at);
+        }
+        co_return true;
+    }
+    [[nodiscard]] std::string auxv() const override { return std::string("#}$*\0a", 6); }
+    [[nodiscard]] std::string maps() const override {
+        return "1000-2000 rw-p 00000000 00:00 0 [heap]\n";
+    }
+    [[nodiscard]] std::string executable() const override { return "/bin/fake"; }
+    Result<Fd> open_mapped_file(const std::string& path) override {
+        opened.push_back(path);
+        if (path != "/bin/fake") return fail(ENOENT, "cannot open " + path);
+        return Fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+    }
+    void go_on(const std::vector<Continuation>& threads) override { continued.push_back(threads); }
+    void interrupt() override { interrupted++; }
+    void kill() override { killed++; }
+    void detach() override { detached++; }
+    Task<std::string> command(std::string words) override { co_return "heard " + words + "\n"; }
+};
+
+}  // namespace gpr::debug
