@@ -146,6 +146,11 @@ Task<void> Signals::signal_from_home(Frame frame) {
     }
     if (!process) co_return;
     RemoteThread* thread = worker_.find_thread(delivery.getPid(), delivery.getTid());
+    if (delivery.getFatal()) {  // home was told of it, and lets its handler run
+        const bool stands = thread && std::exchange(thread->dying, false);
+        if (stands) begin_handler(*process, *thread, info->si_signo, std::nullopt);
+        co_return;
+    }
     HandledSignal signal{*info, delivery.getSerial()};
     bool none = delivery.getHandled();  // see others_wait
     if (!none && (!thread || !thread->here())) {

@@ -23,6 +23,7 @@
 #include "monitor/home/shown_maps.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
+#include "monitor/node/signal_wire.h"
 #include "monitor/tracee/context_raw.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -104,6 +105,11 @@ Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
     if (auto taken = self->taken_.find(self->why_.tid); taken != self->taken_.end()) {
         self->why_.at_breakpoint = self->step_back_to_breakpoint(taken->first, taken->second);
     }
+    if (auto handler = std::exchange(self->handler_, std::nullopt)) {
+        const ThreadContext* context = self->context_of(self->why_.tid);
+        if (context && context->regs.rip == handler->value) self->why_.at_breakpoint = false;
+        co_await self->set_breakpoint(*handler, false);
+    }
     self->state_ = State::stopped;
     spdlog::debug("process {} has stopped for its debugger: thread {}, signal {}", self->pid_,
                   self->why_.tid, self->why_.value);
@@ -157,6 +163,14 @@ bool DebuggedProcess::takes_signal(HomeThread& thread, int signal) {
 
 bool DebuggedProcess::takes_remote_signal(HomeThread& thread, const siginfo_t& info) {
     if (state_ == State::over) return false;
+    const auto repeated = repeated_.find(thread.tid);
+    if (repeated != repeated_.end() && repeated->second == info.si_signo && thread.remote()) {
+        // If the process is about to stop, the thread comes home now, and raises it later.
+        if (state_ != State::running) return true;
+        repeated_.erase(repeated);
+        let_handle(thread, info);
+        return true;
+    }
     if (state_ == State::running) {
         taken_[thread.tid] = info;
         begin_stop({debug::StopReason::Kind::signal, thread.tid, info.si_signo});
@@ -174,6 +188,7 @@ void DebuggedProcess::restore_signal(HomeThread& thread, int signal) {
 
 void DebuggedProcess::on_thread_end(HomeThread& thread, const WaitStatus& status) {
     for (auto* infos : {&taken_, &late_, &given_}) infos->erase(thread.tid);
+    repeated_.erase(thread.tid);
     if (thread.tid != pid_ || state_ == State::over) return;
     state_ = State::over;
     const bool exited = status.kind == WaitStatus::Kind::exited;
@@ -354,9 +369,12 @@ Task<void> DebuggedProcess::continue_threads(std::shared_ptr<DebuggedProcess> se
     for (const debug::Continuation& how : threads) {
         if (self->dies_of(how)) co_return;
     }
+    for (debug::Continuation& how : threads) {
+        if (how.steps && how.signal != 0) how.steps = !co_await self->stop_at_handler(how);
+    }
     for (const debug::Continuation& how : threads) {
         // One of them may have stopped the others again.
-        if (self->state_ != State::running && self->state_ != State::over) co_return;
+        if (self->state_ != State::running) co_return;
         HomeThread* thread = self->home_.find_thread(self->pid_, how.tid);
         ThreadContext* context = self->context_of(how.tid);
         if (!thread || !context) continue;
@@ -364,14 +382,62 @@ Task<void> DebuggedProcess::continue_threads(std::shared_ptr<DebuggedProcess> se
             context->regs.eflags |= trap_flag;
             self->steps_.insert(how.tid);
         }
-        if (how.signal != 0) {
-            self->given_[how.tid] = self->info_to_give(how);
-            self->again_.erase(how.tid);
-            syscall(SYS_tgkill, self->pid_, how.tid, how.signal);
-        }
+        if (how.signal != 0) self->give(how);
         self->taken_.erase(how.tid);
         co_await self->home_.homecoming.let_go(*thread);
     }
+}
+
+void DebuggedProcess::give(const debug::Continuation& how) {
+    const siginfo_t info = info_to_give(how);
+    const HomeProcess* its = process();
+    // A thread that goes to the acceptor would be there before the signal, and fault again. So that
+    // is the signal: see takes_remote_signal().
+    const bool repeats = its && !home_.policy.mixed() && its->started_remotely &&
+                         comes_again(info) && its->caught_signals >> (how.signal - 1) & 1;
+    if (repeats) {
+        repeated_[how.tid] = how.signal;
+        return;
+    }
+    given_[how.tid] = info;
+    again_.erase(how.tid);
+    syscall(SYS_tgkill, pid_, how.tid, how.signal);
+}
+
+// The thread has stopped at the acceptor before it gets the signal.
+void DebuggedProcess::let_handle(const HomeThread& thread, const siginfo_t& info) {
+    FrameBuilder frame;
+    auto delivery = frame.session().initSignal();
+    delivery.setPid(pid_);
+    delivery.setTid(thread.tid);
+    delivery.setFatal(true);
+    delivery.setInfo(signal_bytes(info));
+    home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
+}
+
+// A step with a signal that has a handler ends at the handler's first instruction, as with
+// PTRACE_SINGLESTEP. The kernel clears the trap flag there, so a breakpoint does it. False if the
+// signal has no handler.
+Task<bool> DebuggedProcess::stop_at_handler(debug::Continuation how) {
+    HomeThread* thread = home_.find_thread(pid_, how.tid);
+    std::shared_ptr<StubThread> stub = thread ? thread->stub : nullptr;
+    if (!stub || !thread->goes_on_with) co_return false;
+    uint64_t handler = 0;
+    {
+        auto guard = co_await stub->lock();
+        std::vector<Call> calls{
+            Call{SYS_rt_sigaction,
+                 {static_cast<uint64_t>(how.signal), 0, stub->scratch_address().value, 8},
+                 0}};
+        co_await stub->run_locked(calls);
+        if (calls[0].result != 0) co_return false;
+        handler = stub->scratch().get<uint64_t>(0).to_pass_on();
+    }
+    const Address at{handler};
+    if (handler <= 1 || breakpoints_.contains(at)) co_return false;  // SIG_DFL, SIG_IGN
+    bool set = co_await set_breakpoint(at, true);
+    if (set) handler_ = at;
+    co_return set;
 }
 
 siginfo_t DebuggedProcess::info_to_give(const debug::Continuation& how) const {

@@ -62,6 +62,9 @@ private:
     [[nodiscard]] bool is_mapped(const struct stat& about, const Fd& file) const;
     void begin_stop(debug::StopReason why);
     static Task<void> stop(std::shared_ptr<DebuggedProcess> self);
+    void give(const debug::Continuation& how);
+    void let_handle(const HomeThread& thread, const siginfo_t& info);
+    Task<bool> stop_at_handler(debug::Continuation how);
     static Task<void> leave(std::shared_ptr<DebuggedProcess> self);
     bool step_back_to_breakpoint(pid_t tid, const siginfo_t& info);
     Task<bool> write_raw(Address to, std::span<const std::byte> bytes);
@@ -84,8 +87,10 @@ private:
     std::map<pid_t, siginfo_t> late_;   // those that came while the process was stopping already
     std::map<pid_t, siginfo_t> given_;  // by the debugger, not delivered yet
     std::set<pid_t> again_;             // of those the debugger is told again
-    std::set<pid_t> steps_;             // threads that have the trap flag
+    std::map<pid_t, int> repeated_;  // given to threads that raise them once more, at an acceptor
+    std::set<pid_t> steps_;          // threads that have the trap flag
     debug::Breakpoints breakpoints_;
+    std::optional<Address> handler_;  // where one of them is only because a step is to end there
 };
 
 }  // namespace gpr::home

@@ -10,14 +10,21 @@ namespace gpr::home {
 namespace {
 constexpr std::chrono::milliseconds looks_every{1};
 constexpr std::chrono::seconds patience{10};  // for a process that is just being split
+// For a debugger that has gone, which may not have been seen yet.
+constexpr std::chrono::milliseconds patience_with_other{500};
 }  // namespace
 
 // Splits the process, if it has not been.
 Task<Result<void>> Debugging::make_whole(pid_t pid) {
     const auto until = Clock::now() + patience;
+    const auto until_gone = Clock::now() + patience_with_other;
     for (;;) {
         HomeProcess* process = home_.find_process(pid);
         if (!process) co_return fail(ESRCH, fmt::format("process {} is not in a session", pid));
+        if (process->debugged && Clock::now() < until_gone) {
+            co_await home_.loop.sleep(looks_every);
+            continue;
+        }
         if (process->debugged) co_return fail(fmt::format("process {} has a debugger", pid));
         if (process->has_guests || process->shares_memory_with) {
             co_return fail(fmt::format(

@@ -140,8 +140,8 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     if (signal == SIGCONT) stop_remotely(*thread.process, false);
     PassedSignals::keep_order(thread, signal);
     CpuTiming::name_cpu_timer(thread, signal);
-    home_.debugging.restore_signal(thread, signal);
     if (postpone_signal(thread, signal)) return;
+    home_.debugging.restore_signal(thread, signal);
     spdlog::trace("signal {} for tid {}: {}", signal, thread.tid,
                   !thread.remote()                           ? "here"
                   : thread.is_in(HomeThread::Business::call) ? "there, in a call"

@@ -1,0 +1,91 @@
+// What a debugger is asked about: calls of some depth, signals that the program sends itself and
+// handles, faults that it survives, threads that compute and wait. With an argument it waits until
+// somebody sets `go`.
+#include <setjmp.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "guest.h"
+
+struct Item {
+    int number;
+    Item* next;
+};
+
+volatile int go, total, handled, faults, stepped;
+volatile double halves = 0.5;
+std::atomic<bool> over;
+std::atomic<unsigned long> counted;
+Item* items;
+static sigjmp_buf after_fault;
+
+__attribute__((noinline)) int sum(const Item* item) {
+    int all = 0;
+    for (; item; item = item->next) all += item->number;
+    return all;
+}
+
+__attribute__((noinline)) int twice(int number) { return 2 * number; }
+
+__attribute__((noinline)) double add_half(double to) {
+    double result = to + halves;
+    return result;
+}
+
+__attribute__((noinline)) void step_here(int n) {
+    stepped = n;
+    stepped = stepped + 1;
+    stepped = stepped + 10;
+}
+
+static void on_signal(int signal) {
+    if (signal == SIGUSR1) {
+        handled = handled + 1;
+        return;
+    }
+    faults = faults + 1;
+    siglongjmp(after_fault, 1);
+}
+
+__attribute__((noinline)) void fault() {
+    if (sigsetjmp(after_fault, 1) == 0) *reinterpret_cast<volatile int*>(16) = 1;
+}
+
+__attribute__((noinline)) void play(int n) {
+    total = total + sum(items);
+    if (n == 10) raise(SIGUSR1);
+    if (n == 20) fault();
+    if (n == 30) step_here(n);
+    if (n == 40) total = total + static_cast<int>(add_half(1.5));
+    getppid();
+}
+
+int main(int argc, char**) {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    sigaction(SIGUSR1, &action, nullptr);
+    sigaction(SIGSEGV, &action, nullptr);
+    for (int i = 1; i <= 3; i++) items = new Item{i, items};
+    std::thread computes([] {
+        while (!over) counted++;
+    });
+    std::thread waits([] {
+        while (!over) usleep(20000);
+    });
+    if (argc > 1) {
+        puts("ready");
+        fflush(stdout);
+        while (!go) usleep(1000);
+    }
+    for (int n = 0; n < 60; n++) play(n);
+    over = true;
+    computes.join();
+    waits.join();
+    printf("total %d, %d handled, %d faults, stepped %d, counted %d\n", total, handled, faults,
+           stepped, counted > 0);
+    return guest_passed();
+}
