@@ -68,6 +68,8 @@ TEST_CASE("a fault of the stub is one that its instructions cause") {
     CHECK_FALSE(is_fault_in_stub(of_program.pid()));
 
     StoppedChild sent(GPR_STUB_CODE, jump_to_itself);
+    sent.go_on_to(SIGCONT);  // an interrupt during its group-stop would always be one stop ahead
+    trace::resume(sent.pid());
     auto there = [&] {
         trace::interrupt(sent.pid());
         int status = 0;
