@@ -46,6 +46,29 @@ struct Continuation {
     int signal = 0;      // which it gets; 0: none
 };
 
+class DebuggeeMemory {
+public:
+    DebuggeeMemory() = default;
+    DebuggeeMemory(const DebuggeeMemory&) = delete;
+    DebuggeeMemory& operator=(const DebuggeeMemory&) = delete;
+    virtual ~DebuggeeMemory() = default;
+
+    // How many of the bytes could be read, from the first on.
+    virtual Task<size_t> read(Address from, std::span<std::byte> bytes) = 0;
+    // Also where the program itself may not write. All or nothing.
+    virtual Task<bool> write(Address to, std::span<const std::byte> bytes) = 0;
+    // Sets a breakpoint, or takes it away; read() shows what was there. False if nothing can be
+    // written there.
+    virtual Task<bool> set_breakpoint(Address at, bool there) = 0;
+    // Content of /proc/PID/auxv, and of /proc/PID/maps as without gpr.
+    [[nodiscard]] virtual std::string auxv() const = 0;
+    [[nodiscard]] virtual std::string maps() const = 0;
+    // Path of the program's file.
+    [[nodiscard]] virtual std::string executable() const = 0;
+    // For reading: only files that the process maps may be opened.
+    virtual Result<Fd> open_mapped_file(const std::string& path) = 0;
+};
+
 class Debuggee {
 public:
     Debuggee() = default;
@@ -63,20 +86,7 @@ public:
     virtual bool set_registers(pid_t tid, const Registers& registers) = 0;
     // The signal that stopped the thread last.
     [[nodiscard]] virtual std::optional<siginfo_t> signal_info(pid_t tid) const = 0;
-    // How many of the bytes could be read, from the first on.
-    virtual Task<size_t> read(Address from, std::span<std::byte> bytes) = 0;
-    // Also where the program itself may not write. All or nothing.
-    virtual Task<bool> write(Address to, std::span<const std::byte> bytes) = 0;
-    // Sets a breakpoint, or takes it away; read() shows what was there. False if nothing can be
-    // written there.
-    virtual Task<bool> set_breakpoint(Address at, bool there) = 0;
-    // Content of /proc/PID/auxv, and of /proc/PID/maps as without gpr.
-    [[nodiscard]] virtual std::string auxv() const = 0;
-    [[nodiscard]] virtual std::string maps() const = 0;
-    // Path of the program's file.
-    [[nodiscard]] virtual std::string executable() const = 0;
-    // For reading: only files that the process maps may be opened.
-    virtual Result<Fd> open_mapped_file(const std::string& path) = 0;
+    virtual DebuggeeMemory& memory() = 0;
 
     // These threads continue; others stay stopped. The server is told of the next stop, when all
     // are stopped again, or of the end.

@@ -31,11 +31,16 @@ Task<GdbConversation::Answer> GdbConversation::answer(std::string packet) {
     std::string rest = packet.empty() ? "" : packet.substr(1);
     switch (packet.empty() ? '\0' : packet.front()) {
         case 'm':
-            co_return co_await read_memory(debuggee_, std::move(rest), MemoryForm::hexadecimal);
-        case 'x': co_return co_await read_memory(debuggee_, std::move(rest), MemoryForm::binary);
+            co_return co_await read_memory(debuggee_.memory(), std::move(rest),
+                                           MemoryForm::hexadecimal);
+        case 'x':
+            co_return co_await read_memory(debuggee_.memory(), std::move(rest), MemoryForm::binary);
         case 'M':
-            co_return co_await write_memory(debuggee_, std::move(rest), MemoryForm::hexadecimal);
-        case 'X': co_return co_await write_memory(debuggee_, std::move(rest), MemoryForm::binary);
+            co_return co_await write_memory(debuggee_.memory(), std::move(rest),
+                                            MemoryForm::hexadecimal);
+        case 'X':
+            co_return co_await write_memory(debuggee_.memory(), std::move(rest),
+                                            MemoryForm::binary);
         case 'Z': co_return co_await set_breakpoint(std::move(rest), true);
         case 'z': co_return co_await set_breakpoint(std::move(rest), false);
         default: break;
@@ -55,7 +60,7 @@ Task<std::string> GdbConversation::set_breakpoint(std::string what, bool there) 
     const auto at = to_number(take_until(words, ','));
     if (type != "0" || !told_of_breakpoints_) co_return unknown;
     if (!at) co_return bad_packet;
-    bool done = co_await debuggee_.set_breakpoint({*at}, there);
+    bool done = co_await debuggee_.memory().set_breakpoint({*at}, there);
     co_return done ? "OK" : "E0e";
 }
 

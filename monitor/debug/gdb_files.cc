@@ -80,9 +80,9 @@ std::string GdbFiles::open(std::string_view arguments) {
     const std::string_view in_proc = place_in_proc(*path);
     const bool of_thread = in_proc.starts_with("task/");
     if (in_proc == "maps" || in_proc == "smaps" || (of_thread && in_proc.ends_with("/maps"))) {
-        file.content = debuggee_.maps();
+        file.content = debuggee_.memory().maps();
     } else {
-        auto opened = debuggee_.open_mapped_file(*path);
+        auto opened = debuggee_.memory().open_mapped_file(*path);
         if (!opened) return failure(opened.error().code);
         file.fd = std::move(*opened);
     }
@@ -136,7 +136,7 @@ std::string GdbFiles::close(std::string_view arguments) {
 std::string GdbFiles::read_link(std::string_view arguments) const {
     const auto path = from_hex(arguments);
     if (!path) return failure(EINVAL);
-    if (place_in_proc(*path) == "exe") return with_data(debuggee_.executable());
+    if (place_in_proc(*path) == "exe") return with_data(debuggee_.memory().executable());
     return failure(ENOENT);
 }
 

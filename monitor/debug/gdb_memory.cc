@@ -27,7 +27,7 @@ std::optional<Place> parse_place(std::string_view text) {
 
 }  // namespace
 
-Task<std::string> read_memory(Debuggee& debuggee, std::string place, MemoryForm form) {
+Task<std::string> read_memory(DebuggeeMemory& memory, std::string place, MemoryForm form) {
     const auto asked = parse_place(place);
     if (!asked) co_return bad_packet;
     const bool binary = form == MemoryForm::binary;
@@ -37,7 +37,7 @@ Task<std::string> read_memory(Debuggee& debuggee, std::string place, MemoryForm 
     std::string answer = binary ? "b" : "";
     if (bytes.empty()) co_return answer;
     std::span<std::byte> all(bytes);
-    const size_t got = co_await debuggee.read(asked->address, all);
+    const size_t got = co_await memory.read(asked->address, all);
     if (got == 0) co_return bad_address;
     const std::span<const std::byte> known = all.first(std::min(got, all.size()));
     if (!binary) co_return to_hex(known);
@@ -46,7 +46,7 @@ Task<std::string> read_memory(Debuggee& debuggee, std::string place, MemoryForm 
     co_return answer;
 }
 
-Task<std::string> write_memory(Debuggee& debuggee, std::string what, MemoryForm form) {
+Task<std::string> write_memory(DebuggeeMemory& memory, std::string what, MemoryForm form) {
     std::string_view bytes = what;
     const auto asked = parse_place(take_until(bytes, ':'));
     if (!asked) co_return bad_packet;
@@ -54,7 +54,7 @@ Task<std::string> write_memory(Debuggee& debuggee, std::string what, MemoryForm 
     if (!content || content->size() != asked->length) co_return bad_packet;
     if (content->empty()) co_return "OK";  // gdb asks whether the packet is known
     const auto data = std::as_bytes(std::span(*content));
-    const bool written = co_await debuggee.write(asked->address, data);
+    const bool written = co_await memory.write(asked->address, data);
     co_return written ? "OK" : bad_address;
 }
 

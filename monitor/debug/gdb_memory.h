@@ -12,8 +12,8 @@ namespace gpr::debug {
 enum class MemoryForm : uint8_t { hexadecimal, binary };
 
 // place: "address,length". The answer may be shorter than asked for.
-Task<std::string> read_memory(Debuggee& debuggee, std::string place, MemoryForm form);
+Task<std::string> read_memory(DebuggeeMemory& memory, std::string place, MemoryForm form);
 // what: "address,length:bytes".
-Task<std::string> write_memory(Debuggee& debuggee, std::string what, MemoryForm form);
+Task<std::string> write_memory(DebuggeeMemory& memory, std::string what, MemoryForm form);
 
 }  // namespace gpr::debug

@@ -19,8 +19,8 @@ std::optional<std::string> GdbTransfers::document(std::string_view object,
         return target_description(GdbRegisters::of_this_processor());
     }
     if (object == "threads") return threads_.list();
-    if (object == "auxv") return debuggee_.auxv();
-    if (object == "exec-file") return debuggee_.executable();
+    if (object == "auxv") return memory_.auxv();
+    if (object == "exec-file") return memory_.executable();
     const auto info = debuggee_.signal_info(threads_.chosen());
     if (!info) return std::nullopt;
     return std::string(reinterpret_cast<const char*>(&*info), sizeof *info);

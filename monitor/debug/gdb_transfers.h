@@ -12,8 +12,8 @@ namespace gpr::debug {
 
 class GdbTransfers {
 public:
-    GdbTransfers(const Debuggee& debuggee, const GdbThreads& threads)
-        : debuggee_(debuggee), threads_(threads) {}
+    GdbTransfers(Debuggee& debuggee, const GdbThreads& threads)
+        : debuggee_(debuggee), memory_(debuggee.memory()), threads_(threads) {}
 
     // request: what follows "qXfer:". Empty: it is not known.
     [[nodiscard]] std::string answer(std::string_view request);
@@ -23,6 +23,7 @@ private:
                                                       std::string_view annex) const;
 
     const Debuggee& debuggee_;
+    const DebuggeeMemory& memory_;
     const GdbThreads& threads_;
     // Its pieces must fit together, whatever happens in between.
     std::string object_;

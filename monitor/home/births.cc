@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "monitor/home/calls.h"
 #include "monitor/home/children.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/file_copies.h"
 #include "monitor/home/filters.h"
@@ -138,6 +139,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     }
     if (shares && event != PTRACE_EVENT_VFORK) join_owner(child);
     home_.memory_gate.inherit(parent, child, shares);
+    home_.debugging.inherit(parent, child, shares);
     child.caught_signals = parents.caught_signals;
     child.one_shot_actions = parents.one_shot_actions;
     child.fault_actions = parents.fault_actions;

@@ -1,26 +1,15 @@
 #include "monitor/home/debugged_process.h"
 
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <sstream>
 
-#include "base/file_text.h"
 #include "base/log.h"
+#include "monitor/home/children.h"
 #include "monitor/home/core_dumps.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
-#include "monitor/home/main_stack.h"
-#include "monitor/home/memory_gate.h"
-#include "monitor/home/shown_maps.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/node/signal_wire.h"
@@ -70,6 +59,23 @@ Task<void> DebuggedProcess::begin() {
     while (state_ == State::stopping) co_await home_.remote_changed.wait();
 }
 
+std::shared_ptr<DebuggedProcess> DebuggedProcess::for_child(pid_t child) const {
+    auto its = std::make_shared<DebuggedProcess>(home_, child, nullptr, memory_->breakpoints());
+    its->is_child_ = its->leaves_ = true;
+    return its;
+}
+
+void DebuggedProcess::remove_breakpoints() { begin_stop({}); }
+
+// Whether a signal that the thread is about to get is for the debugger; in a child, whether it may
+// be of a breakpoint. Where a thread at an acceptor stands is known when it has come home.
+bool DebuggedProcess::concerns(const HomeThread& thread, const siginfo_t& info) const {
+    if (!is_child_) return true;
+    if (!is_breakpoint(info)) return false;
+    auto regs = trace::registers(thread.tid);
+    return thread.remote() || (regs && memory_->breakpoints().contains({regs->rip - 1}));
+}
+
 void DebuggedProcess::tell(const debug::StopReason& why) {
     if (tell_) tell_(why);
 }
@@ -108,7 +114,7 @@ Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
     if (auto handler = std::exchange(self->handler_, std::nullopt)) {
         const ThreadContext* context = self->context_of(self->why_.tid);
         if (context && context->regs.rip == handler->value) self->why_.at_breakpoint = false;
-        co_await self->set_breakpoint(*handler, false);
+        co_await self->memory_->set_breakpoint(*handler, false);
     }
     self->state_ = State::stopped;
     spdlog::debug("process {} has stopped for its debugger: thread {}, signal {}", self->pid_,
@@ -125,7 +131,7 @@ Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
 bool DebuggedProcess::step_back_to_breakpoint(pid_t tid, const siginfo_t& info) {
     ThreadContext* context = context_of(tid);
     if (!context || !is_breakpoint(info)) return false;
-    if (!breakpoints_.contains({context->regs.rip - 1})) return false;
+    if (!memory_->breakpoints().contains({context->regs.rip - 1})) return false;
     context->regs.rip -= 1;
     return true;
 }
@@ -149,7 +155,16 @@ bool DebuggedProcess::takes_signal(HomeThread& thread, int signal) {
         if (again_.erase(tid) == 0) return false;
     }
     auto info = trace::signal_info(tid);
-    if (!info || state_ == State::over) return false;
+    if (!info || state_ == State::over || !concerns(thread, *info)) return false;
+    if (!thread.process->fragment) {  // a young child: it comes to the breakpoint again
+        auto context = capture_context(tid);
+        if (!context || !thread.process->can_be_split()) return false;
+        context->regs.rip -= 1;
+        spawn([](Home& home, HomeThread& child, ThreadContext before) -> Task<void> {
+            co_await home.children.split_stopped(*child.process, child, before);
+        }(home_, thread, std::move(*context)));
+        return true;
+    }
     if (thread.remote()) {  // its shadow: the thread itself comes home
         home_.signals.go_on_waiting(thread);
         trace::resume(tid);
@@ -158,11 +173,12 @@ bool DebuggedProcess::takes_signal(HomeThread& thread, int signal) {
         if (!context || !home_.stops.divert(thread, *context)) return false;
         thread.goes_on_with = std::make_unique<ThreadContext>(std::move(*context));
     }
-    return takes_remote_signal(thread, *info);
+    stop_for(thread, *info);
+    return true;
 }
 
 bool DebuggedProcess::takes_remote_signal(HomeThread& thread, const siginfo_t& info) {
-    if (state_ == State::over) return false;
+    if (state_ == State::over || !concerns(thread, info)) return false;
     const auto repeated = repeated_.find(thread.tid);
     if (repeated != repeated_.end() && repeated->second == info.si_signo && thread.remote()) {
         // If the process is about to stop, the thread comes home now, and raises it later.
@@ -171,13 +187,17 @@ bool DebuggedProcess::takes_remote_signal(HomeThread& thread, const siginfo_t& i
         let_handle(thread, info);
         return true;
     }
+    stop_for(thread, info);
+    return true;
+}
+
+void DebuggedProcess::stop_for(const HomeThread& thread, const siginfo_t& info) {
     if (state_ == State::running) {
         taken_[thread.tid] = info;
         begin_stop({debug::StopReason::Kind::signal, thread.tid, info.si_signo});
     } else {
         late_[thread.tid] = info;
     }
-    return true;
 }
 
 void DebuggedProcess::restore_signal(HomeThread& thread, int signal) {
@@ -240,121 +260,6 @@ std::optional<siginfo_t> DebuggedProcess::signal_info(pid_t tid) const {
     return taken->second;
 }
 
-Task<size_t> DebuggedProcess::read(Address from, std::span<std::byte> bytes) {
-    std::shared_ptr<DebuggedProcess> self = shared_from_this();
-    size_t done = 0;
-    while (done < bytes.size()) {
-        HomeProcess* its = process();
-        if (!its) break;
-        const Address at = from + done;
-        const size_t in_page =
-            std::min<size_t>(bytes.size() - done, page_size - at.value % page_size);
-        std::shared_ptr<Fragment> fragment = its->fragment;
-        bool ok = co_await home_.pager.memory.read(*fragment, at, bytes.subspan(done, in_page));
-        if (!ok) break;
-        done += in_page;
-    }
-    breakpoints_.hide(from, bytes.first(done));
-    co_return done;
-}
-
-Task<bool> DebuggedProcess::write(Address to, std::span<const std::byte> bytes) {
-    std::shared_ptr<DebuggedProcess> self = shared_from_this();
-    std::vector<std::byte> with_breakpoints(bytes.begin(), bytes.end());
-    debug::Breakpoints changed = breakpoints_;
-    changed.keep(to, with_breakpoints);
-    bool ok = co_await write_raw(to, with_breakpoints);
-    if (ok) breakpoints_ = std::move(changed);
-    co_return ok;
-}
-
-Task<bool> DebuggedProcess::set_breakpoint(Address at, bool there) {
-    std::shared_ptr<DebuggedProcess> self = shared_from_this();
-    if (breakpoints_.contains(at) == there) co_return true;
-    std::byte original{};
-    if (there) {
-        const size_t got = co_await read(at, std::span(&original, 1));
-        if (got != 1) co_return false;
-    } else {
-        original = breakpoints_.original(at);
-    }
-    const std::byte wanted = there ? debug::Breakpoints::int3 : original;
-    bool ok = co_await write_raw(at, std::span(&wanted, 1));
-    if (!ok) co_return false;
-    if (there) {
-        breakpoints_.add(at, original);
-    } else {
-        breakpoints_.remove(at);
-    }
-    co_return true;
-}
-
-Task<bool> DebuggedProcess::write_raw(Address to, std::span<const std::byte> bytes) {
-    HomeProcess* its = process();
-    if (!its) co_return false;
-    std::shared_ptr<Fragment> fragment = its->fragment;
-    bool writable = true;
-    fragment->space.overlapping({to, to + bytes.size()}, [&](const Mapping& m) {
-        writable = writable && (m.prot & PROT_WRITE);
-    });
-    // Code is shown on each node from its file, until it may differ from that.
-    if (!writable)
-        co_await home_.memory_gate.open_text(pid_, {to.page(), (to + bytes.size()).page_end()});
-    if (process() != its || its->fragment != fragment) co_return false;
-    bool ok = co_await home_.pager.memory.write_by_debugger(*fragment, to, bytes);
-    co_return ok;
-}
-
-std::string DebuggedProcess::auxv() const { return text_of(fmt::format("/proc/{}/auxv", pid_)); }
-
-std::string DebuggedProcess::maps() const {
-    HomeProcess* its = process();
-    if (!its) return {};
-    return shown_maps(*its, fmt::format("/proc/{}/maps", pid_), home_.main_stack.used(*its), false);
-}
-
-std::string DebuggedProcess::executable() const {
-    HomeProcess* its = process();
-    return its ? its->executable : std::string();
-}
-
-// A debugger may see the process, and whatever else its user may see; not all that gpr may. The
-// path may have links in it, such as /lib, where the process's own maps have none.
-Result<Fd> DebuggedProcess::open_mapped_file(const std::string& path) {
-    const Fd root(open(fmt::format("/proc/{}/root", pid_).c_str(), O_PATH | O_CLOEXEC));
-    if (!root) return fail(errno, fmt::format("cannot see the files of process {}", pid_));
-    open_how how{};
-    how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-    Fd file(static_cast<int>(syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how)));
-    struct stat about {};
-    if (!file || fstat(file.get(), &about) != 0) return fail(errno, "cannot open " + path);
-    if (!S_ISREG(about.st_mode) || !is_mapped(about, file)) {
-        return fail(EACCES, fmt::format("process {} has not mapped {}", pid_, path));
-    }
-    return file;
-}
-
-// By device and inode; or by name, since some file systems have numbers of devices that stat(2) and
-// maps do not agree on.
-bool DebuggedProcess::is_mapped(const struct stat& about, const Fd& file) const {
-    std::error_code none;
-    const std::string name =
-        std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", file.get()), none).string();
-    std::istringstream lines(maps());
-    for (std::string line; std::getline(lines, line);) {
-        unsigned major = 0, minor = 0;
-        unsigned long inode = 0;
-        int before_name = 0;
-        const int told = std::sscanf(line.c_str(), "%*s %*s %*s %x:%x %lu %n", &major, &minor,
-                                     &inode, &before_name);
-        if (told != 3 || inode != about.st_ino) continue;
-        const bool same_device = makedev(major, minor) == about.st_dev;
-        if (same_device || line.substr(static_cast<size_t>(before_name)) == name) return true;
-    }
-    return false;
-}
-
 void DebuggedProcess::go_on(const std::vector<debug::Continuation>& threads) {
     HomeProcess* its = process();
     if (!its || state_ != State::stopped) return;
@@ -399,9 +304,13 @@ void DebuggedProcess::give(const debug::Continuation& how) {
         repeated_[how.tid] = how.signal;
         return;
     }
-    given_[how.tid] = info;
-    again_.erase(how.tid);
+    expect_given(how.tid, info);
     syscall(SYS_tgkill, pid_, how.tid, how.signal);
+}
+
+void DebuggedProcess::expect_given(pid_t tid, const siginfo_t& info) {
+    given_[tid] = info;
+    again_.erase(tid);
 }
 
 // The thread has stopped at the acceptor before it gets the signal.
@@ -434,8 +343,8 @@ Task<bool> DebuggedProcess::stop_at_handler(debug::Continuation how) {
         handler = stub->scratch().get<uint64_t>(0).to_pass_on();
     }
     const Address at{handler};
-    if (handler <= 1 || breakpoints_.contains(at)) co_return false;  // SIG_DFL, SIG_IGN
-    bool set = co_await set_breakpoint(at, true);
+    if (handler <= 1 || memory_->breakpoints().contains(at)) co_return false;  // SIG_DFL, SIG_IGN
+    bool set = co_await memory_->set_breakpoint(at, true);
     if (set) handler_ = at;
     co_return set;
 }
@@ -466,7 +375,7 @@ void DebuggedProcess::kill() { ::kill(pid_, SIGKILL); }
 void DebuggedProcess::detach() {
     tell_ = nullptr;
     if (std::exchange(leaves_, true)) return;
-    if (state_ == State::stopped || (state_ == State::running && breakpoints_.empty())) {
+    if (state_ == State::stopped || (state_ == State::running && memory_->breakpoints().empty())) {
         spawn(leave(shared_from_this()));
     } else {
         begin_stop({});
@@ -474,10 +383,15 @@ void DebuggedProcess::detach() {
 }
 
 Task<void> DebuggedProcess::leave(std::shared_ptr<DebuggedProcess> self) {
-    for (const Address at : self->breakpoints_.all()) co_await self->set_breakpoint(at, false);
+    for (const Address at : self->memory_->breakpoints().all())
+        co_await self->memory_->set_breakpoint(at, false);
     HomeProcess* its = self->process();
     if (!its) co_return;
     const std::vector<pid_t> tids = self->threads();
+    const auto taken = self->taken_.find(self->why_.tid);
+    const bool is_programs_own = self->is_child_ && taken != self->taken_.end() &&
+                                 is_breakpoint(taken->second) && !self->why_.at_breakpoint;
+    if (is_programs_own) syscall(SYS_tgkill, self->pid_, taken->first, SIGTRAP);
     self->state_ = State::over;
     its->debugged.reset();
     self->home_.homecoming.end_recall(*its);

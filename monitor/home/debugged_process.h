@@ -1,15 +1,13 @@
 // One process of the session as its debugger sees it.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <map>
 #include <memory>
 #include <set>
 
 #include "mm/page_protocol.h"
-#include "monitor/debug/breakpoints.h"
 #include "monitor/debug/debuggee.h"
+#include "monitor/home/debugged_memory.h"
 #include "monitor/home/debugging.h"
 #include "monitor/home/part.h"
 
@@ -22,16 +20,28 @@ namespace gpr::home {
 class DebuggedProcess : public debug::Debuggee,
                         public std::enable_shared_from_this<DebuggedProcess> {
 public:
-    DebuggedProcess(Home& home, pid_t pid, Debugging::Tell tell)
-        : home_(home), pid_(pid), tell_(std::move(tell)) {}
+    DebuggedProcess(Home& home, pid_t pid, Debugging::Tell tell, debug::Breakpoints there = {})
+        : home_(home),
+          pid_(pid),
+          memory_(std::make_shared<DebuggedMemory>(home, pid, std::move(there))),
+          tell_(std::move(tell)) {}
 
     // Stops it; its debugger is not told of this stop.
     Task<void> begin();
+
+    // What a child of it begins with: breakpoints, but no debugger.
+    [[nodiscard]] std::shared_ptr<DebuggedProcess> for_child(pid_t child) const;
+    [[nodiscard]] bool has_breakpoints() const { return !memory_->breakpoints().empty(); }
+    [[nodiscard]] bool has_debugger() const { return !is_child_; }
+    // Of a child: takes them out of its memory, soon.
+    void remove_breakpoints();
 
     // See Debugging.
     [[nodiscard]] bool takes_signal(HomeThread& thread, int signal);
     [[nodiscard]] bool takes_remote_signal(HomeThread& thread, const siginfo_t& info);
     void restore_signal(HomeThread& thread, int signal);
+    // The thread is about to get this signal, of which the debugger knows.
+    void expect_given(pid_t tid, const siginfo_t& info);
     void on_thread_end(HomeThread& thread, const WaitStatus& status);
     void lose();
 
@@ -41,13 +51,7 @@ public:
     [[nodiscard]] std::optional<debug::Registers> registers(pid_t tid) const override;
     bool set_registers(pid_t tid, const debug::Registers& registers) override;
     [[nodiscard]] std::optional<siginfo_t> signal_info(pid_t tid) const override;
-    Task<size_t> read(Address from, std::span<std::byte> bytes) override;
-    Task<bool> write(Address to, std::span<const std::byte> bytes) override;
-    Task<bool> set_breakpoint(Address at, bool there) override;
-    [[nodiscard]] std::string auxv() const override;
-    [[nodiscard]] std::string maps() const override;
-    [[nodiscard]] std::string executable() const override;
-    Result<Fd> open_mapped_file(const std::string& path) override;
+    debug::DebuggeeMemory& memory() override { return *memory_; }
     void go_on(const std::vector<debug::Continuation>& threads) override;
     void interrupt() override;
     void kill() override;
@@ -59,7 +63,8 @@ private:
 
     [[nodiscard]] HomeProcess* process() const;
     [[nodiscard]] ThreadContext* context_of(pid_t tid) const;
-    [[nodiscard]] bool is_mapped(const struct stat& about, const Fd& file) const;
+    [[nodiscard]] bool concerns(const HomeThread& thread, const siginfo_t& info) const;
+    void stop_for(const HomeThread& thread, const siginfo_t& info);
     void begin_stop(debug::StopReason why);
     static Task<void> stop(std::shared_ptr<DebuggedProcess> self);
     void give(const debug::Continuation& how);
@@ -67,7 +72,6 @@ private:
     Task<bool> stop_at_handler(debug::Continuation how);
     static Task<void> leave(std::shared_ptr<DebuggedProcess> self);
     bool step_back_to_breakpoint(pid_t tid, const siginfo_t& info);
-    Task<bool> write_raw(Address to, std::span<const std::byte> bytes);
     void undo_late_signal(pid_t tid, const siginfo_t& info);
     static Task<void> continue_threads(std::shared_ptr<DebuggedProcess> self,
                                        std::vector<debug::Continuation> threads);
@@ -77,20 +81,21 @@ private:
 
     Home& home_;
     const pid_t pid_;
+    const std::shared_ptr<DebuggedMemory> memory_;
     Debugging::Tell tell_;
     State state_ = State::running;
     debug::StopReason why_;             // the current or next stop
     bool silent_ = false;               // the debugger is not told of the next stop
     bool leaves_ = false;               // the debugger has gone; the next stop is not for it
+    bool is_child_ = false;             // it has only the breakpoints of its parent
     std::map<pid_t, NodeId> places_;    // where threads were when the stop began
     std::map<pid_t, siginfo_t> taken_;  // signals that stopped threads
     std::map<pid_t, siginfo_t> late_;   // those that came while the process was stopping already
     std::map<pid_t, siginfo_t> given_;  // by the debugger, not delivered yet
     std::set<pid_t> again_;             // of those the debugger is told again
-    std::map<pid_t, int> repeated_;  // given to threads that raise them once more, at an acceptor
-    std::set<pid_t> steps_;          // threads that have the trap flag
-    debug::Breakpoints breakpoints_;
-    std::optional<Address> handler_;  // where one of them is only because a step is to end there
+    std::map<pid_t, int> repeated_;   // given to threads that raise them once more, at an acceptor
+    std::set<pid_t> steps_;           // threads that have the trap flag
+    std::optional<Address> handler_;  // where a breakpoint is only because a step is to end there
 };
 
 }  // namespace gpr::home

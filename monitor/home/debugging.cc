@@ -21,11 +21,12 @@ Task<Result<void>> Debugging::make_whole(pid_t pid) {
     for (;;) {
         HomeProcess* process = home_.find_process(pid);
         if (!process) co_return fail(ESRCH, fmt::format("process {} is not in a session", pid));
-        if (process->debugged && Clock::now() < until_gone) {
+        const bool debugged = process->debugged && process->debugged->has_debugger();
+        if (debugged && Clock::now() < until_gone) {
             co_await home_.loop.sleep(looks_every);
             continue;
         }
-        if (process->debugged) co_return fail(fmt::format("process {} has a debugger", pid));
+        if (debugged) co_return fail(fmt::format("process {} has a debugger", pid));
         if (process->has_guests || process->shares_memory_with) {
             co_return fail(fmt::format(
                 "process {} shares its memory with another one (clone, CLONE_VM)", pid));
@@ -41,7 +42,8 @@ Task<Result<void>> Debugging::make_whole(pid_t pid) {
         }
         const bool is_whole =
             process->state == HomeProcess::State::split && process->fragment && !process->executing;
-        if (is_whole) co_return Result<void>{};
+        if (is_whole && !process->debugged) co_return Result<void>{};
+        if (is_whole) process->debugged->remove_breakpoints();
         if (Clock::now() > until) {
             co_return fail(
                 fmt::format("process {} cannot be split; its session's log says why "
@@ -65,6 +67,12 @@ Task<Result<std::shared_ptr<DebuggedProcess>>> Debugging::begin(pid_t pid, Tell 
     co_return debugged;
 }
 
+void Debugging::inherit(const HomeThread& parent, HomeProcess& child, bool shares) {
+    const auto& debugged = parent.process->debugged;
+    if (shares || !debugged || !debugged->has_breakpoints()) return;
+    child.debugged = debugged->for_child(child.pid);
+}
+
 bool Debugging::takes_signal(HomeThread& thread, int signal) {
     auto debugged = thread.process->debugged;
     return debugged && !thread.helper && debugged->takes_signal(thread, signal);
@@ -77,6 +85,10 @@ bool Debugging::takes_remote_signal(HomeThread& thread, const siginfo_t& info) {
 
 void Debugging::restore_signal(HomeThread& thread, int signal) {
     if (auto debugged = thread.process->debugged) debugged->restore_signal(thread, signal);
+}
+
+void Debugging::came_back(HomeThread& thread, const siginfo_t& info) {
+    if (auto debugged = thread.process->debugged) debugged->expect_given(thread.tid, info);
 }
 
 void Debugging::on_thread_end(HomeThread& thread, WaitStatus status) {

@@ -38,7 +38,12 @@ public:
     [[nodiscard]] bool takes_remote_signal(HomeThread& thread, const siginfo_t& info);
     // The thread is about to get a signal that the debugger gives it: restores its siginfo.
     void restore_signal(HomeThread& thread, int signal);
+    // A signal that was let through to an acceptor has not been handled there, and comes once more.
+    void came_back(HomeThread& thread, const siginfo_t& info);
     void on_thread_end(HomeThread& thread, WaitStatus status);
+    // A child has been born, with the breakpoints of its parent in its memory. They are taken away
+    // when it meets one of them.
+    void inherit(const HomeThread& parent, HomeProcess& child, bool shares);
     // The process has called exec: its debugger is told that it has lost it.
     void on_exec(HomeProcess& process);
 

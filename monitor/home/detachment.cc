@@ -73,7 +73,10 @@ Task<void> Detachment::split_children() {
 
 // Whether everything that the process uses can be had at home.
 Result<void> Detachment::check(const HomeProcess& process) const {
-    if (process.debugged) return fail(fmt::format("process {} has a debugger", process.pid));
+    if (process.debugged) {
+        return fail(
+            fmt::format("process {} has a debugger, or breakpoints of its parent's", process.pid));
+    }
     if (!process.fragment) return {};
     if (process.has_guests) {
         return fail(fmt::format("process {} shares its memory with another one (clone, CLONE_VM)",

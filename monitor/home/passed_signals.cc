@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/home.h"
 #include "monitor/home/sent_signal.h"
 #include "monitor/home/signal_actions.h"
@@ -153,6 +154,7 @@ Task<void> PassedSignals::take_back(HomeThread& thread, bool to_shadow) {
         co_await set_mask(stub, all_signals);
         co_await queue(stub, thread, back.info);
         thread.requeued.add(back.info);
+        home_.debugging.came_back(thread, back.info);
         if (stub.dead() || !to_shadow) co_return;
         co_await set_mask(stub, back.mask);
     }

@@ -2,9 +2,9 @@
 // handles, faults that it survives, threads that compute and wait. With an argument it waits until
 // somebody sets `go`.
 #include <setjmp.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <thread>
 #include <vector>
@@ -16,10 +16,10 @@ struct Item {
     Item* next;
 };
 
-volatile int go, total, handled, faults, stepped;
+volatile int go, children, total, handled, faults, stepped;
 volatile double halves = 0.5;
-std::atomic<bool> over;
-std::atomic<unsigned long> counted;
+volatile bool over;
+volatile unsigned long counted;
 Item* items;
 static sigjmp_buf after_fault;
 
@@ -55,11 +55,25 @@ __attribute__((noinline)) void fault() {
     if (sigsetjmp(after_fault, 1) == 0) *reinterpret_cast<volatile int*>(16) = 1;
 }
 
+// A child that comes to everything that its parent has a breakpoint at.
+void in_child(int n) {
+    pid_t child = fork();
+    if (child == 0) {
+        step_here(n);
+        getppid();
+        _exit(static_cast<int>(add_half(n) + twice(sum(items))) & 0x7f);
+    }
+    int status = 0;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    children = children + status;
+}
+
 __attribute__((noinline)) void play(int n) {
     total = total + sum(items);
     if (n == 10) raise(SIGUSR1);
     if (n == 20) fault();
     if (n == 30) step_here(n);
+    if (n == 35 || n == 50) in_child(n);
     if (n == 40) total = total + static_cast<int>(add_half(1.5));
     getppid();
 }
@@ -71,7 +85,7 @@ int main(int argc, char**) {
     sigaction(SIGSEGV, &action, nullptr);
     for (int i = 1; i <= 3; i++) items = new Item{i, items};
     std::thread computes([] {
-        while (!over) counted++;
+        while (!over) counted = counted + 1;
     });
     std::thread waits([] {
         while (!over) usleep(20000);
@@ -85,7 +99,7 @@ int main(int argc, char**) {
     over = true;
     computes.join();
     waits.join();
-    printf("total %d, %d handled, %d faults, stepped %d, counted %d\n", total, handled, faults,
-           stepped, counted > 0);
+    printf("total %d, %d handled, %d faults, stepped %d, children %#x, counted %d\n", total,
+           handled, faults, stepped, children, counted > 0);
     return guest_passed();
 }

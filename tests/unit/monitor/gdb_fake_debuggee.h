@@ -17,12 +17,12 @@
 
 namespace gpr::debug {
 
-struct FakeDebuggee : Debuggee {
+struct FakeDebuggee : Debuggee, DebuggeeMemory {
     static constexpr pid_t its_pid = 0x100;
     static constexpr uint64_t memory_at = 0x1000;
 
     std::map<pid_t, Registers> state{{its_pid, {}}, {its_pid + 1, {}}};
-    std::string memory = std::string(4096, '\0');
+    std::string content = std::string(4096, '\0');
     std::vector<std::vector<Continuation>> continued;
     std::vector<std::string> opened;
     std::set<Address> breakpoints;
@@ -40,6 +40,7 @@ struct FakeDebuggee : Debuggee {
         }
     }
 
+    DebuggeeMemory& memory() override { return *this; }
     [[nodiscard]] pid_t pid() const override { return its_pid; }
     [[nodiscard]] std::vector<pid_t> threads() const override {
         std::vector<pid_t> tids;
@@ -77,21 +78,21 @@ struct FakeDebuggee : Debuggee {
     Task<size_t> read(Address from, std::span<std::byte> bytes) override {
         Delay delay{*this};
         co_await delay;
-        if (from.value < memory_at || from.value >= memory_at + memory.size()) co_return 0;
+        if (from.value < memory_at || from.value >= memory_at + content.size()) co_return 0;
         const size_t at = from.value - memory_at;
-        const size_t length = std::min(bytes.size(), memory.size() - at);
-        std::memcpy(bytes.data(), memory.data() + at, length);
+        const size_t length = std::min(bytes.size(), content.size() - at);
+        std::memcpy(bytes.data(), content.data() + at, length);
         co_return length;
     }
     Task<bool> write(Address to, std::span<const std::byte> bytes) override {
-        if (to.value < memory_at || to.value - memory_at > memory.size()) co_return false;
+        if (to.value < memory_at || to.value - memory_at > content.size()) co_return false;
         const size_t at = to.value - memory_at;
-        if (bytes.size() > memory.size() - at) co_return false;
-        std::memcpy(memory.data() + at, bytes.data(), bytes.size());
+        if (bytes.size() > content.size() - at) co_return false;
+        std::memcpy(content.data() + at, bytes.data(), bytes.size());
         co_return true;
     }
     Task<bool> set_breakpoint(Address at, bool there) override {
-        if (at.value < memory_at || at.value >= memory_at + memory.size()) co_return false;
+        if (at.value < memory_at || at.value >= memory_at + content.size()) co_return false;
         if (there) {
             breakpoints.insert(at);
         } else {
