@@ -96,6 +96,7 @@ int main(int argc, char**) {
         while (!go) usleep(1000);
     }
     for (int n = 0; n < 60; n++) play(n);
+    while (counted == 0) usleep(1000);  // it may just have begun
     over = true;
     computes.join();
     waits.join();
