@@ -75,12 +75,14 @@ void Debugging::inherit(const HomeThread& parent, HomeProcess& child, bool share
 
 bool Debugging::takes_signal(HomeThread& thread, int signal) {
     auto debugged = thread.process->debugged;
-    return debugged && !thread.helper && debugged->takes_signal(thread, signal);
+    const bool dies = thread.process->dumped_for != 0;
+    return debugged && !dies && !thread.helper && debugged->takes_signal(thread, signal);
 }
 
 bool Debugging::takes_remote_signal(HomeThread& thread, const siginfo_t& info) {
     auto debugged = thread.process->debugged;
-    return debugged && debugged->takes_remote_signal(thread, info);
+    const bool dies = thread.process->dumped_for != 0;
+    return debugged && !dies && debugged->takes_remote_signal(thread, info);
 }
 
 void Debugging::restore_signal(HomeThread& thread, int signal) {
