@@ -1,5 +1,6 @@
 #include "monitor/home/ends.h"
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -74,6 +75,13 @@ Task<void> while_it_comes(Loop& loop, const Acceptors& from, Task<void> work) {
     bool all_came = co_await over;
     loop.cancel(wait->timer);
     if (!all_came) spdlog::warn("the acceptor has not brought what the program wrote in the end");
+}
+
+// At rest nobody is asked about the call. Threads that were ending by themselves already may end
+// without an event then, so who called says that all end.
+bool calls_exit_group(const HomeThread& thread) {
+    auto regs = trace::registers(thread.tid);
+    return !thread.helper && regs && regs->orig_rax == SYS_exit_group;
 }
 
 }  // namespace
@@ -216,6 +224,7 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
     int raw = status ? static_cast<int>(*status) : 0;
     if (WIFSIGNALED(raw)) home_.births.find_untold(thread);
     bool filtered = WIFSIGNALED(raw) && Filters::is_ended_by_filter(thread, WTERMSIG(raw));
+    process.group_exit = process.group_exit || calls_exit_group(thread);
     bool all_end = process.group_exit || (WIFSIGNALED(raw) && !filtered);
     bool others = false;
     for (auto& [other, t] : process.threads) others = others || !(t->ends() || t->helper);
