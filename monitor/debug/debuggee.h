@@ -28,11 +28,12 @@ struct Registers {
 struct StopReason {
     enum class Kind {
         signal,  // value: the signal that the thread is about to get
+        exec,    // it stands at the first instruction of another program, without breakpoints
         exited,  // value: exit status
         killed,  // value: the signal that ended the process
     };
     Kind kind = Kind::signal;
-    pid_t tid = 0;  // of a signal
+    pid_t tid = 0;  // of a signal or an exec
     int value = 0;
     // The signal is of a breakpoint of set_breakpoint(), and the thread stands before the
     // instruction there.
@@ -86,7 +87,7 @@ public:
     virtual bool set_registers(pid_t tid, const Registers& registers) = 0;
     // The signal that stopped the thread last.
     [[nodiscard]] virtual std::optional<siginfo_t> signal_info(pid_t tid) const = 0;
-    virtual DebuggeeMemory& memory() = 0;
+    virtual DebuggeeMemory& memory() = 0;  // another one after an exec
 
     // These threads continue; others stay stopped. The server is told of the next stop, when all
     // are stopped again, or of the end.

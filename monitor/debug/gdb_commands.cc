@@ -116,6 +116,8 @@ std::string GdbConversation::answer_features(std::string_view theirs) {
         most_packet_bytes);
     told_of_breakpoints_ = theirs.find("swbreak+") != std::string_view::npos;
     if (told_of_breakpoints_) ours += ";swbreak+";
+    told_of_exec_ = theirs.find("exec-events+") != std::string_view::npos;
+    if (told_of_exec_) ours += ";exec-events+";
     if (theirs.find("multiprocess+") != std::string_view::npos) {
         threads_.name_process_too(true);
         ours += ";multiprocess+";

@@ -99,9 +99,14 @@ void GdbConversation::abandon() {
 void GdbConversation::on_stop(const StopReason& why) {
     if (phase_ == Phase::over) return;
     stop_ = why;
+    // A debugger that could not follow it is told that it has ended.
+    if (why.kind == StopReason::Kind::exec && !told_of_exec_) {
+        debuggee_.detach();
+        stop_ = {StopReason::Kind::exited, why.tid, 0};
+    }
     // If it does not run, this is the answer when it is to run.
     if (phase_ != Phase::running) return;
-    if (passes(why)) {
+    if (passes(stop_)) {
         debuggee_.go_on(resumption_->apply_with(debuggee_.threads(), why.tid, why.value));
         return;
     }
@@ -111,7 +116,9 @@ void GdbConversation::on_stop(const StopReason& why) {
 
 // A thread that steps would arrive in the signal's handler: gdb wants to know.
 bool GdbConversation::passes(const StopReason& why) {
-    if (has_ended() || !resumption_ || !passed_signals_.contains(why.value)) return false;
+    if (why.kind != StopReason::Kind::signal || !resumption_ ||
+        !passed_signals_.contains(why.value))
+        return false;
     if (interrupted_ && why.value == SIGINT) return false;
     const auto continued = resumption_->apply({why.tid}, 0);
     return continued.empty() || !continued.front().steps;

@@ -61,7 +61,9 @@ private:
     // The answer for which a debugger waits that let the process run.
     void tell_stop();
     bool passes(const StopReason& why);
-    [[nodiscard]] bool has_ended() const { return stop_.kind != StopReason::Kind::signal; }
+    [[nodiscard]] bool has_ended() const {
+        return stop_.kind == StopReason::Kind::exited || stop_.kind == StopReason::Kind::killed;
+    }
     void kill();
     void detach();
 
@@ -79,6 +81,7 @@ private:
     StopReason stop_;                       // the last
     std::optional<Resumption> resumption_;  // the last
     bool told_of_breakpoints_ = false;      // it understands "swbreak" in a stop reply
+    bool told_of_exec_ = false;             // it understands "exec" in a stop reply
     bool interrupted_ = false;              // by the debugger, since then
     std::set<int> passed_signals_;          // with which it continues without a word
 

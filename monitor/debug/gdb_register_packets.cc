@@ -62,19 +62,23 @@ std::string answer_register_packet(Debuggee& debuggee, pid_t tid, std::string_vi
     return debuggee.set_registers(tid, *registers) ? "OK" : refused;
 }
 
-std::string stop_reply(const Debuggee& debuggee, const GdbThreads& threads, const StopReason& why) {
+std::string stop_reply(Debuggee& debuggee, const GdbThreads& threads, const StopReason& why) {
     const std::string process =
         threads.names_process() ? fmt::format(";process:{:x}", debuggee.pid()) : "";
     switch (why.kind) {
         case StopReason::Kind::exited: return fmt::format("W{:02x}{}", why.value & 0xff, process);
         case StopReason::Kind::killed:
             return fmt::format("X{:02x}{}", to_gdb_signal(why.value), process);
-        case StopReason::Kind::signal: break;
+        case StopReason::Kind::signal:
+        case StopReason::Kind::exec: break;
     }
+    const bool exec = why.kind == StopReason::Kind::exec;
     const pid_t tid = threads.exists(why.tid) ? why.tid : threads.chosen();
-    return fmt::format("T{:02x}{}thread:{};{}", to_gdb_signal(why.value),
+    const int signal = exec ? SIGTRAP : why.value;
+    return fmt::format("T{:02x}{}thread:{};{}{}", to_gdb_signal(signal),
                        usual_registers(debuggee, tid), threads.name_of(tid),
-                       why.at_breakpoint ? "swbreak:;" : "");
+                       why.at_breakpoint ? "swbreak:;" : "",
+                       exec ? "exec:" + to_hex(debuggee.memory().executable()) + ";" : "");
 }
 
 }  // namespace gpr::debug

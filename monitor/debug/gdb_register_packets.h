@@ -13,7 +13,7 @@ namespace gpr::debug {
 [[nodiscard]] std::string answer_register_packet(Debuggee& debuggee, pid_t tid,
                                                  std::string_view packet);
 // T, W or X. Also says which thread it is that stopped.
-[[nodiscard]] std::string stop_reply(const Debuggee& debuggee, const GdbThreads& threads,
+[[nodiscard]] std::string stop_reply(Debuggee& debuggee, const GdbThreads& threads,
                                      const StopReason& why);
 
 }  // namespace gpr::debug

@@ -12,15 +12,14 @@ namespace {
 constexpr std::string_view known[] = {"features", "threads", "auxv", "exec-file", "siginfo"};
 }  // namespace
 
-std::optional<std::string> GdbTransfers::document(std::string_view object,
-                                                  std::string_view annex) const {
+std::optional<std::string> GdbTransfers::document(std::string_view object, std::string_view annex) {
     if (object == "features") {
         if (annex != "target.xml") return std::nullopt;
         return target_description(GdbRegisters::of_this_processor());
     }
     if (object == "threads") return threads_.list();
-    if (object == "auxv") return memory_.auxv();
-    if (object == "exec-file") return memory_.executable();
+    if (object == "auxv") return debuggee_.memory().auxv();
+    if (object == "exec-file") return debuggee_.memory().executable();
     const auto info = debuggee_.signal_info(threads_.chosen());
     if (!info) return std::nullopt;
     return std::string(reinterpret_cast<const char*>(&*info), sizeof *info);

@@ -13,17 +13,16 @@ namespace gpr::debug {
 class GdbTransfers {
 public:
     GdbTransfers(Debuggee& debuggee, const GdbThreads& threads)
-        : debuggee_(debuggee), memory_(debuggee.memory()), threads_(threads) {}
+        : debuggee_(debuggee), threads_(threads) {}
 
     // request: what follows "qXfer:". Empty: it is not known.
     [[nodiscard]] std::string answer(std::string_view request);
 
 private:
     [[nodiscard]] std::optional<std::string> document(std::string_view object,
-                                                      std::string_view annex) const;
+                                                      std::string_view annex);
 
-    const Debuggee& debuggee_;
-    const DebuggeeMemory& memory_;
+    Debuggee& debuggee_;
     const GdbThreads& threads_;
     // Its pieces must fit together, whatever happens in between.
     std::string object_;

@@ -60,7 +60,8 @@ Task<void> DebuggedProcess::begin() {
 }
 
 std::shared_ptr<DebuggedProcess> DebuggedProcess::for_child(pid_t child) const {
-    auto its = std::make_shared<DebuggedProcess>(home_, child, nullptr, memory_->breakpoints());
+    auto its = std::make_shared<DebuggedProcess>(
+        home_, child, [](const debug::StopReason&) {}, memory_->breakpoints());
     its->is_child_ = its->leaves_ = true;
     return its;
 }
@@ -74,10 +75,6 @@ bool DebuggedProcess::concerns(const HomeThread& thread, const siginfo_t& info) 
     if (!is_breakpoint(info)) return false;
     auto regs = trace::registers(thread.tid);
     return thread.remote() || (regs && memory_->breakpoints().contains({regs->rip - 1}));
-}
-
-void DebuggedProcess::tell(const debug::StopReason& why) {
-    if (tell_) tell_(why);
 }
 
 void DebuggedProcess::begin_stop(debug::StopReason why) {
@@ -123,7 +120,7 @@ Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
     if (self->leaves_) {
         co_await leave(self);
     } else if (!std::exchange(self->silent_, false)) {
-        self->tell(self->why_);
+        self->tell_(self->why_);
     }
 }
 
@@ -213,14 +210,38 @@ void DebuggedProcess::on_thread_end(HomeThread& thread, const WaitStatus& status
     state_ = State::over;
     const bool exited = status.kind == WaitStatus::Kind::exited;
     home_.remote_changed.notify_all();
-    tell({exited ? debug::StopReason::Kind::exited : debug::StopReason::Kind::killed, pid_,
-          status.value});
+    tell_({exited ? debug::StopReason::Kind::exited : debug::StopReason::Kind::killed, pid_,
+           status.value});
+}
+
+void DebuggedProcess::on_exec() {
+    memory_ = std::make_shared<DebuggedMemory>(home_, pid_, debug::Breakpoints());
+    taken_.clear();
+    late_.clear();
+    repeated_.clear();
+    steps_.clear();
+    handler_.reset();
+    if (state_ != State::over) state_ = State::stopping;
+}
+
+void DebuggedProcess::stop_at_exec(HomeThread& thread, ThreadContext context) {
+    if (state_ == State::over) return;
+    thread.process->recalled = true;
+    thread.goes_on_with = std::make_unique<ThreadContext>(std::move(context));
+    places_ = {{thread.tid, directory_node}};
+    state_ = State::stopped;
+    home_.remote_changed.notify_all();
+    if (leaves_) {
+        spawn(leave(shared_from_this()));
+    } else {
+        tell_({debug::StopReason::Kind::exec, thread.tid, 0});
+    }
 }
 
 void DebuggedProcess::lose() {
     if (std::exchange(state_, State::over) == State::over) return;
     home_.remote_changed.notify_all();
-    tell({debug::StopReason::Kind::exited, pid_, 0});
+    tell_({debug::StopReason::Kind::exited, pid_, 0});
 }
 
 std::vector<pid_t> DebuggedProcess::threads() const {
@@ -373,7 +394,7 @@ void DebuggedProcess::interrupt() { begin_stop({debug::StopReason::Kind::signal,
 void DebuggedProcess::kill() { ::kill(pid_, SIGKILL); }
 
 void DebuggedProcess::detach() {
-    tell_ = nullptr;
+    tell_ = [](const debug::StopReason&) {};
     if (std::exchange(leaves_, true)) return;
     if (state_ == State::stopped || (state_ == State::running && memory_->breakpoints().empty())) {
         spawn(leave(shared_from_this()));

@@ -43,6 +43,8 @@ public:
     // The thread is about to get this signal, of which the debugger knows.
     void expect_given(pid_t tid, const siginfo_t& info);
     void on_thread_end(HomeThread& thread, const WaitStatus& status);
+    void on_exec();
+    void stop_at_exec(HomeThread& thread, ThreadContext context);
     void lose();
 
     [[nodiscard]] pid_t pid() const override { return pid_; }
@@ -77,11 +79,10 @@ private:
                                        std::vector<debug::Continuation> threads);
     [[nodiscard]] siginfo_t info_to_give(const debug::Continuation& how) const;
     bool dies_of(const debug::Continuation& how);
-    void tell(const debug::StopReason& why);
 
     Home& home_;
     const pid_t pid_;
-    const std::shared_ptr<DebuggedMemory> memory_;
+    std::shared_ptr<DebuggedMemory> memory_;
     Debugging::Tell tell_;
     State state_ = State::running;
     debug::StopReason why_;             // the current or next stop

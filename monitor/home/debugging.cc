@@ -3,7 +3,7 @@
 #include "monitor/home/children.h"
 #include "monitor/home/debugged_process.h"
 #include "monitor/home/home.h"
-#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/context_raw.h"
 
 namespace gpr::home {
 
@@ -97,7 +97,23 @@ void Debugging::on_thread_end(HomeThread& thread, WaitStatus status) {
     if (auto debugged = thread.process->debugged) debugged->on_thread_end(thread, status);
 }
 
-void Debugging::on_exec(HomeProcess& process) {
+bool Debugging::follows_exec(HomeProcess& process) {
+    const bool follows = process.debugged && process.debugged->has_debugger();
+    if (!follows) {
+        process.debugged.reset();  // a child's, with breakpoints of the program that was
+    } else {
+        process.debugged->on_exec();
+    }
+    return follows;
+}
+
+void Debugging::stop_at_exec(HomeThread& thread, ThreadContext context) {
+    if (auto debugged = thread.process->debugged) {
+        debugged->stop_at_exec(thread, std::move(context));
+    }
+}
+
+void Debugging::lose(HomeProcess& process) {
     if (auto debugged = std::exchange(process.debugged, nullptr)) debugged->lose();
 }
 

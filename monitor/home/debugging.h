@@ -14,6 +14,7 @@
 #include "monitor/home/part.h"
 
 namespace gpr {
+struct ThreadContext;
 struct WaitStatus;
 }  // namespace gpr
 
@@ -44,8 +45,14 @@ public:
     // A child has been born, with the breakpoints of its parent in its memory. They are taken away
     // when it meets one of them.
     void inherit(const HomeThread& parent, HomeProcess& child, bool shares);
-    // The process has called exec: its debugger is told that it has lost it.
-    void on_exec(HomeProcess& process);
+    // The process has called exec. True if it has a debugger, for which it is to stop before the
+    // new program begins.
+    [[nodiscard]] bool follows_exec(HomeProcess& process);
+    // Before its first instruction, which `context` has: the thread is in its stub.
+    void stop_at_exec(HomeThread& thread, ThreadContext context);
+    // The process goes on in a way in which it cannot be debugged: its debugger is told that it has
+    // ended.
+    void lose(HomeProcess& process);
 
 private:
     Task<Result<void>> make_whole(pid_t pid);

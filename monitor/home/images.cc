@@ -137,16 +137,17 @@ Task<void> Images::begin_at_rest(HomeProcess& process) {
 }
 
 Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
-    home_.debugging.on_exec(process);
+    const bool debugged = home_.debugging.follows_exec(process);
     std::vector<pid_t> helpers = end_old_image(process, thread);
     const bool was_there = process.started_remotely;
     if (was_there) co_await home_.ends.end_remotely(process, true, true);
     if (process.stays_home) {
+        home_.debugging.lose(process);
         trace::resume(thread.tid);
         co_return;
     }
     // What was at the acceptor has more than memory there: timers, signals, descriptors.
-    if (home_.policy.rests() && !was_there) {
+    if (home_.policy.rests() && !was_there && !debugged) {
         co_await begin_at_rest(process);
         trace::resume(thread.tid);
         co_return;
@@ -159,6 +160,7 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     context->regs.eflags &= ~0x100UL;  // clear the trap flag of the step
     auto prepared = co_await prepare(process, thread);
     if (!prepared) {
+        home_.debugging.lose(process);
         home_.failures.could_not_split(process.pid, prepared.error());
         co_return;
     }
@@ -173,6 +175,11 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
                      : "home",
                  process.executable);
     if (process.is_root) home_.outputs.user().doing("");
+    if (debugged) {
+        begin_anew(thread, *context);
+        home_.debugging.stop_at_exec(thread, std::move(*context));
+        co_return;
+    }
     co_await begin(process, thread, *context);
 }
 
@@ -363,9 +370,14 @@ Task<std::string> Images::started(pid_t pid) {
     co_return error;
 }
 
-Task<void> Images::begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context) {
+// Of what acceptors know of the thread, this alone is true in a new image.
+void Images::begin_anew(HomeThread& thread, const ThreadContext& context) {
     for (Twin& twin : thread.twins) twin = {twin.filters, {}, true, twin.affinity_told};
     thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
+}
+
+Task<void> Images::begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context) {
+    begin_anew(thread, context);
     NodeId at = home_.policy.begins_at();
     if (home_.chaos) {
         at = home_.chaos->begins_remotely() ? home_.chaos->acceptor(home_.acceptors.size()) : 0;

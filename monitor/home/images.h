@@ -32,6 +32,7 @@ public:
     [[nodiscard]] bool is_starting(pid_t pid) const;
 
 private:
+    static void begin_anew(HomeThread& thread, const ThreadContext& context);
     std::vector<pid_t> end_old_image(HomeProcess& process, HomeThread& thread);
     Task<void> begin_at_rest(HomeProcess& process);
     Task<bool> leave_exec(HomeThread& thread);

@@ -1,11 +1,12 @@
 // What a debugger is asked about: calls of some depth, signals that the program sends itself and
 // handles, faults that it survives, threads that compute and wait. With an argument it waits until
-// somebody sets `go`.
+// somebody sets `go`; with "exec" it then executes itself.
 #include <setjmp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -78,23 +79,31 @@ __attribute__((noinline)) void play(int n) {
     getppid();
 }
 
-int main(int argc, char**) {
+void wait_for_go() {
+    puts("ready");
+    fflush(stdout);
+    while (!go) usleep(1000);
+}
+
+int main(int argc, char** argv) {
     struct sigaction action {};
     action.sa_handler = on_signal;
     sigaction(SIGUSR1, &action, nullptr);
     sigaction(SIGSEGV, &action, nullptr);
     for (int i = 1; i <= 3; i++) items = new Item{i, items};
+    if (argc > 1 &&
+        !strcmp(argv[1],
+                "exec")) {  // with one thread: gdb itself may hang where one of several calls it
+        wait_for_go();
+        execl(argv[0], argv[0], nullptr);
+    }
     std::thread computes([] {
         while (!over) counted = counted + 1;
     });
     std::thread waits([] {
         while (!over) usleep(20000);
     });
-    if (argc > 1) {
-        puts("ready");
-        fflush(stdout);
-        while (!go) usleep(1000);
-    }
+    if (argc > 1) wait_for_go();
     for (int n = 0; n < 60; n++) play(n);
     while (counted == 0) usleep(1000);  // it may just have begun
     over = true;

@@ -102,6 +102,25 @@ TEST_CASE("breakpoints are set for a debugger that is told where they stop a thr
     CHECK(gdb.process.breakpoints.empty());
 }
 
+TEST_CASE("a debugger that can follow an exec does") {
+    const StopReason exec{StopReason::Kind::exec, main_tid, 0};
+    Debugger follows;
+    follows.ask("qSupported:exec-events+");
+    follows.say("vCont;c");
+    follows.server->on_stop(exec);
+    const auto told = follows.answers();
+    REQUIRE(told.size() == 1);
+    CHECK(told.front().starts_with("T05"));
+    CHECK(told.front().ends_with(";exec:" + to_hex("/bin/fake") + ";"));
+    CHECK(follows.process.detached == 0);
+
+    Debugger cannot;
+    cannot.say("vCont;c");
+    cannot.server->on_stop(exec);
+    CHECK(cannot.answers() == std::vector<std::string>{"W00"});
+    CHECK(cannot.process.detached == 1);
+}
+
 TEST_CASE("what is read and written has no breakpoints in it") {
     Breakpoints breakpoints;
     breakpoints.add({0x1001}, std::byte{0x55});
