@@ -53,7 +53,8 @@ struct BusyPage {
     Access requested_access = Access::read;
     uint64_t requested_age = 0;
     Operation operation = Operation::none;
-    bool dropped = false;  // dropped since the operation began, so its result is of an old life
+    bool dropped =
+        false;  // dropped since the operation began, so its result is of an old generation
     uint64_t operation_id = 0;
     PageRecall taking;                // the recall that the take answers, or
     std::optional<PagePush> pushing;  // the push that it is for
@@ -65,8 +66,8 @@ struct BusyPage {
     std::optional<uint32_t> pinned_round;
     std::vector<PageGrant> grants;  // not applied yet
     bool kept = false;              // a marker: the grant waits until the page is wanted
-    // A shared copy that was given up unasked, in the entry's era. The directory may not know yet,
-    // or may not accept it: until the next era recalls are answered from here.
+    // A shared copy that was given up unasked, in the entry's version. The directory may not know
+    // yet, or may not accept it: until the next version recalls are answered from here.
     std::optional<PageContent> withdrawn;
 
     void recycle() {

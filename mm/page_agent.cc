@@ -312,7 +312,7 @@ void PageAgent::Core::handle(Grant& grant) {
     }
     for (uint32_t i = 0; i < grant.run.count; ++i) {
         const PageKey key = grant.run[i];
-        if (!o || life_of(grant.epochs[i]) != o->table.life(key.index)) {
+        if (!o || generation_of(grant.epochs[i]) != o->table.generation(key.index)) {
             ++stats.late_messages;
             if (grant.collect) reports.acknowledge(grant.collect);
             continue;
@@ -333,7 +333,7 @@ void PageAgent::Core::handle(const Recall& recall) {
     }
     for (uint32_t i = 0; i < recall.run.count; ++i) {
         const PageKey key = recall.run[i];
-        if (!o || life_of(recall.epochs[i]) != o->table.life(key.index)) {
+        if (!o || generation_of(recall.epochs[i]) != o->table.generation(key.index)) {
             ++stats.late_messages;
             continue;
         }
@@ -362,8 +362,9 @@ void PageAgent::Core::handle(const Refused& refused) {
     }
     for (uint32_t i = 0; i < refused.run.count; ++i) {
         const PageKey key = refused.run[i];
-        Busy* b =
-            o && life_of(refused.epochs[i]) == o->table.life(key.index) ? find_busy(key) : nullptr;
+        Busy* b = o && generation_of(refused.epochs[i]) == o->table.generation(key.index)
+                      ? find_busy(key)
+                      : nullptr;
         if (!b) continue;
         b->requested = false;
         refuse_waiters(*b, refused.anchor);
@@ -402,7 +403,7 @@ void PageAgent::Core::drop_busy(Object& o, Busy& b) {
     bool wake = false;
     std::erase_if(b.waiters, [&](const Waiter& w) {
         Actor* a = actors.find(w.actor);
-        if (a && a->tid == 0) return false;  // still wants the page, in its new life
+        if (a && a->tid == 0) return false;  // still wants the page, in its new generation
         if (a && a->wait_key == b.key) a->waiting = false;
         return wake = true;
     });

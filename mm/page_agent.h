@@ -127,7 +127,7 @@ public:
     // Whether the page is requested or on its way.
     [[nodiscard]] bool is_arriving(PageKey key) const;
     [[nodiscard]] std::vector<PageKey> arriving(const ObjectTest& asked) const;
-    // Whether a page of an unfinished Install, Unprotect or Take is still in the same life.
+    // Whether a page of an unfinished Install, Unprotect or Take is still in the same generation.
     [[nodiscard]] bool is_current(uint64_t id, PageKey key) const;
     [[nodiscard]] const AgentStats& stats() const;
     [[nodiscard]] size_t memory_bytes() const;

@@ -11,8 +11,8 @@ namespace gpr {
 
 namespace {
 
-// An entry: bits 0-1 presence + 1 (0: as born), bit 2 has a Busy, bits 28-63 the era.
-constexpr unsigned era_shift = 64 - era_bits;
+// An entry: bits 0-1 presence + 1 (0: as born), bit 2 has a Busy, bits 28-63 the version.
+constexpr unsigned version_shift = 64 - version_bits;
 
 // Limits the memory of kept pages, one for each marker.
 constexpr size_t most_markers = 512;
@@ -31,18 +31,19 @@ PageAgent::Core::Object* PageAgent::Core::object_of(ObjectId object) {
 
 PageAgent::Core::State PageAgent::Core::state(const Object& o, uint64_t index) const {
     const uint64_t entry = o.table.get(index) & ~busy_bit;
-    const uint32_t life = o.table.life(index);
+    const uint32_t generation = o.table.generation(index);
     if (entry == 0) {
         const bool ours = o.birth == self;
-        return {ours ? Presence::exclusive : Presence::none, make_epoch(life, 0), ours};
+        return {ours ? Presence::exclusive : Presence::none, make_epoch(generation, 0), ours};
     }
-    return {static_cast<Presence>((entry & 3) - 1), make_epoch(life, entry >> era_shift), false};
+    return {static_cast<Presence>((entry & 3) - 1), make_epoch(generation, entry >> version_shift),
+            false};
 }
 
 void PageAgent::Core::set_state(Object& o, uint64_t index, Presence presence, Epoch epoch) {
     const uint64_t busy_now = o.table.get(index) & busy_bit;
-    o.table.set(index,
-                (static_cast<uint64_t>(presence) + 1) | busy_now | (era_of(epoch) << era_shift));
+    o.table.set(index, (static_cast<uint64_t>(presence) + 1) | busy_now |
+                           (version_of(epoch) << version_shift));
 }
 
 PageAgent::Core::Busy* PageAgent::Core::find_busy(PageKey key) { return busy.find(key); }
@@ -92,7 +93,8 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
             continue;
         }
         // Only a right, for content that is still on its way.
-        if (newer && keep && (s.presence != Presence::shared || grant.epoch != next_era(s.epoch))) {
+        if (newer && keep &&
+            (s.presence != Presence::shared || grant.epoch != next_version(s.epoch))) {
             ++i;
             continue;
         }
@@ -348,7 +350,7 @@ void PageAgent::Core::finish_take(Object& o, Busy& b, TakeResult& result) {
                               ? Presence::none
                               : b.taking.leave;
     if (s.presence == Presence::exclusive && left == Presence::shared) {
-        set_state(o, b.key.index, Presence::shared, next_era(s.epoch));
+        set_state(o, b.key.index, Presence::shared, next_version(s.epoch));
     } else if (left == Presence::none) {
         set_state(o, b.key.index, Presence::none, s.epoch);
     }
@@ -365,7 +367,7 @@ void PageAgent::Core::finish_push(Object& o, Busy& b, const PagePush& push, Page
     if (left == Presence::none) {
         set_state(o, b.key.index, Presence::none, s.epoch);
     } else if (!shared) {
-        set_state(o, b.key.index, Presence::shared, next_era(s.epoch));
+        set_state(o, b.key.index, Presence::shared, next_version(s.epoch));
     }
     if (shared && left == Presence::none) {
         // Other nodes have the content: only the right is sent.

@@ -235,7 +235,7 @@ void PageDirectory::Core::handle(NodeId from, const Request& r) {
         Epoch have_epoch = 0;
         if (i < r.have_epochs.size()) {
             have_epoch = r.have_epochs[i];
-            if (life_of(have_epoch) != o->table.life(key.index)) {
+            if (generation_of(have_epoch) != o->table.generation(key.index)) {
                 ++stats.late_messages;
                 continue;
             }
@@ -351,7 +351,8 @@ void PageDirectory::Core::push_page(Object& o, NodeId from, const Push& push, ui
     advance(o, b);
 }
 
-// A sharer has given its copy up for another sharer to write. It still answers recalls of this era.
+// A sharer has given its copy up for another sharer to write. It still answers recalls of this
+// version.
 void PageDirectory::Core::withdraw(Object& o, PageKey key, Page p, NodeId from, NodeId to,
                                    Tid tid) {
     Busy* b = find_busy(key);

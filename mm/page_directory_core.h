@@ -50,7 +50,7 @@ struct PageDirectory::Core {
         bool optional = false;
         // The node of the front wish has read what another node wrote last, and now writes it.
         bool migrating = false;
-        // A sharer has lost its copy, which cannot be granted again in this era.
+        // A sharer has lost its copy, which cannot be granted again in this version.
         bool broken_era = false;
         // Sharers that gave up their copies meanwhile; these can still be recalled.
         uint16_t withdrawn = 0;

@@ -11,10 +11,10 @@ namespace gpr {
 namespace {
 
 // An entry: bits 0-15 nodes, 16 exclusive, 17 has a Busy, 18 anchored, 19-22 last writer, 23-25
-// migratory, 26 not as born, 28-63 era.
+// migratory, 26 not as born, 28-63 version.
 constexpr uint64_t busy_bit = 1ULL << 17;
 constexpr uint64_t changed_bit = 1ULL << 26;
-constexpr unsigned era_shift = 64 - era_bits;
+constexpr unsigned version_shift = 64 - version_bits;
 
 // How many reads are granted exclusively before one tests whether a write still follows.
 constexpr uint8_t migratory_reads = 7;
@@ -31,7 +31,7 @@ PageDirectory::Core::Object* PageDirectory::Core::object_of(ObjectId object) {
 PageDirectory::Core::Page PageDirectory::Core::load(const Object& o, uint64_t index) const {
     const uint64_t e = o.table.get(index) & ~busy_bit;
     Page p;
-    p.epoch = make_epoch(o.table.life(index), e >> era_shift);
+    p.epoch = make_epoch(o.table.generation(index), e >> version_shift);
     if (e == 0) {
         p.born = true;
         p.nodes = o.orphan ? 0 : bit(o.birth);
@@ -53,7 +53,7 @@ void PageDirectory::Core::store(Object& o, uint64_t index, const Page& p) {
                            busy_now | changed_bit | (static_cast<uint64_t>(p.anchored) << 18) |
                            (static_cast<uint64_t>(p.last_writer) << 19) |
                            (static_cast<uint64_t>(p.migratory) << 23) |
-                           (era_of(p.epoch) << era_shift));
+                           (version_of(p.epoch) << version_shift));
 }
 
 PageDirectory::Core::Busy* PageDirectory::Core::find_busy(PageKey key) { return busy.find(key); }
@@ -114,7 +114,7 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
 }
 
 // Nobody wishes for the page. False if something has to be done for its own sake: nobody has its
-// content, or its era must end because a sharer was cut off.
+// content, or its version must end because a sharer was cut off.
 bool PageDirectory::Core::finish(Object& o, Busy& b) {
     if (b.outstanding != 0) return true;
     const Page p = load(o, b.key.index);
@@ -166,7 +166,7 @@ PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Page& p, const Bus
     plan.keep = (p.nodes & self) && !p.exclusive &&
                 (w.internal || (w.have == Presence::shared && w.have_epoch == p.epoch));
     const bool migrates = p.exclusive && p.migratory > 0 && !(p.nodes & self) && w.collect == 0;
-    // The node gave its copy up unasked; it cannot be granted again in this era.
+    // The node gave its copy up unasked; it cannot be granted again in this version.
     const bool lost = (p.nodes & self) && !p.exclusive && !plan.keep;
     plan.exclusive = w.access == Access::write || migrates || b.broken_era || lost || p.nodes == 0;
     if (plan.exclusive) {
@@ -247,7 +247,7 @@ void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const
         p.nodes = bit(w.who.node);
         p.exclusive = true;
         p.last_writer = w.who.node;
-        p.epoch = next_era(p.epoch);
+        p.epoch = next_version(p.epoch);
         b.content = {};
         b.broken_era = false;
         b.withdrawn = 0;
@@ -289,7 +289,7 @@ void PageDirectory::Core::absorb(Page& p, Busy& b, NodeId from, Presence left,
         p.exclusive = false;
         p.last_writer = from;
         if (left == Presence::shared) {
-            p.epoch = next_era(p.epoch);
+            p.epoch = next_version(p.epoch);
         } else {
             p.nodes = 0;
         }

@@ -55,21 +55,27 @@ struct PageRun {
 enum class Access : uint8_t { read, write };
 enum class Presence : uint8_t { none, shared, exclusive };
 
-// Counts the ownership changes of a page. A drop (munmap, MADV_DONTNEED) begins a new life of the
-// page on every node, in which eras count from 0 again: low 36 bits era, high 28 bits life. Within
-// an era the mode (one writer, or readers) and the content do not change, and no node is granted
-// the page twice.
+// Counts the ownership changes of a page. A drop (munmap, MADV_DONTNEED) begins a new generation of
+// the page on every node, in which versions count from 0 again: low 36 bits version, high 28 bits
+// generation. Within a version the mode (one writer, or readers) and the content do not change, and
+// no node is granted the page twice.
 using Epoch = uint64_t;
-inline constexpr unsigned era_bits = 36;
-inline constexpr Epoch make_epoch(uint32_t life, uint64_t era) {
-    return (static_cast<uint64_t>(life) << era_bits) | (era & ((1ULL << era_bits) - 1));
+inline constexpr unsigned version_bits = 36;
+inline constexpr Epoch make_epoch(uint32_t generation, uint64_t version) {
+    return (static_cast<uint64_t>(generation) << version_bits) |
+           (version & ((1ULL << version_bits) - 1));
 }
-inline constexpr uint32_t life_of(Epoch e) { return static_cast<uint32_t>(e >> era_bits); }
-inline constexpr uint64_t era_of(Epoch e) { return e & ((1ULL << era_bits) - 1); }
-inline constexpr Epoch next_era(Epoch e) { return make_epoch(life_of(e), era_of(e) + 1); }
-// Negative, 0, positive if a is before, at, after b in the same life; eras may wrap around.
+inline constexpr uint32_t generation_of(Epoch e) {
+    return static_cast<uint32_t>(e >> version_bits);
+}
+inline constexpr uint64_t version_of(Epoch e) { return e & ((1ULL << version_bits) - 1); }
+inline constexpr Epoch next_version(Epoch e) {
+    return make_epoch(generation_of(e), version_of(e) + 1);
+}
+// Negative, 0, positive if a is before, at, after b in the same generation; versions may wrap
+// around.
 inline constexpr int64_t compare_eras(Epoch a, Epoch b) {
-    return static_cast<int64_t>((a - b) << (64 - era_bits));
+    return static_cast<int64_t>((a - b) << (64 - version_bits));
 }
 
 enum class ContentKind : uint8_t {

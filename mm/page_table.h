@@ -1,7 +1,7 @@
 // Eight bytes for each touched page of a memory object, in a sparse three-level table.
 //
-// Entry 0 means "as born"; other values are up to the user. The table also counts the lives of
-// pages: each drop that covers a page adds one, in whatever order, so two nodes that applied the
+// Entry 0 means "as born"; other values are up to the user. The table also counts the generations
+// of pages: each drop that covers a page adds one, in whatever order, so two nodes that applied the
 // same drops agree. Life counts cost nothing before an object's first drop; a drop of a whole leaf
 // or gigabyte, or of everything from some gigabyte on, costs one counter.
 #pragma once
@@ -30,22 +30,22 @@ public:
         make_leaf(index).entries[index % leaf_pages] = entry;
     }
 
-    [[nodiscard]] uint32_t life(uint64_t index) const {
+    [[nodiscard]] uint32_t generation(uint64_t index) const {
         if (!dropped_) return 0;
-        uint32_t life = life_;
+        uint32_t generation = generation_;
         for (auto [slot, count] : tails_) {
             if (slot > index / inner_pages) break;
-            life += count;
+            generation += count;
         }
-        if (index / inner_pages >= root_.size()) return life & life_mask;
+        if (index / inner_pages >= root_.size()) return generation & generation_mask;
         const RootSlot& slot = root_[index / inner_pages];
-        life += slot.life;
-        if (!slot.inner) return life & life_mask;
+        generation += slot.generation;
+        if (!slot.inner) return generation & generation_mask;
         const size_t i = index % inner_pages / leaf_pages;
-        life += slot.inner->lives[i];
+        generation += slot.inner->generations[i];
         const Leaf* leaf = slot.inner->leaves[i].get();
-        if (leaf && leaf->lives) life += (*leaf->lives)[index % leaf_pages];
-        return life & life_mask;
+        if (leaf && leaf->generations) generation += (*leaf->generations)[index % leaf_pages];
+        return generation & generation_mask;
     }
 
     // Calls visit(index, entry) for every nonzero entry; visit may change it in place.
@@ -85,12 +85,12 @@ public:
         return end;
     }
 
-    // Begins a new life for each page of the range: entries become 0.
+    // Begins a new generation for each page of the range: entries become 0.
     void drop(uint64_t first, uint64_t count) {
         dropped_ = true;
         const uint64_t end = end_of(first, count);
         if (first == 0 && end == max_object_pages) {
-            ++life_;
+            ++generation_;
             for_each(0, max_object_pages, [](uint64_t, uint64_t& entry) { entry = 0; });
             return;
         }
@@ -119,7 +119,8 @@ public:
             if (!slot.inner) continue;
             bytes += sizeof(Inner);
             for (const auto& leaf : slot.inner->leaves) {
-                if (leaf) bytes += sizeof(Leaf) + (leaf->lives ? sizeof(*leaf->lives) : 0);
+                if (leaf)
+                    bytes += sizeof(Leaf) + (leaf->generations ? sizeof(*leaf->generations) : 0);
             }
         }
         return bytes;
@@ -129,26 +130,26 @@ private:
     static constexpr uint64_t leaf_pages = 128;  // 1 KiB, so that scattered pages stay cheap
     static constexpr uint64_t inner_slots = 2048;
     static constexpr uint64_t inner_pages = leaf_pages * inner_slots;  // 1 GiB
-    static constexpr uint32_t life_mask = (1U << (64 - era_bits)) - 1;
+    static constexpr uint32_t generation_mask = (1U << (64 - version_bits)) - 1;
 
-    using LeafLives = std::array<uint32_t, leaf_pages>;
+    using LeafGenerations = std::array<uint32_t, leaf_pages>;
     struct Leaf {
         std::array<uint64_t, leaf_pages> entries{};
-        std::unique_ptr<LeafLives> lives;
+        std::unique_ptr<LeafGenerations> generations;
     };
     struct Inner {
         std::array<std::unique_ptr<Leaf>, inner_slots> leaves;
-        std::array<uint32_t, inner_slots> lives{};
+        std::array<uint32_t, inner_slots> generations{};
     };
     struct RootSlot {
         std::unique_ptr<Inner> inner;
-        uint32_t life = 0;
+        uint32_t generation = 0;
     };
     // How often everything from the beginning of this root slot on was dropped. Files shrink and
     // grow, and there are too many slots up to the largest possible file to count drops in each.
     using Tails = std::map<uint64_t, uint32_t>;
     using Tail = Tails::value_type;
-    static constexpr size_t most_tails = 16;  // each lookup of a page's life walks over them
+    static constexpr size_t most_tails = 16;  // each lookup of a page's generation walks over them
 
     static uint64_t end_of(uint64_t first, uint64_t count) {
         if (first >= max_object_pages) return first;
@@ -193,22 +194,22 @@ private:
     uint64_t drop_piece(uint64_t i, uint64_t end) {
         if (i % inner_pages == 0 && end - i >= inner_pages) {
             RootSlot& slot = make_slot(i);
-            ++slot.life;
+            ++slot.generation;
             for_each(i, inner_pages, [](uint64_t, uint64_t& entry) { entry = 0; });
             return i + inner_pages;
         }
         if (i % leaf_pages == 0 && end - i >= leaf_pages) {
             Inner& inner = make_inner(i);
             const size_t at = i % inner_pages / leaf_pages;
-            ++inner.lives[at];
+            ++inner.generations[at];
             if (inner.leaves[at]) inner.leaves[at]->entries.fill(0);
             return i + leaf_pages;
         }
         Leaf& leaf = make_leaf(i);
-        if (!leaf.lives) leaf.lives = std::make_unique<LeafLives>();
+        if (!leaf.generations) leaf.generations = std::make_unique<LeafGenerations>();
         const uint64_t stop = std::min(end, (i / leaf_pages + 1) * leaf_pages);
         for (; i < stop; ++i) {
-            ++(*leaf.lives)[i % leaf_pages];
+            ++(*leaf.generations)[i % leaf_pages];
             leaf.entries[i % leaf_pages] = 0;
         }
         return stop;
@@ -216,29 +217,30 @@ private:
 
     std::vector<RootSlot> root_;
     Tails tails_;
-    uint32_t life_ = 0;
+    uint32_t generation_ = 0;
     bool dropped_ = false;
 };
 
 inline PageTable PageTable::copy() const {
     PageTable copy;
-    copy.life_ = life_;
+    copy.generation_ = generation_;
     copy.dropped_ = dropped_;
     copy.tails_ = tails_;
     copy.root_.resize(root_.size());
     for (size_t slot = 0; slot < root_.size(); ++slot) {
-        copy.root_[slot].life = root_[slot].life;
+        copy.root_[slot].generation = root_[slot].generation;
         if (!root_[slot].inner) continue;
         const Inner& from = *root_[slot].inner;
         copy.root_[slot].inner = std::make_unique<Inner>();
         Inner& to = *copy.root_[slot].inner;
-        to.lives = from.lives;
+        to.generations = from.generations;
         for (uint64_t i = 0; i < inner_slots; ++i) {
             if (!from.leaves[i]) continue;
             to.leaves[i] = std::make_unique<Leaf>();
             to.leaves[i]->entries = from.leaves[i]->entries;
-            const auto& lives = from.leaves[i]->lives;
-            if (lives) to.leaves[i]->lives = std::make_unique<LeafLives>(*lives);
+            const auto& generations = from.leaves[i]->generations;
+            if (generations)
+                to.leaves[i]->generations = std::make_unique<LeafGenerations>(*generations);
         }
     }
     return copy;
@@ -247,7 +249,7 @@ inline PageTable PageTable::copy() const {
 template <class Put>
 void PageTable::save(Put put) const {
     put(dropped_);
-    put(life_);
+    put(generation_);
     put(tails_.size());
     for (auto [slot, count] : tails_) {
         put(slot);
@@ -255,19 +257,19 @@ void PageTable::save(Put put) const {
     }
     put(root_.size());
     for (const RootSlot& slot : root_) {
-        put(slot.life);
+        put(slot.generation);
         put(slot.inner != nullptr);
         if (!slot.inner) continue;
         for (uint64_t i = 0; i < inner_slots; ++i) {
             const Leaf* leaf = slot.inner->leaves[i].get();
-            if (!leaf && slot.inner->lives[i] == 0) continue;
+            if (!leaf && slot.inner->generations[i] == 0) continue;
             put(i + 1);
-            put(slot.inner->lives[i]);
-            put(leaf ? (leaf->lives ? 2 : 1) : 0);
+            put(slot.inner->generations[i]);
+            put(leaf ? (leaf->generations ? 2 : 1) : 0);
             if (!leaf) continue;
             for (uint64_t entry : leaf->entries) put(entry);
-            if (!leaf->lives) continue;
-            for (uint32_t life : *leaf->lives) put(life);
+            if (!leaf->generations) continue;
+            for (uint32_t generation : *leaf->generations) put(generation);
         }
         put(0);
     }
@@ -276,7 +278,7 @@ void PageTable::save(Put put) const {
 template <class Get>
 bool PageTable::load(Get get) {
     dropped_ = get() != 0;
-    life_ = static_cast<uint32_t>(get());
+    generation_ = static_cast<uint32_t>(get());
     const uint64_t most_slots = max_object_pages / inner_pages;
     const uint64_t tails = get();
     if (tails > most_tails) return false;
@@ -289,20 +291,21 @@ bool PageTable::load(Get get) {
     if (slots > most_slots) return false;
     root_.resize(slots);
     for (RootSlot& slot : root_) {
-        slot.life = static_cast<uint32_t>(get());
+        slot.generation = static_cast<uint32_t>(get());
         if (get() == 0) continue;
         slot.inner = std::make_unique<Inner>();
         while (uint64_t number = get()) {
             if (number > inner_slots) return false;
-            slot.inner->lives[number - 1] = static_cast<uint32_t>(get());
+            slot.inner->generations[number - 1] = static_cast<uint32_t>(get());
             const uint64_t kind = get();
             if (kind == 0) continue;
             auto& leaf = slot.inner->leaves[number - 1];
             leaf = std::make_unique<Leaf>();
             for (uint64_t& entry : leaf->entries) entry = get();
             if (kind == 1) continue;
-            leaf->lives = std::make_unique<LeafLives>();
-            for (uint32_t& life : *leaf->lives) life = static_cast<uint32_t>(get());
+            leaf->generations = std::make_unique<LeafGenerations>();
+            for (uint32_t& generation : *leaf->generations)
+                generation = static_cast<uint32_t>(get());
         }
     }
     return true;

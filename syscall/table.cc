@@ -35,7 +35,7 @@ constexpr ArgumentRule rules[] = {
     {202, 1, futex_command, 11, notify, notify, Condition::always, "FUTEX_WAIT_REQUEUE_PI"},
     {202, 1, futex_command, 12, notify, notify, Condition::always, "FUTEX_CMP_REQUEUE_PI"},
     {202, 1, futex_command, 13, notify, notify, Condition::always, "FUTEX_LOCK_PI2"},
-    // Guests are at home; the memory that they share with their parent is not.
+    // Vfork children are at home; the memory that they share with their parent is not.
     {202, 1, futex_private, futex_private, allow, notify, Condition::whole_session,
      "with FUTEX_PRIVATE_FLAG"},
     {202, 1, futex_private, 0, notify, notify, Condition::whole_session,

@@ -225,7 +225,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
             if (fragment) fragment->retire(*dying->stub);
         });
     } else if (process.fragment && process.fragment->has_helpers()) {
-        if (host_tid == process.puncher_host_tid) process.fragment->puncher().on_death();
+        if (host_tid == process.page_mover_host_tid) process.fragment->page_mover().on_death();
         if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();
         if (host_tid == process.waker_host_tid) process.fragment->waker()->on_death();
     }
@@ -235,7 +235,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
 // A process here ends when home says so. If it ends otherwise, it or a part of it was killed.
 void Ends::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status) {
     if (process.life == RemoteProcess::Life::ending || !process.end_reason.empty()) return;
-    bool helper = host_tid == process.puncher_host_tid;
+    bool helper = host_tid == process.page_mover_host_tid;
     if (host_tid != process.host_pid && !helper) return;
     if (!helper && status.kind != WaitStatus::Kind::killed) return;
     process.end_reason = worker_.sandbox.limit_exceeded();

@@ -322,7 +322,7 @@ Task<Result<void>> Forks::open_uffd(RemoteProcess& process, StubThread& stub) {
     auto helped =
         co_await process.fragment->start_helpers(stub, static_cast<int>(*made), next_id, true);
     if (!helped) co_return helped;
-    process.puncher_host_tid = process.host_tid_of(process.fragment->puncher_tid());
+    process.page_mover_host_tid = process.host_tid_of(process.fragment->page_mover_tid());
     process.executor_host_tid = process.host_tid_of(process.fragment->executor_tid());
     co_await put_back(stub, process.fd_base);
     co_return Result<void>{};

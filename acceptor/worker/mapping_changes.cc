@@ -50,7 +50,7 @@ void MappingChanges::tell(pid_t pid, const AddressChange& change, NodeId made_at
 
 ObjectId MappingChanges::new_object() { return worker_.next_object++; }
 
-// A new life of private memory that shows a file of this node: home has nothing of it.
+// A new generation of private memory that shows a file of this node: home has nothing of it.
 void MappingChanges::show_same_file(pid_t, ObjectId, Mapping& m) {
     const bool ours = m.source != 0 && owner_of_source(m.source) == worker_.self;
     const bool begins_here = ours && m.birth == worker_.self;

@@ -106,7 +106,7 @@ struct ClosedRange {
 };
 
 // An upper bound for the processes and threads that a process of the program has here at its start:
-// its main thread, puncher, executor and waker.
+// its main thread, page mover, executor and waker.
 inline constexpr uint64_t tasks_of_process = 5;
 
 struct RemoteProcess {
@@ -118,7 +118,7 @@ struct RemoteProcess {
     std::unordered_map<pid_t, std::unique_ptr<RemoteThread>> threads;  // by tid
     // Host tids of its living tasks, helpers included, by their ids in the process.
     std::map<pid_t, pid_t> host_tids;
-    pid_t puncher_host_tid = 0;
+    pid_t page_mover_host_tid = 0;
     pid_t executor_host_tid = 0;
     pid_t waker_host_tid = 0;
     int alive = 0;

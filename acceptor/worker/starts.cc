@@ -184,7 +184,7 @@ Task<Result<void>> Starts::start_helpers(RemoteProcess& process, StubThread& stu
     Fragment::NextId next_id = [this, pid = process.pid] { return next_helper_id(pid); };
     auto helped = co_await fragment.start_helpers(stub, empty_process_uffd, next_id, true);
     if (!helped) co_return helped;
-    process.puncher_host_tid = process.host_tid_of(fragment.puncher_tid());
+    process.page_mover_host_tid = process.host_tid_of(fragment.page_mover_tid());
     process.executor_host_tid = process.host_tid_of(fragment.executor_tid());
     if (process.mixed) {
         auto woken = co_await fragment.start_waker(stub, next_id, true);

@@ -49,7 +49,7 @@ Task<std::vector<MovedPage>> moved_pages(home::Home& home, pid_t pid, size_t mos
             index = home.directory.next_known(part.first.object, index, end);
             if (index >= end) break;
             const PageHolders holders = home.directory.holders({part.first.object, index});
-            const uint64_t moves = era_of(holders.epoch);
+            const uint64_t moves = version_of(holders.epoch);
             const Address at = part.range.begin + (index - part.first.index) * page_size;
             if (moves >= least_moves) {
                 keep_most(pages, {at, moves, holders.nodes, holders.exclusive}, most);

@@ -20,7 +20,6 @@
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/forks_in_place.h"
 #include "monitor/home/futexes.h"
-#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
 #include "monitor/home/kept_calls.h"
 #include "monitor/home/last_words.h"
@@ -30,6 +29,7 @@
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
+#include "monitor/home/vfork_children.h"
 #include "monitor/node/clone_call.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -133,9 +133,10 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     child.pid = tid;
     if (shares) {
         child.shares_memory_with = &parents;
-        child.guest_of = parents.fragment ? parents.fragment : parents.guest_of.lock();
-        HomeProcess* owner = !planned ? home_.guests.owner_of_memory(child) : nullptr;
-        if (owner && event != PTRACE_EVENT_VFORK) home_.guests.begin_sharing(*owner);
+        child.memory_of_parent =
+            parents.fragment ? parents.fragment : parents.memory_of_parent.lock();
+        HomeProcess* owner = !planned ? home_.vfork_children.owner_of_memory(child) : nullptr;
+        if (owner && event != PTRACE_EVENT_VFORK) home_.vfork_children.begin_sharing(*owner);
     }
     if (shares && event != PTRACE_EVENT_VFORK) join_owner(child);
     home_.memory_gate.inherit(parent, child, shares);
@@ -162,11 +163,11 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     return first;
 }
 
-// A guest's futex waits and wakes are recorded under the process whose memory it uses.
-void Births::join_owner(const HomeProcess& guest) {
-    const HomeProcess* owner = home_.guests.owner_of_memory(guest);
+// A vfork child's futex waits and wakes are recorded under the process whose memory it uses.
+void Births::join_owner(const HomeProcess& child) {
+    const HomeProcess* owner = home_.vfork_children.owner_of_memory(child);
     if (!owner || !home_.futexes.news().watched()) return;
-    auto joined = home_.futexes.news().join(guest.pid, owner->pid, Openers::go_on);
+    auto joined = home_.futexes.news().join(child.pid, owner->pid, Openers::go_on);
     if (!joined) spdlog::warn("{}", joined.error().message());
 }
 
@@ -282,7 +283,8 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
     std::shared_ptr<StubThread> shadow = thread.stub;
     if (!birth.shares_memory) co_await home_.pager.forks.begin_fork(fragment);
     std::shared_ptr<HeldUp> held;
-    if (birth.shares_memory) held = co_await home_.guests.hold_up(process, flags & CLONE_VFORK);
+    if (birth.shares_memory)
+        held = co_await home_.vfork_children.hold_up(process, flags & CLONE_VFORK);
     births_[thread.tid] = std::move(birth);
     // Its stack and registers are set before it runs, so any stack will do.
     StubThread& stub = *shadow;

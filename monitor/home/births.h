@@ -29,7 +29,7 @@ public:
 private:
     void add_born(HomeThread& parent, pid_t tid, int event);
     void add_to_process(HomeThread& parent, pid_t tid, bool helper);
-    void join_owner(const HomeProcess& guest);
+    void join_owner(const HomeProcess& child);
     HomeThread& add_process(HomeThread& parent, pid_t tid, int event, const Birth* planned,
                             bool shares);
     void begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares);

@@ -259,7 +259,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
         SignalActions::before_action(process, *call.action);
     }
     place_call(process, call);
-    co_await home_.contended_memory.meet_outsiders(true);
+    co_await home_.contended_memory.meet_external_sharers(true);
     if (call.shadow->dead()) co_return;
     thread.repeatable = call.repeatable;
     if (thread.repeatable && thread.passed) {  // passed on since the call began
@@ -287,7 +287,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
         co_await home_.forks_in_place.note_fork_advice(process, call.given);
     }
     co_await home_.shared_memory.after_use(call.use);
-    co_await home_.contended_memory.meet_outsiders(false);
+    co_await home_.contended_memory.meet_external_sharers(false);
     if (call.shadow->dead()) co_return;
     if (!call.sizes.empty()) co_await home_.truncation.after_truncation(std::move(call.sizes));
     guard.release();
@@ -346,17 +346,20 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     std::vector<Call> calls{call.made};
     calls[0].number |= GPR_CALL_OF_PROGRAM;
     if (waits || call.number == SYS_unshare) {
-        auto is_guest = [&](const auto& p) { return p.second->shares_memory_with == &process; };
-        bool has_guests = std::any_of(home_.processes.begin(), home_.processes.end(), is_guest);
-        hide_helpers(process, has_guests, calls[0]);
+        auto shares_its_memory = [&](const auto& p) {
+            return p.second->shares_memory_with == &process;
+        };
+        bool has_vfork_children =
+            std::any_of(home_.processes.begin(), home_.processes.end(), shares_its_memory);
+        hide_helpers(process, has_vfork_children, calls[0]);
     }
     if (executes) process.executing = true;
     if (call.number == SYS_exit_group) process.group_exit = true;
     if (call.wants_reply) thread.begin(HomeThread::Business::call);
     thread.call_began = Clock::now();
-    std::optional<Outsiders::Opening> opening;
-    if (home_.contended_memory.outsiders() && call.opens_by_name()) {
-        opening.emplace(*home_.contended_memory.outsiders());
+    std::optional<ExternalSharers::Opening> opening;
+    if (home_.contended_memory.external_sharers() && call.opens_by_name()) {
+        opening.emplace(*home_.contended_memory.external_sharers());
     }
     if (auto result = co_await home_.cpu_timing.timer_call_in_bounce(process, call)) {
         call.made.result = *result;

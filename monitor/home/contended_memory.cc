@@ -40,12 +40,12 @@ pid_t peer_of(pid_t pid, int fd) {
 
 }  // namespace
 
-Outsiders& ContendedMemory::watching() {
-    if (!outsiders_) {
-        outsiders_ =
-            std::make_unique<Outsiders>(home_.loop, [this] { spawn(meet_outsiders(false)); });
+ExternalSharers& ContendedMemory::watching() {
+    if (!external_sharers_) {
+        external_sharers_ = std::make_unique<ExternalSharers>(
+            home_.loop, [this] { spawn(meet_external_sharers(false)); });
     }
-    return *outsiders_;
+    return *external_sharers_;
 }
 
 // memfd_create has just made this file. Another process can only get it if it is passed, or by
@@ -60,12 +60,12 @@ void ContendedMemory::note_made(HomeProcess& process, int fd) {
     if (watched.id()) made_[{st.st_dev, st.st_ino}] = watched;
 }
 
-void ContendedMemory::forget_made(const Outsiders::News& news) {
+void ContendedMemory::forget_made(const ExternalSharers::News& news) {
     std::erase_if(made_, [&](const auto& entry) {
         uint64_t id = *entry.second.id();
         if (news.ended.contains(id)) return true;
         if (!news.opened.contains(id) || news.by_us) return false;
-        outsiders_->forget(entry.second);
+        external_sharers_->forget(entry.second);
         return true;
     });
 }
@@ -75,7 +75,7 @@ void ContendedMemory::begin_watching(SharedFile& file, const std::string& mapped
     if (home_.policy.mixed()) return;
     watching();
     if (file.kernel_uses) choose_node(file);
-    // Memory without a name, or with one that no outsider can use, needs no search.
+    // Memory without a name, or with one that no external sharer can use, needs no search.
     const SharedIdentity& identity = file.identity;
     bool elsewhere = identity.is_segment && identity.ipc_namespace != ipc_namespace_of(getpid());
     file.looked = file.kernel_uses || elsewhere || mapped_as.starts_with("/dev/zero");
@@ -84,15 +84,15 @@ void ContendedMemory::begin_watching(SharedFile& file, const std::string& mapped
     if (auto made = made_.extract({file.names.device, file.names.inode})) {
         file.watched = made.mapped();
         file.looked = true;
-        outsiders_->want_look();
+        external_sharers_->want_look();
     } else {
         all_looked_for_ = false;
-        file.watched = outsiders_->watch(file.path, mapped_as, file.names.mapped_inode);
+        file.watched = external_sharers_->watch(file.path, mapped_as, file.names.mapped_inode);
     }
-    spawn(meet_outsiders(false));
+    spawn(meet_external_sharers(false));
 }
 
-Task<void> ContendedMemory::look_for_outsiders() {
+Task<void> ContendedMemory::look_for_external_sharers() {
     std::vector<FileNames> names;
     std::vector<ObjectId> objects;
     for (auto& [object, file] : home_.shared_memory.files()) {
@@ -107,7 +107,7 @@ Task<void> ContendedMemory::look_for_outsiders() {
         return pid == getpid() ||
                (thread != home_.threads.end() && !thread->second->process->runs_apart());
     };
-    auto found = co_await outsiders_->look(std::move(names), is_ours);
+    auto found = co_await external_sharers_->look(std::move(names), is_ours);
     for (size_t i = 0; found && i < objects.size(); i++) {
         auto file = home_.shared_memory.files().find(objects[i]);
         if (file == home_.shared_memory.files().end()) continue;
@@ -121,18 +121,20 @@ Task<void> ContendedMemory::look_for_outsiders() {
 // or be on the way. A thread that has come home for it sees all shared memory of its process as it
 // is here, so that memory must be used at home as well.
 void ContendedMemory::choose_node(SharedFile& file) {
-    if (!outsiders_) return;
+    if (!external_sharers_) return;
     if (file.written && file.watched.id()) home_.pager.shared.expect_writers(file.object);
     if (home_.pager.shared.is_used_at_home(file.object)) return;
-    auto brings_home = [&](const AddressSpace& space, bool has_guests) {
+    auto brings_home = [&](const AddressSpace& space, bool has_vfork_children) {
         return space.shows(file.object) &&
-               (has_guests || std::ranges::any_of(home_.shared_memory.files(), [&](const auto& f) {
+               (has_vfork_children ||
+                std::ranges::any_of(home_.shared_memory.files(), [&](const auto& f) {
                     return home_.pager.shared.is_used_at_home(f.first) && space.shows(f.first);
                 }));
     };
     bool follows = std::ranges::any_of(home_.processes, [&](const auto& entry) {
         const HomeProcess& process = *entry.second;
-        return (process.fragment && brings_home(process.fragment->space, process.has_guests)) ||
+        return (process.fragment &&
+                brings_home(process.fragment->space, process.has_vfork_children)) ||
                (process.inherits && brings_home(process.inherits->space, false));
     });
     if (!file.is_contended() && !follows) return;
@@ -158,10 +160,10 @@ void ContendedMemory::note_request(ObjectId object) {
 // To be called before the program tells anything to anybody or learns anything (tells), so that
 // processes that communicate through it see what each has written to shared memory. tells:
 // afterwards, whoever opens the file by name must find everything that the program has written.
-Task<void> ContendedMemory::meet_outsiders(bool tells) {
-    if (!outsiders_) co_return;
-    auto turn = co_await outsiders_->turn();
-    Outsiders::News news = outsiders_->take_news();
+Task<void> ContendedMemory::meet_external_sharers(bool tells) {
+    if (!external_sharers_) co_return;
+    auto turn = co_await external_sharers_->turn();
+    ExternalSharers::News news = external_sharers_->take_news();
     forget_made(news);
     bool is_urgent = false;
     const bool any_news = !news.written.empty() || !news.opened.empty();
@@ -178,9 +180,9 @@ Task<void> ContendedMemory::meet_outsiders(bool tells) {
     }
     bool is_due = news.look_due || !news.opened.empty();
     if (is_urgent) {
-        co_await look_for_outsiders();
-    } else if (is_due && outsiders_->may_look()) {
-        spawn(look_for_outsiders());
+        co_await look_for_external_sharers();
+    } else if (is_due && external_sharers_->may_look()) {
+        spawn(look_for_external_sharers());
     }
     std::vector<ObjectId> contended, told;
     std::erase_if(touched_, [&](ObjectId object) {
@@ -250,15 +252,15 @@ bool has_open(pid_t pid, const FileNames& file) {
 
 // A process of the session whose memory is not coherent with it: memory shared with it, or that it
 // has a descriptor of, is used at home.
-void ContendedMemory::share_with(const HomeProcess& outsider) {
+void ContendedMemory::share_with(const HomeProcess& sharer) {
     if (home_.shared_memory.files().empty() || home_.policy.mixed()) return;
-    auto maps = read_maps(outsider.pid);
+    auto maps = read_maps(sharer.pid);
     if (!maps) return;
     for (auto& [object, file] : home_.shared_memory.files()) {
         bool shows = std::ranges::any_of(*maps, [&](const MapsEntry& e) {
             return e.shared && e.inode == file.names.mapped_inode;
         });
-        if (!shows && !has_open(outsider.pid, file.names)) continue;
+        if (!shows && !has_open(sharer.pid, file.names)) continue;
         file.given = true;
         choose_node(file);
     }

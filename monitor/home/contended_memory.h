@@ -1,6 +1,6 @@
-// Shared memory that processes outside of the session use, too (docs/decisions/0029-outsiders.md).
-// Only sessions whose program runs at the acceptor as a whole need this; mixed sessions use all
-// shared memory at home.
+// Shared memory that processes outside of the session use, too
+// (docs/decisions/0029-external-sharers.md). Only sessions whose program runs at the acceptor as a
+// whole need this; mixed sessions use all shared memory at home.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "mm/page_protocol.h"
-#include "monitor/home/outsiders.h"
+#include "monitor/home/external_sharers.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -29,26 +29,26 @@ public:
     void note_made(HomeProcess& process, int fd);
     void choose_node(SharedFile& file);
     void note_request(ObjectId object);
-    Task<void> meet_outsiders(bool tells);
+    Task<void> meet_external_sharers(bool tells);
     void note_given(HomeProcess& process, const ForwardedCall& call);
-    void share_with(const HomeProcess& outsider);
+    void share_with(const HomeProcess& sharer);
     // nullptr in a mixed session, which does not need them.
-    [[nodiscard]] Outsiders* outsiders() const { return outsiders_.get(); }
+    [[nodiscard]] ExternalSharers* external_sharers() const { return external_sharers_.get(); }
 
 private:
     using FileId = std::pair<uint64_t, uint64_t>;  // device, inode
 
-    Outsiders& watching();
-    void forget_made(const Outsiders::News& news);
-    Task<void> look_for_outsiders();
+    ExternalSharers& watching();
+    void forget_made(const ExternalSharers::News& news);
+    Task<void> look_for_external_sharers();
 
     Home& home_;
-    std::unique_ptr<Outsiders> outsiders_;
-    std::set<FileId> given_;      // files that were passed to outsiders
+    std::unique_ptr<ExternalSharers> external_sharers_;
+    std::set<FileId> given_;      // files that were passed to external sharers
     std::set<ObjectId> touched_;  // an acceptor has asked for pages since home had all of it
     bool all_looked_for_ = true;
     // memfds that the program has made and not mapped yet, and nobody else has opened.
-    std::map<FileId, Outsiders::Watched> made_;
+    std::map<FileId, ExternalSharers::Watched> made_;
 };
 
 }  // namespace gpr::home

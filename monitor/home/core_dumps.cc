@@ -41,7 +41,7 @@ bool kernel_wants_it(pid_t pid) {
 
 bool CoreDumps::is_due(const HomeProcess& process, int signal) {
     const bool is_whole = process.fragment && process.state == HomeProcess::State::split &&
-                          !process.has_guests && !process.shares_memory_with;
+                          !process.has_vfork_children && !process.shares_memory_with;
     return is_whole && !process.recalled && !process.doomed && !process.executing &&
            dumping_signals & bit_of(signal) && kernel_wants_it(process.pid);
 }

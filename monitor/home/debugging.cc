@@ -27,7 +27,7 @@ Task<Result<void>> Debugging::make_whole(pid_t pid) {
             continue;
         }
         if (debugged) co_return fail(fmt::format("process {} has a debugger", pid));
-        if (process->has_guests || process->shares_memory_with) {
+        if (process->has_vfork_children || process->shares_memory_with) {
             co_return fail(fmt::format(
                 "process {} shares its memory with another one (clone, CLONE_VM)", pid));
         }

@@ -78,7 +78,7 @@ Result<void> Detachment::check(const HomeProcess& process) const {
             fmt::format("process {} has a debugger, or breakpoints of its parent's", process.pid));
     }
     if (!process.fragment) return {};
-    if (process.has_guests) {
+    if (process.has_vfork_children) {
         return fail(fmt::format("process {} shares its memory with another one (clone, CLONE_VM)",
                                 process.pid));
     }

@@ -12,12 +12,12 @@
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
-#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
 #include "monitor/home/last_words.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/statistics.h"
+#include "monitor/home/vfork_children.h"
 #include "monitor/node/usage.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -92,10 +92,11 @@ void Ends::on_end(HomeThread& thread) {
     if (thread.stub) thread.stub->on_death();
     if (thread.helper || tid == process.pid) home_.orphaned_helpers.note_end(tid, thread.helper);
     if (home_.policy.mixed() && !thread.helper) home_.last_words.tell_exit(thread);
-    if (process.shares_memory_with) home_.guests.end_of_guest(thread);
+    if (process.shares_memory_with) home_.vfork_children.on_end(thread);
     if (process.fragment) {
         if (process.fragment->has_helpers()) {
-            if (tid == process.fragment->puncher_tid()) process.fragment->puncher().on_death();
+            if (tid == process.fragment->page_mover_tid())
+                process.fragment->page_mover().on_death();
             if (tid == process.fragment->executor_tid()) process.fragment->executor().on_death();
             if (tid == process.fragment->waker_tid()) process.fragment->waker()->on_death();
             home_.failures.on_helper_end(process, tid);

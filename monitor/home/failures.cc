@@ -220,8 +220,8 @@ void Failures::on_remote_end(RemoteNode& node, pid_t pid, const std::string& rea
 void Failures::on_helper_end(HomeProcess& process, pid_t tid) {
     bool needed = process.state == HomeProcess::State::preparing ||
                   process.state == HomeProcess::State::split;
-    bool ours = tid == process.fragment->puncher_tid() || tid == process.fragment->executor_tid() ||
-                tid == process.fragment->waker_tid();
+    bool ours = tid == process.fragment->page_mover_tid() ||
+                tid == process.fragment->executor_tid() || tid == process.fragment->waker_tid();
     if (!needed || !ours || process.executing) return;
     if (is_being_killed(process.pid)) {
         // The helper was killed together with the process, for example by a kill of its cgroup.

@@ -330,7 +330,7 @@ Task<void> FdNames::watch_all(HomeProcess& process, StubThread& stub) {
     }
 }
 
-int64_t FdNames::name_for_guest(const Notification& n, NodeId owner, uint64_t file) {
+int64_t FdNames::name_for_vfork_child(const Notification& n, NodeId owner, uint64_t file) {
     auto name = make(file_at(owner, file));
     bool closes = n.number == SYS_dup3 && (n.args[2] & O_CLOEXEC);
     int64_t result =

@@ -59,7 +59,7 @@ public:
 
     // For a process without a fragment at the acceptor (kept_calls.h) that calls dup2 or dup3 on
     // this file. Returns the call's result.
-    int64_t name_for_guest(const Notification& n, NodeId owner, uint64_t file);
+    int64_t name_for_vfork_child(const Notification& n, NodeId owner, uint64_t file);
 
     // --- calls of threads at the acceptor ---
     // True if the call has been answered: it makes a name, uses one that the acceptor does not

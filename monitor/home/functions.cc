@@ -206,8 +206,8 @@ Task<void> Functions::run_function_here(HomeThread& thread, ThreadContext contex
     if (fragment && fragment->has_helpers()) {
         // The page is replaced, so that running threads see the old content or the new one, never a
         // mixture.
-        co_await fragment->puncher().call(SYS_madvise, met.pages.begin.value, met.pages.size(),
-                                          MADV_DONTNEED);
+        co_await fragment->page_mover().call(SYS_madvise, met.pages.begin.value, met.pages.size(),
+                                             MADV_DONTNEED);
         home_.loop.after(lifted_for, [this, weak = std::weak_ptr(fragment), pages = met.pages] {
             if (auto still = weak.lock()) set_breakpoints_again(*still, pages);
         });

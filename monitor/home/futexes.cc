@@ -4,8 +4,8 @@
 #include <climits>
 #include <utility>
 
-#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
+#include "monitor/home/vfork_children.h"
 #include "monitor/tracee/fault_origin.h"
 #include "syscall/table.h"
 
@@ -13,7 +13,7 @@ namespace gpr::home {
 
 namespace {
 
-// How often the word is read that a guest waits at.
+// How often the word is read that a vfork child waits at.
 constexpr std::chrono::milliseconds look_first{1}, look_at_least{16};
 
 bool is_in_call(pid_t tid, uint32_t number) {
@@ -92,11 +92,11 @@ bool Futexes::is_futex_call(uint32_t number) {
     return number == number_futex_wait || (row && row->handlers.here == AtHome::futex);
 }
 
-// For a guest. A wake is also sent to the nodes with its owner's threads. In a whole session,
-// threads there wake without our seeing it, so a guest that waits has its word polled.
-void Futexes::call_of_guest(HomeThread& thread, const Notification& n) {
-    const HomeProcess& guest = *thread.process;
-    if (HomeProcess* owner = home_.guests.owner_of_memory(guest)) {
+// For a vfork child. A wake is also sent to the nodes with its owner's threads. In a whole session,
+// threads there wake without our seeing it, so a vfork child that waits has its word polled.
+void Futexes::call_of_vfork_child(HomeThread& thread, const Notification& n) {
+    const HomeProcess& child = *thread.process;
+    if (HomeProcess* owner = home_.vfork_children.owner_of_memory(child)) {
         for (const FutexWakeCall& wake : futex_wakes_of(n.number, n.args)) {
             if (!is_shared_word(*owner->fragment, {wake.address})) send_futex_wake(*owner, wake);
         }
@@ -104,20 +104,20 @@ void Futexes::call_of_guest(HomeThread& thread, const Notification& n) {
         thread.futex_waits++;
         bool lies_here = wait && is_shared_word(*owner->fragment, {wait->address});
         if (wait && !lies_here && !home_.policy.mixed()) {
-            spawn(see_wait_through(guest.pid, thread.tid, *wait));
+            spawn(see_wait_through(child.pid, thread.tid, *wait));
         }
     }
     home_.notifier->let_it_run(n.id);
 }
 
-Task<void> Futexes::see_wait_through(pid_t guest, pid_t tid, FutexWait wait) {
-    const HomeThread* thread = home_.find_thread(guest, tid);
+Task<void> Futexes::see_wait_through(pid_t child, pid_t tid, FutexWait wait) {
+    const HomeThread* thread = home_.find_thread(child, tid);
     uint64_t number = thread->futex_waits;
     for (auto pause = look_first;; pause = std::min(2 * pause, look_at_least)) {
         co_await home_.loop.sleep(pause);
-        thread = home_.find_thread(guest, tid);
+        thread = home_.find_thread(child, tid);
         if (!thread || thread->futex_waits != number || !is_in_call(tid, wait.call)) co_return;
-        HomeProcess* owner = home_.guests.owner_of_memory(*thread->process);
+        HomeProcess* owner = home_.vfork_children.owner_of_memory(*thread->process);
         if (!owner) co_return;
         std::shared_ptr<Fragment> fragment = owner->fragment;
         uint32_t now = 0;

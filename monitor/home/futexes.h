@@ -19,15 +19,15 @@ public:
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     void futex_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     static bool is_futex_call(uint32_t number);
-    // For a guest, whose memory belongs to a process that runs at the acceptor, or may.
-    void call_of_guest(HomeThread& thread, const Notification& n);
+    // For a vfork child, whose memory belongs to a process that runs at the acceptor, or may.
+    void call_of_vfork_child(HomeThread& thread, const Notification& n);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame, NodeId from);
 
 private:
     void tell_futex_wake(HomeProcess& process, const Notification& n);
     void tell_wake(HomeProcess& process, const FutexWakeCall& wake);
-    Task<void> see_wait_through(pid_t guest, pid_t tid, FutexWait wait);
+    Task<void> see_wait_through(pid_t child, pid_t tid, FutexWait wait);
     Task<void> futex_call_in_memory(HomeProcess& process, HomeThread& thread, Notification n);
 
     Home& home_;

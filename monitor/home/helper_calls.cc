@@ -73,12 +73,13 @@ bool sees_helpers(uint64_t number, const uint64_t* args) {
     return number == SYS_unshare && (args[0] & CLONE_VM);
 }
 
-void hide_helpers(const HomeProcess& caller, bool has_guests, Call& call) {
+void hide_helpers(const HomeProcess& caller, bool has_vfork_children, Call& call) {
     uint64_t number = number_of(call);
     if (!sees_helpers(number, call.args)) return;
     if (number == SYS_unshare) {
         // CLONE_VM has no effect if nobody shares the memory, but it implies CLONE_SIGHAND.
-        if (!has_guests) call.args[0] = (call.args[0] & ~uint64_t{CLONE_VM}) | CLONE_SIGHAND;
+        if (!has_vfork_children)
+            call.args[0] = (call.args[0] & ~uint64_t{CLONE_VM}) | CLONE_SIGHAND;
         return;
     }
     if (may_have_own_clone_child(caller)) return;

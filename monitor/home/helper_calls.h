@@ -14,9 +14,9 @@ namespace gpr {
 
 // Whether the call needs hide_helpers().
 bool sees_helpers(uint64_t number, const uint64_t* args);
-// Rewrites the call such that its result is as if there were no helpers. has_guests: other
+// Rewrites the call such that its result is as if there were no helpers. has_vfork_children: other
 // processes of the program share the caller's memory.
-void hide_helpers(const HomeProcess& caller, bool has_guests, Call& call);
+void hide_helpers(const HomeProcess& caller, bool has_vfork_children, Call& call);
 
 bool waits_for_children(uint64_t number);
 // Makes the one call, which waits_for_children(). If it reports an orphaned helper, reaps that and

@@ -29,7 +29,6 @@
 #include "monitor/home/futexes.h"
 #include "monitor/home/growth.h"
 #include "monitor/home/guard_pages.h"
-#include "monitor/home/guests.h"
 #include "monitor/home/homecoming.h"
 #include "monitor/home/images.h"
 #include "monitor/home/kept_calls.h"
@@ -59,6 +58,7 @@
 #include "monitor/home/taken_calls.h"
 #include "monitor/home/trap_state.h"
 #include "monitor/home/truncation.h"
+#include "monitor/home/vfork_children.h"
 #include "monitor/home/visits.h"
 #include "monitor/paging/page_wire.h"
 
@@ -81,7 +81,7 @@ struct Home::Parts {
     Debugging debugging{home};
     ForksAtHome forks_at_home{home};
     ForksInPlace forks_in_place{home};
-    Guests guests{home};
+    VforkChildren vfork_children{home};
     Namespaces namespaces{home};
     Ends ends{home};
     LastWords last_words{home};
@@ -158,7 +158,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       debugging(parts_->debugging),
       forks_at_home(parts_->forks_at_home),
       forks_in_place(parts_->forks_in_place),
-      guests(parts_->guests),
+      vfork_children(parts_->vfork_children),
       namespaces(parts_->namespaces),
       ends(parts_->ends),
       last_words(parts_->last_words),

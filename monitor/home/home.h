@@ -56,7 +56,7 @@ class Functions;
 class Futexes;
 class Growth;
 class GuardPages;
-class Guests;
+class VforkChildren;
 class Images;
 class KeptCalls;
 class LastWords;
@@ -141,7 +141,7 @@ public:
     Debugging& debugging;
     ForksAtHome& forks_at_home;
     ForksInPlace& forks_in_place;
-    Guests& guests;
+    VforkChildren& vfork_children;
     Namespaces& namespaces;
     Ends& ends;
     LastWords& last_words;

@@ -21,7 +21,6 @@
 #include "monitor/home/filters.h"
 #include "monitor/home/futexes.h"
 #include "monitor/home/guard_pages.h"
-#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/main_stack.h"
@@ -33,6 +32,7 @@
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
 #include "monitor/home/trap_state.h"
+#include "monitor/home/vfork_children.h"
 #include "monitor/node/exit_hold.h"
 #include "monitor/paging/layout_parts.h"
 #include "monitor/tracee/barriers.h"
@@ -66,7 +66,7 @@ std::string executable_of(pid_t pid) {
 std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& thread) {
     std::vector<pid_t> helpers;
     if (process.fragment) {
-        helpers = {process.fragment->puncher_tid(), process.fragment->executor_tid()};
+        helpers = {process.fragment->page_mover_tid(), process.fragment->executor_tid()};
         if (pid_t waker = process.fragment->waker_tid()) helpers.push_back(waker);
         home_.ends.end_helpers(process);
         home_.pager.remove_fragment(*process.fragment);
@@ -84,9 +84,9 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     thread.passed.reset();
     thread.cpu_modes.note_exec();
     thread.rseq = {};
-    if (process.shares_memory_with) home_.guests.end_of_guest(thread);
+    if (process.shares_memory_with) home_.vfork_children.on_end(thread);
     process.shares_memory_with = nullptr;
-    process.has_guests = false;
+    process.has_vfork_children = false;
     // Its helpers would get into the namespaces of its children.
     process.stays_home = home_.namespaces.stays_home(process.pid) ||
                          home_.namespaces.child_stays_home(process.pid, 0);
@@ -133,7 +133,7 @@ Task<void> Images::begin_at_rest(HomeProcess& process) {
     }
     home_.resting.begin(process);
     home_.contended_memory.share_with(process);
-    co_await home_.contended_memory.meet_outsiders(false);
+    co_await home_.contended_memory.meet_external_sharers(false);
 }
 
 Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {

@@ -51,7 +51,7 @@ Task<void> KeptCalls::make(pid_t pid, Notification n) {
     Answer answer = co_await ask(pid, n, *owner);
     std::optional<int64_t> result = answer.result;
     if (answer.result >= 0 && answer.file != 0) {
-        result = home_.fd_names.name_for_guest(n, *owner, answer.file);
+        result = home_.fd_names.name_for_vfork_child(n, *owner, answer.file);
         const bool interrupted = *result == -ENOENT && !home_.notifier->still_valid(n.id);
         if (interrupted) result.reset();  // dup2 may be made twice
     }

@@ -22,8 +22,8 @@ namespace gpr::home {
 
 Layouts::Layouts(Home& home) : changes(home.pager, directory_node, *this), home_(home) {}
 
-// This kernel has made the call. caller: the process whose descriptors it uses; a guest has its
-// own.
+// This kernel has made the call. caller: the process whose descriptors it uses; a vfork child has
+// its own.
 Task<void> Layouts::note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     const Address at{static_cast<uint64_t>(result)};

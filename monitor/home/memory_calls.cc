@@ -272,7 +272,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
         home_.layouts.changes.lock_new(*fragment, {at, at + size}, locks);
         if (near_stack && !stub->dead()) co_await home_.main_stack.fit(process);
         guard.release();
-        co_await home_.contended_memory.meet_outsiders(false);
+        co_await home_.contended_memory.meet_external_sharers(false);
         home_.calls.reply(thread, result);
         co_return;
     }

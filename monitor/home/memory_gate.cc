@@ -6,10 +6,10 @@
 #include "monitor/home/failures.h"
 #include "monitor/home/file_copies.h"
 #include "monitor/home/functions.h"
-#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/shared_identity.h"
+#include "monitor/home/vfork_children.h"
 #include "monitor/node/address_change.h"
 #include "monitor/tracee/sealed_memory.h"
 #include "syscall/table.h"
@@ -24,7 +24,8 @@ constexpr uint32_t relayed_bit = 1u << 31;
 bool MemoryGate::holds(HomeThread& thread, const Notification& n) {
     if (!is_told_unasked(n.number)) return false;
     HomeProcess& process = *thread.process;
-    HomeProcess* of = process.shares_memory_with ? home_.guests.owner_of_memory(process) : &process;
+    HomeProcess* of =
+        process.shares_memory_with ? home_.vfork_children.owner_of_memory(process) : &process;
     if (!of) return false;
     bool is_split = of->state == HomeProcess::State::split && of->fragment;
     const AddressSpace& space = is_split ? of->fragment->space : of->marked;

@@ -33,7 +33,7 @@ Task<void> Namespaces::begin_at_home(HomeThread& thread, std::optional<ThreadCon
     if (status.ended()) co_return;
     if (!thread.process->shares_memory_with) {
         home_.contended_memory.share_with(*thread.process);
-        co_await home_.contended_memory.meet_outsiders(false);
+        co_await home_.contended_memory.meet_external_sharers(false);
         if (!home_.find_thread(pid, pid)) co_return;
     }
     if (context) apply_context(pid, *context);

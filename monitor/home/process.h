@@ -95,14 +95,14 @@ struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
     std::shared_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
-    bool helper = false;               // puncher or executor
+    bool helper = false;               // page mover or executor
     NodeId node = directory_node;      // where it runs; the kernel thread here may be its shadow
     bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
     ThreadCounts counts;
     ForkAtHome fork;
     FilterList filters;              // the program's filters that the kernel thread here has
     std::vector<Twin> twins;         // by node: twin()
-    uint64_t futex_waits = 0;        // of a guest: how many futex calls it has made
+    uint64_t futex_waits = 0;        // of a vfork child: how many futex calls it has made
     Clock::time_point call_began{};  // of the latest forwarded call
     // That call, which is made again after an interruption.
     std::optional<ResumedWait> resumed_wait;
@@ -253,10 +253,11 @@ struct HomeProcess {
 
     pid_t pid = 0;
     State state = State::native;
-    HomeProcess* shares_memory_with = nullptr;  // a guest's parent, until it execs; may be gone
-    std::weak_ptr<Fragment> guest_of;           // a guest's memory, if its parent is split
+    HomeProcess* shares_memory_with =
+        nullptr;  // a vfork child's parent, until it execs; may be gone
+    std::weak_ptr<Fragment> memory_of_parent;  // a vfork child's memory, if its parent is split
     // Children that share its memory and run at the same time.
-    bool has_guests = false;
+    bool has_vfork_children = false;
     std::shared_ptr<Fragment> fragment;
     // Of the filter that reports its calls; null: there is none, and resting_filter.h stops some.
     std::shared_ptr<Fd> listener;
@@ -323,7 +324,7 @@ struct HomeProcess {
     bool stays_home = false;  // in namespaces of its own, or resting.h could not split it
     int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
 
-    // It uses memory that it shares as a process outside of the session does: outsiders.h.
+    // It uses memory that it shares as a process outside of the session does: external_sharers.h.
     [[nodiscard]] bool runs_apart() const { return rest || stays_home; }
     // One that has not been split yet, and that nothing keeps from it: a child, or one that rests.
     [[nodiscard]] bool can_be_split() const {

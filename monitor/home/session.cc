@@ -24,7 +24,6 @@
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/forks_in_place.h"
 #include "monitor/home/futexes.h"
-#include "monitor/home/guests.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
 #include "monitor/home/images.h"
@@ -42,6 +41,7 @@
 #include "monitor/home/statistics.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
+#include "monitor/home/vfork_children.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/usage_wire.h"
 #include "monitor/paging/page_wire.h"
@@ -275,9 +275,9 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     if (home_->chaos) home_->signals.note_reported(n.tid, n.number);
     // Calls of unsplit children, and of a split process's threads at home.
     if (home_->memory_gate.holds(thread, n)) return;
-    if (process.shares_memory_with && home::Guests::changes_memory(n) &&
-        home_->guests.owner_of_memory(process)) {
-        spawn(home_->guests.memory_call_of_guest(process.pid, n));
+    if (process.shares_memory_with && home::VforkChildren::changes_memory(n) &&
+        home_->vfork_children.owner_of_memory(process)) {
+        spawn(home_->vfork_children.memory_call(process.pid, n));
         return;
     }
     if (process.shares_memory_with && home_->acceptor_files.is_about_acceptors_fd(n) &&
@@ -328,7 +328,7 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
             home_->local_calls.local_call(process, thread, n);
         }
     } else if (process.shares_memory_with && home::Futexes::is_futex_call(n.number)) {
-        home_->futexes.call_of_guest(thread, n);
+        home_->futexes.call_of_vfork_child(thread, n);
     } else {
         home::FileCopies::note_native_call(process, n);
         home_->notifier->let_it_run(n.id);

@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 #include "mm/address_space.h"
-#include "monitor/home/outsiders.h"
+#include "monitor/home/external_sharers.h"
 #include "monitor/home/shared_identity.h"
 
 namespace gpr {
@@ -18,11 +18,11 @@ struct SharedFile {
     Fd path;                // O_PATH; closed for memory without a name
     bool written = false;   // some mapping may be written
     bool is_named = false;  // has a file or descriptor, so private mappings of it are possible
-    // About outsiders:
-    Outsiders::Watched watched;
+    // About external sharers:
+    ExternalSharers::Watched watched;
     OutsideUse outside;
     bool looked = false;  // whether they have been searched for since it was mapped
-    bool given = false;   // a descriptor of it has been sent to an outsider
+    bool given = false;   // a descriptor of it has been sent to an external sharer
     // A device, or a ring of io_uring or AIO: written without a call that we see.
     bool kernel_uses = false;
     // Whether the program must use it at home, where others see its writes at once.

@@ -87,8 +87,9 @@ uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; 
 // from, empty if unknown.
 void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e,
                                const std::string& link) {
-    std::optional<Outsiders::Opening> opening;  // because is_sealed() opens the file
-    if (home_.contended_memory.outsiders()) opening.emplace(*home_.contended_memory.outsiders());
+    std::optional<ExternalSharers::Opening> opening;  // because is_sealed() opens the file
+    if (home_.contended_memory.external_sharers())
+        opening.emplace(*home_.contended_memory.external_sharers());
     struct stat st {};
     bool has_fd = !link.empty() && stat(link.c_str(), &st) == 0;
     bool distinct = has_fd && !S_ISREG(st.st_mode);  // a device or ring: a new object every time
@@ -318,8 +319,8 @@ void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
         if (!m.shared || std::ranges::any_of(home_.processes, shows)) continue;
         auto file = files_.find(m.object);
         if (file == files_.end()) continue;
-        if (home_.contended_memory.outsiders()) {
-            home_.contended_memory.outsiders()->forget(file->second.watched);
+        if (home_.contended_memory.external_sharers()) {
+            home_.contended_memory.external_sharers()->forget(file->second.watched);
         }
         files_.erase(file);
         home_.pager.shared.erase(m.object);
@@ -356,7 +357,7 @@ Task<void> SharedMemory::attach_for(HomeProcess& process, HomeThread& thread, Fr
         if (stub->dead()) co_return;
         if (result >= 0) co_await note_attached(process, {static_cast<uint64_t>(result)});
         guard.release();
-        co_await home_.contended_memory.meet_outsiders(false);
+        co_await home_.contended_memory.meet_external_sharers(false);
     }
     if (!stub->dead()) home_.calls.reply(thread, result);
 }

@@ -166,9 +166,9 @@ Task<Result<void>> StubEntry::open_uffd(HomeProcess& process, HomeThread& thread
         co_await process.fragment->start_helpers(stub, static_cast<int>(number), any_id, false);
     if (!helped) co_return helped;
     // Should the monitor be killed, no call of the program may fail with ENOSYS before it ends.
-    bool held = co_await process.fragment->puncher().take_fd(process.listener->get(),
-                                                             static_cast<int>(number) + 1);
-    if (!held) co_return fail("cannot give the puncher the seccomp listener");
+    bool held = co_await process.fragment->page_mover().take_fd(process.listener->get(),
+                                                                static_cast<int>(number) + 1);
+    if (!held) co_return fail("cannot give the page_mover the seccomp listener");
     if (!home_.policy.mixed()) co_return helped;
     co_return co_await process.fragment->start_waker(stub, any_id, false);
 }

@@ -187,7 +187,8 @@ Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
     } else {
         trace::rewind_interrupted_call(left->regs);
     }
-    co_await home_.contended_memory.meet_outsiders(false);  // above all to learn a file's new size
+    co_await home_.contended_memory.meet_external_sharers(
+        false);  // above all to learn a file's new size
     if (stub->dead()) co_return;
     co_await home_.crossings.cross(process, thread, *left, thread.last_away, thread.wants_device);
     if (stub->dead()) co_return;

@@ -146,8 +146,8 @@ Task<void> Forks::end_fork(std::shared_ptr<Fragment> fragment) {
     for (Range range : ranges) {
         Mapping* m = fragment->space.find(range.begin);
         if (!m || !m->trapped || m->range != range || forking_.contains(fragment.get())) continue;
-        co_await fragment->puncher().call(SYS_madvise, range.begin.value, range.size(),
-                                          MADV_DONTNEED);
+        co_await fragment->page_mover().call(SYS_madvise, range.begin.value, range.size(),
+                                             MADV_DONTNEED);
     }
 }
 

@@ -115,22 +115,22 @@ Task<Result<void>> Fragment::start_helpers(StubThread& worker, int uffd_number, 
         co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_NOHUGEPAGE);
         co_await worker.call(SYS_madvise, at, GPR_SCRATCH_SIZE, MADV_DONTDUMP);
     }
-    auto puncher_slot = mailbox_->allocate();
+    auto page_mover_slot = mailbox_->allocate();
     auto executor_slot = mailbox_->allocate();
-    if (!puncher_slot || !executor_slot) co_return fail(EAGAIN, "no slots for helpers");
-    puncher_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *puncher_slot);
+    if (!page_mover_slot || !executor_slot) co_return fail(EAGAIN, "no slots for helpers");
+    page_mover_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *page_mover_slot);
     executor_ = std::make_unique<StubThread>(scheduler_, *mailbox_, *executor_slot);
 
-    // The puncher has its own descriptor table with a copy of the userfaultfd: while it lives, a
+    // The page mover has its own descriptor table with a copy of the userfaultfd: while it lives, a
     // missing page cannot read as zeros.
-    auto puncher = co_await give_birth_to_helper(worker, *puncher_, CLONE_VM, next_id);
-    if (!puncher) co_return tl::make_unexpected(puncher.error());
-    puncher_tid_ = *puncher;
+    auto page_mover = co_await give_birth_to_helper(worker, *page_mover_, CLONE_VM, next_id);
+    if (!page_mover) co_return tl::make_unexpected(page_mover.error());
+    page_mover_tid_ = *page_mover;
     auto number = static_cast<uint64_t>(uffd_number);
     std::vector<Call> keep_one{Call{SYS_close_range, {number + 1, ~0U}, 0}};
     if (uffd_number > 0) keep_one.push_back({SYS_close_range, {0, number - 1}, 0});
     if (!executor_is_thread) keep_one.push_back(leave_group);
-    co_await puncher_->run(keep_one);
+    co_await page_mover_->run(keep_one);
 
     uint64_t flags = CLONE_VM;
     if (executor_is_thread) {

@@ -40,7 +40,7 @@ public:
     using NextId = std::function<pid_t()>;
     Task<Result<pid_t>> give_birth_to_helper(StubThread& worker, StubThread& child, uint64_t flags,
                                              NextId next_id);
-    // Maps the scratch areas and starts puncher and executor, by calls made in `worker`.
+    // Maps the scratch areas and starts page mover and executor, by calls made in `worker`.
     // uffd_number: of the userfaultfd in the process's descriptor table.
     Task<Result<void>> start_helpers(StubThread& worker, int uffd_number, NextId next_id,
                                      bool executor_is_thread);
@@ -100,11 +100,11 @@ public:
     [[nodiscard]] Mailbox& mailbox() { return *mailbox_; }
     [[nodiscard]] int uffd() const { return uffd_.get(); }
     [[nodiscard]] StubThread& executor() { return *executor_; }
-    [[nodiscard]] StubThread& puncher() { return *puncher_; }
-    [[nodiscard]] bool has_helpers() const { return executor_ && puncher_; }
+    [[nodiscard]] StubThread& page_mover() { return *page_mover_; }
+    [[nodiscard]] bool has_helpers() const { return executor_ && page_mover_; }
     [[nodiscard]] StubThread* waker() { return waker_.get(); }
     [[nodiscard]] pid_t waker_tid() const { return waker_tid_; }
-    [[nodiscard]] pid_t puncher_tid() const { return puncher_tid_; }
+    [[nodiscard]] pid_t page_mover_tid() const { return page_mover_tid_; }
     [[nodiscard]] pid_t executor_tid() const { return executor_tid_; }
 
     // All stub threads of this process by slot, for the listener's PARK notifications.
@@ -135,11 +135,11 @@ private:
     std::unique_ptr<Mailbox> mailbox_;
     Fd uffd_;
     Fd page_table_;         // /proc/pid/pagemap
-    int uffd_number_ = -1;  // in the puncher's descriptor table
-    std::unique_ptr<StubThread> puncher_;
+    int uffd_number_ = -1;  // in the page mover's descriptor table
+    std::unique_ptr<StubThread> page_mover_;
     std::unique_ptr<StubThread> executor_;
     std::unique_ptr<StubThread> waker_;
-    pid_t puncher_tid_ = 0;
+    pid_t page_mover_tid_ = 0;
     pid_t executor_tid_ = 0;
     pid_t waker_tid_ = 0;
     AsyncMutex scratch_;

@@ -15,16 +15,16 @@ namespace {
 
 constexpr uint64_t scratch_pages = GPR_SCRATCH_SIZE / page_size;
 
-// The puncher must be locked. Sets move.move to the number of bytes moved if not all were.
-Task<int64_t> make_move(StubThread& puncher, int uffd_number, uffdio_move& move) {
-    puncher.scratch().put(0, move);
+// The page mover must be locked. Sets move.move to the number of bytes moved if not all were.
+Task<int64_t> make_move(StubThread& page_mover, int uffd_number, uffdio_move& move) {
+    page_mover.scratch().put(0, move);
     std::vector<Call> calls{
         Call{SYS_ioctl,
-             {static_cast<uint64_t>(uffd_number), UFFDIO_MOVE, puncher.scratch_address().value},
+             {static_cast<uint64_t>(uffd_number), UFFDIO_MOVE, page_mover.scratch_address().value},
              0}};
-    co_await puncher.run_locked(calls);
+    co_await page_mover.run_locked(calls);
     if (calls[0].result == 0) co_return 0;
-    auto moved = puncher.scratch().get<uffdio_move>().field(&uffdio_move::move);
+    auto moved = page_mover.scratch().get<uffdio_move>().field(&uffdio_move::move);
     move.move = moved.at_most(static_cast<int64_t>(move.len));
     co_return calls[0].result;
 }
@@ -44,14 +44,14 @@ void put_in_place(Fragment::Taken& part, const std::vector<int>& failed,
 
 }  // namespace
 
-// The puncher must be locked. Write-protects first, because the mapping may become writable any
+// The page mover must be locked. Write-protects first, because the mapping may become writable any
 // time.
 Task<Fragment::Taken> Fragment::take_in_place(Address at, uint64_t pages) {
     Range range{at, at + pages * page_size};
     write_protect(range);
     Taken taken = peek(at, pages);
     std::vector<Call> calls{Call{SYS_madvise, {at.value, range.size(), MADV_DONTNEED}, 0}};
-    co_await puncher_->run_locked(calls);
+    co_await page_mover_->run_locked(calls);
     co_return taken;
 }
 
@@ -59,7 +59,7 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
     // UFFDIO_MOVE refuses read-only mappings and pages that a fork shares. The executor could break
     // that sharing by a write, but not for pages that are write-protected.
     if (quiet || !(prot & PROT_WRITE)) {
-        auto lock = co_await puncher_->lock();
+        auto lock = co_await page_mover_->lock();
         co_return co_await take_in_place(at, pages);
     }
     Taken all;
@@ -68,13 +68,13 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
     uint64_t& used = scratch_used_[executable];
     for (uint64_t first = 0; first < pages; first += scratch_pages) {
         uint64_t count = std::min(pages - first, scratch_pages);
-        auto lock = co_await puncher_->lock();
+        auto lock = co_await page_mover_->lock();
         uint64_t scratch = executable ? GPR_SCRATCH_RWX : GPR_SCRATCH_RW;
-        // Emptied only when it is full, so that a take usually waits for the puncher only once.
+        // Emptied only when it is full, so that a take usually waits for the page mover only once.
         if (used + count > scratch_pages) {
             std::vector<Call> empty{
                 Call{SYS_madvise, {scratch, used * page_size, MADV_DONTNEED}, 0}};
-            co_await puncher_->run_locked(empty);
+            co_await page_mover_->run_locked(empty);
             used = 0;
         }
         scratch += used * page_size;
@@ -89,7 +89,7 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
             move.src = at.value + (first + i) * page_size;
             move.len = (count - i) * page_size;
             move.mode = UFFDIO_MOVE_MODE_DONTWAKE | UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
-            int64_t result = co_await make_move(*puncher_, uffd_number_, move);
+            int64_t result = co_await make_move(*page_mover_, uffd_number_, move);
             if (result == 0) break;
             if (move.move > 0) {
                 i += static_cast<uint64_t>(move.move) / page_size;
@@ -106,7 +106,7 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
                     Call{SYS_madvise, {move.src, page_size, MADV_POPULATE_WRITE}, 0}};
                 lock.release();
                 co_await executor_->run(touch);
-                lock = co_await puncher_->lock();
+                lock = co_await page_mover_->lock();
                 continue;
             }
             if (result == -EBUSY) {

@@ -32,7 +32,8 @@ void Objects::discard(const std::vector<Mapping>& pieces) {
         core_.agent.drop(m.object, m.object_page, pages);
         if (core_.directory) core_.directory->drop(m.object, m.object_page, pages);
     }
-    // Later: the other nodes must hear of the discard before they hear of the pages' new life.
+    // Later: the other nodes must hear of the discard before they hear of the pages' new
+    // generation.
     core_.loop.post([this] { core_.settle(); });
 }
 

@@ -14,14 +14,14 @@ Task<void> Removals::remove(std::weak_ptr<Fragment> weak, Address at, PageRun ru
     auto fragment = weak.lock();
     if (fragment && fragment->has_helpers()) {
         auto executor = co_await fragment->executor().lock();
-        auto puncher = co_await fragment->puncher().lock();
+        auto page_mover = co_await fragment->page_mover().lock();
         // Removed by somebody else meanwhile; there may be a new page.
         if (!is_being_removed(run)) co_return;
         auto seen = fragment->space.address_of(run[0]);
         if (seen && *seen == at) {
             std::vector<Call> calls{
                 Call{SYS_madvise, {at.value, run.count * page_size, MADV_DONTNEED}, 0}};
-            co_await fragment->puncher().run_locked(calls);
+            co_await fragment->page_mover().run_locked(calls);
         }
     }
     done(run);

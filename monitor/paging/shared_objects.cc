@@ -49,7 +49,7 @@ bool SharedObjects::may_lack_room(ObjectId object) const {
     return it != objects_.end() && it->second.may_lack_room;
 }
 
-// The pages between the old end and the new one begin a new life, on every node.
+// The pages between the old end and the new one begin a new generation, on every node.
 void SharedObjects::resize(ObjectId object, uint64_t pages) {
     auto it = objects_.find(object);
     if (it == objects_.end() || it->second.pages == pages) return;
@@ -156,7 +156,7 @@ void SharedObjects::put(PageKey first, std::span<const std::byte> bytes) {
 }
 
 // Whether we remember what home lends of the object. Above a limit a page that comes back replaces
-// home's whole page, and what an outsider wrote there before it was noticed is lost.
+// home's whole page, and what an external sharer wrote there before it was noticed is lost.
 bool SharedObjects::is_kept(ObjectId object, const Object& o) const {
     constexpr size_t most_originals = 1 << 14;  // pages
     return !o.memfd &&

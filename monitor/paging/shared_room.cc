@@ -72,8 +72,8 @@ Task<std::vector<bool>> SharedRoom::make_room(PageRun run) {
     std::vector<bool> lacking(run.count, false), made(run.count, false);
     for (const Part& part : parts) {
         auto fill = [&part](Range range) {
-            return part.fragment->puncher().call(SYS_madvise, range.begin.value, range.size(),
-                                                 MADV_POPULATE_WRITE);
+            return part.fragment->page_mover().call(SYS_madvise, range.begin.value, range.size(),
+                                                    MADV_POPULATE_WRITE);
         };
         uint64_t pages = part.range.size() / page_size, first = part.first - run.first;
         auto begin = made.begin() + static_cast<ptrdiff_t>(first);
@@ -114,11 +114,11 @@ Task<void> SharedRoom::remove_refusal(PageRun run) {
     });
     for (auto& [fragment, at] : views) {
         auto executor = co_await fragment->executor().lock();
-        auto puncher = co_await fragment->puncher().lock();
+        auto page_mover = co_await fragment->page_mover().lock();
         const Mapping* m = fragment->space.find(at);
         if (!m || m->key(at) != run[0]) continue;
         std::vector<Call> calls{Call{SYS_madvise, {at.value, page_size, MADV_DONTNEED}, 0}};
-        co_await fragment->puncher().run_locked(calls);
+        co_await fragment->page_mover().run_locked(calls);
     }
     pager_.views.protect(run);
     pager_.removals.done(run);

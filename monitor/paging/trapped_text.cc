@@ -99,7 +99,7 @@ Task<void> TrappedText::stop_trapping(std::shared_ptr<Fragment> fragment, Range 
         shown_.erase(it);
         const Mapping* m = fragment->space.find(at);
         if (!m || !m->trapped || !fragment->has_helpers()) continue;
-        co_await fragment->puncher().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
+        co_await fragment->page_mover().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
     }
     fragment->space.for_each(range, [&](Mapping& m) {
         if (!std::exchange(m.trapped, false)) return;
@@ -131,7 +131,7 @@ Task<void> TrappedText::hide_shown() {
         Mapping* m = fragment ? fragment->space.find(at) : nullptr;
         if (!m || !m->trapped || !fragment->has_helpers()) continue;
         if (pager_.forks.is_forking(*fragment)) continue;
-        co_await fragment->puncher().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
+        co_await fragment->page_mover().call(SYS_madvise, at.value, page_size, MADV_DONTNEED);
     }
 }
 

@@ -2,7 +2,7 @@
 // reads; atomic operations, locks and semaphores hold between them; the kernel sees it, too.
 // Without arguments both are processes of this guest. Else: ROLE KIND PATH, where ROLE is first or
 // second, KIND file, sysv or memfd, and PATH a name that nobody has taken.
-// tests/scenarios/outsiders runs one of them split and the other natively.
+// tests/scenarios/external_sharers runs one of them split and the other natively.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>

@@ -26,13 +26,14 @@ void World::fork_of(ObjectId object) {
     directory_.hold(object);
     for (uint64_t i = 0; i < shape_.pages; ++i) {
         const PageKey key{object, i};
-        // Without an era it may be that only its birth node has touched it.
+        // Without a version it may be that only its birth node has touched it.
         const NodeId birth = births_[object];
-        const bool known = birth == 0 ? truth(0, key) > 0
-                                      : era_of(directory_.holders(key).epoch) > 0 ||
-                                            (frame(birth, key) != nullptr &&
-                                             nodes_[birth].life[key] == nodes_[0].life[key]);
-        if (known) fork.wanted[key] = nodes_[0].life[key];
+        const bool known = birth == 0
+                               ? truth(0, key) > 0
+                               : version_of(directory_.holders(key).epoch) > 0 ||
+                                     (frame(birth, key) != nullptr &&
+                                      nodes_[birth].generation[key] == nodes_[0].generation[key]);
+        if (known) fork.wanted[key] = nodes_[0].generation[key];
     }
     drain(0);
     collect_when_all_is_sent(object);
@@ -48,8 +49,8 @@ void World::collect_when_all_is_sent(ObjectId object) {
 }
 
 void World::check_fork(ObjectId object) {
-    for (const auto& [key, life] : forks_[object].wanted) {
-        if (nodes_[0].life[key] != life) continue;  // dropped meanwhile
+    for (const auto& [key, generation] : forks_[object].wanted) {
+        if (nodes_[0].generation[key] != generation) continue;  // dropped meanwhile
         if (!frame(0, key)) fail("a fork misses page " + to_string(key));
     }
 }
@@ -149,8 +150,8 @@ void World::copy_object(ObjectId from) {
             const PageKey key{from, i}, copy{to, i};
             const auto frame = node.memory.find(key);
             if (frame != node.memory.end()) node.memory[copy] = frame->second;
-            node.life[copy] = node.life[key];
-            truth_[{copy, node.life[copy]}] = truth_[{key, node.life[key]}];
+            node.generation[copy] = node.generation[key];
+            truth_[{copy, node.generation[copy]}] = truth_[{key, node.generation[key]}];
         }
     }
 }

@@ -20,9 +20,9 @@ PageKey World::random_page() {
             random_.between(0, shape_.pages - 1)};
 }
 
-uint64_t& World::truth(unsigned n, PageKey key) { return truth_[{key, nodes_[n].life[key]}]; }
+uint64_t& World::truth(unsigned n, PageKey key) { return truth_[{key, nodes_[n].generation[key]}]; }
 
-// Single writer or many readers, among the nodes for which the page lives the same life.
+// Single writer or many readers, among the nodes for which the page is of the same generation.
 void World::check_page(PageKey key) {
     for (unsigned a = 0; a < nodes_.size(); ++a) {
         const Frame* fa = frame(a, key);
@@ -33,7 +33,7 @@ void World::check_page(PageKey key) {
         }
         for (unsigned b = 0; b < nodes_.size(); ++b) {
             if (a == b || !fa->writable || !frame(b, key)) continue;
-            if (nodes_[a].life[key] == nodes_[b].life[key]) {
+            if (nodes_[a].generation[key] == nodes_[b].generation[key]) {
                 fail(
                     fmt::format("node {} may write {} while node {} has it", a, to_string(key), b));
             }
@@ -216,7 +216,7 @@ void World::apply_drop(unsigned n, const Drop& d) {
     log(fmt::format("node {} drops {}:{}+{}", n, d.object, d.first, d.count));
     for (uint64_t i = d.first; i < d.first + d.count; ++i) {
         node.memory.erase({d.object, i});
-        node.life[{d.object, i}] ^= d.id * 0x9E3779B97F4A7C15ULL;
+        node.generation[{d.object, i}] ^= d.id * 0x9E3779B97F4A7C15ULL;
     }
     node.agent->drop(d.object, d.first, d.count);
     if (n == 0) directory_.drop(d.object, d.first, d.count);
@@ -245,14 +245,14 @@ void World::pin_something() {
     f->pinned = true;
     ++totals_.pins;
     log(fmt::format("node {} pins {}", n, to_string(key)));
-    device_writes(n, key, nodes_[n].life[key], static_cast<unsigned>(random_.between(1, 8)));
+    device_writes(n, key, nodes_[n].generation[key], static_cast<unsigned>(random_.between(1, 8)));
 }
 
-void World::device_writes(unsigned n, PageKey key, uint64_t life, unsigned left) {
-    after(random_.between(1, 100 * us), [this, n, key, life, left] {
-        if (nodes_[n].life[key] != life) return;  // dropped: the device has an orphan
+void World::device_writes(unsigned n, PageKey key, uint64_t generation, unsigned left) {
+    after(random_.between(1, 100 * us), [this, n, key, generation, left] {
+        if (nodes_[n].generation[key] != generation) return;  // dropped: the device has an orphan
         touch(n, {key, Access::write});
-        if (left > 0) return device_writes(n, key, life, left - 1);
+        if (left > 0) return device_writes(n, key, generation, left - 1);
         frame(n, key)->pinned = false;
     });
 }
@@ -289,16 +289,17 @@ void World::acquired(unsigned n, const AcquireDone& done) {
         nodes_[n].acquiring = false;
         return;
     }
-    std::vector<uint64_t> lives;
+    std::vector<uint64_t> generations;
     for (const PageRun& run : runs) {
-        for (uint32_t i = 0; i < run.count; ++i) lives.push_back(nodes_[n].life[run[i]]);
+        for (uint32_t i = 0; i < run.count; ++i)
+            generations.push_back(nodes_[n].generation[run[i]]);
     }
-    use_acquired(n, runs, access, lives);
+    use_acquired(n, runs, access, generations);
     acquires_.erase(it);
     nodes_[n].acquiring = hold;
     if (!hold) return;
-    after(random_.between(1, 300 * us), [this, n, runs = runs, access = access, lives, done] {
-        use_acquired(n, runs, access, lives);
+    after(random_.between(1, 300 * us), [this, n, runs = runs, access = access, generations, done] {
+        use_acquired(n, runs, access, generations);
         nodes_[n].acquiring = false;
         nodes_[n].agent->release(done.cookie, now_);
         drain(n);
@@ -306,11 +307,11 @@ void World::acquired(unsigned n, const AcquireDone& done) {
 }
 
 void World::use_acquired(unsigned n, const std::vector<PageRun>& runs, Access access,
-                         const std::vector<uint64_t>& lives) {
+                         const std::vector<uint64_t>& generations) {
     size_t at = 0;
     for (const PageRun& run : runs) {
         for (uint32_t i = 0; i < run.count; ++i) {
-            if (nodes_[n].life[run[i]] == lives[at++]) touch(n, {run[i], access});
+            if (nodes_[n].generation[run[i]] == generations[at++]) touch(n, {run[i], access});
         }
     }
 }

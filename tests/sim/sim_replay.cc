@@ -113,9 +113,9 @@ std::string name_of(const Seniority& who) {
 }
 
 void print(const PageWait& wait, double seconds) {
-    fmt::print("page {}, {} at {}, era {}, last heard of {:.3f} s before:\n", to_string(wait.key),
-               wait.holders.exclusive ? "exclusive" : "shared",
-               fmt::join(nodes_of(wait.holders.nodes), " and "), era_of(wait.holders.epoch),
+    fmt::print("page {}, {} at {}, version {}, last heard of {:.3f} s before:\n",
+               to_string(wait.key), wait.holders.exclusive ? "exclusive" : "shared",
+               fmt::join(nodes_of(wait.holders.nodes), " and "), version_of(wait.holders.epoch),
                seconds);
     for (const PageWait::Wisher& w : wait.wishers) {
         fmt::print("    {} wishes to {}{}{}{}\n", name_of(w.who),

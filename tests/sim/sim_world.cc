@@ -33,22 +33,23 @@ std::string describe(const Message& message) {
                            q->tid);
     }
     if (auto* g = std::get_if<Grant>(&message.body)) {
-        return fmt::format("grant {} {} era {}{}", run(g->run), level(g->presence),
-                           era_of(g->epochs[0]),
+        return fmt::format("grant {} {} version {}{}", run(g->run), level(g->presence),
+                           version_of(g->epochs[0]),
                            g->contents[0].kind == ContentKind::none ? " keep" : "");
     }
     if (auto* r = std::get_if<Recall>(&message.body)) {
-        return fmt::format("recall {} leave {} era {} for {}/{}/{}{}", run(r->run), level(r->leave),
-                           era_of(r->epochs[0]), r->for_whom.age, r->for_whom.node, r->for_whom.tid,
-                           r->optional ? " optional" : "");
+        return fmt::format("recall {} leave {} version {} for {}/{}/{}{}", run(r->run),
+                           level(r->leave), version_of(r->epochs[0]), r->for_whom.age,
+                           r->for_whom.node, r->for_whom.tid, r->optional ? " optional" : "");
     }
     if (auto* s = std::get_if<Surrender>(&message.body)) {
-        return fmt::format("surrender {} left {} era {} content {}", run(s->run), level(s->left),
-                           era_of(s->epochs[0]), static_cast<int>(s->contents[0].kind));
+        return fmt::format("surrender {} left {} version {} content {}", run(s->run),
+                           level(s->left), version_of(s->epochs[0]),
+                           static_cast<int>(s->contents[0].kind));
     }
     if (auto* p = std::get_if<Push>(&message.body)) {
-        return fmt::format("push {} to {} left {} era {}", run(p->run), p->to, level(p->left),
-                           era_of(p->epochs[0]));
+        return fmt::format("push {} to {} left {} version {}", run(p->run), p->to, level(p->left),
+                           version_of(p->epochs[0]));
     }
     if (auto* x = std::get_if<Refused>(&message.body)) return "refused " + run(x->run);
     return "ack";

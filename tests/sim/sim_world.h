@@ -88,8 +88,8 @@ struct Envelope {
 struct Node {
     std::unique_ptr<PageAgent> agent;
     std::map<PageKey, Frame> memory;
-    std::map<PageKey, uint64_t> life;     // which drops it went through, order ignored
-    std::map<ObjectId, bool> registered;  // with userfaultfd; before, its birth node runs free
+    std::map<PageKey, uint64_t> generation;  // which drops it went through, order ignored
+    std::map<ObjectId, bool> registered;     // with userfaultfd; before, its birth node runs free
     Applied applied;
     std::vector<Envelope> held;  // their metadata is not here yet
     uint64_t timer_at = UINT64_MAX;
@@ -98,7 +98,8 @@ struct Node {
 };
 
 struct Fork {
-    std::map<PageKey, uint64_t> wanted;  // pages that have been written, and the life that was in
+    std::map<PageKey, uint64_t>
+        wanted;  // pages that have been written, and the generation that was in
     std::set<PageKey> arriving;
     bool copying = false;
 };
@@ -146,11 +147,11 @@ private:
     void drop(unsigned node);
     void apply_drop(unsigned node, const Drop& drop);
     void pin_something();
-    void device_writes(unsigned node, PageKey key, uint64_t life, unsigned left);
+    void device_writes(unsigned node, PageKey key, uint64_t generation, unsigned left);
     void acquire_something();
     void acquired(unsigned node, const AcquireDone& done);
     void use_acquired(unsigned node, const std::vector<PageRun>& runs, Access access,
-                      const std::vector<uint64_t>& lives);
+                      const std::vector<uint64_t>& generations);
     void collect_something();
     void copy_memory();
     bool walk_on(Thread& t);

@@ -89,7 +89,7 @@ TEST_CASE("a recall that overtakes its grant waits for it") {
     CHECK(c.members[0].memory[page] == 5);
 }
 
-TEST_CASE("a grant of an earlier life installs nothing") {
+TEST_CASE("a grant of an earlier generation installs nothing") {
     Cluster c(2);
     c.add_object(1, 0);
     c.members[0].memory[page] = 5;

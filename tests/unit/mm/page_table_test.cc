@@ -8,7 +8,7 @@
 
 using namespace gpr;
 
-TEST_CASE("a table and a plain map agree about entries and lives") {
+TEST_CASE("a table and a plain map agree about entries and generations") {
     struct Step {
         uint64_t first, count, entry;
     };
@@ -40,9 +40,9 @@ TEST_CASE("a table and a plain map agree about entries and lives") {
         }
         for (int i = 0; i < 20; ++i) {
             const uint64_t at = index();
-            uint32_t life = 0;
-            for (const Step& d : drops) life += at >= d.first && at - d.first < d.count;
-            RC_ASSERT(table.life(at) == life);
+            uint32_t generation = 0;
+            for (const Step& d : drops) generation += at >= d.first && at - d.first < d.count;
+            RC_ASSERT(table.generation(at) == generation);
             RC_ASSERT(table.get(at) == (entries.contains(at) ? entries[at] : 0));
             const auto next = entries.lower_bound(at);
             const uint64_t end = at + 1000;
@@ -61,18 +61,18 @@ TEST_CASE("what a small file drops beyond its end takes no memory") {
     constexpr uint64_t slot_pages = 1 << 18;
     for (uint64_t end : {100, 90, 200, 100}) table.drop(end, max_object_pages - end);
     CHECK(table.memory_bytes() < 1 << 16);
-    CHECK(table.life(99) == 1);
-    CHECK(table.life(slot_pages) == 4);
-    CHECK(table.life(max_object_pages - 1) == 4);
+    CHECK(table.generation(99) == 1);
+    CHECK(table.generation(slot_pages) == 4);
+    CHECK(table.generation(max_object_pages - 1) == 4);
     PageTable copy = table.copy();
-    CHECK(copy.life(slot_pages) == 4);
+    CHECK(copy.generation(slot_pages) == 4);
     std::vector<uint64_t> numbers;
     table.save([&](uint64_t number) { numbers.push_back(number); });
     size_t at = 0;
     PageTable loaded;
     CHECK(loaded.load([&] { return at < numbers.size() ? numbers[at++] : 0; }));
-    CHECK(loaded.life(slot_pages) == 4);
-    CHECK(loaded.life(99) == 1);
+    CHECK(loaded.generation(slot_pages) == 4);
+    CHECK(loaded.generation(99) == 1);
 }
 
 TEST_CASE("a file that has had many sizes is looked at as fast as any") {
@@ -82,30 +82,30 @@ TEST_CASE("a file that has had many sizes is looked at as fast as any") {
     for (uint64_t i = 1; i <= sizes; ++i) {
         table.drop(i * slot_pages, max_object_pages - i * slot_pages);
     }
-    for (uint64_t i = 1; i <= sizes; ++i) CHECK(table.life(i * slot_pages) == i);
-    CHECK(table.life(slot_pages - 1) == 0);
-    CHECK(table.life(max_object_pages - 1) == sizes);
+    for (uint64_t i = 1; i <= sizes; ++i) CHECK(table.generation(i * slot_pages) == i);
+    CHECK(table.generation(slot_pages - 1) == 0);
+    CHECK(table.generation(max_object_pages - 1) == sizes);
     size_t numbers = 0;
     table.save([&](uint64_t) { numbers++; });
     CHECK(numbers > max_object_pages / slot_pages);  // most of them are counted slot by slot
 }
 
-TEST_CASE("lives do not depend on the order of drops") {
+TEST_CASE("generations do not depend on the order of drops") {
     PageTable a, b;
     a.drop(0, 100);
     a.drop(50, 1 << 18);
     b.drop(50, 1 << 18);
     b.drop(0, 100);
     for (uint64_t i : {0, 49, 50, 99, 100, 200000, 262143, 262193, 262194})
-        CHECK(a.life(i) == b.life(i));
-    CHECK(a.life(70) == 2);
+        CHECK(a.generation(i) == b.generation(i));
+    CHECK(a.generation(70) == 2);
 }
 
-TEST_CASE("eras of one life compare across their wrap") {
-    const Epoch last = make_epoch(3, (1ULL << era_bits) - 1);
-    CHECK(era_of(next_era(last)) == 0);
-    CHECK(life_of(next_era(last)) == 3);
-    CHECK(compare_eras(next_era(last), last) > 0);
-    CHECK(compare_eras(last, next_era(last)) < 0);
+TEST_CASE("versions of one generation compare across their wrap") {
+    const Epoch last = make_epoch(3, (1ULL << version_bits) - 1);
+    CHECK(version_of(next_version(last)) == 0);
+    CHECK(generation_of(next_version(last)) == 3);
+    CHECK(compare_eras(next_version(last), last) > 0);
+    CHECK(compare_eras(last, next_version(last)) < 0);
     CHECK(compare_eras(last, last) == 0);
 }

@@ -1,4 +1,4 @@
-#include "monitor/home/guests.h"
+#include "monitor/home/vfork_children.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,15 +24,15 @@ constexpr int descriptor_of_executor = 3;  // the executor has no descriptors of
 constexpr std::chrono::milliseconds held_up_for{50};
 }  // namespace
 
-void Guests::end_of_guest(HomeThread& thread) {
+void VforkChildren::on_end(HomeThread& thread) {
     HomeProcess* owner = owner_of_memory(*thread.process);
     uint64_t at = std::exchange(thread.clear_tid, 0);
-    if (owner && at != 0) spawn(clear_tid_of_guest(owner->pid, {at}, thread.tid));
+    if (owner && at != 0) spawn(clear_tid(owner->pid, {at}, thread.tid));
 }
 
-// A guest has ended or called exec here. The kernel skips clear_child_tid if that page is missing,
-// so it is done here.
-Task<void> Guests::clear_tid_of_guest(pid_t owner, Address at, pid_t tid) {
+// A vfork child has ended or called exec here. The kernel skips clear_child_tid if that page is
+// missing, so it is done here.
+Task<void> VforkChildren::clear_tid(pid_t owner, Address at, pid_t tid) {
     HomeProcess* process = home_.find_process(owner);
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
@@ -49,10 +49,10 @@ Task<void> Guests::clear_tid_of_guest(pid_t owner, Address at, pid_t tid) {
     co_await wake_futex_held(home_.pager, *fragment, wake);
 }
 
-// nullptr if the owner has not been split, has ended or is in exec: then the guest's calls need no
-// help.
-HomeProcess* Guests::owner_of_memory(const HomeProcess& guest) const {
-    std::shared_ptr<Fragment> memory = guest.guest_of.lock();
+// nullptr if the owner has not been split, has ended or is in exec: then the vfork child's calls
+// need no help.
+HomeProcess* VforkChildren::owner_of_memory(const HomeProcess& child) const {
+    std::shared_ptr<Fragment> memory = child.memory_of_parent.lock();
     if (!memory || !memory->has_helpers()) return nullptr;
     for (const auto& [pid, owner] : home_.processes) {
         if (owner->fragment != memory) continue;
@@ -62,7 +62,7 @@ HomeProcess* Guests::owner_of_memory(const HomeProcess& guest) const {
     return nullptr;
 }
 
-bool Guests::changes_memory(const Notification& n) {
+bool VforkChildren::changes_memory(const Notification& n) {
     const MemoryCall call = memory_call_of(n.number);
     if (call == MemoryCall::advise) {
         return drops_content(n.args[2]) || is_guard_advice(n.number, n.args);
@@ -72,8 +72,8 @@ bool Guests::changes_memory(const Notification& n) {
 
 // From now on the process runs at the acceptor while children that share its memory run here.
 // Shared memory would differ between the two, so it is used at home.
-void Guests::begin_sharing(HomeProcess& process) {
-    if (std::exchange(process.has_guests, true)) return;
+void VforkChildren::begin_sharing(HomeProcess& process) {
+    if (std::exchange(process.has_vfork_children, true)) return;
     for (auto& [object, file] : home_.shared_memory.files()) {
         home_.contended_memory.choose_node(file);
     }
@@ -82,7 +82,7 @@ void Guests::begin_sharing(HomeProcess& process) {
 // Around the birth of such a child, and for vfork until the child's end: keeps shared memory here.
 // The caller of vfork waits, but other processes that share the memory do not: one that wants a
 // page has to wait as well, and if that lasts, the child may be waiting for that process.
-Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfork) {
+Task<std::shared_ptr<HeldUp>> VforkChildren::hold_up(HomeProcess& process, bool is_vfork) {
     auto held = std::make_shared<HeldUp>();
     std::shared_ptr<Fragment> fragment = process.fragment;
     for (auto& [object, file] : home_.shared_memory.files()) {
@@ -104,32 +104,32 @@ Task<std::shared_ptr<HeldUp>> Guests::hold_up(HomeProcess& process, bool is_vfor
 }
 
 // The memory belongs to the owner, whose executor makes the call.
-Task<void> Guests::memory_call_of_guest(pid_t guest, Notification n) {
+Task<void> VforkChildren::memory_call(pid_t child, Notification n) {
     auto guard = co_await home_.metadata.lock();
     if (!home_.notifier->still_valid(n.id)) co_return;  // interrupted: the thread calls again
-    std::shared_ptr<ProxyCall> call = co_await home_.proxy_calls.begin(guest, n);
+    std::shared_ptr<ProxyCall> call = co_await home_.proxy_calls.begin(child, n);
     if (!call) co_return;
-    HomeProcess* process = home_.find_process(guest);
+    HomeProcess* process = home_.find_process(child);
     HomeProcess* owner = process ? owner_of_memory(*process) : nullptr;
     if (owner) {
         co_await home_.memory_calls.save_hidden(*owner, n);
-        process = home_.find_process(guest);
+        process = home_.find_process(child);
         owner = process ? owner_of_memory(*process) : nullptr;
     }
     std::optional<int64_t> result;
     if (owner && !owner->fragment->executor().dead()) {
-        result = co_await call_of_guest(*owner, guest, n);
+        result = co_await call_of_vfork_child(*owner, child, n);
     }
-    home_.proxy_calls.finish(guest, n, call, result);
+    home_.proxy_calls.finish(child, n, call, result);
 }
 
 // nullopt if the memory has no executor any more.
-Task<std::optional<int64_t>> Guests::call_of_guest(HomeProcess& owner, pid_t guest,
-                                                   Notification n) {
+Task<std::optional<int64_t>> VforkChildren::call_of_vfork_child(HomeProcess& owner, pid_t child,
+                                                                Notification n) {
     std::shared_ptr<Fragment> fragment = owner.fragment;
     const Row* row = find_row(n.number);
     if (row && row->handlers.here == AtHome::lock) {
-        co_return home_.memory_calls.lock_memory(owner, guest, n.number, n.args);
+        co_return home_.memory_calls.lock_memory(owner, child, n.number, n.args);
     }
     if (n.number == SYS_madvise) {
         int error = advice_error(fragment->space, n.args);
@@ -139,7 +139,7 @@ Task<std::optional<int64_t>> Guests::call_of_guest(HomeProcess& owner, pid_t gue
     Notification made = n;
     bool of_file = n.number == SYS_mmap && !(n.args[3] & MAP_ANONYMOUS);
     if (of_file) {
-        Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, guest, 0)));
+        Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
         Fd file(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), n.args[4], 0)));
         bool passed =
             file && co_await fragment->executor().take_fd(file.get(), descriptor_of_executor);
@@ -147,7 +147,7 @@ Task<std::optional<int64_t>> Guests::call_of_guest(HomeProcess& owner, pid_t gue
         made.args[4] = descriptor_of_executor;
     }
     int64_t result =
-        co_await home_.memory_calls.change_memory(owner, fragment->executor(), n, made, guest);
+        co_await home_.memory_calls.change_memory(owner, fragment->executor(), n, made, child);
     if (fragment->executor().dead()) co_return std::nullopt;
     if (of_file) co_await fragment->executor().call(SYS_close, descriptor_of_executor);
     co_return result;

@@ -1,4 +1,4 @@
-#include "monitor/home/outsiders.h"
+#include "monitor/home/external_sharers.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -173,7 +173,7 @@ private:
 
 }  // namespace
 
-Outsiders::Outsiders(Loop& loop, std::function<void()> on_news)
+ExternalSharers::ExternalSharers(Loop& loop, std::function<void()> on_news)
     : loop_(loop),
       on_news_(std::move(on_news)),
       turn_(loop),
@@ -185,18 +185,18 @@ Outsiders::Outsiders(Loop& loop, std::function<void()> on_news)
     readable_ = loop.watch(inotify_.get(), POLLIN, [this](uint32_t) { on_news_(); });
 }
 
-bool Outsiders::Watched::has_name(const Fd& path) const {
+bool ExternalSharers::Watched::has_name(const Fd& path) const {
     struct stat st {};
     return segment >= 0 || (named && fstat(path.get(), &st) == 0 && st.st_nlink > 0);
 }
 
-std::optional<uint64_t> Outsiders::Watched::id() const {
+std::optional<uint64_t> ExternalSharers::Watched::id() const {
     if (inotify < 0 && segment < 0) return std::nullopt;
     return id_of(inotify, segment);
 }
 
-Outsiders::Watched Outsiders::watch(const Fd& path, const std::string& mapped_as,
-                                    uint64_t mapped_inode) {
+ExternalSharers::Watched ExternalSharers::watch(const Fd& path, const std::string& mapped_as,
+                                                uint64_t mapped_inode) {
     Watched watched;
     if (mapped_as.starts_with(segment_name)) {
         watched.segment = static_cast<int>(mapped_inode);
@@ -219,7 +219,7 @@ Outsiders::Watched Outsiders::watch(const Fd& path, const std::string& mapped_as
     return watched;
 }
 
-void Outsiders::forget(const Watched& watched) {
+void ExternalSharers::forget(const Watched& watched) {
     attachments_.erase(watched.segment);
     auto it = users_.find(watched.inotify);
     if (it == users_.end() || --it->second > 0) return;
@@ -227,14 +227,14 @@ void Outsiders::forget(const Watched& watched) {
     users_.erase(it);
 }
 
-void Outsiders::look_at_segments() {
+void ExternalSharers::look_at_segments() {
     polling_ = !attachments_.empty();
     if (!polling_) return;
     on_news_();
     loop_.after(segments_every, [this] { look_at_segments(); });
 }
 
-Outsiders::News Outsiders::take_news() {
+ExternalSharers::News ExternalSharers::take_news() {
     News news;
     news.look_due = std::exchange(look_due_, false);
     news.by_us = std::exchange(opened_ourselves_, openings_ > 0);
@@ -269,8 +269,8 @@ Outsiders::News Outsiders::take_news() {
     return news;
 }
 
-Task<std::optional<std::vector<OutsideUse>>> Outsiders::look(std::vector<FileNames> files,
-                                                             std::function<bool(pid_t)> is_ours) {
+Task<std::optional<std::vector<OutsideUse>>> ExternalSharers::look(
+    std::vector<FileNames> files, std::function<bool(pid_t)> is_ours) {
     uint64_t number = ++looks_;
     looking_++;
     Clock::duration worked{};
@@ -297,7 +297,7 @@ Task<std::optional<std::vector<OutsideUse>>> Outsiders::look(std::vector<FileNam
     co_return std::move(search).found();
 }
 
-bool Outsiders::may_look() {
+bool ExternalSharers::may_look() {
     if (looking_ > 0) {
         look_wanted_ = true;
         return false;
@@ -307,7 +307,7 @@ bool Outsiders::may_look() {
     return rested;
 }
 
-void Outsiders::look_later() {
+void ExternalSharers::look_later() {
     if (std::exchange(look_planned_, true)) return;
     loop_.after(next_look_ - Clock::now(), [this] {
         look_planned_ = false;

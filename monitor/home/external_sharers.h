@@ -1,4 +1,5 @@
-// Outsiders: processes outside of a session that use files and segments that its program shares.
+// External sharers: processes outside of a session that use files and segments that its program
+// shares.
 //
 // /proc tells which processes have one open or mapped, but reading it takes milliseconds.
 // inotify(7) tells that another process may have opened one, and for System V segments their number
@@ -33,10 +34,10 @@ struct OutsideUse {
     bool writes = false;  // open for writing, or mapped writable
 };
 
-class Outsiders {
+class ExternalSharers {
 public:
     // on_news: called when take_news() has something.
-    explicit Outsiders(Loop& loop, std::function<void()> on_news);
+    explicit ExternalSharers(Loop& loop, std::function<void()> on_news);
 
     // A file or segment that is watched.
     class Watched {
@@ -50,7 +51,7 @@ public:
         [[nodiscard]] std::optional<uint64_t> id() const;
 
     private:
-        friend class Outsiders;
+        friend class ExternalSharers;
         int inotify = -1;
         int segment = -1;
         bool named = false;
@@ -63,7 +64,7 @@ public:
     // by it.
     class Opening {
     public:
-        explicit Opening(Outsiders& of) : of_(of) {
+        explicit Opening(ExternalSharers& of) : of_(of) {
             of_.openings_++;
             of_.opened_ourselves_ = true;
         }
@@ -72,7 +73,7 @@ public:
         Opening& operator=(const Opening&) = delete;
 
     private:
-        Outsiders& of_;
+        ExternalSharers& of_;
     };
 
     // Events since the last call.

@@ -1,4 +1,4 @@
-#include "monitor/home/outsiders.h"
+#include "monitor/home/external_sharers.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -70,7 +70,7 @@ struct Memory {
 };
 
 struct Fixture {
-    Fixture() : loop(*Loop::create()), outsiders(*loop, [] {}) {}
+    Fixture() : loop(*Loop::create()), external_sharers(*loop, [] {}) {}
     OutsideUse use_of(const Memory& memory) {
         std::optional<std::vector<OutsideUse>> found;
         spawn(look(memory, found));
@@ -80,11 +80,11 @@ struct Fixture {
     Task<void> look(const Memory& memory, std::optional<std::vector<OutsideUse>>& found) {
         std::vector<FileNames> files(1, memory.names);
         auto is_ours = [](pid_t pid) { return pid == getpid(); };
-        found = co_await outsiders.look(std::move(files), is_ours);
+        found = co_await external_sharers.look(std::move(files), is_ours);
         loop->post([this] { loop->stop(); });
     }
     std::unique_ptr<Loop> loop;
-    Outsiders outsiders;
+    ExternalSharers external_sharers;
 };
 
 }  // namespace
@@ -120,43 +120,44 @@ TEST_CASE_FIXTURE(Fixture, "another process has the file open, mapped, or not an
 
 TEST_CASE_FIXTURE(Fixture, "opening and writing are news, once") {
     Memory memory(memfd_create("ours", MFD_CLOEXEC));
-    auto watched = outsiders.watch(memory.fd, memory.name, memory.names.mapped_inode);
+    auto watched = external_sharers.watch(memory.fd, memory.name, memory.names.mapped_inode);
     REQUIRE(watched.id());
-    outsiders.take_news();
-    CHECK(outsiders.take_news().opened.empty());
+    external_sharers.take_news();
+    CHECK(external_sharers.take_news().opened.empty());
     auto link = "/proc/self/fd/" + std::to_string(memory.fd.get());
     Fd fd(open(link.c_str(), O_RDWR));
-    auto news = outsiders.take_news();
+    auto news = external_sharers.take_news();
     CHECK(news.opened.contains(*watched.id()));
     CHECK(news.written.empty());
     CHECK(ftruncate(fd.get(), 2 * size) == 0);
-    news = outsiders.take_news();
+    news = external_sharers.take_news();
     CHECK(news.written.contains(*watched.id()));
     CHECK(news.opened.empty());
-    outsiders.forget(watched);
+    external_sharers.forget(watched);
     fd = Fd(open(link.c_str(), O_RDONLY));
-    CHECK(outsiders.take_news().opened.empty());
+    CHECK(external_sharers.take_news().opened.empty());
 }
 
 TEST_CASE_FIXTURE(Fixture, "attaching a segment is news") {
     int segment = shmget(IPC_PRIVATE, size, IPC_CREAT | 0600);
     REQUIRE(segment >= 0);
-    auto watched = outsiders.watch(Fd(), "/SYSV00000000 (deleted)", static_cast<uint64_t>(segment));
+    auto watched =
+        external_sharers.watch(Fd(), "/SYSV00000000 (deleted)", static_cast<uint64_t>(segment));
     CHECK(watched.has_name(Fd()));
-    outsiders.take_news();
+    external_sharers.take_news();
     void* at = shmat(segment, nullptr, 0);
-    CHECK(outsiders.take_news().opened.contains(*watched.id()));
-    CHECK(outsiders.take_news().opened.empty());
+    CHECK(external_sharers.take_news().opened.contains(*watched.id()));
+    CHECK(external_sharers.take_news().opened.empty());
     shmdt(at);
     shmctl(segment, IPC_RMID, nullptr);
-    outsiders.forget(watched);
+    external_sharers.forget(watched);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a look that can wait does after another one") {
     Memory memory(memfd_create("ours", MFD_CLOEXEC));
-    CHECK(outsiders.may_look());
+    CHECK(external_sharers.may_look());
     use_of(memory);
-    CHECK_FALSE(outsiders.may_look());
+    CHECK_FALSE(external_sharers.may_look());
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -172,12 +173,12 @@ TEST_CASE_FIXTURE(Fixture,
             if (all && !std::exchange(asked, true)) usleep(1000);  // so that others go on
             return !all;
         };
-        found = co_await outsiders.look(std::move(files), is_ours);
+        found = co_await external_sharers.look(std::move(files), is_ours);
         if (++done == 2) loop->post([this] { loop->stop(); });
     };
-    CHECK(outsiders.may_look());
+    CHECK(external_sharers.may_look());
     spawn(tells(true, first));
-    CHECK_FALSE(outsiders.may_look());  // it goes on
+    CHECK_FALSE(external_sharers.may_look());  // it goes on
     spawn(tells(false, second));
     loop->run();
     CHECK(second.has_value());
@@ -186,30 +187,30 @@ TEST_CASE_FIXTURE(Fixture,
 
 TEST_CASE_FIXTURE(Fixture, "what is opened while the program opens files is most likely its own") {
     Memory memory(memfd_create("ours", MFD_CLOEXEC));
-    auto watched = outsiders.watch(memory.fd, memory.name, memory.names.mapped_inode);
+    auto watched = external_sharers.watch(memory.fd, memory.name, memory.names.mapped_inode);
     auto link = "/proc/self/fd/" + std::to_string(memory.fd.get());
-    std::optional<Outsiders::Opening> opening;
-    opening.emplace(outsiders);
+    std::optional<ExternalSharers::Opening> opening;
+    opening.emplace(external_sharers);
     Fd fd(open(link.c_str(), O_RDONLY));
-    CHECK(outsiders.take_news().by_us);
+    CHECK(external_sharers.take_news().by_us);
     fd = Fd(open(link.c_str(), O_RDONLY));
     opening.reset();
-    auto news = outsiders.take_news();
+    auto news = external_sharers.take_news();
     CHECK(news.by_us);
     CHECK(news.opened.contains(*watched.id()));
     fd = Fd(open(link.c_str(), O_RDONLY));
-    news = outsiders.take_news();
+    news = external_sharers.take_news();
     CHECK_FALSE(news.by_us);
     CHECK(news.opened.contains(*watched.id()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "nobody can open a file without a name") {
     Memory memfd(memfd_create("ours", MFD_CLOEXEC));
-    auto watched = outsiders.watch(memfd.fd, memfd.name, memfd.names.mapped_inode);
+    auto watched = external_sharers.watch(memfd.fd, memfd.name, memfd.names.mapped_inode);
     CHECK_FALSE(watched.has_name(memfd.fd));
-    char path[] = "/tmp/gpr-outsiders-XXXXXX";
+    char path[] = "/tmp/gpr-sharers-XXXXXX";
     Memory file(mkstemp(path));
-    auto named = outsiders.watch(file.fd, file.name, file.names.mapped_inode);
+    auto named = external_sharers.watch(file.fd, file.name, file.names.mapped_inode);
     CHECK(named.has_name(file.fd));
     unlink(path);
     CHECK_FALSE(named.has_name(file.fd));
