@@ -15,7 +15,7 @@ namespace {
 // oldest.
 size_t record_bytes(uint64_t seed) {
     if (seed % 8 != 0) return 0;
-    return seed % 16 == 0 ? 2 * gpr::DirectoryLog::least_bytes : size_t{4} << 20;
+    return seed % 16 == 0 ? 4 * gpr::DirectoryLog::least_bytes : size_t{4} << 20;
 }
 
 }  // namespace
