@@ -17,6 +17,7 @@
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/count.h"
+#include "tools/option_details.h"
 #include "transport/endpoint.h"
 
 namespace gpr {
@@ -57,33 +58,50 @@ const CommandSpec& acceptor_spec() {
         {
             {"listen", SettingKind::list, "ADDR", "where initiators connect; may be repeated"},
             token_file_setting,
-            {"export", SettingKind::list, "PATH",
-             "let sessions see PATH (a glob) too; may be repeated"},
-            {"allow-network", SettingKind::toggle, "",
-             "let sessions make sockets, by split rules sock:FAMILY, each in a network of its own"},
-            {"allow-host-network", SettingKind::toggle, "",
-             "the same, in this host's own network: its loopback services are reached, too"},
-            {"allow-raw-network", SettingKind::toggle, "",
-             "the same, also raw, packet and XDP sockets: as root with CAP_NET_RAW"},
-            {"session-ports", SettingKind::text, "FIRST-LAST",
-             "ports of this host by which networks of their own are reached, shared out to them"},
-            {"max-sessions", SettingKind::text, "N", "refuse more than N sessions at once (64)"},
-            {"session-memory", SettingKind::text, "SIZE",
-             "memory of each session, such as 8G (three quarters of this host's); or none"},
+            with_details({"export", SettingKind::list, "PATH",
+                          "let sessions see PATH (a glob) too; may be repeated"},
+                         details::exported),
+            with_details({"allow-network", SettingKind::toggle, "",
+                          "let sessions make sockets, by split rules sock:FAMILY, each in a "
+                          "network of its own"},
+                         details::allow_network),
+            with_details(
+                {"allow-host-network", SettingKind::toggle, "",
+                 "the same, in this host's own network: its loopback services are reached, too"},
+                details::allow_host_network),
+            with_details({"allow-raw-network", SettingKind::toggle, "",
+                          "the same, also raw, packet and XDP sockets: as root with CAP_NET_RAW"},
+                         details::allow_raw_network),
+            with_details({"session-ports", SettingKind::text, "FIRST-LAST",
+                          "ports of this host by which networks of their own are reached, shared "
+                          "out to them"},
+                         details::session_ports),
+            with_details({"max-sessions", SettingKind::text, "N",
+                          "refuse more than N sessions at once (64)"},
+                         details::max_sessions),
+            with_details(
+                {"session-memory", SettingKind::text, "SIZE",
+                 "memory of each session, such as 8G (three quarters of this host's); or none"},
+                details::session_memory),
             {"session-cpus", SettingKind::text, "N", "processors of each session, such as 1.5"},
-            {"session-pids", SettingKind::text, "N",
-             "processes and threads of each session (16384); or none"},
+            with_details({"session-pids", SettingKind::text, "N",
+                          "processes and threads of each session (16384); or none"},
+                         details::session_pids),
             {"session-device-memory", SettingKind::text, "SIZE",
              "memory of each device that a session may use"},
-            {"uid-range", SettingKind::text, "FIRST-LAST",
-             "users of this host that are nobody: each session runs as one; none: as root"},
-            metrics_setting,
+            with_details(
+                {"uid-range", SettingKind::text, "FIRST-LAST",
+                 "users of this host that are nobody: each session runs as one; none: as root"},
+                details::uid_range),
+            with_details(metrics_setting, details::acceptor_metrics),
             log_setting,
             log_level_setting,
             plain_setting,
             config_setting,
-            for_diagnosis({"pretend-without", SettingKind::list, "NAME",
-                           "behave as if the CPU lacked this feature; 'vdso': as another kernel"}),
+            for_diagnosis(with_details(
+                {"pretend-without", SettingKind::list, "NAME",
+                 "behave as if the CPU lacked this feature; 'vdso': as another kernel"},
+                details::pretend_without)),
         },
         false,
         0,

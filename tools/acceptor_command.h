@@ -7,8 +7,6 @@
 
 namespace gpr {
 
-const CommandSpec& acceptor_spec();
-
 Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
                                               const Environment& environment);
 

@@ -8,7 +8,6 @@
 #include "tools/session_options.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& attach_spec() {
     static const std::string notes =
@@ -27,7 +26,7 @@ const CommandSpec& attach_spec() {
     return spec;
 }
 
-}  // namespace
+namespace {}  // namespace
 
 int attach_main(const Words& arguments) {
     const auto parsed = parse_command(attach_spec(), arguments);

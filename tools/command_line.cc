@@ -19,17 +19,6 @@ std::string flag_name(const Setting& setting) { return fmt::format("--{}", setti
 
 std::string short_flag(const Setting& setting) { return {'-', setting.letter}; }
 
-std::string shown_flag(const Setting& setting) {
-    const std::string name =
-        (setting.letter == 0 ? "" : short_flag(setting) + ", ") + flag_name(setting);
-    switch (setting.kind) {
-        case SettingKind::toggle: return name;
-        case SettingKind::toggle_or_text: return fmt::format("{}[={}]", name, setting.value_name);
-        case SettingKind::attached_text: return fmt::format("{}={}", name, setting.value_name);
-        default: return fmt::format("{} {}", name, setting.value_name);
-    }
-}
-
 // CLI11 writes to these, so they must not move while it parses.
 struct FlagValue {
     const Setting* setting;
@@ -151,6 +140,27 @@ Result<ParsedCommand> parse_command(const CommandSpec& spec, std::vector<std::st
     return parsed;
 }
 
+std::string shown_flag(const Setting& setting) {
+    const std::string name =
+        (setting.letter == 0 ? "" : short_flag(setting) + ", ") + flag_name(setting);
+    switch (setting.kind) {
+        case SettingKind::toggle: return name;
+        case SettingKind::toggle_or_text: return fmt::format("{}[={}]", name, setting.value_name);
+        case SettingKind::attached_text: return fmt::format("{}={}", name, setting.value_name);
+        default: return fmt::format("{} {}", name, setting.value_name);
+    }
+}
+
+std::string configuration_note(const CommandSpec& spec) {
+    const bool is_configurable =
+        std::ranges::find(spec.settings, "config", &Setting::name) != spec.settings.end();
+    if (!is_configurable) return "";
+    return fmt::format(
+        "Every option is also an environment variable ({}) and, but for --config, a key of\n"
+        "the configuration file ('{}'). Option beats environment beats file.\n",
+        environment_name(spec.settings.front().name), spec.settings.front().name);
+}
+
 std::string help_text(const CommandSpec& spec) {
     std::string text = fmt::format("usage: gpr {} {}\n\n{}\n", spec.name, spec.usage, spec.summary);
     size_t width = std::string_view("-h, --help").size();
@@ -169,15 +179,8 @@ std::string help_text(const CommandSpec& spec) {
     text += fmt::format("  {:<{}}  {}\n", "-h, --help", width, "print this");
     const std::string diagnosis = lines_of(Section::diagnosis);
     if (!diagnosis.empty()) text += "\noptions for diagnosis:\n" + diagnosis;
-    const bool is_configurable =
-        std::any_of(spec.settings.begin(), spec.settings.end(),
-                    [](const Setting& setting) { return setting.name == "config"; });
-    if (is_configurable) {
-        text += fmt::format(
-            "\nEvery option is also an environment variable ({}) and, but for --config, a key of\n"
-            "the configuration file ('{}'). Option beats environment beats file.\n",
-            environment_name(spec.settings.front().name), spec.settings.front().name);
-    }
+    const std::string configuration = configuration_note(spec);
+    if (!configuration.empty()) text += "\n" + configuration;
     if (!spec.notes.empty()) text += fmt::format("\n{}\n", spec.notes);
     return text;
 }

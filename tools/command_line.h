@@ -19,6 +19,7 @@ struct CommandSpec {
     bool runs_program = false;  // the first word that is not a flag ends gpr's own options
     size_t most_words = 0;      // how many other words it takes, such as ADDR
     std::string_view notes = "";
+    std::string_view details = "";  // paragraphs for the manual page, with a line between them
 };
 
 struct ParsedCommand {
@@ -32,6 +33,11 @@ struct ParsedCommand {
 Result<ParsedCommand> parse_command(const CommandSpec& spec, std::vector<std::string> arguments);
 
 std::string help_text(const CommandSpec& spec);
+// As the help text has it: "-n, --device-count COUNT".
+std::string shown_flag(const Setting& setting);
+// What the help text says of the environment and the configuration file; empty if the command reads
+// none.
+std::string configuration_note(const CommandSpec& spec);
 
 struct ProgramCut {
     std::vector<std::string> options;  // gpr's

@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "base/suggest.h"
-#include "tools/acceptor_command.h"
+#include "tools/commands.h"
 #include "tools/config_file.h"
-#include "tools/exec_command.h"
 
 namespace gpr {
 namespace {

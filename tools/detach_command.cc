@@ -14,9 +14,6 @@
 #include "tools/process_number.h"
 
 namespace gpr {
-namespace {
-
-constexpr int patience_ms = 20'000;
 
 const CommandSpec& detach_spec() {
     static const CommandSpec spec{
@@ -32,6 +29,10 @@ const CommandSpec& detach_spec() {
         "attach'"};
     return spec;
 }
+
+namespace {
+
+constexpr int patience_ms = 20'000;
 
 // The monitor of a program that `gpr exec` started ignores the signals that would end the program.
 bool heeds_sigterm(pid_t monitor) {

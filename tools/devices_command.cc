@@ -12,7 +12,6 @@
 #include "tools/devices_report.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& devices_spec() {
     static const CommandSpec spec{
@@ -28,6 +27,8 @@ const CommandSpec& devices_spec() {
         "exit status: 0; 1 the acceptor did not answer, or something it asked failed"};
     return spec;
 }
+
+namespace {
 
 struct Answer {
     std::string where;

@@ -9,6 +9,7 @@
 #include "tools/session_options.h"
 
 namespace gpr {
+
 const CommandSpec& exec_spec() {
     static const std::string notes =
         split_rule_notes +
@@ -21,7 +22,9 @@ const CommandSpec& exec_spec() {
         session_settings(),
         true,
         0,
-        notes};
+        notes,
+        "At a terminal, what takes more than two seconds is told: a connection, the start of the "
+        "program, or a link that is too slow for what the program needs."};
     return spec;
 }
 

@@ -10,8 +10,6 @@
 
 namespace gpr {
 
-const CommandSpec& exec_spec();
-
 // An error, with the exit status for it: 125, 126 or 127.
 struct ExecRefusal {
     Error error;

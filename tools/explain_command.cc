@@ -10,7 +10,6 @@
 #include "tools/split_rules.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& explain_spec() {
     static const CommandSpec spec{
@@ -25,6 +24,8 @@ const CommandSpec& explain_spec() {
         "exit status: 0; 1 the program cannot be run, or needs a library that is nowhere"};
     return spec;
 }
+
+namespace {
 
 std::string text_of(const char* variable) { return variable != nullptr ? variable : ""; }
 

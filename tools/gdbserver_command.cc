@@ -13,7 +13,6 @@
 #include "transport/endpoint.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& gdbserver_spec() {
     static const CommandSpec spec{
@@ -31,6 +30,8 @@ const CommandSpec& gdbserver_spec() {
         "exit status: 0 when gdb has gone; 1 the process cannot be debugged, and why is said"};
     return spec;
 }
+
+namespace {
 
 // Copies what can be read from one side to the other. False at the end of input.
 bool pass_on(int from, int to) {

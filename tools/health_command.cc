@@ -14,7 +14,6 @@
 #include "transport/handshake.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& health_spec() {
     static const CommandSpec spec{
@@ -29,6 +28,8 @@ const CommandSpec& health_spec() {
         "answer"};
     return spec;
 }
+
+namespace {
 
 // Asks for the welcome only, so that an acceptor without room for another session answers, too.
 Result<EstablishedAcceptor> ask_acceptor(const std::string& address, const Settings& settings,

@@ -7,7 +7,6 @@
 #include "tools/table.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& maps_spec() {
     static const CommandSpec spec{
@@ -26,6 +25,8 @@ const CommandSpec& maps_spec() {
         "exit status: 0; 1 the process was not found, or its session did not answer"};
     return spec;
 }
+
+namespace {
 
 std::string count_at(const nlohmann::json& object, const char* key) {
     return fmt::format("{}", word_at(object, key));

@@ -7,11 +7,6 @@
 #include "tools/table.h"
 
 namespace gpr {
-namespace {
-
-// In the table; as JSON all that the session tells.
-constexpr size_t most_variables = 4;
-constexpr size_t most_rows = 40;
 
 const CommandSpec& pages_spec() {
     static const CommandSpec spec{
@@ -28,6 +23,12 @@ const CommandSpec& pages_spec() {
         "exit status: 0; 1 the process was not found, or its session did not answer"};
     return spec;
 }
+
+namespace {
+
+// In the table; as JSON all that the session tells.
+constexpr size_t most_variables = 4;
+constexpr size_t most_rows = 40;
 
 std::string mapping_at(const nlohmann::json& mappings, uint64_t address) {
     for (const nlohmann::json& each : mappings) {

@@ -14,10 +14,6 @@
 #include "tools/table.h"
 
 namespace gpr {
-namespace {
-
-constexpr std::chrono::seconds patience_with_end{20};
-constexpr std::chrono::milliseconds between_looks{20};
 
 const CommandSpec& ps_spec() {
     static const CommandSpec spec{
@@ -56,6 +52,11 @@ const CommandSpec& kill_spec() {
         "exit status: 0 all have ended; 1 one could not be found, or did not end"};
     return spec;
 }
+
+namespace {
+
+constexpr std::chrono::seconds patience_with_end{20};
+constexpr std::chrono::milliseconds between_looks{20};
 
 std::string user_name(uid_t user) {
     const passwd* entry = getpwuid(user);

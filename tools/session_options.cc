@@ -9,6 +9,7 @@
 #include "tools/common_settings.h"
 #include "tools/count.h"
 #include "tools/device_request.h"
+#include "tools/option_details.h"
 #include "tools/split_rules.h"
 
 namespace gpr {
@@ -86,29 +87,38 @@ StatsOptions stats_options(const Settings& settings) {
 
 std::vector<Setting> session_settings() {
     return {
-        acceptor_setting,
-        split_setting,
-        device_setting,
-        device_count_setting,
-        token_file_setting,
-        {"stats", SettingKind::toggle_or_text, "FILE",
-         "say at the end what crossed, in words; with FILE as JSON ('-': to stdout)", true},
-        {"mask-cpu", SettingKind::toggle, "",
-         "hide CPU features that the acceptor lacks from PROGRAM's C library"},
+        with_details(acceptor_setting, details::acceptor),
+        with_details(split_setting, details::split),
+        with_details(device_setting, details::device),
+        with_details(device_count_setting, details::device_count),
+        with_details(token_file_setting, details::token_file),
+        with_details(
+            {"stats", SettingKind::toggle_or_text, "FILE",
+             "say at the end what crossed, in words; with FILE as JSON ('-': to stdout)", true},
+            details::stats),
+        with_details({"mask-cpu", SettingKind::toggle, "",
+                      "hide CPU features that the acceptor lacks from PROGRAM's C library"},
+                     details::mask_cpu),
         plain_setting,
         config_setting,
-        metrics_setting,
+        with_details(metrics_setting, details::metrics),
         log_setting,
-        log_level_setting,
-        for_diagnosis({"record", SettingKind::attached_text, "FILE",
-                       "record which node asked for which page, and what was decided", true}),
-        for_diagnosis({"no-gravity", SettingKind::toggle, "",
-                       "let threads in code that is on every node stay where they are"}),
+        with_details(log_level_setting, details::log_level),
+        for_diagnosis(
+            with_details({"record", SettingKind::attached_text, "FILE",
+                          "record which node asked for which page, and what was decided", true},
+                         details::record)),
+        for_diagnosis(
+            with_details({"no-gravity", SettingKind::toggle, "",
+                          "let threads in code that is on every node stay where they are"},
+                         details::no_gravity)),
         for_diagnosis({"go-after", SettingKind::text, "MS",
                        "under 'auto', a process goes so many milliseconds after it began, whatever "
                        "it does"}),
-        for_diagnosis({"no-bpf", SettingKind::toggle, "",
-                       "use no BPF on any node; BPF costs everybody's system calls 60 ns"}),
+        for_diagnosis(
+            with_details({"no-bpf", SettingKind::toggle, "",
+                          "use no BPF on any node; BPF costs everybody's system calls 60 ns"},
+                         details::no_bpf)),
     };
 }
 

@@ -34,7 +34,13 @@ struct Setting {
     bool is_path = false;  // a relative path in a configuration file starts at that file's folder
     char letter = 0;       // of the short flag, such as 'n' for -n; 0: none
     Section section = Section::usual;
+    std::string_view details = "";  // what the manual page says beyond `help`
 };
+
+constexpr Setting with_details(Setting setting, std::string_view details) {
+    setting.details = details;
+    return setting;
+}
 
 constexpr Setting for_diagnosis(Setting setting) {
     setting.section = Section::diagnosis;

@@ -9,7 +9,6 @@
 #include "tools/setup_plan.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& setup_spec() {
     static const CommandSpec spec{
@@ -31,6 +30,8 @@ const CommandSpec& setup_spec() {
         "right."};
     return spec;
 }
+
+namespace {
 
 SetupWishes wishes_from(const Settings& settings) {
     SetupWishes wishes;

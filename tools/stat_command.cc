@@ -9,9 +9,6 @@
 #include "tools/sessions.h"
 
 namespace gpr {
-namespace {
-
-constexpr std::chrono::seconds between_looks{1};
 
 const CommandSpec& stat_spec() {
     static const CommandSpec spec{
@@ -29,6 +26,10 @@ const CommandSpec& stat_spec() {
         "exit status: 0; 1 the session was not found, or did not answer"};
     return spec;
 }
+
+namespace {
+
+constexpr std::chrono::seconds between_looks{1};
 
 void show(nlohmann::json answer, bool as_json) {
     if (as_json) {

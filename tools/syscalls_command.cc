@@ -6,7 +6,6 @@
 #include "tools/commands.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& syscalls_spec() {
     static const CommandSpec spec{
@@ -17,7 +16,7 @@ const CommandSpec& syscalls_spec() {
     return spec;
 }
 
-}  // namespace
+namespace {}  // namespace
 
 int syscalls_main(const Words& arguments) {
     const auto parsed = parse_command(syscalls_spec(), arguments);

@@ -8,7 +8,6 @@
 #include "tools/table.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& threads_spec() {
     static const CommandSpec spec{
@@ -33,6 +32,8 @@ const CommandSpec& threads_spec() {
         "exit status: 0; 1 the session was not found, or did not answer"};
     return spec;
 }
+
+namespace {
 
 std::string both(const nlohmann::json& thread, const char* key) {
     const nlohmann::json& of = object_at(thread, key);

@@ -14,7 +14,6 @@
 #include "transport/token.h"
 
 namespace gpr {
-namespace {
 
 const CommandSpec& token_spec() {
     static const CommandSpec spec{
@@ -30,6 +29,8 @@ const CommandSpec& token_spec() {
         "Copy the line to the initiator over a channel you trust, into a file with mode 0600."};
     return spec;
 }
+
+namespace {
 
 Result<> append_line(const std::string& path, const std::string& line) {
     const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0600));

@@ -15,9 +15,6 @@
 #include "tools/top_view.h"
 
 namespace gpr {
-namespace {
-
-using Clock = std::chrono::steady_clock;
 
 const CommandSpec& top_spec() {
     static const CommandSpec spec{
@@ -43,6 +40,10 @@ const CommandSpec& top_spec() {
         "exit status: 0; 1 no session was found, or did not answer"};
     return spec;
 }
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
 
 volatile sig_atomic_t somebody_leaves = 0;
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tools/commands.h"
 #include "tools/exec_command.h"
 
 using gpr::cut_program;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/unit/temporary_folder.h"
+#include "tools/commands.h"
 #include "tools/exec_command.h"
 
 using Words = std::vector<std::string>;

@@ -6,6 +6,7 @@
 
 #include "tests/unit/temporary_folder.h"
 #include "tools/acceptor_command.h"
+#include "tools/commands.h"
 
 using Words = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
