@@ -28,7 +28,7 @@ Task<void> Loans::end_loan(ObjectId object) {
         std::vector<ObjectId> objects = {object};
         co_await home_.pager.shared.collect(std::move(objects), Access::write);
     }
-    // Only now, because the pages were on their way until here, and a thread may overtake them.
+    // Only now: until here the pages were on their way, and end_loans() has to wait for such.
     bool again = lent_[object].again;
     lent_.erase(object);
     if (again) note_loan(object);
