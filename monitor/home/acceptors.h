@@ -64,7 +64,7 @@ public:
         each([&](RemoteNode& node) { node.link.send(frame, Priority::urgent); }, from);
     }
 
-    // Guard pages are available if every node has them.
+    // Whether every acceptor has guard pages.
     [[nodiscard]] bool guard() const {
         bool all = true;
         each([&](const RemoteNode& node) { all = all && node.guards; });

@@ -31,7 +31,7 @@ std::string reason_for(const HomeProcess& process, const Mapping* missing, Addre
 }
 }  // namespace
 
-// Whether the thread may leave instead of getting the page, which need not be code.
+// Whether the thread may leave instead of getting the page, which need not be a page of code.
 bool CodeFaults::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
     if (home_.chaos) return home_.chaos->leaves_at_fault();
     auto it = home_.threads.find(tid);

@@ -23,7 +23,7 @@ namespace gpr::home {
 
 namespace {
 
-// Each needs an inotify(7) watch, which are limited for each user.
+// Each needs an inotify(7) watch, of which each user has only so many.
 constexpr size_t most_made = 1024;
 
 std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }

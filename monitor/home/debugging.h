@@ -48,7 +48,7 @@ public:
     // The process has called exec. True if it has a debugger, for which it is to stop before the
     // new program begins.
     [[nodiscard]] bool follows_exec(HomeProcess& process);
-    // Before its first instruction, which `context` has: the thread is in its stub.
+    // Before the new program's first instruction, at which `context` is. The thread is in its stub.
     void stop_at_exec(HomeThread& thread, ThreadContext context);
     // The process goes on in a way in which it cannot be debugged: its debugger is told that it has
     // ended.

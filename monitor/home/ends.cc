@@ -77,8 +77,8 @@ Task<void> while_it_comes(Loop& loop, const Acceptors& from, Task<void> work) {
     if (!all_came) spdlog::warn("the acceptor has not brought what the program wrote in the end");
 }
 
-// exit_group is not reported at rest, so the registers of its caller tell that all threads end.
-// Those that were ending by themselves may do so without an event.
+// exit_group is not reported at rest, so its caller's registers tell that all threads end. Those
+// that were ending by themselves may do so without an event.
 bool calls_exit_group(const HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     return !thread.helper && regs && regs->orig_rax == SYS_exit_group;

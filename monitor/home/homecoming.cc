@@ -38,7 +38,7 @@ std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
     return same ? std::make_shared<Fd>(std::move(file)) : nullptr;
 }
 
-// The stub of a thread that is in it; null if there is none.
+// The stub of a thread that is in its stub; null if no thread is.
 std::shared_ptr<StubThread> some_stub(const HomeProcess& process) {
     for (const auto& [tid, thread] : process.threads) {
         if (!thread->helper && thread->stub && thread->goes_on_with) return thread->stub;

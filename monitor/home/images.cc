@@ -146,7 +146,7 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
         trace::resume(thread.tid);
         co_return;
     }
-    // A process that was at the acceptor has more than memory there: timers, signals, descriptors.
+    // A process that was at the acceptor cannot rest: it has timers, signals, descriptors there.
     if (home_.policy.rests() && !was_there && !debugged) {
         co_await begin_at_rest(process);
         trace::resume(thread.tid);

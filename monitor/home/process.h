@@ -95,7 +95,7 @@ struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
     std::shared_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
-    bool helper = false;               // page mover or executor
+    bool helper = false;               // page mover, executor or waker
     NodeId node = directory_node;      // where it runs; the kernel thread here may be its shadow
     bool stop_met = false;             // by SIGSTOP, but it had to go on: Signals::stop_after_all()
     ThreadCounts counts;
@@ -113,7 +113,6 @@ struct HomeThread {
     std::optional<PassedSignal> passed;  // until the acceptor says what became of it
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;
-    // In a mixed session:
     CpuModes cpu_modes;
     NodeId last_away = 1;  // the acceptor where it was last; gravity leads there
     bool masked = false;   // the shadow blocks more than the program: signals are postponed
@@ -136,7 +135,7 @@ struct HomeThread {
     OneShot<WaitStatus>* awaited = nullptr;  // somebody waits for its next stop
     std::shared_ptr<ProxyCall> proxy_call;
     MemoryPolicy memory_policy;  // as set at an acceptor
-    RseqArea rseq;               // in a session that was attached
+    RseqArea rseq;               // as the program has registered it
     // In a recalled process: it has come home, and shall continue with this.
     std::unique_ptr<ThreadContext> goes_on_with;
     uint64_t timed_wait = 0;  // the call with a timeout that its shadow was in
@@ -244,7 +243,7 @@ struct Rest {
 
 struct HomeProcess {
     enum class State {
-        native,     // a child that has not been split (yet): it has only gpr's filter
+        native,     // not split (yet): a child, or one that rests or stays at home
         preparing,  // the stub is being installed
         split,      // it has a fragment here and one at each acceptor
         ending,
@@ -258,7 +257,7 @@ struct HomeProcess {
     // Children that share its memory and run at the same time.
     bool has_vfork_children = false;
     std::shared_ptr<Fragment> fragment;
-    // Of the filter that reports its calls; null at rest: resting_filter.h stops a few by ptrace.
+    // Of the filter that reports its calls; null: it has only resting_filter.h, which stops a few.
     std::shared_ptr<Fd> listener;
     std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
     std::unordered_map<pid_t, HomeThread*> threads;

@@ -43,7 +43,7 @@ constexpr uint64_t code_segment_of_64_bit = 0x33;
 // How often a process is looked at: one that computes, and one that waits.
 constexpr milliseconds shortest_pause{40}, longest_pause{1000};
 constexpr milliseconds patience{300};  // for threads to stop
-constexpr milliseconds next_try{200};  // when they did not
+constexpr milliseconds next_try{200};  // after they did not
 constexpr milliseconds between_looks{1};
 // A process computes if it uses at least this much of a CPU, which others may want as well, and at
 // most this part of that in the kernel,
@@ -262,7 +262,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
                  took.count());
 }
 
-// Until it executes another program. The user is told, because it may lack what it needs there.
+// Keeps it at home until its next exec. The user is told: it may need what only an acceptor has.
 void Resting::keep(HomeProcess& process, const std::string& why, const std::string& obstacle) {
     home_.outputs.tell(
         fmt::format("process {} {}, and stays at home: {}", process.pid, why, obstacle));
