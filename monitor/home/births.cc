@@ -174,8 +174,8 @@ void Births::join_owner(const HomeProcess& child) {
 void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares) {
     HomeProcess& parents = *parent.process;
     HomeProcess& child = *first.process;
-    // Such a child is split before its first instruction: only then is shared memory that is
-    // written up to date in it, and does memory beyond the end of a copied file fault.
+    // Such a child is split before its first instruction. Unsplit, it could see old content of
+    // shared memory, and ordinary memory beyond the end of a copied file.
     bool at_once =
         !parents.doomed && !parents.rest && !shares && !child.stays_home &&
         (home_.shared_memory.anyone_writes_shared() || FileCopies::has_beyond_end(parents, child));

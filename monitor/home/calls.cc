@@ -50,7 +50,7 @@ namespace gpr::home {
 
 namespace {
 constexpr unsigned arguments_of_call = 6;
-// How many bytes are fetched in advance for a raw call; its page faults fetch the rest.
+// The most bytes that are fetched in advance for a raw call; its page faults fetch the rest.
 constexpr uint64_t prefetch_limit = 64ULL << 20;
 // How often a call that must end is interrupted again, in case it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
