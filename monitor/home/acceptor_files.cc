@@ -88,8 +88,8 @@ Task<bool> AcceptorFiles::is_for_another(HomeThread& thread, uint32_t number,
     co_return owner.value_or(from) != from;
 }
 
-// An acceptor reports that the program has used a file of a profile that stands by: the profile
-// takes effect.
+// An acceptor reports that the program has used a file of a profile on standby: the profile takes
+// effect.
 void AcceptorFiles::use_profile(RemoteNode& node, wire::ProfileUse::Reader use) {
     const std::string name = use.getName().cStr();
     auto rule = paths_.standby_rule(name);
@@ -123,7 +123,7 @@ Task<void> AcceptorFiles::poll_call(HomeProcess& process, HomeThread& thread, No
     }
 }
 
-// Home has no such file.
+// Whether home has no such file.
 bool AcceptorFiles::is_missing(const HomeProcess& process, std::string_view path) {
     auto here = fmt::format("/proc/{}/root{}", process.pid, path);
     int found = faccessat(AT_FDCWD, here.c_str(), F_OK, AT_SYMLINK_NOFOLLOW);

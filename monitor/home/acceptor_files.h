@@ -1,4 +1,4 @@
-// Calls of program code at home that concern files of an acceptor: their threads go there.
+// Calls by which program code at home uses files of an acceptor: the calling threads go there.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class AcceptorFiles {
 public:
     explicit AcceptorFiles(Home& home);
 
-    // The acceptor that has to make the call, because it owns a descriptor in it or because a rule
-    // says so; nullopt if it may be home's.
+    // The acceptor where the call has to be made, because it owns a descriptor that the call uses
+    // or because a rule says so; nullopt if home may make the call.
     [[nodiscard]] std::optional<NodeId> owner_of(const Notification& n) const;
     [[nodiscard]] bool is_about_acceptors_fd(const Notification& n) const {
         return owner_of_fds(n).has_value();
@@ -37,10 +37,10 @@ public:
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
                                             const Notification& n) const;
-    // The call opens what is missing here and a profile that stands by is about. Whether the
-    // acceptor has it is found out there.
+    // Whether the call opens a file that home lacks and that a profile on standby names. Only the
+    // acceptor can tell whether it has the file.
     [[nodiscard]] bool may_begin_profile(const HomeProcess& process, const Notification& n) const;
-    // An acceptor has files for these of the profiles that stand by; the others are dropped there.
+    // The acceptor has files for these of the profiles on standby: drops its rules of the others.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     [[nodiscard]] const PathRules& paths() const { return paths_; }
     [[nodiscard]] bool has_remote_calls() const;

@@ -1,5 +1,5 @@
 // The acceptors of a session, by node. Each has a fragment of every process that is split, so news
-// about a process go to all of them; what concerns one thread goes to the node where it is.
+// of a process goes to all of them, and news of a thread to the node where it is.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ public:
         each([&](RemoteNode& node) { node.link.send(frame, Priority::urgent); }, from);
     }
 
-    // Guard pages are available if every node has them.
+    // Whether every acceptor has guard pages.
     [[nodiscard]] bool guard() const {
         bool all = true;
         each([&](const RemoteNode& node) { all = all && node.guards; });
@@ -78,7 +78,7 @@ public:
         return highest;
     }
 
-    // Whether no acceptor has been lost. A session ends with the first that is.
+    // Whether no acceptor has been lost. Losing one ends a session, unless all its processes rest.
     [[nodiscard]] bool reachable() const { return reachable_; }
     void note_lost() { reachable_ = false; }
     void close(const std::string& reason) const {

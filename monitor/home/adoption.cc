@@ -73,7 +73,7 @@ Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken) {
         co_return;
     }
     home_.outputs.user().doing("");
-    // The main thread was in our stub meanwhile: restore its own state.
+    // The main thread has been in our stub: restore its own state.
     ThreadContext context;
     context.regs = threads.front().regs;
     context.signal_mask = threads.front().signal_mask;

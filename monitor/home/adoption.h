@@ -11,11 +11,11 @@ class Adoption {
 public:
     explicit Adoption(Home& home) : home_(home) {}
 
-    // It is stopped, and has the filter.
+    // The process must be stopped and have the filter.
     HomeProcess& add_process(Infection::Taken& taken);
     void adopt(HomeProcess& process, Infection::Taken taken);
 
-    // What read_layout() does not see in the kernel's list of mappings.
+    // Records flags of mappings that /proc/PID/maps, which read_layout() reads, does not show.
     static void note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory);
     static void note_thread(HomeThread& thread, const StoppedThread& was);
 

@@ -53,7 +53,7 @@ void Affinity::look_at_newcomer(HomeThread& first) {
     if (!now.empty() && now != before) first.affinity = std::move(now);
 }
 
-// A thread at the acceptor has set it there, or here for another thread.
+// A thread at an acceptor has called sched_setaffinity, for itself or for another thread.
 void Affinity::note_affinity(HomeThread& caller, const MarshalledCall& call) {
     HomeThread* target = thread_named(caller, call.args[0]);
     if (!target || call.in_bytes.empty()) return;

@@ -37,10 +37,10 @@ namespace gpr::home {
 
 namespace {
 
-constexpr uint64_t any_stack_size = 512;  // until the thread's own is set
+constexpr uint64_t any_stack_size = 512;  // bytes; until the thread's own is set
 
 std::vector<pid_t> wanted_ids(wire::CallRequest::Reader call) {
-    // More than any kernel allows (MAX_PID_NS_LEVEL), so it refuses.
+    // More ids than any kernel allows (MAX_PID_NS_LEVEL), so it refuses the call.
     constexpr size_t too_many = 33;
     std::vector<pid_t> ids;
     for (pid_t id : call.getSetTid()) {
@@ -74,13 +74,13 @@ bool Births::expect_no_more(pid_t parent) { return births_.erase(parent) > 0; }
 
 void Births::on_birth(HomeThread& parent, int event) {
     auto message = trace::event_message(parent.tid);
-    if (!message) return;  // it is killed: find_untold()
+    if (!message) return;  // it has been killed: find_untold()
     add_born(parent, static_cast<pid_t>(*message), event);
     trace::resume(parent.tid);
 }
 
-// New threads die with it, children live on: in a stop that nobody else will end. They are its
-// children till it has ended.
+// New threads die with the parent. New processes live on, in a ptrace stop that nobody else ends;
+// until the parent has ended, the kernel lists them as its children.
 void Births::find_untold(HomeThread& parent) {
     const pid_t pid = parent.process->pid;
     std::istringstream list(text_of(fmt::format("/proc/{}/task/{}/children", pid, parent.tid)));
@@ -124,7 +124,7 @@ void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
     home_.stops.watch(child);
 }
 
-// planned: what the parent's thread at the acceptor asked for, if it did.
+// planned: what a thread at an acceptor asked for, if `parent` is its shadow; else null.
 HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const Birth* planned,
                                 bool shares) {
     HomeProcess& parents = *parent.process;
@@ -147,7 +147,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     child.restarting_signals = parents.restarting_signals;
     child.names_watched = parents.names_watched;
     child.listener = parents.listener;
-    // The acceptor knows of others, and of these too late: their parent waits for them.
+    // Acceptors know of forks that they ask for, but would learn of a vfork child only at its end.
     if (!planned || shares) home_.kept_calls.on_birth(parents, child);
     home_.processes[tid] = std::move(process);
     HomeThread& first = add_thread(child, tid);
@@ -174,8 +174,8 @@ void Births::join_owner(const HomeProcess& child) {
 void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned, bool shares) {
     HomeProcess& parents = *parent.process;
     HomeProcess& child = *first.process;
-    // Shared memory that others use is kept up to date at the acceptor, so such a child must not
-    // run a single instruction unsplit.
+    // Such a child is split before its first instruction. Unsplit, it could see old content of
+    // shared memory, and ordinary memory beyond the end of a copied file.
     bool at_once =
         !parents.doomed && !parents.rest && !shares && !child.stays_home &&
         (home_.shared_memory.anyone_writes_shared() || FileCopies::has_beyond_end(parents, child));
@@ -223,8 +223,8 @@ Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame 
     fragment->add_stub_thread(*stub);
     auto call = frame->session().getCall();
     clone_args clone{};
-    // The flags stay as the program gave them, so that this kernel can refuse them, except that the
-    // ids are written at the acceptor, nobody may wait for the shadow, and its stack is the stub's.
+    // The flags are the program's, so that this kernel can refuse them, with three exceptions: the
+    // acceptor writes the ids, nobody may wait for the shadow, and its stack is the stub's.
     clone.flags =
         call.getArgs()[0] & ~uint64_t{CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
                                       CLONE_CHILD_CLEARTID | CLONE_UNTRACED | CLONE_VFORK};
@@ -240,7 +240,7 @@ Task<void> Births::spawn_thread(HomeProcess& process, HomeThread& thread, Frame 
     if (!born) {
         fragment->remove_stub_thread(*stub);
         fragment->mailbox().release(*slot);
-        // What is gone so soon has been killed with its process, and with who waits for it.
+        // A thread that is gone so soon was killed with its process, so nobody waits for a reply.
         if (tid <= 0 && !shadow->dead()) home_.calls.reply(thread, tid);
         co_return;
     }

@@ -17,7 +17,7 @@ public:
 
     HomeThread& add_thread(HomeProcess& process, pid_t tid);
     void on_birth(HomeThread& parent, int event);
-    // The thread, at its end, was killed: maybe before it could tell of a child.
+    // For a thread that is being killed: finds children whose birth the kernel has not reported.
     void find_untold(HomeThread& parent);
     Task<void> spawn_thread(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> spawn_process(HomeProcess& process, HomeThread& thread, Frame frame);

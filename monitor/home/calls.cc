@@ -50,16 +50,15 @@ namespace gpr::home {
 
 namespace {
 constexpr unsigned arguments_of_call = 6;
-// How much a raw call may have fetched before it runs; the rest is fetched by its page faults.
+// The most bytes that are fetched in advance for a raw call; its page faults fetch the rest.
 constexpr uint64_t prefetch_limit = 64ULL << 20;
 // How often a call that must end is interrupted again, in case it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
 
 constexpr uint64_t unknown = UINT64_MAX / 2;
 
-// How much memory a call can fill (or read, to write it to its descriptor), judging by the file: a
-// size that the caller made up must cost nothing. What is not fetched in advance is fetched by the
-// kernel's page faults.
+// The most bytes of memory that a call can fill (or read, to write them to its descriptor), judging
+// by the file: a size that the caller made up must cost nothing. Page faults fetch what is missing.
 uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
     // The default capacity of pipes and socket buffers; also for files of /proc, which have no
     // size.
@@ -80,8 +79,8 @@ uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
     return fills ? std::max<uint64_t>(at_least, file.stx_size) : unknown;
 }
 
-// Whether the data to write lies in memory that shows the file being written: while the kernel
-// writes, it may change data that it has yet to write.
+// Whether a write takes its data from memory that shows the same file: then the kernel may
+// overwrite data that it has yet to write.
 bool writes_what_it_shows(AddressSpace& space, const ForwardedCall& call) {
     const Transfer& transfer = details_of(call.number).transfer;
     if (!transfer.writes || transfer.vector) return false;
@@ -140,7 +139,7 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
         co_return;
     }
     home_.local_calls.note_modes(*thread, call.getNumber(), args.data(), true);
-    // The acceptor's kernel clears it.
+    // The acceptor's kernel clears the tid when the thread ends.
     if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;
     bool elsewhere = home_.acceptors.are_several() && call.getFile() == 0 &&
                      co_await home_.acceptor_files.is_for_another(*thread, call.getNumber(), args);
@@ -296,7 +295,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     reply(thread, call.made.result, out);
 }
 
-// Fetches the memory that the call uses.
+// Fetches the memory that the call uses, and notes what must be known before it is made.
 Task<void> Calls::prepare_call(HomeProcess& process, ForwardedCall& call) {
     if (call.marshalled && call.number == SYS_rt_sigaction) {
         call.action = SignalActions::action_of(*call.marshalled);
@@ -379,7 +378,7 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     thread.resumed_wait.reset();
 }
 
-// Records what the call did, and corrects results that home knows better than this kernel.
+// Records what the call did, and corrects results of which this kernel has only home's part.
 Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
     bool opened = call.opens_by_name() && call.made.result >= 0;
     if (opened && may_show_process(call.name())) {
@@ -411,8 +410,8 @@ Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedC
     }
 }
 
-// The part of the wait at the acceptor has ended, so the part here must, too. If the call has not
-// begun, it is about to.
+// For a call that waits on both nodes: the acceptor's part has ended, so the part here must end,
+// too. It is interrupted repeatedly, because it may be only about to begin.
 Task<void> Calls::interrupt_call(Frame frame) {
     { auto guard = co_await home_.metadata.lock(); }
     auto interrupt = frame->session().getInterrupt();
@@ -431,7 +430,7 @@ Task<void> Calls::interrupt_call(Frame frame) {
 }
 
 void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
-    // Nobody waits any more: it has ended, or another thread has executed a program as it.
+    // Nobody waits any more: the thread has ended, or its id belongs to a new image.
     if (!thread.remote() || !thread.stub || thread.stub->dead()) return;
     thread.wait = 0;
     home_.stats.calls.note(

@@ -37,7 +37,7 @@ bool must_split_to_clone(const HomeProcess& process, const Notification& n) {
     return (flags & (CLONE_THREAD | CLONE_UNTRACED | CLONE_FILES)) || shares_beside;
 }
 
-// Advice that has to be recorded in the list of mappings, or would discard content here only.
+// Advice that has to be recorded in the list of mappings, or would discard content only here.
 bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
     constexpr uint64_t dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
     switch (advice) {
@@ -53,11 +53,11 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 
 }  // namespace
 
-// Whether a child that is not split yet is about to do what only a split one may: share memory,
-// which others have at the acceptor; create threads, which could not be split together; install a
-// filter, which would block its preparation; have an untraced child, or one that shares its
-// descriptors; become a subreaper, to which helpers would be reparented; see a file through what is
-// a copy of it; have memory that grows.
+// Whether an unsplit child is about to do something that only a split process may do, such as:
+// share memory, of which acceptors may have pages; create threads, which could not be split
+// together; install a filter, which would block the calls that prepare it; have an untraced child,
+// or one that shares its descriptors; become a subreaper, to which helpers would be reparented; see
+// more of a file of which it has a copy; have memory that grows.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
     if (process.rest) return home_.resting.must_split_for(process, n);
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
@@ -108,8 +108,8 @@ void Children::split_children_now() {
     }
 }
 
-// For the child of a fork that is in its first stop or about to be. context: its initial registers,
-// if they differ from those it has.
+// For the child of a fork, which has reached its first stop or is about to. context: its initial
+// registers, if they differ from those that it has.
 Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadContext> context,
                                    bool split) {
     WaitStatus status = co_await home_.stops.next_stop(thread);

@@ -31,7 +31,7 @@ std::string reason_for(const HomeProcess& process, const Mapping* missing, Addre
 }
 }  // namespace
 
-// For any missing page, not only for code.
+// Whether the thread may leave instead of getting the page, which need not be a page of code.
 bool CodeFaults::may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid) {
     if (home_.chaos) return home_.chaos->leaves_at_fault();
     auto it = home_.threads.find(tid);
@@ -54,7 +54,7 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
     FaultOrigin origin;
     if (thread && thread->left_at == at) {
         // Finding out where the thread is takes time. It has left from this address before, so most
-        // likely it does now; leave() verifies it.
+        // likely it does so again; leave() verifies it.
         origin = {FaultOrigin::Kind::program, at.value};
     } else {
         origin = thread ? co_await settled_origin(home_.loop, tid) : fault_origin(tid);
@@ -88,8 +88,8 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
         co_return;
     }
     if (thread->awaited) {
-        // The thread is being stopped and will fault again, unless it is in a system call, for
-        // which the page was here but has been taken again before it was used.
+        // Somebody is stopping the thread, which will fault again. Only a system call cannot stop
+        // before it has the page, which was here but was taken again before the call used it.
         home_.loop.after(stops_in, [this, fragment, at, write, tid] {
             auto now = home_.threads.find(tid);
             bool stuck = now != home_.threads.end() && now->second->awaited;
@@ -120,7 +120,7 @@ NodeId CodeFaults::where_to(const HomeThread& thread, const Mapping* missing, Wh
     return thread.last_away;
 }
 
-// The thread waits for this page, which is trapped code or, under chaos and gravity, any page.
+// The thread waits for this page: trapped code or, for another reason to leave, any page.
 Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thread, Address at,
                              bool write, Why why, NodeId pinned_at) {
     pid_t tid = thread.tid;

@@ -32,7 +32,7 @@ Result<Fd> copy_of(Fragment& fragment, Range range) {
     return fd;
 }
 
-// Whether the memory has the file's content. Only with privileges could one ask which file it is.
+// Whether the memory has the file's content. Asking the kernel which file it is needs privileges.
 bool shows(Fragment& fragment, Range range, int file, uint64_t offset) {
     constexpr uint64_t step = 256 * page_size;
     std::vector<std::byte> bytes(step);
@@ -50,8 +50,8 @@ bool shows(Fragment& fragment, Range range, int file, uint64_t offset) {
 
 }  // namespace
 
-// Untouched pages are read from the file itself. False if it can no longer be opened; then the
-// content has to be copied.
+// Keeps the code's content: the file itself or, if that can no longer be opened, a copy. False if
+// it is a copy.
 Result<bool> CodePlacement::keep_text(const HomeProcess& process, Mapping& m,
                                       const std::string& path, uint64_t offset) {
     std::string full = fmt::format("/proc/{}/root{}", process.pid, path);
@@ -105,7 +105,7 @@ CodePlace CodePlacement::place_of(const std::string& path, const HomeProcess& pr
                                                       : "no rule names it");
     }
     const CodePlace place = home_.policy.place(path, process.executable);
-    if (place.code == CodeClass::remote) {  // including its chosen functions
+    if (place.code == CodeClass::remote) {  // including functions that rules choose
         for (const SplitRule& each : home_.policy.function_rules(path)) home_.rule_use.note(each);
     }
     return place;

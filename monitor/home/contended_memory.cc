@@ -23,7 +23,7 @@ namespace gpr::home {
 
 namespace {
 
-// Each needs an inotify(7) watch, of which a user may have only so many.
+// Each needs an inotify(7) watch, of which each user has only so many.
 constexpr size_t most_made = 1024;
 
 std::string link_of(pid_t pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
@@ -116,10 +116,10 @@ Task<void> ContendedMemory::look_for_external_sharers() {
     }
 }
 
-// If others use the file, the program's threads use it at home, and what the acceptor has of it
-// comes back. That holds for as long as it is mapped: to undo it, no thread could be using it here
-// or be on the way. A thread that has come home for it sees all shared memory of its process as it
-// is here, so that memory must be used at home as well.
+// If others use the file, the program's threads use it at home, and the pages that acceptors have
+// of it come back. This lasts for as long as the file is mapped: it could be undone only while no
+// thread uses it here or is on its way. A thread that has come home for it sees all shared memory
+// of its process as it is here, so all of that must be used at home as well.
 void ContendedMemory::choose_node(SharedFile& file) {
     if (!external_sharers_) return;
     if (file.written && file.watched.id()) home_.pager.shared.expect_writers(file.object);
@@ -153,13 +153,13 @@ void ContendedMemory::note_request(ObjectId object) {
     if (at_home) home_.loans.note_loan(object);
     auto file = home_.shared_memory.files().find(object);
     if (file == home_.shared_memory.files().end()) return;
-    // What has no name nobody outside opens; once it is used at home, that is noted.
+    // Nobody outside can open a file without a name; requests for it matter only if it is at home.
     if (at_home || file->second.watched.may_have_name()) touched_.insert(object);
 }
 
-// To be called before the program tells anything to anybody or learns anything (tells), so that
-// processes that communicate through it see what each has written to shared memory. tells:
-// afterwards, whoever opens the file by name must find everything that the program has written.
+// To be called before and after calls by which the program may communicate, so that it and the
+// other side see what each has written to shared memory. tells: the other side may learn a file's
+// name from the call, and must find all that the program has written to the file.
 Task<void> ContendedMemory::meet_external_sharers(bool tells) {
     if (!external_sharers_) co_return;
     auto turn = co_await external_sharers_->turn();
@@ -167,7 +167,7 @@ Task<void> ContendedMemory::meet_external_sharers(bool tells) {
     forget_made(news);
     bool is_urgent = false;
     const bool any_news = !news.written.empty() || !news.opened.empty();
-    std::vector<ObjectId> stale;  // at acceptors, whose copies are from before somebody wrote
+    std::vector<ObjectId> stale;  // acceptors' copies are out of date
     for (auto& [object, file] : home_.shared_memory.files()) {
         if (all_looked_for_ && !any_news) break;
         auto id = file.watched.id();
@@ -250,8 +250,8 @@ bool has_open(pid_t pid, const FileNames& file) {
 }
 }  // namespace
 
-// A process of the session whose memory is not coherent with it: memory shared with it, or that it
-// has a descriptor of, is used at home.
+// The sharer is in the session, but its memory is not coherent with that of the others: what it
+// maps, or has a descriptor of, is used at home.
 void ContendedMemory::share_with(const HomeProcess& sharer) {
     if (home_.shared_memory.files().empty() || home_.policy.mixed()) return;
     auto maps = read_maps(sharer.pid);

@@ -32,7 +32,7 @@ public:
     Task<void> meet_external_sharers(bool tells);
     void note_given(HomeProcess& process, const ForwardedCall& call);
     void share_with(const HomeProcess& sharer);
-    // nullptr in a mixed session, which does not need them.
+    // nullptr until the program shares memory, and in a mixed session, which does not need them.
     [[nodiscard]] ExternalSharers* external_sharers() const { return external_sharers_.get(); }
 
 private:
@@ -45,7 +45,7 @@ private:
     Home& home_;
     std::unique_ptr<ExternalSharers> external_sharers_;
     std::set<FileId> given_;      // files that were passed to external sharers
-    std::set<ObjectId> touched_;  // an acceptor has asked for pages since home had all of it
+    std::set<ObjectId> touched_;  // acceptors may have pages of these
     bool all_looked_for_ = true;
     // memfds that the program has made and not mapped yet, and nobody else has opened.
     std::map<FileId, ExternalSharers::Watched> made_;

@@ -76,8 +76,8 @@ Task<void> CoreDumps::die_of(HomeThread& thread, siginfo_t info) {
     co_await let_kernel_dump(process, info);
 }
 
-// All threads must be in their stubs. Each leaves it with the program's registers and stays stopped
-// until the kernel, which writes them down, kills it.
+// All threads must be in their stubs. Each leaves its stub with the program's registers and stays
+// stopped until the kernel has written them down and kills it.
 Task<void> CoreDumps::let_kernel_dump(HomeProcess& process, siginfo_t info) {
     const pid_t pid = process.pid, tid = process.dumped_for;
     HomeThread* thread = home_.find_thread(pid, tid);

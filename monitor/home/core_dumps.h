@@ -1,5 +1,5 @@
-// Core files of split processes. The kernel that writes one is home's, and it writes what it has:
-// so before a signal ends the process, all of its threads and pages come home.
+// Core files of split processes. Home's kernel writes them, from what is at home: so before a
+// signal ends the process, all of its threads and pages come home.
 #pragma once
 
 #include <signal.h>
@@ -13,11 +13,10 @@ public:
     explicit CoreDumps(Home& home) : home_(home) {}
 
     // Whether the kernel will write a core file of the process if this signal ends it: core(5).
-    // Not for memory that several processes share (clone, CLONE_VM).
+    // False if the process shares its memory with others (clone, CLONE_VM).
     [[nodiscard]] static bool is_due(const HomeProcess& process, int signal);
-    // The process is about to be ended by a signal of this thread, for which is_due(). If the
-    // thread is at home it must be in that signal's delivery stop, and may be resumed without the
-    // signal after this, or have come home already.
+    // The process dies of this signal of the thread's, for which is_due(). A thread at home must be
+    // in the signal's delivery stop, or be in its stub for a debugger.
     Task<void> die_of(HomeThread& thread, siginfo_t info);
 
 private:

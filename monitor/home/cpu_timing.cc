@@ -97,7 +97,7 @@ std::optional<TimerCall> timer_call(const CpuTimers& timers, uint64_t number,
     return call;
 }
 
-// A signal of the kernel's own, until name_cpu_timer() corrects its code at delivery.
+// Stands for a signal of the kernel's own: name_cpu_timer() corrects its code before delivery.
 siginfo_t kernels_own(int signal) {
     siginfo_t info{};
     info.si_signo = signal;
@@ -122,7 +122,7 @@ Task<void> send_for_timer(std::shared_ptr<Fragment> fragment, pid_t pid, pid_t t
 
 }  // namespace
 
-// Timer signals that were pending, blocked, at the acceptor when the previous image ended.
+// Sends the timer signals that were pending at acceptors when the previous image ended.
 Task<void> CpuTiming::send_pending_timers(HomeProcess& process) {
     uint64_t pending = std::exchange(process.pending_timers, 0);
     for (int signal : {SIGVTALRM, SIGPROF}) {
@@ -247,7 +247,7 @@ void CpuTiming::note_timer_call(const HomeThread& thread, uint64_t number, const
     }
     if (!home_.policy.mixed()) return;
     if (number == SYS_timer_delete) process.cpu_timers.remove(static_cast<int>(args[0]));
-    // The program may write to its id meanwhile.
+    // The id is negative if the program has overwritten it meanwhile.
     if (number != SYS_timer_create || made.id < 0) return;
     auto clock = cpu_clock_name(static_cast<clockid_t>(args[0]));
     bool own = clock && (clock->of_thread || clock->id == 0 || clock->id == process.pid);

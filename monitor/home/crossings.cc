@@ -26,7 +26,7 @@ Task<void> Crossings::depart(HomeThread& thread, const ThreadContext& context, N
                              bool visit) {
     pid_t tid = thread.tid;
     spdlog::trace("depart: tid {} at {:#x} to node {}", tid, context.regs.rip, to);
-    // What the acceptor has to be told first may need calls of the thread in its stub.
+    // The thread may have to make calls in its stub to find out what the acceptor must be told.
     bool stub_first = !thread.stub || thread.twin(to).alt_stack_changed || thread.masked;
     if (stub_first && !home_.stops.divert(thread, context)) co_return;
     std::shared_ptr<StubThread> stub = thread.stub;
@@ -92,8 +92,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
         link.send(frame, Priority::urgent);
     }
     home_.stats.departures.note(static_cast<uint64_t>((Clock::now() - began).count()));
-    // At its end the kernel looks at the list where the thread runs then. That is there, unless
-    // threads come back.
+    // The kernel where the thread ends looks at the list: the acceptor's, unless threads come back.
     if (robust != 0 && !home_.policy.mixed()) {
         co_await stub.call(SYS_set_robust_list, 0, robust_head_size);
         if (stub.dead()) co_return;
@@ -117,7 +116,7 @@ Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, No
     co_await cross(process, thread, *context, to, visit);
 }
 
-// The other acceptors will be told at the next crossing.
+// Takes over the alternate signal stack; other acceptors are told at the next crossing.
 Task<void> Crossings::take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from) {
     auto crossing = frame->session().getCrossing();
     if (crossing.getAltStack().size() != 0) thread.note_alt_stack_changed(from);

@@ -19,10 +19,10 @@ public:
     // The thread must be in a ptrace stop. visit: it goes for memory that only that acceptor may
     // use.
     Task<void> depart(HomeThread& thread, const ThreadContext& context, NodeId to, bool visit);
-    // clear_tid: what its end clears, if nobody there knows it yet.
+    // clear_tid: the address that its end clears, if the acceptor does not know it yet; else 0.
     Task<void> cross(HomeProcess& process, HomeThread& thread, const ThreadContext& context,
                      NodeId to, bool visit = false, uint64_t clear_tid = 0);
-    // visit: because the call can be made there only, whatever code makes it.
+    // visit: the call can only be made there, whatever code makes it.
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, NodeId to, bool visit);
     Task<void> arrive(Frame frame, NodeId from);
 

@@ -84,7 +84,7 @@ Task<bool> DebuggedMemory::write_raw(Address to, std::span<const std::byte> byte
     fragment->space.overlapping({to, to + bytes.size()}, [&](const Mapping& m) {
         writable = writable && (m.prot & PROT_WRITE);
     });
-    // Code is shown on each node from its file, until it may differ from that.
+    // Each node shows code from its file, unless it is told that the code may differ from that.
     if (!writable)
         co_await home_.memory_gate.open_text(pid_, {to.page(), (to + bytes.size()).page_end()});
     if (process() != its || its->fragment != fragment) co_return false;
@@ -105,8 +105,8 @@ std::string DebuggedMemory::executable() const {
     return its ? its->executable : std::string();
 }
 
-// A debugger may see the process, and whatever else its user may see; not all that gpr may. The
-// path may have links in it, such as /lib, where the process's own maps have none.
+// Only files that the process has mapped: gpr may read files that the debugger's user may not. The
+// path may contain symbolic links, such as /lib, that the process's maps do not.
 Result<Fd> DebuggedMemory::open_mapped_file(const std::string& path) {
     const Fd root(open(fmt::format("/proc/{}/root", pid_).c_str(), O_PATH | O_CLOEXEC));
     if (!root) return fail(errno, fmt::format("cannot see the files of process {}", pid_));
@@ -122,8 +122,8 @@ Result<Fd> DebuggedMemory::open_mapped_file(const std::string& path) {
     return file;
 }
 
-// By device and inode; or by name, since some file systems have numbers of devices that stat(2) and
-// maps do not agree on.
+// By inode and device, or by inode and name: on some file systems stat(2) and maps disagree about
+// the device.
 bool DebuggedMemory::is_mapped(const struct stat& about, const Fd& file) const {
     std::error_code none;
     const std::string name =

@@ -16,7 +16,7 @@ namespace gpr::home {
 class DebuggedMemory : public debug::DebuggeeMemory,
                        public std::enable_shared_from_this<DebuggedMemory> {
 public:
-    // breakpoints: those that are there already, because the process is a child.
+    // breakpoints: those that a child has inherited from its parent.
     DebuggedMemory(Home& home, pid_t pid, debug::Breakpoints breakpoints)
         : home_(home), pid_(pid), breakpoints_(std::move(breakpoints)) {}
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t trap_flag = 0x100;
 
-// A breakpoint's: int3 is reported by the kernel in this way.
+// The kernel reports int3 in this way.
 bool is_breakpoint(const siginfo_t& info) {
     return info.si_signo == SIGTRAP && info.si_code == SI_KERNEL;
 }
@@ -68,8 +68,8 @@ std::shared_ptr<DebuggedProcess> DebuggedProcess::for_child(pid_t child) const {
 
 void DebuggedProcess::remove_breakpoints() { begin_stop({}); }
 
-// Whether a signal that the thread is about to get is for the debugger; in a child, whether it may
-// be of a breakpoint. Where a thread at an acceptor stands is known when it has come home.
+// Whether a signal that the thread is about to get is for the debugger or, in a child, may be of a
+// breakpoint. Where a thread at an acceptor stands is known only when it has come home.
 bool DebuggedProcess::concerns(const HomeThread& thread, const siginfo_t& info) const {
     if (!is_child_) return true;
     if (!is_breakpoint(info)) return false;
@@ -124,7 +124,7 @@ Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
     }
 }
 
-// For a thread that has come to one of our breakpoints, and stands behind its int3.
+// If the thread has hit one of our breakpoints: it stands behind the int3, and is moved back.
 bool DebuggedProcess::step_back_to_breakpoint(pid_t tid, const siginfo_t& info) {
     ThreadContext* context = context_of(tid);
     if (!context || !is_breakpoint(info)) return false;
@@ -137,7 +137,7 @@ bool DebuggedProcess::step_back_to_breakpoint(pid_t tid, const siginfo_t& info) 
 void DebuggedProcess::undo_late_signal(pid_t tid, const siginfo_t& info) {
     ThreadContext* context = context_of(tid);
     if (!context) return;
-    if (is_breakpoint(info)) context->regs.rip -= 1;  // it comes to it again
+    if (is_breakpoint(info)) context->regs.rip -= 1;  // it hits the breakpoint again
     if (comes_again(info)) return;
     given_[tid] = info;
     again_.insert(tid);
@@ -153,7 +153,7 @@ bool DebuggedProcess::takes_signal(HomeThread& thread, int signal) {
     }
     auto info = trace::signal_info(tid);
     if (!info || state_ == State::over || !concerns(thread, *info)) return false;
-    if (!thread.process->fragment) {  // a young child: it comes to the breakpoint again
+    if (!thread.process->fragment) {  // an unsplit child: once split, it hits the breakpoint again
         auto context = capture_context(tid);
         if (!context || !thread.process->can_be_split()) return false;
         context->regs.rip -= 1;
@@ -178,7 +178,7 @@ bool DebuggedProcess::takes_remote_signal(HomeThread& thread, const siginfo_t& i
     if (state_ == State::over || !concerns(thread, info)) return false;
     const auto repeated = repeated_.find(thread.tid);
     if (repeated != repeated_.end() && repeated->second == info.si_signo && thread.remote()) {
-        // If the process is about to stop, the thread comes home now, and raises it later.
+        // If the process is about to stop, the thread comes home now and raises the signal later.
         if (state_ != State::running) return true;
         repeated_.erase(repeated);
         let_handle(thread, info);
@@ -317,8 +317,8 @@ Task<void> DebuggedProcess::continue_threads(std::shared_ptr<DebuggedProcess> se
 void DebuggedProcess::give(const debug::Continuation& how) {
     const siginfo_t info = info_to_give(how);
     const HomeProcess* its = process();
-    // A thread that goes to the acceptor would be there before the signal, and fault again. So that
-    // is the signal: see takes_remote_signal().
+    // At the acceptor the thread would fault again before a signal from here got there. That fault
+    // serves as the signal: takes_remote_signal().
     const bool repeats = its && !home_.policy.mixed() && its->started_remotely &&
                          comes_again(info) && its->caught_signals >> (how.signal - 1) & 1;
     if (repeats) {
@@ -334,7 +334,7 @@ void DebuggedProcess::expect_given(pid_t tid, const siginfo_t& info) {
     again_.erase(tid);
 }
 
-// The thread has stopped at the acceptor before it gets the signal.
+// For a thread that has stopped at the acceptor before it gets the signal.
 void DebuggedProcess::let_handle(const HomeThread& thread, const siginfo_t& info) {
     FrameBuilder frame;
     auto delivery = frame.session().initSignal();
@@ -346,8 +346,8 @@ void DebuggedProcess::let_handle(const HomeThread& thread, const siginfo_t& info
 }
 
 // A step with a signal that has a handler ends at the handler's first instruction, as with
-// PTRACE_SINGLESTEP. The kernel clears the trap flag there, so a breakpoint does it. False if the
-// signal has no handler.
+// PTRACE_SINGLESTEP. The kernel clears the trap flag there, so a breakpoint ends the step. False if
+// the signal has no handler, or that has a breakpoint already.
 Task<bool> DebuggedProcess::stop_at_handler(debug::Continuation how) {
     HomeThread* thread = home_.find_thread(pid_, how.tid);
     std::shared_ptr<StubThread> stub = thread ? thread->stub : nullptr;
@@ -379,8 +379,8 @@ siginfo_t DebuggedProcess::info_to_give(const debug::Continuation& how) const {
     return info;
 }
 
-// Whether the signal that the debugger gives the thread ends the process with a core file, which
-// shall show the thread as it stands now.
+// If the signal that the debugger gives the thread ends the process with a core file, lets it die
+// now, so that the file shows the thread as it stands. True if so.
 bool DebuggedProcess::dies_of(const debug::Continuation& how) {
     HomeThread* thread = home_.find_thread(pid_, how.tid);
     const bool dies = how.signal != 0 && thread && thread->goes_on_with &&

@@ -26,14 +26,14 @@ public:
           memory_(std::make_shared<DebuggedMemory>(home, pid, std::move(there))),
           tell_(std::move(tell)) {}
 
-    // Stops it; its debugger is not told of this stop.
+    // Stops the process; its debugger is not told of this stop.
     Task<void> begin();
 
-    // What a child of it begins with: breakpoints, but no debugger.
+    // For a child of the process, which begins with its breakpoints but without a debugger.
     [[nodiscard]] std::shared_ptr<DebuggedProcess> for_child(pid_t child) const;
     [[nodiscard]] bool has_breakpoints() const { return !memory_->breakpoints().empty(); }
     [[nodiscard]] bool has_debugger() const { return !is_child_; }
-    // Of a child: takes them out of its memory, soon.
+    // For a child: begins to remove the inherited breakpoints from its memory.
     void remove_breakpoints();
 
     // See Debugging.
@@ -85,18 +85,18 @@ private:
     std::shared_ptr<DebuggedMemory> memory_;
     Debugging::Tell tell_;
     State state_ = State::running;
-    debug::StopReason why_;             // the current or next stop
+    debug::StopReason why_;             // of the current or next stop
     bool silent_ = false;               // the debugger is not told of the next stop
     bool leaves_ = false;               // the debugger has gone; the next stop is not for it
-    bool is_child_ = false;             // it has only the breakpoints of its parent
+    bool is_child_ = false;             // it has its parent's breakpoints and no debugger
     std::map<pid_t, NodeId> places_;    // where threads were when the stop began
     std::map<pid_t, siginfo_t> taken_;  // signals that stopped threads
-    std::map<pid_t, siginfo_t> late_;   // those that came while the process was stopping already
-    std::map<pid_t, siginfo_t> given_;  // by the debugger, not delivered yet
-    std::set<pid_t> again_;             // of those the debugger is told again
-    std::map<pid_t, int> repeated_;   // given to threads that raise them once more, at an acceptor
-    std::set<pid_t> steps_;           // threads that have the trap flag
-    std::optional<Address> handler_;  // where a breakpoint is only because a step is to end there
+    std::map<pid_t, siginfo_t> late_;   // signals that came while the process was stopping
+    std::map<pid_t, siginfo_t> given_;  // signals sent to threads by us, not delivered yet
+    std::set<pid_t> again_;             // threads in given_ that stop for the debugger then
+    std::map<pid_t, int> repeated_;     // signals that threads raise again at an acceptor
+    std::set<pid_t> steps_;             // threads that have the trap flag
+    std::optional<Address> handler_;    // has a breakpoint because a step ends there
 };
 
 }  // namespace gpr::home

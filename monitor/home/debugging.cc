@@ -10,7 +10,7 @@ namespace gpr::home {
 namespace {
 constexpr std::chrono::milliseconds looks_every{1};
 constexpr std::chrono::seconds patience{10};  // for a process that is just being split
-// For a debugger that has gone, which may not have been seen yet.
+// For another debugger that has gone, which may not have been noticed yet.
 constexpr std::chrono::milliseconds patience_with_other{500};
 }  // namespace
 
@@ -100,7 +100,7 @@ void Debugging::on_thread_end(HomeThread& thread, WaitStatus status) {
 bool Debugging::follows_exec(HomeProcess& process) {
     const bool follows = process.debugged && process.debugged->has_debugger();
     if (!follows) {
-        process.debugged.reset();  // a child's, with breakpoints of the program that was
+        process.debugged.reset();  // a child's, with breakpoints of the old image
     } else {
         process.debugged->on_exec();
     }

@@ -42,13 +42,13 @@ public:
     // A signal that was let through to an acceptor has not been handled there, and comes once more.
     void came_back(HomeThread& thread, const siginfo_t& info);
     void on_thread_end(HomeThread& thread, WaitStatus status);
-    // A child has been born, with the breakpoints of its parent in its memory. They are taken away
-    // when it meets one of them.
+    // A child has been born, with the breakpoints of its parent in its memory. They are removed
+    // when it hits one of them.
     void inherit(const HomeThread& parent, HomeProcess& child, bool shares);
     // The process has called exec. True if it has a debugger, for which it is to stop before the
     // new program begins.
     [[nodiscard]] bool follows_exec(HomeProcess& process);
-    // Before its first instruction, which `context` has: the thread is in its stub.
+    // Before the new program's first instruction, at which `context` is. The thread is in its stub.
     void stop_at_exec(HomeThread& thread, ThreadContext context);
     // The process goes on in a way in which it cannot be debugged: its debugger is told that it has
     // ended.

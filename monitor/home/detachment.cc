@@ -60,8 +60,8 @@ Task<Result<void>> Detachment::detach() {
     co_return result;
 }
 
-// Young children, too, have copies in place of file mappings, and only for a split process do we
-// know where.
+// Unsplit children, too, have copies in place of file mappings. Only a split process has a list of
+// mappings that tells where.
 Task<void> Detachment::split_children() {
     std::vector<pid_t> pids;
     for (const auto& [pid, process] : home_.processes) {
@@ -71,7 +71,7 @@ Task<void> Detachment::split_children() {
     for (const pid_t pid : pids) co_await home_.children.split_child(pid);
 }
 
-// Whether everything that the process uses can be had at home.
+// An error if the process cannot be detached, such as for something that home does not have.
 Result<void> Detachment::check(const HomeProcess& process) const {
     if (process.debugged) {
         return fail(
@@ -137,7 +137,7 @@ Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
     co_return left;
 }
 
-// The process can continue neither here nor there.
+// The process can continue neither with gpr nor without it.
 void Detachment::give_up(HomeProcess& process, const Error& why) {
     home_.failures.give_up(
         process, fmt::format("process {} could not be detached: {}", process.pid, why.message()));
@@ -206,8 +206,8 @@ Task<Result<void>> Detachment::leave(HomeProcess& process) {
     left.listener = Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0));
     left_.push_back(pid);
     forget(process);
-    // The process has been forgotten. The destructor restores what was changed in it and releases
-    // it.
+    // The session has forgotten the process. The destructor of `cured` restores what was changed in
+    // the process and releases it.
     Infection cured(std::move(left));
     auto unmapped = cured.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
     cured.reap(helpers);

@@ -17,7 +17,7 @@ public:
     explicit Detachment(Home& home) : home_(home) {}
 
     // Detaches the whole session and ends it. An error says what prevents it; then the program runs
-    // on as before.
+    // on in the session, except for a process that had to be given up.
     Task<Result<void>> detach();
     [[nodiscard]] bool is_under_way() const { return is_under_way_; }
     // The processes that continue without gpr.

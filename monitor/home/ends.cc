@@ -77,8 +77,8 @@ Task<void> while_it_comes(Loop& loop, const Acceptors& from, Task<void> work) {
     if (!all_came) spdlog::warn("the acceptor has not brought what the program wrote in the end");
 }
 
-// At rest nobody is asked about the call. Threads that were ending by themselves already may end
-// without an event then, so who called says that all end.
+// exit_group is not reported at rest, so its caller's registers tell that all threads end. Those
+// that were ending by themselves may do so without an event.
 bool calls_exit_group(const HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     return !thread.helper && regs && regs->orig_rax == SYS_exit_group;
@@ -146,7 +146,7 @@ void Ends::bury(std::unique_ptr<HomeThread> thread, HomeProcess& process) {
     });
 }
 
-// After exec one thread is left, with the process's id, whichever it was; the others may end
+// After exec one thread is left, with the process's id, whichever called; the others may end
 // without an event.
 void Ends::forget_other_threads(HomeProcess& process) {
     for (auto it = process.threads.begin(); it != process.threads.end();) {
@@ -248,8 +248,8 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
             if (process.started_remotely) co_await end_remotely(process, process.doomed);
             Task<void> saving = home_.shared_memory.save_shared(process);
             co_await while_it_comes(home_.loop, home_.acceptors, std::move(saving));
-            // If a subreaper is possible, helpers end later: it would get the SIGCHLD of whichever
-            // ends first.
+            // If there may be a subreaper, helpers end later: equal signals are merged, so it would
+            // get the SIGCHLD of whichever ends first.
             if (!home_.orphaned_helpers.expected()) {
                 end_helpers(process);
                 if (!is_helper) co_await helpers_gone(home_.loop, home_.remote_changed, process);

@@ -49,8 +49,8 @@ uint64_t id_of(int inotify, int segment) {
 
 bool is_number(const char* name) { return name[0] >= '0' && name[0] <= '9'; }
 
-// Workers on this host, and the processes that they trace: those have thousands of descriptors, of
-// files of their own.
+// The processes that a worker on this host traces have thousands of descriptors, of files of their
+// own.
 bool is_worker(pid_t pid) {
     std::ifstream in(fmt::format("/proc/{}/comm", pid));
     std::string name;

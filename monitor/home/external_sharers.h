@@ -42,8 +42,7 @@ public:
     // A file or segment that is watched.
     class Watched {
     public:
-        // Whether another process may open it by name. That process must find it up to date before
-        // it can have learned the name.
+        // Whether another process may open it by name. That process must find it up to date.
         [[nodiscard]] bool has_name(const Fd& path) const;
         // Whether it has a name, or can be given one again.
         [[nodiscard]] bool may_have_name() const { return named || segment >= 0; }
@@ -80,7 +79,7 @@ public:
     struct News {
         std::set<uint64_t> opened;  // ids of files opened, or segments attached
         bool by_us = false;         // most likely by our own program
-        // By a call, which may have changed the size, or closed by who may have written.
+        // ids of files that a call has modified, or that were closed after being open for writing.
         std::set<uint64_t> written;
         std::set<uint64_t> ended;  // ids of files that are gone
         bool look_due = false;     // a search that had to wait may be made now

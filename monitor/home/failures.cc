@@ -130,8 +130,7 @@ void Failures::doom(HomeProcess& process) {
     process.group_exit = true;
     if (process.fragment) home_.pager.faults.give_up(*process.fragment);
     for (auto& [tid, thread] : process.threads) {
-        // Code that waits for this thread's stop is told that the thread is gone: from now on it
-        // counts as gone.
+        // Code that waits for this thread's stop is told that the thread is gone.
         if (thread->awaited) {
             std::exchange(thread->awaited, nullptr)->set({WaitStatus::Kind::killed, SIGKILL});
         }

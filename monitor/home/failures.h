@@ -30,11 +30,11 @@ public:
     // why.
     void abandon(const std::string& why);
     void could_not_split(pid_t pid, const Error& reason);
-    // What the process has in memory is not known any more, and it goes on.
+    // We no longer know the content of this memory. abandon(), unless the process is just ending.
     void lost_track(const std::shared_ptr<Fragment>& of, const Error& reason);
-    // The same for one process.
+    // The same as abandon(), for one process.
     void give_up(HomeProcess& process, const std::string& why);
-    // The same, for one that has changed gpr's part of its memory, or runs gpr's code by itself.
+    // Gives up a process that has changed gpr's part of its memory, or runs gpr's code by itself.
     void has_broken_ours(HomeProcess& process);
     void doom(HomeProcess& process);
     void on_doomed_stop(HomeThread& thread, WaitStatus status);

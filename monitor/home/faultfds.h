@@ -1,4 +1,4 @@
-// Carries out a userfaultfd that the program itself has made: monitor/paging/program_faultfd.h.
+// Emulates the userfaultfds that the program itself makes: monitor/paging/program_faultfd.h.
 #pragma once
 
 #include <sys/types.h>

@@ -52,7 +52,7 @@ bool is_of_table(uint32_t number, const uint64_t* args) {
     return number == SYS_fcntl && (command == F_GETFD || command == F_SETFD);
 }
 
-// The set of argument positions with descriptors that the call uses.
+// The positions of the arguments that are descriptors which the call uses, one bit for each.
 uint32_t fds_used(const Row& row, const uint64_t* args) {
     uint32_t places = row.fd_arguments();
     if (row.number == SYS_mmap && (args[3] & MAP_ANONYMOUS)) return 0;
@@ -262,7 +262,7 @@ void FdNames::on_watched_call(HomeThread& thread, user_regs_struct regs) {
     if ((!local && !young) || !concerns(process, static_cast<uint32_t>(regs.orig_rax), args)) {
         return trace::resume(tid);
     }
-    // It is taken back, and made again elsewhere, or by a process that can go there.
+    // The call is undone. The thread makes it at the acceptor, or again once the process is split.
     trace::take_call_back(tid, regs);
     if (local) {
         tell(process);
@@ -356,7 +356,7 @@ FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& 
             if (file) names[number] = *file;
         }
     }
-    // Names of files at a third node are no use to the caller.
+    // Drops those that the caller's node knows. Files of other nodes can never be used there.
     std::erase_if(names, [&](const auto& name) {
         if (node_of(name.second) != caller) return false;
         auto known = process.names_told.find(name.first);

@@ -1,7 +1,7 @@
 // Names: descriptors of home that stand for open files of an acceptor. dup2() to a low number makes
 // them.
 //
-// Which processes hold such a file only home's kernel knows, because it handles fork, exec,
+// Only home's kernel knows which processes hold such a file, because it handles fork, exec,
 // close-on-exec, dup and SCM_RIGHTS. So a name is a real descriptor at home: one end of a socket
 // pair that cannot be used for anything; there is one pair for each file. All copies of the
 // descriptor name the same file. When the last copy is closed the other end hangs up, and the
@@ -48,7 +48,7 @@ public:
     [[nodiscard]] bool is_name(const HomeProcess& process, int number) const;
     // A thread has been stopped at its call by a filter.
     void on_watched_call(HomeThread& thread, user_regs_struct regs);
-    // Of a call that concerns acceptors: whose file it is about.
+    // For a call that concerns() acceptors: the one whose file it is about.
     [[nodiscard]] NodeId owner_of(const HomeProcess& process, const Notification& n) const;
     // The acceptor whose file this name stands for.
     [[nodiscard]] std::optional<NodeId> owner_of_name(const HomeProcess& process, int number) const;

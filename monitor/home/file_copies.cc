@@ -35,8 +35,8 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
     co_return -plan.error;
 }
 
-// For a file of the acceptor. A child's copy of its parent's mapping was born at home with the
-// pages in memory then; all of those have been discarded, so it starts anew as the acceptor's.
+// For a child's copy of a mapping of an acceptor's file. It was born at home, with the pages that
+// were in memory then; all of these have been discarded, so it begins anew at the acceptor.
 void FileCopies::begin_at_acceptor(HomeProcess& process, Mapping fresh) {
     fresh.birth = owner_of_source(fresh.source);
     fresh.object = home_.layouts.new_object(fresh.birth);
@@ -113,7 +113,7 @@ bool FileCopies::has_beyond_end(const HomeProcess& parent, const HomeProcess& ch
     });
 }
 
-// An unsplit child changes its mappings without us: a copy that it replaces is no copy any more.
+// An unsplit child changes its mappings without us: forgets the copies that it replaces.
 void FileCopies::note_native_call(HomeProcess& process, const Notification& n) {
     if (process.inherited.empty() && process.inherited_functions.empty()) return;
     bool replaces = n.number == SYS_munmap || n.number == SYS_mremap ||

@@ -28,8 +28,8 @@ public:
     Task<int64_t> discard_here(HomeProcess& process, StubThread& stub, Notification n);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);
     static void inherit_copies(const HomeProcess& parent, HomeProcess& child);
-    // Whether a part of what the child has from its parent lies beyond the end of its file. The
-    // kernel would treat that as ordinary memory.
+    // Whether a copy that the child has inherited reaches beyond the end of its file. The kernel
+    // would treat that part as ordinary memory.
     static bool has_beyond_end(const HomeProcess& parent, const HomeProcess& child);
     static void note_native_call(HomeProcess& process, const Notification& n);
     std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);

@@ -23,7 +23,7 @@ bool begins_with(const FilterList& filters, const FilterList& first) {
 }
 }  // namespace
 
-// In its stub.
+// The thread makes the call in its stub.
 Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
                                FilterCall call) {
     StubThread& stub = *thread.stub;
@@ -61,9 +61,9 @@ Task<void> Filters::await_ends(pid_t pid) {
     }
 }
 
-// A thread for which all cannot be put under a filter with the caller: some acceptor knows more of
-// it than what it knows of all. Where that is the caller itself, which the kernel would not mind,
-// it comes after those that the kernel would name.
+// A thread because of which a filter cannot be installed for all threads: an acceptor has more
+// filters of it than the common ones. If this is only the caller, which the kernel would not mind,
+// a thread that the kernel would name comes first.
 std::optional<pid_t> Filters::in_the_way(const HomeThread& caller, bool takes_its_own_along) {
     const HomeProcess& process = *caller.process;
     auto has_more = [&](const Twin& twin) { return twin.filters > process.common_filters; };
@@ -87,7 +87,7 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
     if (call.all_threads) {
         co_await await_ends(pid);
         if (home_.find_thread(pid, tid) != &thread || stub->dead()) co_return;
-        // The caller's own go to all with it, where all are there.
+        // If all threads are there, they get the caller's other filters along with this one.
         if (auto other = in_the_way(thread, !home_.policy.mixed())) {
             home_.calls.reply(thread, call.refusal(*other));
             co_return;
@@ -114,7 +114,7 @@ Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notifi
     if (call.all_threads) co_await await_ends(pid);
     if (!home_.notifier->still_valid(n.id)) co_return;
     if (call.all_threads) {
-        // The kernel there could not do it: it does not know that they were told the same.
+        // To the kernel there, equal filters are different if each thread got its own.
         if (auto other = in_the_way(thread, false)) {
             home_.notifier->reply(n.id, call.refusal(*other));
             co_return;
@@ -188,7 +188,7 @@ bool Filters::is_ended_by_filter(const HomeThread& thread, int signal) {
     return false;
 }
 
-// A filter at the acceptor has killed the thread, which has left there.
+// A filter at the acceptor has killed the thread there.
 Task<void> Filters::die_by_filter(HomeThread& thread, FilterDeath death) {
     if (death == FilterDeath::by_strict_mode) {
         kill(thread.process->pid, SIGKILL);

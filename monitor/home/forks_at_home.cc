@@ -104,7 +104,7 @@ Task<void> ForksAtHome::fork_call(HomeProcess& process, HomeThread& thread, Noti
         flags = readable ? args.flags : CLONE_VM;  // the kernel will refuse the call
         thread.clears_childs_tid = args.child_tid;
     }
-    // We would not see the child; at the acceptor we make the call ourselves.
+    // We would not see such a child. For a thread at the acceptor we make the call ourselves.
     if (flags & CLONE_UNTRACED) {
         co_await home_.crossings.leave_at_call(process, thread, thread.last_away, true);
         co_return;

@@ -31,7 +31,7 @@ constexpr uint64_t least_own_pages = 4096;
 
 }  // namespace
 
-// A program's own filter would prevent the calls by which such a child is prepared.
+// A filter of the program's own would prevent the calls that prepare such a child.
 bool ForksInPlace::copies_in_place(const HomeThread& thread, wire::CallRequest::Reader call) const {
     uint64_t flags = call.getArgs()[0];
     // Pages pinned by devices there cannot be brought home to be copied.

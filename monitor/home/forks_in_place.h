@@ -47,7 +47,7 @@ private:
                                     const ThreadContext& context, ForkedMemory& memory);
 
     Home& home_;
-    // How many have come back, by process, while a fork waits for them.
+    // How many barriers have come back, by process, while a fork waits for them.
     std::map<pid_t, unsigned> barriers_;
 };
 

@@ -33,7 +33,7 @@ struct ForwardedCall {
     std::optional<MemoryLimitCall> memory_limit;
     SharedUse use;
     std::vector<FileSize> sizes;
-    Usage used_at_others;  // for a call that reports usage: at acceptors where the caller is not
+    Usage used_at_others;  // for a call that reports usage: at acceptors without the caller
 
     // Of the image that made the call; the shadow's mailbox is in it.
     std::shared_ptr<Fragment> fragment;

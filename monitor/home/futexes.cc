@@ -13,7 +13,7 @@ namespace gpr::home {
 
 namespace {
 
-// How often the word is read that a vfork child waits at.
+// The pauses between looks at the word that a vfork child waits for.
 constexpr std::chrono::milliseconds look_first{1}, look_at_least{16};
 
 bool is_in_call(pid_t tid, uint32_t number) {
@@ -92,8 +92,8 @@ bool Futexes::is_futex_call(uint32_t number) {
     return number == number_futex_wait || (row && row->handlers.here == AtHome::futex);
 }
 
-// For a vfork child. A wake is also sent to the nodes with its owner's threads. In a whole session,
-// threads there wake without our seeing it, so a vfork child that waits has its word polled.
+// A wake is also sent to the nodes with its owner's threads. In a session that is not mixed we do
+// not see the wakes of threads there, so the word that a vfork child waits for is polled.
 void Futexes::call_of_vfork_child(HomeThread& thread, const Notification& n) {
     const HomeProcess& child = *thread.process;
     if (HomeProcess* owner = home_.vfork_children.owner_of_memory(child)) {

@@ -19,7 +19,7 @@ public:
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     void futex_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     static bool is_futex_call(uint32_t number);
-    // For a vfork child, whose memory belongs to a process that runs at the acceptor, or may.
+    // For a vfork child, whose memory belongs to a process that may run at an acceptor.
     void call_of_vfork_child(HomeThread& thread, const Notification& n);
     void send_futex_wake(HomeProcess& process, const FutexWakeCall& wake);
     Task<void> on_futex_wake(Frame frame, NodeId from);

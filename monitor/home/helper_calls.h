@@ -1,5 +1,5 @@
-// System calls that would reveal gpr's helpers to the program: they share its memory, and are its
-// children, or its reaper's once it has ended.
+// System calls that would reveal gpr's helpers to the program. Helpers share its memory, and are
+// its children or, once it has ended, its reaper's.
 #pragma once
 
 #include <functional>
@@ -19,15 +19,15 @@ bool sees_helpers(uint64_t number, const uint64_t* args);
 void hide_helpers(const HomeProcess& caller, bool has_vfork_children, Call& call);
 
 bool waits_for_children(uint64_t number);
-// Makes the one call, which waits_for_children(). If it reports an orphaned helper, reaps that and
-// makes the program call again. The stub must be locked.
+// Makes the only call in `calls`, which waits_for_children(). If it reports an orphaned helper,
+// reaps that and makes the program call again. The stub must be locked.
 Task<void> wait_without(const OrphanedHelpers& orphans, StubThread& stub, std::vector<Call>& calls);
 
 // The text of /proc/PID/task/TID/children without the helpers.
 std::string children_without(const std::function<bool(pid_t)>& is_helper, const std::string& text);
 
-// Whether the SIGCHLD before whose delivery the thread is stopped reports a helper only, and no
-// child whose SIGCHLD was merged with it.
+// For a thread that is stopped before SIGCHLD is delivered: whether the signal reports only a
+// helper, and no child whose SIGCHLD was merged with it.
 bool tells_of_helper(const OrphanedHelpers& orphans, pid_t tid);
 
 }  // namespace gpr

@@ -96,7 +96,7 @@ struct Home {
 
     HomeThread* find_thread(pid_t pid, pid_t tid);
     HomeProcess* find_process(pid_t pid);
-    // Of processes that are split, or soon are; others run as they like.
+    // The number of threads in processes that do not rest.
     [[nodiscard]] size_t supervised_threads() const;
 
     Loop& loop;

@@ -38,7 +38,7 @@ std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
     return same ? std::make_shared<Fd>(std::move(file)) : nullptr;
 }
 
-// One of its threads that is in its stub; null if none is.
+// The stub of a thread that is in its stub; null if no thread is.
 std::shared_ptr<StubThread> some_stub(const HomeProcess& process) {
     for (const auto& [tid, thread] : process.threads) {
         if (!thread->helper && thread->stub && thread->goes_on_with) return thread->stub;
@@ -152,7 +152,7 @@ Task<void> Homecoming::let_go(HomeThread& thread) {
         co_return;
     }
     trace::rewind_interrupted_call(context->regs);
-    if (!home_.policy.mixed() && process.started_remotely) {  // there is no code at home
+    if (!home_.policy.mixed() && process.started_remotely) {  // no code of it runs at home
         co_await home_.crossings.cross(process, thread, *context, thread.last_away);
         co_return;
     }

@@ -1,5 +1,5 @@
-// All threads and memory of a process come home, whatever its rules say: because it is detached, or
-// because it dies and its core file is to have them.
+// All threads and memory of a process come home, whatever the rules say: because it is detached,
+// dies with a core file, or stops for its debugger.
 #pragma once
 
 #include <vector>
@@ -21,13 +21,13 @@ public:
     explicit Homecoming(Home& home) : home_(home) {}
 
     // Waits until every thread of the process, which must be `recalled`, is in its stub at home and
-    // has `goes_on_with`; in an unsplit child, until it is stopped. An error says which does not
-    // come.
+    // has `goes_on_with`; in an unsplit child, until it is stopped. An error names a thread that
+    // does not come.
     Task<Result<void>> bring_threads(HomeProcess& process);
-    // Takes that back: the threads continue.
+    // Undoes bring_threads(): the threads continue.
     Task<void> go_on_as_before(HomeProcess& process);
-    // The same in two steps: the process is no longer `recalled`, and then one thread of those that
-    // have come continues.
+    // The same in steps: first the process is no longer `recalled`, then each thread that has come
+    // home continues.
     void end_recall(HomeProcess& process);
     Task<void> let_go(HomeThread& thread);
 
@@ -44,7 +44,7 @@ public:
         Address begin{};
         std::vector<std::byte> content;
     };
-    // Takes that room away again, and what was there.
+    // Unmaps that room, and returns the part that was in use.
     Task<GrownStack> take_stack_room(HomeProcess& process);
 
 private:

@@ -87,7 +87,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     if (process.shares_memory_with) home_.vfork_children.on_end(thread);
     process.shares_memory_with = nullptr;
     process.has_vfork_children = false;
-    // Its helpers would get into the namespaces of its children.
+    // If its children get namespaces of their own, its helpers would get into them.
     process.stays_home = home_.namespaces.stays_home(process.pid) ||
                          home_.namespaces.child_stays_home(process.pid, 0);
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
@@ -125,7 +125,7 @@ Task<bool> Images::leave_exec(HomeThread& thread) {
     }
 }
 
-// What it has from who began it may be descriptors of memory that others share.
+// The process may have inherited descriptors of memory that others share.
 Task<void> Images::begin_at_rest(HomeProcess& process) {
     if (process.is_root) {
         home_.outputs.user().doing("");
@@ -146,7 +146,7 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
         trace::resume(thread.tid);
         co_return;
     }
-    // What was at the acceptor has more than memory there: timers, signals, descriptors.
+    // A process that was at the acceptor cannot rest: it has timers, signals, descriptors there.
     if (home_.policy.rests() && !was_there && !debugged) {
         co_await begin_at_rest(process);
         trace::resume(thread.tid);
@@ -229,7 +229,7 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
             m.backing = Backing::native_file;
             m.content_offset = e.offset;
             if (e.prot & PROT_WRITE) {
-                // Who has run here shows the file where it has not written yet.
+                // In a process that has run, pages that it has not written still show the file.
                 const bool has_run = process.has_rested || home_.options.attaches;
                 auto made = has_run ? co_await home_.file_copies.make_writable(process, m)
                                     : co_await home_.file_copies.make_anonymous(process, m);
@@ -370,7 +370,7 @@ Task<std::string> Images::started(pid_t pid) {
     co_return error;
 }
 
-// Of what acceptors know of the thread, this alone is true in a new image.
+// Of what acceptors know of the thread, only filters and affinity are still true in a new image.
 void Images::begin_anew(HomeThread& thread, const ThreadContext& context) {
     for (Twin& twin : thread.twins) twin = {twin.filters, {}, true, twin.affinity_told};
     thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;

@@ -26,8 +26,8 @@ public:
     Task<Result<void>> prepare(HomeProcess& process, HomeThread& thread);
     Task<void> begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context);
 
-    // For a process that all acceptors are being told of: why one of them cannot have it, or an
-    // empty string.
+    // For a process that acceptors are being told of: waits until all have answered. Why one of
+    // them cannot have it, or an empty string.
     Task<std::string> started(pid_t pid);
     [[nodiscard]] bool is_starting(pid_t pid) const;
 

@@ -11,7 +11,7 @@
 namespace gpr::home {
 
 namespace {
-constexpr std::chrono::seconds acceptor_patience{5};  // for calls that only look something up
+constexpr std::chrono::seconds acceptor_patience{5};  // for calls that do not wait
 }  // namespace
 
 KeptCalls::KeptCalls(Home& home) : home_(home), questions_(home.loop) {}

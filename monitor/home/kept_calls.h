@@ -26,7 +26,7 @@ public:
     [[nodiscard]] static bool knows(uint32_t number);
     Task<void> make(pid_t pid, Notification n);
     void on_done(wire::KeptDone::Reader done);
-    // Nobody will answer any more.
+    // No acceptor will answer any more.
     void on_link_closed() { questions_.answer_all({-EBADF, 0}); }
 
 private:

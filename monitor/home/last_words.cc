@@ -45,7 +45,7 @@ void LastWords::note_clear_tid(HomeThread& parent, HomeThread& child) {
 Task<void> LastWords::before_exit(HomeThread& thread, bool filtered) {
     HomeProcess& process = *thread.process;
     auto regs = trace::registers(thread.tid);
-    // Rather than together with its whole process.
+    // Whether the thread ends without the rest of its process.
     bool alone = filtered || (regs && regs->orig_rax == SYS_exit);
     bool split = process.state == HomeProcess::State::split && process.started_remotely;
     // Locks in memory that other processes share are at home, and so are their waiters.
@@ -90,8 +90,8 @@ Task<void> LastWords::hold_last_words(HomeThread& thread, bool alone) {
     if (last->too_late) co_return;
     thread.exit_hold = last->hold;
     thread.robust_locks = std::move(last->locks);
-    // Sent already now: a thread that is woken reads the word again, and waits for its page until
-    // we release it.
+    // Sent before the end: a woken thread reads the word again, and waits for the page until we
+    // release it.
     if (alone && thread.tid == process.pid) tell_exit(thread);
     release_after_end(home_.loop, home_.pager, process.pid, thread.tid, last->hold);
 }

@@ -28,7 +28,7 @@ Task<void> Loans::end_loan(ObjectId object) {
         std::vector<ObjectId> objects = {object};
         co_await home_.pager.shared.collect(std::move(objects), Access::write);
     }
-    // Only now, because the pages were on their way until here, and a thread may overtake them.
+    // Only now, because end_loans() must wait for pages that are still on their way.
     bool again = lent_[object].again;
     lent_.erase(object);
     if (again) note_loan(object);

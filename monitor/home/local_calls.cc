@@ -130,7 +130,7 @@ bool LocalCalls::advise_call(HomeProcess& process, HomeThread& thread, const Not
     return true;
 }
 
-// A page beyond the end of a file is poisoned in this kernel, whose error would show that.
+// A page beyond the end of a file is poisoned in this kernel, and the call's error would show that.
 Task<void> LocalCalls::populate_call(HomeThread& thread, Notification n) {
     auto taken = co_await home_.taken_calls.take_call(thread);
     if (!taken) co_return;
@@ -171,7 +171,7 @@ bool LocalCalls::uses_shared(HomeProcess& process, HomeThread& thread, const Not
 }
 
 // A call on a file that is mapped, or on a file that shows memory. First the file gets what was
-// written at the acceptor; and no copies there may hide what the call changes.
+// written at the acceptor; afterwards no copy there may hide what the call has changed.
 Task<void> LocalCalls::use_call(HomeThread& thread, Notification n, SharedUse use) {
     co_await home_.shared_memory.before_use(use);
     if (home_.memory_files.in_use()) {

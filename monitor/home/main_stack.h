@@ -21,8 +21,8 @@ public:
     Task<void> make_room(HomeProcess& process, Range wanted);
     // To be called after a call that may have set RLIMIT_STACK.
     Task<void> note_limit(HomeProcess& caller, uint64_t number, const uint64_t* args);
-    // Mappings that grow, for a child and for an image or child that is being split. shown: what
-    // the kernel lists as [stack].
+    // Passes the mappings that grow on to a child; records them for an image or child that is being
+    // split. shown: what the kernel lists as [stack].
     void inherit(HomeProcess& parent, HomeProcess& child);
     Task<void> read(HomeProcess& process, Range shown);
 

@@ -148,8 +148,8 @@ Task<void> MemoryCalls::save_hidden(HomeProcess& process, Notification n) {
     }
 }
 
-// The thread makes the call in its stub. Holding the lock, no other thread's change comes between
-// the call and our record of it.
+// The thread makes the call in its stub. Under the lock, no other thread's change comes between the
+// call and our record of it.
 Task<void> MemoryCalls::memory_call(HomeProcess& process, HomeThread& thread, Notification n) {
     auto guard = co_await home_.metadata.lock();
     // A signal has interrupted it: the thread calls again.
@@ -217,8 +217,8 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     co_return result;
 }
 
-// mmap of a file or of shared memory, which is made in this kernel; for private memory it only
-// decides whether there may be more.
+// mmap for a thread at an acceptor. This kernel makes it, to map the file or shared memory; for
+// other memory, to decide whether there may be more.
 Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::shared_ptr<StubThread> stub = thread.stub;
@@ -228,7 +228,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     const bool locks = args[3] & MAP_LOCKED;
     args[3] &= ~uint64_t{MAP_LOCKED};
     uint64_t flags = args[3];
-    if (maps_growing(args.data())) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // growth.h
+    if (maps_growing(args.data())) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // monitor/paging/growth.h
     Notification n{};
     n.number = SYS_mmap;
     for (unsigned i = 0; i < args.size(); i++) n.args[i] = given[i];
@@ -366,7 +366,7 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
     Notification n{};
     n.number = SYS_brk;
     n.args[0] = wanted;
-    if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // it stays where it is
+    if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // then the break stays
     std::shared_ptr<StubThread> stub = thread.stub;
     int64_t result = co_await stub->call(SYS_brk, wanted);
     auto guard = co_await home_.metadata.lock();

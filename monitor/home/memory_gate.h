@@ -1,5 +1,5 @@
-// What calls of program code at home that change mappings have to pass first: seals, and the limit
-// on changes that acceptors have yet to apply. docs/decisions/0040-changes-have-a-window.md
+// Calls of program code at home that change mappings pass this first: it enforces seals, and the
+// limit on changes that acceptors have yet to apply. docs/decisions/0040-changes-have-a-window.md
 #pragma once
 
 #include <sys/types.h>

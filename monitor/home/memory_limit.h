@@ -17,7 +17,7 @@ inline constexpr int memory_resources[] = {RLIMIT_AS, RLIMIT_DATA};
 // The process whose limit the call sets or queries, 0 for the caller; nullopt if it is another
 // call.
 std::optional<pid_t> limited_by(uint64_t number, const uint64_t* args);
-// Whether the call has to be changed before the kernel makes it.
+// Whether the call, or its result, has to be changed.
 bool must_widen(const HomeProcess& caller, uint64_t number, const uint64_t* args);
 
 // Between widen() and show(), home makes the call; its structs are in the bounce area.

@@ -36,7 +36,7 @@ Task<std::vector<Observed>> Observations::ask(Question question) {
         asked.setCookie(cookies.back());
         node.link.send(frame, Priority::urgent);
     });
-    // An acceptor that does not answer in time is as one that is lost.
+    // If an acceptor does not answer in time, nothing is known of it, as if it were lost.
     const auto patience = home_.loop.after(most_time, [this, cookies] {
         for (const uint32_t cookie : cookies) questions_.answer(cookie, {});
     });

@@ -27,13 +27,13 @@ public:
         bool registers = false;     // of threads that compute, which are stopped for a moment
         std::vector<Range> ranges;  // of the process; no more than most_observed_ranges
     };
-    // Of each acceptor, by node from 1 on. What they count is in RemoteNode::counts then.
+    // One answer for each acceptor, by node from 1. Also updates RemoteNode::counts.
     Task<std::vector<Observed>> ask(Question question);
-    // Where a thread stands that computes at home, for which it is stopped for a moment; nothing of
-    // one that waits, which must not notice.
+    // Where a thread that computes at home stands; it is stopped for a moment. nullopt for a thread
+    // that waits, which must not be disturbed.
     Task<std::optional<Standing>> where_stands(pid_t pid, pid_t tid);
     void on_answer(RemoteNode& node, wire::ObserveAnswer::Reader answer);
-    // Nothing is known of the acceptors any more.
+    // No acceptor will answer any more.
     void on_link_closed() { questions_.answer_all({}); }
 
 private:

@@ -161,8 +161,8 @@ Task<void> PassedSignals::take_back(HomeThread& thread, bool to_shadow) {
     if (!stub.dead()) wake_others(thread, back.mask);
 }
 
-// The thread ends without having handled the signal. One that was sent to this thread alone is
-// dropped.
+// The thread ends without having handled the signal. One that tgkill(2) sent to this thread alone
+// is dropped.
 Task<void> PassedSignals::give_to_others(HomeThread& thread) {
     auto passed = std::exchange(thread.passed, std::nullopt);
     if (!passed || passed->info.si_code == SI_TKILL) co_return;

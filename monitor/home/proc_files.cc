@@ -74,7 +74,7 @@ uint64_t kernels_stack(pid_t pid) {
     return 0;
 }
 
-// The parts of its address space that are gpr's.
+// The size of gpr's parts of the address space.
 Elsewhere hidden_in(pid_t pid) {
     Elsewhere hidden;
     auto maps = read_maps(pid);

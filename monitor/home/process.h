@@ -66,7 +66,7 @@ struct ProxyCall {
 struct Twin {
     size_t filters = 0;  // how many of the thread's filters
     CpuModes cpu_modes;
-    bool alt_stack_changed = true;  // since then
+    bool alt_stack_changed = true;  // since it was told
     bool affinity_told = false;
 };
 
@@ -95,9 +95,9 @@ struct HomeThread {
     pid_t tid = 0;
     HomeProcess* process = nullptr;
     std::shared_ptr<StubThread> stub;  // null while it is an ordinary thread of a native process
-    bool helper = false;               // page mover or executor
+    bool helper = false;               // page mover, executor or waker
     NodeId node = directory_node;      // where it runs; the kernel thread here may be its shadow
-    bool stop_met = false;             // by SIGSTOP, where it had to go on: see stop_after_all()
+    bool stop_met = false;             // by SIGSTOP, but it had to go on: Signals::stop_after_all()
     ThreadCounts counts;
     ForkAtHome fork;
     FilterList filters;              // the program's filters that the kernel thread here has
@@ -107,13 +107,12 @@ struct HomeThread {
     // That call, which is made again after an interruption.
     std::optional<ResumedWait> resumed_wait;
     uint32_t wait = 0;          // the number by which the acceptor may interrupt that call
-    bool interrupted = false;   // and it has
+    bool interrupted = false;   // the acceptor has done so
     bool repeatable = false;    // the call may be repeated after a signal handler
     bool wants_device = false;  // on a visit it touched memory that only the acceptor may use
     std::optional<PassedSignal> passed;  // until the acceptor says what became of it
     uint32_t signals_passed = 0;
     RequeuedSignals requeued;
-    // In a mixed session:
     CpuModes cpu_modes;
     NodeId last_away = 1;  // the acceptor where it was last; gravity leads there
     bool masked = false;   // the shadow blocks more than the program: signals are postponed
@@ -127,7 +126,7 @@ struct HomeThread {
     std::optional<PinWait> pin_wait;
     // CLONE_CHILD_CLEARTID address for the child of its current clone.
     uint64_t clears_childs_tid = 0;
-    uint64_t exit_hold = 0;  // paging::Supply::hold of what the kernel writes at its end
+    uint64_t exit_hold = 0;  // paging::Supply::hold() on what the kernel writes at its end
     std::vector<uint64_t> robust_locks;  // their waiters must be woken when it has ended
     Address left_at{};                   // the page of missing code for which it left last
     // CLONE_CHILD_CLEARTID address, if home's kernel clears it.
@@ -136,7 +135,7 @@ struct HomeThread {
     OneShot<WaitStatus>* awaited = nullptr;  // somebody waits for its next stop
     std::shared_ptr<ProxyCall> proxy_call;
     MemoryPolicy memory_policy;  // as set at an acceptor
-    RseqArea rseq;               // in a session that was attached
+    RseqArea rseq;               // as the program has registered it
     // In a recalled process: it has come home, and shall continue with this.
     std::unique_ptr<ThreadContext> goes_on_with;
     uint64_t timed_wait = 0;  // the call with a timeout that its shadow was in
@@ -197,9 +196,9 @@ struct InheritedCopy {
     std::shared_ptr<Fd> content;
     uint64_t content_offset = 0;
     CopiedFile file;
-    // Code that shall run at an acceptor once the process is split,.
+    // Whether it is code that runs at an acceptor once the process is split.
     bool trapped = false;
-    NodeId code_node = directory_node;  // and at which
+    NodeId code_node = directory_node;  // where that code runs
     uint32_t source = 0;                // instead of `content`: Mapping::source
 };
 
@@ -230,14 +229,13 @@ struct Birth {
     std::shared_ptr<ForkedMemory> memory;  // for a fork in place
 };
 
-// What is known of a process that rests, and decides when it has done so for long enough.
+// What is known of a process that rests, to decide when it is split.
 struct Rest {
-    uint64_t number = 0;  // of all rests of the session
-    uint64_t looks = 0;   // that were planned
-    // When it was last looked at: of the CPU, and calls that read or write, as far as the kernel
-    // counts.
+    uint64_t number = 0;  // counts the rests of the session
+    uint64_t looks = 0;   // how many were planned
+    // At the last look: CPU time, and calls that read or write, as far as the kernel counts them.
     uint64_t total_ns = 0, user_ns = 0, transfers = 0;
-    uint64_t computed_ns = 0;  // of the CPU, while it did little else
+    uint64_t computed_ns = 0;  // CPU time, while it did little else
     Clock::time_point looked_at{};
     std::chrono::milliseconds pause{};
     bool being_split = false;
@@ -245,7 +243,7 @@ struct Rest {
 
 struct HomeProcess {
     enum class State {
-        native,     // a child that has not been split (yet): it has only gpr's filter
+        native,     // not split (yet): a child, or one that rests or stays at home
         preparing,  // the stub is being installed
         split,      // it has a fragment here and one at each acceptor
         ending,
@@ -259,7 +257,7 @@ struct HomeProcess {
     // Children that share its memory and run at the same time.
     bool has_vfork_children = false;
     std::shared_ptr<Fragment> fragment;
-    // Of the filter that reports its calls; null: there is none, and resting_filter.h stops some.
+    // Of the filter that reports its calls; null: it has only resting_filter.h, which stops a few.
     std::shared_ptr<Fd> listener;
     std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
     std::unordered_map<pid_t, HomeThread*> threads;
@@ -269,11 +267,11 @@ struct HomeProcess {
     std::vector<InheritedCopy> inherited;  // until it is split
     std::vector<InheritedFunctions> inherited_functions;
     Address stack_used{};  // how far down the main stack had been used when last examined
-    // Until it is split; whether it is the main stack.
+    // Mappings that grow, until it is split; the bool: it is the main stack.
     std::vector<std::pair<Range, bool>> inherited_growing;
-    // Attributes inherited from its parent: MemoryGate::inherit().
+    // Attributes of mappings that /proc/PID/maps does not show, until it is split.
     AddressSpace marked;
-    std::vector<std::shared_ptr<ChangeWindow>> changes;  // made here, by acceptor
+    std::vector<std::shared_ptr<ChangeWindow>> changes;  // of changes made here; by acceptor
     ino_t ipc_at_birth = 0;    // the IPC namespace that its parent had then
     uint64_t break_begin = 0;  // brk: start of the heap
     uint64_t break_end = 0;
@@ -305,28 +303,28 @@ struct HomeProcess {
     bool group_exit = false;     // exit_group is under way: all threads end
     bool finished = false;       // its last moment has passed: Ends::finish()
     bool doomed = false;         // it is being made to end with status 125
-    bool stopped = false;        // by job control, and so is its other half
-    // At the acceptor:
-    Usage used_by_images;                   // by images of this process that have ended,
-    Usage used_by_ending;                   // by one of which not all acceptors have told yet,
-    NodeId ended_at = 0;                    // so many have
+    bool stopped = false;        // by job control, on all nodes
+    // Used at acceptors:
+    Usage used_by_images;                   // by images of this process that have ended
+    Usage used_by_ending;                   // by an image that not all acceptors have reported yet
+    NodeId ended_at = 0;                    // how many have reported it
     Usage used_by_children;                 // by children that it has waited for, and theirs
     std::map<pid_t, Usage> ended_children;  // by children that it has not waited for
     CpuTimers cpu_timers;
     uint64_t cpu_timers_turn = 0;  // identifies the coroutine that runs them
-    // Signals that were pending at the acceptor at exec: bit n-1 is signal n.
+    // Timer signals that were pending at acceptors at exec: bit n-1 is signal n.
     uint64_t pending_timers = 0;
     bool is_root = false;
     std::unique_ptr<Rest> rest;  // while it rests: resting.h
     bool recalled = false;       // all of it comes home: homecoming.h
-    pid_t dumped_for = 0;        // the thread of whose signal it dies: core_dumps.h
-    std::shared_ptr<home::DebuggedProcess> debugged;  // null: it has no debugger
+    pid_t dumped_for = 0;        // the thread whose signal it dies of: core_dumps.h
+    std::shared_ptr<home::DebuggedProcess> debugged;  // null: no debugger, no inherited breakpoints
     bool stays_home = false;  // in namespaces of its own, or resting.h could not split it
-    int ends_begun = 0;       // threads that wait for what the kernel looks at in their end
+    int ends_begun = 0;       // threads that fetch what the kernel uses at their end
 
-    // It uses memory that it shares as a process outside of the session does: external_sharers.h.
+    // To memory that it shares, it is like a process outside of the session: external_sharers.h.
     [[nodiscard]] bool runs_apart() const { return rest || stays_home; }
-    // One that has not been split yet, and that nothing keeps from it: a child, or one that rests.
+    // Whether it is an unsplit child, or rests, and nothing prevents splitting it.
     [[nodiscard]] bool can_be_split() const {
         return state == State::native && !shares_memory_with && !stays_home && !doomed &&
                (rest || (!is_root && threads.size() == 1));

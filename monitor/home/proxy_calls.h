@@ -1,5 +1,5 @@
-// Calls that the monitor makes on behalf of a thread, of a process that is not split: about memory
-// that belongs to its parent, or about descriptors of an acceptor. Signals may interrupt the thread
+// Calls that the monitor makes for a thread of a process that is not split: about memory that
+// belongs to its parent, or about descriptors of an acceptor. Signals may interrupt the thread
 // meanwhile, but not the call, which is made once.
 #pragma once
 
@@ -22,8 +22,8 @@ class ProxyCalls {
 public:
     explicit ProxyCalls(Home& home) : home_(home) {}
 
-    // To be called before anything is changed. nullptr if there is nothing to do: the thread has
-    // been interrupted, and repeats a call that has been made, whose result it gets.
+    // To be called before anything is changed. nullptr if there is nothing to do: the thread was
+    // interrupted, repeats a call that has been made, and gets the result of that.
     Task<std::shared_ptr<ProxyCall>> begin(pid_t pid, Notification n);
     // nullopt: it has not been made, and the thread makes it itself.
     void finish(pid_t pid, const Notification& n, const std::shared_ptr<ProxyCall>& call,

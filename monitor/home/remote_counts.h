@@ -1,5 +1,5 @@
-// What an acceptor has counted in a session so far; it reports this whenever a process has ended
-// there.
+// What has been counted of an acceptor in a session so far. The acceptor reports all but
+// `arrivals`, when a process has ended there and when it is asked (Observations).
 #pragma once
 
 #include <cstdint>

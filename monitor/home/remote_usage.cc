@@ -48,8 +48,8 @@ void RemoteUsage::note_remote_usage(RemoteNode& node, pid_t pid, const Usage& us
     process->ended_at = 0;
 }
 
-// A wait is only seen if it asks for usage or is made at an acceptor. So every child that is gone
-// from the kernel's list has been waited for.
+// We see a wait only if it asks for usage or is made at an acceptor. So a child that the kernel no
+// longer has counts as waited for.
 const Usage& RemoteUsage::used_by_children(HomeProcess& process) {
     std::erase_if(process.ended_children, [&](const auto& child) {
         if (parent_of(child.first) == process.pid) return false;

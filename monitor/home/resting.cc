@@ -43,15 +43,15 @@ constexpr uint64_t code_segment_of_64_bit = 0x33;
 // How often a process is looked at: one that computes, and one that waits.
 constexpr milliseconds shortest_pause{40}, longest_pause{1000};
 constexpr milliseconds patience{300};  // for threads to stop
-constexpr milliseconds next_try{200};  // when they did not
+constexpr milliseconds next_try{200};  // after they did not
 constexpr milliseconds between_looks{1};
-// It computes if it used so much of a processor, which others may use as well, and of that so
-// little in the kernel,
+// A process computes if it uses at least this much of a CPU, which others may want as well, and at
+// most this part of that in the kernel,
 constexpr double least_load = 0.2, most_system = 0.25;
-// and read and wrote so seldom: each such call takes a round trip from an acceptor.
+// and if its reads and writes would take at most this part: from an acceptor, each is a round trip.
 constexpr double most_time_in_calls = 0.1, call_ns = 60'000;
-// It goes when what going costs is so little of the time that it has computed: who has computed
-// for long is likely to go on for as long.
+// It is split when that costs at most this part of the time that it has computed: a process that
+// has computed for long is likely to go on for as long.
 constexpr double most_cost = 0.1;
 constexpr double ns_to_go = 30'000'000, ns_of_page = 10'000;
 
@@ -73,7 +73,7 @@ uint64_t resident_pages(pid_t pid) {
     return resident;
 }
 
-// What may be written here, or becomes so: what is open for reading only does not.
+// Whether mmap makes shared memory that may be written, now or after mprotect.
 bool may_write_shared(pid_t pid, const Notification& n) {
     const bool shared = (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
     if (!shared || (n.args[2] & PROT_WRITE) || (n.args[3] & MAP_ANONYMOUS)) return shared;
@@ -137,7 +137,7 @@ void Resting::begin(HomeProcess& process) {
     }
 }
 
-// As long as it rests. It may have begun another program since, which rests as well.
+// Calls `what` after the pause if the process still rests, and has not begun another rest by exec.
 void Resting::later(const HomeProcess& process, milliseconds pause,
                     std::function<void(HomeProcess&)> what) {
     home_.loop.after(
@@ -147,7 +147,7 @@ void Resting::later(const HomeProcess& process, milliseconds pause,
         });
 }
 
-// In place of the look that was planned.
+// Plans the next look, in place of the one that was planned.
 void Resting::look_later(HomeProcess& process, milliseconds pause) {
     process.rest->pause = pause;
     const uint64_t turn = ++process.rest->looks;
@@ -165,7 +165,7 @@ void Resting::look(HomeProcess& process) {
     const auto busy = static_cast<double>(used.total_ns - std::min(used.total_ns, rest.total_ns));
     const auto user = static_cast<double>(used.user_ns - std::min(used.user_ns, rest.user_ns));
     const auto calls = static_cast<double>(transfers - std::min(transfers, rest.transfers));
-    // The user part is counted in ticks, of which a short time may have one too few.
+    // User time is counted in ticks; over a short time it may be one tick too small.
     constexpr double tick_ns = 10'000'000;
     const bool computes = busy >= least_load * wall && user + tick_ns >= (1 - most_system) * busy &&
                           calls * call_ns <= most_time_in_calls * busy;
@@ -203,7 +203,7 @@ bool Resting::must_split_for(const HomeProcess& process, const Notification& n) 
     switch (handlers_of(n.number).here) {
         case AtHome::fork:
             return n.number == SYS_clone3 && shares_more_than_threads(process.pid, n);
-        // What it, and its children, have used at an acceptor counts.
+        // What it and its children have used at an acceptor has to be added.
         case AtHome::usage:
             return process.used_by_images.total_ns != 0 || process.used_by_children.total_ns != 0 ||
                    !process.ended_children.empty();
@@ -234,7 +234,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
         !home_.acceptors.reachable() || home_.detachment.is_under_way()) {
         co_return;
     }
-    if (process->stopped) {  // by job control: our interrupt would be one stop more
+    if (process->stopped) {  // by job control: our interrupt would add a stop
         look_later(*process, shortest_pause);
         co_return;
     }
@@ -262,7 +262,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
                  took.count());
 }
 
-// Until it executes another program. The user hears of it, because what it needs there it lacks.
+// Keeps it at home until its next exec. The user is told: it may need what only an acceptor has.
 void Resting::keep(HomeProcess& process, const std::string& why, const std::string& obstacle) {
     home_.outputs.tell(
         fmt::format("process {} {}, and stays at home: {}", process.pid, why, obstacle));
@@ -279,7 +279,7 @@ void Resting::let_go_on(HomeProcess& process, const Stopped& stopped) {
     }
 }
 
-// Nothing: it ends, begins another program, or a thread does not stop; it is tried again then.
+// nullopt if the process has ended or begun another program, or a thread does not stop in time.
 Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
     Stopped stopped;
     const auto until = Clock::now() + patience;
@@ -312,7 +312,7 @@ Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
     }
 }
 
-// Nothing: not now. Its stop, should it still come, is nobody's.
+// nullopt if it does not stop in time. Nobody waits for its stop any more, should that still come.
 Task<std::optional<WaitStatus>> Resting::stop_in_time(HomeThread& thread, Clock::time_point until) {
     if (thread.awaited) {
         co_await home_.loop.sleep(between_looks);
@@ -343,8 +343,8 @@ Task<std::optional<WaitStatus>> Resting::stop_in_time(HomeThread& thread, Clock:
     co_return status;
 }
 
-// All stand still. What only the threads themselves can do is done, and the process reports its
-// calls from now on.
+// All threads are stopped. Makes the calls that only they can make; from then on the process
+// reports its calls.
 Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopped) {
     const pid_t pid = process.pid;
     Infection::Taken taken;

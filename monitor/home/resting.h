@@ -30,15 +30,15 @@ public:
     // home_filter(), for processes that are split.
     void set_filter(std::vector<sock_filter> filter) { filter_ = std::move(filter); }
 
-    // Nothing of the session is at the acceptor.
+    // Whether nothing of the session is at an acceptor.
     [[nodiscard]] bool nothing_is_away() const;
     // A program begins, or the child of one that rests.
     void begin(HomeProcess& process);
-    // One that rests is about to make this call, which only a split process can.
+    // Whether a process that rests is about to make a call that only a split process can make.
     [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
     // A thread that the filter has stopped before a call.
     void on_call(HomeThread& thread, user_regs_struct regs);
-    // why: for who reads the log.
+    // why: for the log and the user.
     Task<void> split(pid_t pid, std::string why);
 
 private:
@@ -58,7 +58,7 @@ private:
 
     Home& home_;
     std::vector<sock_filter> filter_;
-    uint64_t rests_ = 0;  // so many have begun
+    uint64_t rests_ = 0;  // how many have begun
 };
 
 }  // namespace gpr::home

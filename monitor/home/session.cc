@@ -195,7 +195,7 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
             let_wait_end(tid);
             trace::stay_stopped(tid);
             return;
-        case WaitStatus::Kind::trap_stop:  // the end of a group-stop
+        case WaitStatus::Kind::trap_stop:  // our interrupt, or the end of a group-stop
             home_->signals.stop_remotely(*thread.process, false);
             if (thread.interrupted && thread.is_in(HomeThread::Business::call)) {
                 if (thread.process->recalled) {
@@ -260,8 +260,8 @@ void HomeSession::on_notification(const Notification& n) {
     StubThread* stub = slot && process.fragment ? process.fragment->stub_thread(*slot) : nullptr;
     if (!stub) {
         home_->notifier->reply_error(n.id, ENOSYS);
-        // A child's threads are in the stub only once it is split, and would park again for ever. A
-        // child that shares its parent's memory never is.
+        // Threads of an unsplit child must not be in the stub: they would park again for ever. A
+        // vfork child is never split.
         const bool is_child = process.state == HomeProcess::State::native && !process.fragment;
         if (is_child) home_->failures.has_broken_ours(process);
         return;
@@ -273,7 +273,7 @@ void HomeSession::on_notification(const Notification& n) {
 void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     HomeProcess& process = *thread.process;
     if (home_->chaos) home_->signals.note_reported(n.tid, n.number);
-    // Calls of unsplit children, and of a split process's threads at home.
+    // Unsplit children report calls, and so do threads of split processes at home.
     if (home_->memory_gate.holds(thread, n)) return;
     if (process.shares_memory_with && home::VforkChildren::changes_memory(n) &&
         home_->vfork_children.owner_of_memory(process)) {

@@ -43,10 +43,10 @@ public:
     void record(DirectoryRecord& to);
     // root must be seized, have the filter and be about to exec.
     void start(pid_t root, Fd listener);
-    // The same where processes rest at first: it has resting_filter(), and `filter` is for those
-    // that do not rest any more.
+    // The same if processes rest at first: root has resting_filter(), and `filter` is for processes
+    // that are split later.
     void start_resting(pid_t root, std::vector<sock_filter> filter);
-    // Of a process that runs already.
+    // The same for a process that runs already.
     void adopt(Infection::Taken taken);
     // Ends the session; its program continues here, natively except for the filter. done is called
     // with the result; on an error the session continues.
@@ -55,7 +55,7 @@ public:
     // for it.
     [[nodiscard]] Fd listener() const;
     [[nodiscard]] const std::vector<pid_t>& detached() const;
-    // Before start(): that acceptor has files for these of the profiles that stand by.
+    // Before start(): of the profiles on standby, the acceptor has files for these.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     // Optional, before start(): private wakes are reported by the watch instead of being
     // intercepted.

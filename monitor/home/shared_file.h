@@ -23,7 +23,7 @@ struct SharedFile {
     OutsideUse outside;
     bool looked = false;  // whether they have been searched for since it was mapped
     bool given = false;   // a descriptor of it has been sent to an external sharer
-    // A device, or a ring of io_uring or AIO: written without a call that we see.
+    // A device or ring (io_uring, AIO), written without a call that we see; or huge pages.
     bool kernel_uses = false;
     // Whether the program must use it at home, where others see its writes at once.
     [[nodiscard]] bool is_contended() const {

@@ -52,7 +52,7 @@ bool is_written_by_kernel(const MapsEntry& e, bool from_device) {
     return (from_device && !e.name.starts_with("/dev/zero")) || e.name.starts_with("/[aio]");
 }
 
-// Whether F_ADD_SEALS forbids to write the file: a read-only mapping then cannot become writable.
+// Whether a seal (F_ADD_SEALS) forbids writing the file, so that no mapping can become writable.
 bool is_sealed(const std::string& link) {
     struct stat st {};
     if (stat(link.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
@@ -61,7 +61,7 @@ bool is_sealed(const std::string& link) {
     return seals > 0 && (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
 }
 
-// The same for a mapping whose descriptor is not known; it may have been opened read-only.
+// For a mapping whose descriptor is not known; that may have been opened read-only.
 bool may_become_writable(pid_t pid, const MapsEntry& e) {
     std::ifstream in(fmt::format("/proc/{}/smaps", pid));
     std::string begin = fmt::format("{:08x}-{:08x} ", e.range.begin.value, e.range.end.value);
@@ -307,8 +307,8 @@ void SharedMemory::note_protection(const Mapping& m) {
     if (it != files_.end()) note_writer(it->second);
 }
 
-// Forgets the shared objects of these mappings, which are gone, that no other mapping shows. The
-// acceptors know already that the mappings are gone.
+// These mappings are gone, as the acceptors know already: forgets their shared objects, unless
+// other mappings show them.
 void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
     for (const Mapping& m : gone) {
         auto shows = [&](const auto& entry) {

@@ -36,8 +36,8 @@ public:
     Task<void> save_shared(HomeProcess& process);
     [[nodiscard]] bool anyone_writes_shared() const;
     void note_protection(const Mapping& mapping);
-    // For a private file mapping that is about to be entered: sets Mapping::follows. link: the file
-    // that it was made from.
+    // For a private file mapping that is about to be recorded: sets Mapping::follows. link: the
+    // file that it was made from.
     void follow(Mapping& mapping, const std::string& link) const;
     void follow(Mapping& mapping, const MapsEntry& shown_as) const;
     void forget_unseen(const std::vector<Mapping>& gone);

@@ -38,7 +38,7 @@ bool is_ignored(pid_t pid, int signal) {
     return (ignored | trace::signal_set(pid, "SigIgn:")) & bit_of(signal);
 }
 
-// Other filters kill the thread without our help.
+// Strict mode is imitated; filters kill the thread without our help.
 bool is_strict_death(pid_t tid) {
     auto info = trace::signal_info(tid);
     return info && filter_death(*info) == FilterDeath::by_strict_mode;
@@ -71,16 +71,16 @@ bool Signals::postpone_signal(HomeThread& thread, int signal) {
     return true;
 }
 
-// A SIGSTOP came for the thread, which had to go on, and blocked SIGCONT meanwhile. If a SIGCONT is
-// pending now, it came after the SIGSTOP (which would have discarded an earlier one), so there is
-// nothing to do.
+// Makes up for a SIGSTOP that came while the thread had to go on, with SIGCONT blocked. A SIGCONT
+// that is pending now came after the SIGSTOP, which would have discarded an earlier one; then there
+// is nothing to do.
 void Signals::stop_after_all(const HomeThread& thread) {
     bool continued = trace::pending_signals(thread.tid) & bit_of(SIGCONT);
     if (!continued) syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGSTOP);
 }
 
-// A call counts as not begun if it is reported and not answered, or not even reported yet. Which
-// calls are reported only the filter knows, except under chaos, where all are.
+// A call counts as not begun if it is reported and not answered, or not even reported yet. The
+// latter is known only under chaos, where all calls are reported.
 void Signals::restart_what_has_not_begun(const HomeThread& thread) {
     gpr::restart_what_has_not_begun(thread.tid, [&](const Row& row, const CallArguments&) {
         const size_t waiting = home_.notifier->waiting();
@@ -96,7 +96,7 @@ bool Signals::drops(HomeThread& thread, int signal) {
     if (signal == SIGCHLD && tells_of_helper(home_.orphaned_helpers, thread.tid)) {
         restart_what_has_not_begun(thread);
         go_on_waiting(thread);
-    } else if (!(signal == SIGSTOP && thread.helper) &&  // it blocks all other signals
+    } else if (!(signal == SIGSTOP && thread.helper) &&  // a helper blocks all others
                thread.process->dumped_for == 0) {
         return false;
     }
@@ -111,7 +111,7 @@ bool Signals::would_dump_core(const HomeThread& thread, int signal) {
     return ends && !thread.helper && CoreDumps::is_due(process, signal);
 }
 
-// Whether the signal ends the process, with a core file.
+// If the signal ends the process with a core file, lets it die so. True if so.
 bool Signals::dumps_core(HomeThread& thread, int signal) {
     if (!would_dump_core(thread, signal)) return false;
     // In the stub it has no registers of the program's own to show; it dies as it stands.

@@ -17,8 +17,8 @@ public:
 
     void begin();
     void write_stats(int exit_status);
-    // So far. Of acceptors what they have told: Observations::ask() has them tell. CPU time of
-    // processes that live is not in it.
+    // The counts so far. Those of acceptors are as last reported; Observations::ask() updates them.
+    // CPU time is of processes that have ended.
     [[nodiscard]] StatsReport report() const;
     void tell_idle_rules() const;
 

@@ -58,8 +58,8 @@ std::string duration(double s) { return fmt::format("{:.2f} s", s); }
 // Above these the program has lost enough time to give advice.
 constexpr double most_share_of_waiting = 0.25, most_waiting_s = 0.3;
 constexpr double most_calls_per_s = 3000, most_crossings_per_s = 1000;
-// More calls cannot be made over a link with a round trip of milliseconds; counted per second in
-// which the program neither computed nor waited for pages.
+// The same for a program that neither computes nor waits for pages most of the time: over a link
+// with a round trip of milliseconds it cannot make many more calls.
 constexpr double most_calls_per_idle_s = 200;
 constexpr uint64_t most_images = 8;
 constexpr double longest_start_s = 1;  // a program that runs longer is not dominated by its start

@@ -14,7 +14,7 @@
 namespace gpr {
 
 struct StatsReport {
-    std::optional<int> exit_status;  // none: it goes on
+    std::optional<int> exit_status;  // none: the program still runs
     double wall_s = 0;
     uint64_t crossings = 0;
     bool rested = false;  // processes began at rest

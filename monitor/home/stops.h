@@ -24,8 +24,8 @@ public:
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
     // Takes the thread from its stub to a stop outside of it, with these registers, which may be
-    // those of a system call that this kernel continues. Without extended state it keeps the one it
-    // has.
+    // those of a system call that this kernel continues. If the context has no extended state, the
+    // thread keeps its own.
     Task<Result<void>> take_out(HomeThread& thread, const ThreadContext& context);
 
 private:

@@ -132,7 +132,7 @@ Task<Result<void>> StubEntry::enter_stub(HomeProcess& process, HomeThread& threa
     trace::set_signal_mask(thread.tid, all_signals);
     if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
     trace::resume(thread.tid);
-    // From now on only the stub makes calls for us, which the program's filters let pass.
+    // From now on only the stub makes our calls; the program's filters let it.
     for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
     // A core dump would write gigabytes of unused memory, and allocate it.
     co_await thread.stub->call(SYS_madvise, GPR_MAILBOX, fragment.mailbox().size(), MADV_DONTDUMP);
@@ -165,7 +165,8 @@ Task<Result<void>> StubEntry::open_uffd(HomeProcess& process, HomeThread& thread
     auto helped =
         co_await process.fragment->start_helpers(stub, static_cast<int>(number), any_id, false);
     if (!helped) co_return helped;
-    // Should the monitor be killed, no call of the program may fail with ENOSYS before it ends.
+    // If the monitor is killed, no call of the program may fail with ENOSYS before the program
+    // ends.
     bool held = co_await process.fragment->page_mover().take_fd(process.listener->get(),
                                                                 static_cast<int>(number) + 1);
     if (!held) co_return fail("cannot give the page_mover the seccomp listener");

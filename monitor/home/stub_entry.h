@@ -1,6 +1,5 @@
-// How a process's first thread gets into gpr's stub: ptrace makes calls in it until the stub and
-// its mailbox are mapped, then the stub makes them. They create the process's userfaultfd and its
-// helpers.
+// How a process's first thread gets into gpr's stub. By ptrace it maps the stub and its mailbox;
+// then the stub makes the calls that create the process's userfaultfd and its helpers.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ std::optional<uint64_t> size_of(const Fd& file) {
     return static_cast<uint64_t>(st.st_size);
 }
 
-// The parts of private mappings of the kernel's own that show the file from this offset on.
+// The parts of the kernel's private mappings of files that show this file from `from` on.
 std::vector<Range> kernels_views(pid_t pid, const Fd& file, uint64_t from) {
     std::vector<Range> views;
     struct stat st {};

@@ -79,9 +79,9 @@ void VforkChildren::begin_sharing(HomeProcess& process) {
     }
 }
 
-// Around the birth of such a child, and for vfork until the child's end: keeps shared memory here.
-// The caller of vfork waits, but other processes that share the memory do not: one that wants a
-// page has to wait as well, and if that lasts, the child may be waiting for that process.
+// Keeps shared memory at home around the birth of such a child, and for vfork until the child execs
+// or ends. Other processes that want a page of it wait meanwhile, but not for long: the child may
+// be waiting for one of them.
 Task<std::shared_ptr<HeldUp>> VforkChildren::hold_up(HomeProcess& process, bool is_vfork) {
     auto held = std::make_shared<HeldUp>();
     std::shared_ptr<Fragment> fragment = process.fragment;

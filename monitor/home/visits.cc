@@ -94,7 +94,7 @@ bool Visits::is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
     bool caught = thread.process->caught_signals & bit_of(number);
     if (!info || (!repeats && !caught)) return false;
     if (!repeats) signal = *info;
-    // It also needs memory that is not at home: it gets the page there.
+    // The thread also needs memory that is not at home: it gets that page at the acceptor.
     thread.wants_device = repeats && stands_where_it_came;
     return true;
 }
@@ -172,7 +172,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     co_await go_back(thread, stub, signal, at_call);
 }
 
-// signal: came here, to be handled at the acceptor. at_call: the thread is at the entry of a call.
+// signal: one to be handled at the acceptor. at_call: the thread is at the entry of a call.
 Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
                            std::optional<siginfo_t> signal, bool at_call) {
     HomeProcess& process = *thread.process;

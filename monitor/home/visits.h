@@ -1,6 +1,6 @@
 // Visits: a thread of a program that runs at an acceptor as a whole comes home for memory that only
-// home may use. It runs here for a moment, and makes no system calls here: those are made at the
-// acceptor.
+// home may use. It runs here for a moment; its system calls are made at the acceptor, except for
+// futex calls on shared words.
 #pragma once
 
 #include <signal.h>
