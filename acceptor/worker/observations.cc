@@ -15,8 +15,7 @@ namespace gpr::worker {
 namespace {
 
 constexpr std::chrono::milliseconds between_tallies{500};
-constexpr std::chrono::milliseconds between_ends{
-    50};  // of processes: the least time between tallies
+constexpr std::chrono::milliseconds between_ends{50};  // likewise, when processes end
 constexpr std::chrono::milliseconds stops_in{50};
 constexpr std::chrono::seconds most_stopping_time{3};  // for all threads together
 // The kernel needs some 20 us for each.
