@@ -27,8 +27,8 @@ enum class Backing : uint8_t {
 // Where the program's code in a mapping may run.
 enum class CodeClass : uint8_t {
     neutral,  // wherever the thread is
-    remote,   // at one acceptor only; what an acceptor is told: here
-    home,     // on node 0 only; what an acceptor is told: anywhere but here
+    remote,   // at one acceptor only; in an acceptor's own list: here
+    home,     // on node 0 only; in an acceptor's own list: not here
 };
 
 // Numbers for files of acceptors; each node has a range of its own.

@@ -15,7 +15,7 @@ struct BusyPage {
     struct Waiter {
         ActorId actor;
         Access access;
-        bool late = false;  // arrived during an install, which may not wake it
+        bool late = false;  // arrived during an install, and may miss its wake
     };
     struct Hold {
         ActorId actor;
@@ -56,7 +56,7 @@ struct BusyPage {
     bool dropped =
         false;  // dropped since the operation began, so its result is of an old generation
     uint64_t operation_id = 0;
-    PageRecall taking;                // the recall that the take answers, or
+    PageRecall taking;                // the recall that a take answers, or
     std::optional<PagePush> pushing;  // the push that it is for
     Tid install_tid = 0;
     uint32_t install_collect = 0;

@@ -3,8 +3,8 @@
 //
 // The memory (usually a mapped file) is consistent after each event, however its writer ends. It is
 // a ring of segments. Each segment begins with the directory's whole state, so that it can be
-// replayed when the earlier ones have been overwritten; otherwise the state is verified. Checksums
-// cover every byte that matters.
+// replayed when the earlier ones have been overwritten. If they have not, the replay verifies that
+// state. Checksums cover every byte that matters.
 #pragma once
 
 #include <cstddef>

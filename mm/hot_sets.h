@@ -3,9 +3,9 @@
 // crossing. Pure; there is one on each node.
 //
 // The node where a thread has arrived knows what it misses; the node that it left could have sent
-// it. So the list of missed pages travels with the thread when it leaves again. A page that was
-// sent along is not seen to be needed; therefore one page is left behind from time to time, and
-// forgotten if nobody misses it.
+// it. So the list of missed pages travels with the thread when it leaves again. Whether a page that
+// was sent along was needed cannot be seen; therefore one page is left behind from time to time,
+// and forgotten if nobody misses it.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@ namespace gpr {
 
 // Make pages present, then wake their waiters; answer with PageAgent::on_installed(id). On the
 // object's birth node, content `zero` means its initial content, which is that of the file if it
-// has one. EEXIST: the page is there already, only wake. EAGAIN: first read the userfaultfd (a drop
-// may come), then continue with the pages for which PageAgent::is_current(id, key) still holds.
+// has one. A page that is present already is only woken (and made writable). After a wait, continue
+// only with the pages for which PageAgent::is_current(id, key) still holds.
 struct Install {
     uint64_t id = 0;
     PageRun run;
@@ -42,8 +42,8 @@ struct Take {
     bool want_data = true;  // false: the bytes are discarded; results may be `none`
 };
 
-// Which pages of the run has the program touched? No other node had one of them yet, or it does not
-// matter. Answer with PageAgent::on_found(), possibly for the first part of the run only.
+// Which pages of the run has the program touched? Only those matter that no other node has had yet.
+// Answer with PageAgent::on_found(), possibly for the first part of the run only.
 struct FindTouched {
     uint64_t id = 0;
     PageRun run;

@@ -50,7 +50,7 @@ void PageActors::note_fault(PageActor& a, const Fault& fault, Presence presence)
         if (a.group[i].key == fault.key) known = &a.group[i];
     }
     if (known) {
-        // It had the page and lost it. A write after a granted read does not show that.
+        // It had the page and has lost it. A first write to a page granted for reading is no loss.
         if (known->access >= fault.access || presence == Presence::none) {
             a.escalated = true;
             a.in_row = 1;

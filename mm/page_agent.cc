@@ -69,7 +69,7 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
     } else {
         const bool enough = s.presence == Presence::exclusive ||
                             (s.presence == Presence::shared && fault.access == Access::read);
-        // A repeated message about a page that has arrived meanwhile is not news.
+        // If the page has arrived meanwhile, this is a repeated message and no new fault.
         if (!enough || s.untouched || b.operation != Core::Operation::none) {
             c.actors.note_fault(a, fault, s.presence);
             goes_on = true;
@@ -219,7 +219,8 @@ bool PageAgent::give_away(PageKey key, NodeId to, Access access, Tid tid, uint64
     if (!o || key.index >= max_object_pages || to == c.self || to >= max_nodes) return false;
     const Core::State s = c.state(*o, key.index);
     if (s.presence == Presence::none) return false;
-    // The directory knows whether the other node has a copy, and only next to it is asking free.
+    // Only the directory knows whether the other node has a copy, and it is asked only by the agent
+    // on its own node, for which that costs nothing.
     const bool shared = s.presence == Presence::shared;
     if (shared && access == Access::read && c.self != directory_node) return false;
     if (shared && access == Access::write && c.withdrawn_pages >= most_withdrawn) return false;

@@ -76,7 +76,7 @@ public:
     // The thread has got further than its last fault (system call, crossing): its pages need no
     // hold.
     void on_progress(Tid tid, uint64_t now_ns);
-    // The same, reported late: if the thread waits for a page, it has begun to since.
+    // The same, reported late: if the thread waits for a page, it began to wait after that.
     void on_past_progress(Tid tid, uint64_t now_ns);
     // The thread is gone, or no longer waits here because it was moved.
     void on_thread_gone(Tid tid, uint64_t now_ns);
@@ -96,8 +96,8 @@ public:
 
     // A thread leaves for another node and takes the page along: write moves the ownership, read
     // leaves a shared copy here. For a page that is shared already only the right is sent. False if
-    // the page cannot be given now (not here, in use), or if that would tell nothing new. `tid`
-    // will hold the page there.
+    // the page cannot be given now (not here, in use), or if the other node may have the copy
+    // already. `tid` will hold the page there.
     bool give_away(PageKey key, NodeId to, Access access, Tid tid, uint64_t now_ns);
     // Whether the page has been given away and not been sent yet.
     [[nodiscard]] bool is_leaving(PageKey key) const;
@@ -115,8 +115,8 @@ public:
                                                      uint64_t count) const;
 
     // Whether pages that were read ahead may be kept here, outside of the program's memory (see
-    // read_ahead.h). With false, those that are get installed, and no more are kept; for the time
-    // in which a kernel copies the memory.
+    // read_ahead.h). With false, the kept ones are installed, and no more are kept: for the time in
+    // which a kernel copies the memory.
     void let_pages_wait(bool allowed, uint64_t now_ns);
 
     // --- questions ---

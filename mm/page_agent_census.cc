@@ -1,5 +1,5 @@
-// How PageAgent answers a census: which pages that are as born the program has touched, which only
-// this node knows.
+// How PageAgent answers a census: which of the pages without an entry the program has touched. Only
+// the birth node knows.
 #include <algorithm>
 #include <utility>
 

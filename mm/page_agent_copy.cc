@@ -15,8 +15,8 @@ bool PageAgent::is_quiet(const ObjectTest& asked) const {
     });
 }
 
-// Waiters and holds stay with the original. A copy that was given up unasked can still be recalled
-// in both.
+// Waiters and holds stay with the original. A page that was given up unasked can still be recalled,
+// in the original and in the copy.
 void PageAgent::copy_object(ObjectId from, ObjectId to) {
     Core& c = *core_;
     const Core::Object* original = c.object_of(from);

@@ -92,7 +92,7 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
             grant.content = *b.withdrawn;
             continue;
         }
-        // Only a right, for content that is still on its way.
+        // It grants only a right, to content that is still on its way: wait for that.
         if (newer && keep &&
             (s.presence != Presence::shared || grant.epoch != next_version(s.epoch))) {
             ++i;
@@ -307,7 +307,7 @@ void PageAgent::Core::finish_install(Object& o, Busy& b) {
     const Tid tid = std::exchange(b.install_tid, 0);
     if (const uint32_t collect = std::exchange(b.install_collect, 0)) reports.acknowledge(collect);
     if (!b.dropped) {
-        // The pages as born are present now; that we own them needs no entry.
+        // An untouched page of ours is present now; it still needs no entry.
         const bool nobody = b.waiters.empty();
         // Waiters that came after the install was requested were not woken by it.
         const bool late =

@@ -1,5 +1,5 @@
 // The collects of a PageDirectory that are under way: which of them an event lets go on. A fork may
-// have begun one for each of its mappings, so no event may look at all.
+// have begun one for each of its mappings, so no event may look at all of them.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct PageCollect {
     uint64_t cookie = 0;
     uint32_t under_way = 0;
     uint64_t collected = 0, left_behind = 0;
-    uint64_t known = 0;  // before this page every one that was touched has an entry
-    bool asked = false;  // what lies beyond
+    uint64_t known = 0;  // all touched pages before this one have an entry
+    bool asked = false;  // the birth node, about the pages from there on
     std::optional<Touched> told;
 
     friend auto fields(Either<PageCollect> auto& x) {
@@ -44,20 +44,21 @@ public:
         may_go_on_.insert(id);
         return id;
     }
-    // After it was loaded: as it was added, and told, before.
+    // For a collect that was loaded with the state: does what add() and tell() did for it before.
     void restore(Id id, NodeId birth) {
         may_go_on_.insert(id);
         if (const auto& told = all.at(id).told) await_pushes_.emplace(birth, told->pushed, id);
     }
     void wake(Id id) { may_go_on_.insert(id); }
-    // What it waits for does not come any more.
+    // Ends the collect, because what it waits for will not come any more.
     void stop(Id id) {
         PageCollect& c = all.at(id);
         c.next = c.end;
         c.under_way = 0;
         wake(id);
     }
-    // What the birth node has said counts when all has come that it gave away before.
+    // The birth node has answered. Its answer counts once all pages have come that it pushed
+    // before.
     void tell(Id id, NodeId birth, Touched touched) {
         if (has_heard(birth, touched)) {
             wake(id);
@@ -78,7 +79,7 @@ public:
             wake(std::get<2>(*it));
         }
     }
-    // One that may go on, or has ended, until it is waked again; 0: there is none.
+    // A collect that may go on or has ended, once for each time that it is woken; 0: there is none.
     [[nodiscard]] Id take_next() {
         while (!may_go_on_.empty()) {
             const Id id = *may_go_on_.begin();
@@ -90,7 +91,7 @@ public:
 
     std::map<Id, PageCollect> all;
     Id next = 1;
-    std::array<uint64_t, max_nodes> pushed_by{};  // pages that came
+    std::array<uint64_t, max_nodes> pushed_by{};  // pages that have arrived
 
 private:
     std::set<Id> may_go_on_;

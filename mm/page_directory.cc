@@ -194,14 +194,14 @@ void PageDirectory::Core::hold_back(Object& o, ObjectId object) {
     }
 }
 
-// Puts the wishes that the hold excludes aside. Recalls already out will be answered; then nobody
-// has the page, and it is node 0's. They are repeated as the oldest possible, because a node that
-// keeps the page against younger ones may itself wait for one that is held back.
+// Sets aside the wishes that the hold excludes. Recalls that were sent will be answered; then
+// nobody has the page, and it goes to node 0. They are repeated in the name of the oldest, because
+// a node that keeps the page against younger requests may itself wait for one that is held back.
 void PageDirectory::Core::hold_back(Object& o, Busy& b) {
     std::erase_if(b.wishes, [&](const Wish& w) {
         const bool of_home = w.who.node == directory_node;
         if (w.collect != 0 || (of_home && (w.internal || !o.held_for_all))) return false;
-        // A push to there; if the page is wanted there, it will be requested.
+        // For a push to another node. If that node wants the page, it will request it.
         if (w.internal) return true;
         Request request{{b.key.object, b.key.index, 1},
                         w.optional ? 0U : 1U,
@@ -290,7 +290,7 @@ void PageDirectory::Core::surrender_page(Object& o, NodeId from, PageKey key, Pr
     } else if (content.kind == ContentKind::absent) {
         refuse_absent(o, b, from);
     } else if (content.kind == ContentKind::declined) {
-        // Needed after all meanwhile: the recall was repeated and gets its own answer.
+        // Meanwhile the page is needed after all: the recall was repeated and gets its own answer.
         if (!b.optional) return;
         b.outstanding &= static_cast<uint16_t>(~bit(from));
         std::erase_if(b.wishes, [&](const Wish& w) {

@@ -125,10 +125,11 @@ public:
     void collect(ObjectId object, uint64_t first, uint64_t count, NodeId node, Access access,
                  uint64_t cookie, uint64_t now_ns);
 
-    // Until as many releases, only node 0 is given pages of the object: requests of other nodes
-    // wait, earlier ones too. So pages collected at node 0 stay there while a kernel copies the
-    // memory. Meanwhile the agent there must not give pages away; pages that it gave away before
-    // and has not sent yet would come back, so the collect must not begin before these are sent.
+    // Until it is released as often, only node 0 is given pages of the object: requests of other
+    // nodes wait, earlier ones too. So pages collected at node 0 stay there while a kernel copies
+    // the memory. Meanwhile the agent there must not give pages away; pages that it gave away
+    // before and has not sent yet would come back, so the collect must not begin before these are
+    // sent.
     void hold(ObjectId object);
     void release(ObjectId object, uint64_t now_ns);
     [[nodiscard]] bool holds_back(ObjectId object) const;  // whether a node waits for that

@@ -1,8 +1,8 @@
 // How PageDirectory brings all touched pages of a run to one node.
 //
 // Pages without an entry are as born, and only the birth node knows which of them the program has
-// touched. It is asked first (a census). So a collect costs as much as there are touched pages, and
-// pages that other nodes have; unused pages cost nothing.
+// touched. It is asked first (a census). So only pages that were touched, or that other nodes have,
+// cost anything.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -44,7 +44,7 @@ void PageDirectory::Core::pump(uint32_t id, Collect& c) {
         if (c.next == c.known) return ask_census(id, *o, c);
         const PageKey key{c.object, c.next++};
         const Page p = load(*o, key.index);
-        // Whoever keeps a page against younger ones may wait for another that is held back.
+        // As the oldest: a node that keeps it from younger ones may wait for one that is held back.
         const uint64_t age = o->holds > 0 ? 0 : c.age;
         Wish wish{{age, c.node, 0}, c.access, Presence::none, 0, false, true, id};
         if (!find_busy(key) && is_served(p, wish)) continue;

@@ -147,8 +147,7 @@ struct PageDirectory::Core {
     void ask_census(uint32_t id, const Object& o, Collect& c);
     void learn_touched(Object& o, Collect& c);
 
-    // --- page_directory_state.cc: the whole state, in an order that does not depend on its history
-    // ---
+    // --- page_directory_state.cc: sorted, so that the saved state does not depend on history ---
     [[nodiscard]] std::vector<ObjectId> object_ids() const;
     [[nodiscard]] std::vector<PageKey> busy_keys() const;
 

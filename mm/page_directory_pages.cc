@@ -113,8 +113,8 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
     } while (!finish(o, b));
 }
 
-// Nobody wishes for the page. False if something has to be done for its own sake: nobody has its
-// content, or its version must end because a sharer was cut off.
+// Nobody wishes for the page. False if the directory had to add a wish of its own: nobody has the
+// page's content, or its version must end because a sharer was cut off.
 bool PageDirectory::Core::finish(Object& o, Busy& b) {
     if (b.outstanding != 0) return true;
     const Page p = load(o, b.key.index);
@@ -148,7 +148,7 @@ bool PageDirectory::Core::finish(Object& o, Busy& b) {
 
 // Whether the node has what it wishes for, or is being sent it. If it asked with an older epoch
 // than its grant's, the grant was on its way. If it asked with that epoch or a newer one, it gave
-// the page up unasked, and that is on its way.
+// the page up unasked, and that message is on its way.
 bool PageDirectory::Core::is_served(const Page& p, const Wish& w, uint16_t withdrawn) const {
     if (!(p.nodes & bit(w.who.node))) return false;
     if (w.internal && (withdrawn & bit(w.who.node))) return false;

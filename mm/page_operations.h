@@ -1,4 +1,4 @@
-// The operations that an agent asks for, for adjacent pages together, and which are under way.
+// The operations that an agent asks for, joined for adjacent pages, and which are under way.
 #pragma once
 
 #include <unordered_map>

@@ -20,7 +20,7 @@ using NodeId = uint8_t;     // 0 is home, where the directory is
 using Tid = int32_t;        // of the program; the same on every node
 using ObjectId = uint32_t;  // a memory object, never reused within a session
 
-// Which objects are meant, where there may be very many.
+// Selects objects where there may be too many for a list.
 using ObjectTest = std::function<bool(ObjectId)>;
 inline ObjectTest only(ObjectId object) {
     return [object](ObjectId other) { return other == object; };

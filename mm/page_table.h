@@ -2,7 +2,7 @@
 //
 // Entry 0 means "as born"; other values are up to the user. The table also counts the generations
 // of pages: each drop that covers a page adds one, in whatever order, so two nodes that applied the
-// same drops agree. Life counts cost nothing before an object's first drop; a drop of a whole leaf
+// same drops agree. Generations cost nothing before an object's first drop; a drop of a whole leaf
 // or gigabyte, or of everything from some gigabyte on, costs one counter.
 #pragma once
 

@@ -4,9 +4,9 @@
 // A stream begins when a thread faults on adjacent pages, or three times at the same distance. It
 // then requests `depth` pages after the fault. One page in the middle of these is a *marker*: when
 // it has come, the agent keeps it outside of the program's memory. So when the program reaches it
-// there is a fault, which is served at once, and more pages are requested. Each time that much has
-// been used, depth doubles, as long as it is small, or if the program reaches pages before they
-// have come. So hardly more is fetched in vain than was used, and never more than `most_ahead`.
+// there is a fault, which is served at once, and more pages are requested. Each time `depth` pages
+// have been used, it doubles, as long as it is small or the program reaches pages before they have
+// come. So hardly more is fetched in vain than was used, and never more than `most_ahead`.
 #pragma once
 
 #include <cstdint>

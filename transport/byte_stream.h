@@ -81,8 +81,8 @@ public:
 // Waits for poll events until the deadline; ETIMEDOUT after it.
 Result<> wait_for_socket(int fd, short events, Deadline deadline);
 
-// Sets low latency, a short kernel queue (so that urgent frames find a short one), and detection of
-// a dead peer.
+// Sets low latency, a short kernel queue (so that urgent frames do not wait long behind it), and
+// detection of a dead peer.
 void tune_socket(int fd);
 
 }  // namespace gpr

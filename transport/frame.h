@@ -89,7 +89,7 @@ private:
 };
 
 // One received frame, already validated: no accessor of message() can throw. It keeps the receive
-// buffer it lies in (256 KiB) alive, so do not keep it long.
+// buffer it lies in (512 KiB) alive, so do not keep it long.
 class ReceivedFrame {
 public:
     ReceivedFrame(std::shared_ptr<void> buffer, const FrameHeader& header,

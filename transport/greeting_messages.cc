@@ -41,7 +41,7 @@ void write_paths(const std::vector<RemotePath>& paths, wire::Hello::Builder to) 
 }
 
 constexpr size_t most_sessions = 1024;
-// So that a welcome with them is no longer than a message between an acceptor's processes may be.
+// Keeps a welcome with sessions within the size of a message between an acceptor's processes.
 constexpr size_t most_session_bytes = 100'000;
 
 void write_program(const ProgramDescription& program, wire::Program::Builder to) {
@@ -77,7 +77,7 @@ size_t size_of(const SessionDescription& session) {
     return bytes;
 }
 
-// Of the first ones, as many as there is room for.
+// How many sessions there is room for, from the first one on.
 size_t how_many_fit(const std::vector<SessionDescription>& sessions) {
     size_t fit = 0, bytes = 0;
     while (fit < std::min(sessions.size(), most_sessions)) {

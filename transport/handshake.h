@@ -33,7 +33,7 @@ struct RemotePath {
     std::string glob;           // as the program sees it, absolute
     std::string target;         // what the acceptor shows there; empty: its own file of that name
     bool when_missing = false;  // only what home does not have
-    // The profile that the rule is from, if it waits until it is used; empty: in force.
+    // The rule's profile, if that is on standby; empty: the rule is in force.
     std::string standby;
     bool operator==(const RemotePath&) const = default;
 };
@@ -54,20 +54,20 @@ struct ProgramDescription {
     bool operator==(const ProgramDescription&) const = default;
 };
 
-// One of an acceptor's, for who asks it.
+// One of an acceptor's sessions, for those who ask for them.
 struct SessionDescription {
     std::string id;    // the initiator's
-    std::string host;  // the same
-    std::string peer;  // from where it comes
+    std::string host;  // the initiator's
+    std::string peer;  // the address that it comes from
     ProgramDescription program;
     int64_t since = 0;                     // seconds since 1970
     uint64_t cpu_ns = 0;                   // used at the acceptor
-    uint32_t threads = 0;                  // that are there now
+    uint32_t threads = 0;                  // that are at the acceptor now
     uint64_t bytes_in = 0, bytes_out = 0;  // over the link
     std::vector<std::string> devices;
     uint64_t arrivals = 0;  // of threads, so far
-    uint64_t faults = 0;    // of its threads there
-    uint64_t calls = 0;     // that were carried home for them
+    uint64_t faults = 0;    // of its threads at the acceptor
+    uint64_t calls = 0;     // that were forwarded home for them
 
     bool operator==(const SessionDescription&) const = default;
 };
@@ -95,9 +95,9 @@ struct Welcome {
     uint32_t node_id = 0;    // 0: as in the Hello
     HostDescription host;
     std::vector<Device> devices;       // given to the session
-    Inventory inventory;               // where it was wanted
-    std::vector<std::string> standby;  // profiles of the Hello's that this host has something for
-    std::vector<SessionDescription> sessions;  // where they were wanted
+    Inventory inventory;               // if it was wanted
+    std::vector<std::string> standby;  // the Hello's profiles for which this host has something
+    std::vector<SessionDescription> sessions;  // if they were wanted
 };
 
 // A peer that has proven its token, not bound to a loop yet.

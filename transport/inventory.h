@@ -74,8 +74,8 @@ struct Inventory {
     bool operator==(const Inventory&) const = default;
 };
 
-// Without a count: the named devices, even if other sessions have them. With one: so many of the
-// named devices, or of all, for this session alone.
+// Without a count: the named devices, even if other sessions have them. With a count: that many of
+// the named devices, or of all, for this session alone.
 struct DeviceRequest {
     uint32_t count = 0;
     std::vector<std::string> names;  // ids, beginnings of UUIDs, PCI addresses or nodes

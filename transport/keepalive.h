@@ -15,8 +15,8 @@ public:
     static constexpr Duration ping_after = std::chrono::seconds(1);
     static constexpr Duration dead_after = std::chrono::milliseconds(4500);
 
-    // To be called every tick_interval, after reading what the socket has. If we did not run for
-    // longer, that counts as one late tick: it says nothing about the peer.
+    // To be called every tick_interval, after reading what the socket has. If this process has not
+    // run for much longer, the time counts as one tick, because it says nothing about the peer.
     Verdict tick(Duration now, uint64_t bytes_in, uint64_t bytes_out) {
         Duration passed = started_ ? now - last_tick_ : Duration{0};
         if (passed > 2 * tick_interval) passed = tick_interval;

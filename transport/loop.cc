@@ -110,7 +110,7 @@ void Loop::end_reception(uint64_t id) {
 bool Loop::complete_reception(uint64_t id, int result) {
     auto it = receiving_.find(id);
     if (it == receiving_.end()) return false;
-    it->second.owner.reset();  // before the handler checks whether the buffer is its own again
+    it->second.owner.reset();  // first, because the handler looks whether the buffer is free again
     auto handler = it->second.handler;
     if (handler) {
         (*handler)(result);

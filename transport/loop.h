@@ -47,8 +47,8 @@ private:
 };
 
 // Receives from one socket, one buffer at a time, as part of the loop's own wait, which saves a
-// system call compared with waiting for POLLIN. The destructor cancels. Until the kernel cannot
-// write to the buffer any more, the loop keeps its owner.
+// system call compared with waiting for POLLIN. The destructor cancels. The loop keeps the buffer's
+// owner as long as the kernel may write to the buffer.
 class Reception {
 public:
     Reception() = default;

@@ -10,7 +10,7 @@ namespace gpr {
 namespace {
 
 constexpr std::chrono::seconds patience{5};
-// Before others are let in again when there is no descriptor left.
+// How long no client is let in when no descriptor is left.
 constexpr std::chrono::seconds exhaustion_pause{1};
 constexpr size_t most_clients = 16, most_request_bytes = 8192;
 constexpr uint64_t first_client = 1 << 16;  // below: numbers of listeners
@@ -68,7 +68,7 @@ void MetricsServer::serve() {
     }
 }
 
-// The one that has been there longest gives way to who comes.
+// If there are too many clients, the oldest gives way to the new one.
 void MetricsServer::accept(uint64_t listener) {
     auto accepted = listeners_[listener].accept();
     if (!accepted) {

@@ -20,7 +20,7 @@ public:
     // A client asks; answer() may come at once, or later.
     using Asked = std::function<void(uint64_t id)>;
 
-    // address: as an acceptor's, HOST:PORT or unix:/path. Errors say what cannot be had.
+    // address: HOST:PORT or unix:/path, like that of an acceptor.
     static Result<MetricsServer> create(const std::string& address);
 
     void on_asked(Asked asked) { asked_ = std::move(asked); }
@@ -33,7 +33,7 @@ public:
     void expire();
     // Where it really listens.
     [[nodiscard]] std::string address() const;
-    // Nobody is served by this process any more, which is a child of the one that does.
+    // For a child of the serving process: closes what it has inherited. The parent goes on serving.
     void leave();
 
 private:
@@ -57,7 +57,7 @@ private:
     Asked asked_;
     std::map<uint64_t, Client> clients_;
     uint64_t last_id_ = 0;
-    bool is_paused_ = false;  // no descriptor is left for who comes
+    bool is_paused_ = false;  // no descriptor is left for new clients
     std::chrono::steady_clock::time_point paused_until_;
 };
 

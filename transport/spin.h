@@ -10,7 +10,7 @@
 
 namespace gpr {
 
-// Decides by the outcome of the last times. Pure but for the clock readings it is given.
+// Decides by the outcome of the last polls. Pure.
 class SpinHistory {
 public:
     // Whether to poll now. Call it once for each sleep.

@@ -26,13 +26,13 @@ namespace {
 
 constexpr int type_at = 12, ipv4_destination_at = 14 + 16, ipv6_destination_at = 14 + 24;
 constexpr int words_of_ipv6 = 4;
-// So that every jump offset fits.
+// Limits the program so that every jump offset fits.
 constexpr size_t most_instructions = INT16_MAX;
 
 class Assembler {
 public:
     void copy(uint8_t to, uint8_t from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
-    // Loads into register 0 and clobbers those up to 5. A load past the end drops the frame.
+    // Loads into register 0 and clobbers 1 to 5. A load past the end of the frame drops it.
     void load_half(int at) { add(BPF_LD | BPF_ABS | BPF_H, 0, 0, 0, at); }
     void load_word(int at) { add(BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, at); }
     void mask(uint8_t reg, uint32_t bits) {

@@ -25,8 +25,8 @@ struct BoxInterface {
     PortRange ports;
 };
 
-// To be called in the box's network namespace, with the host's root privileges. The interface lives
-// as long as the namespace; a process that opens it by name gets its frames.
+// To be called in the box's network namespace, with the host's root privileges. The interface
+// exists as long as the namespace; a process that opens it by name gets its frames.
 Result<> make_box_interface(const BoxInterface& wanted);
 
 }  // namespace gpr

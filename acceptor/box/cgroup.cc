@@ -224,7 +224,7 @@ Result<> CgroupParent::move_to_leaf() {
     return write_file(path + "/cgroup.procs", std::to_string(getpid()));
 }
 
-// Leaves nothing behind if nobody else cleans up.
+// Undoes what create() has changed for the limits.
 void CgroupParent::move_back() const {
     if (!enabled_.empty()) {
         static_cast<void>(write_file(own_path_ + "/cgroup.subtree_control", enabled_));

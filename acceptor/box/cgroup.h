@@ -35,10 +35,10 @@ private:
 // A file of a cgroup and the text to write to it.
 struct LimitFile {
     std::string file, text;
-    bool may_lack = false;  // such as when the kernel does not account for swap
+    bool may_lack = false;  // the file need not exist: a kernel may not account for swap
     bool operator==(const LimitFile&) const = default;
 };
-// regions: of device memory, as dmem.capacity names them.
+// regions: the device memory's, as dmem.capacity names them.
 std::vector<LimitFile> limit_files(const SessionLimits& limits,
                                    const std::vector<std::string>& regions);
 
@@ -53,7 +53,7 @@ bool has_room_for_tasks(int cgroup_fd, const SessionLimits& limits, uint64_t mor
 // it, to remove what killed workers leave behind.
 class CgroupParent {
 public:
-    // Fails if there is no cgroup v2 or we may not change it, which is ordinary, or if the limits
+    // Fails if there is no cgroup v2 or we may not change it (both are common), or if the limits
     // cannot be set. For limits this process moves to a child cgroup "gpr-acceptor", because a
     // cgroup with processes, other than the root, cannot limit its children.
     static Result<CgroupParent> create(const SessionLimits& limits = {});
@@ -62,7 +62,7 @@ public:
     // Removes the directory if it is empty, in the process that created it.
     ~CgroupParent();
 
-    // For a worker: the daemon's, as the daemon describes it.
+    // For a worker: the daemon's parent cgroup, as the daemon describes it.
     static CgroupParent of_daemon(std::string path, std::string mount_point);
     // For the calling process, whose pid is in the name.
     Result<SessionCgroup> create_session(const SessionLimits& limits) const;

@@ -161,7 +161,7 @@ private:
         if (mapped != wanted) give_up(report_, step, EEXIST);
     }
 
-    // In two steps, because a final number may be the source of another one.
+    // In steps, because the final number of one descriptor may be the present one of another.
     void arrange_fds() {
         const char* const step = "arrange descriptors";
         int parked = parking_fds_begin;
@@ -188,8 +188,8 @@ private:
         if (options_.fd_base != 0) occupy_low_fds();
     }
 
-    // With an O_PATH descriptor, which is useless: io_uring cannot be kept from using a number of
-    // home's.
+    // Occupies home's numbers with an O_PATH descriptor, which is good for nothing: io_uring takes
+    // descriptors that no filter sees.
     void occupy_low_fds() {
         const char* const step = "set the home descriptors' numbers aside";
         rlimit limit{};

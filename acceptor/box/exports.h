@@ -20,8 +20,8 @@ Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wante
                                             const std::vector<std::string>& exports,
                                             const std::vector<std::string>& hidden = {});
 
-// The profiles, of those that stand by in these rules, that this host has something for: all their
-// rules can be shown, and at least one exists that is not only for files missing at home.
+// Those of the rules' standby profiles that this host has files for: all their rules can be shown,
+// and one of them exists that is not only for files missing at home.
 std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
                                           const std::vector<std::string>& exports,
                                           const std::vector<std::string>& hidden = {});

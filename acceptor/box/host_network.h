@@ -1,5 +1,5 @@
-// What is needed of this host's network for a session's own one: pasta must be told its interface,
-// and the session must not reach the host's own addresses.
+// What must be known of this host's network to make a session's own one: pasta must be told its
+// interface, and the session must not reach the host's own addresses.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct HostAddress {
     unsigned prefix = 0;              // bits
 
     [[nodiscard]] std::string text() const;
-    [[nodiscard]] bool is_for_links_only() const;  // of IPv6, fe80::/10
+    [[nodiscard]] bool is_for_links_only() const;  // IPv6 link-local, fe80::/10
 };
 
 struct HostNetwork {

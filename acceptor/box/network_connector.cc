@@ -41,7 +41,7 @@ constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin";
 constexpr const char* namespaces_folder = "/run/user/0/netns";
 constexpr auto start_deadline = std::chrono::seconds(10);
 constexpr size_t most_words = 4096;
-// The last byte through the pipe if all is well; never part of pasta's output.
+// The last byte through the pipe if the start succeeded; never part of pasta's output.
 constexpr char is_ready = '\x06';
 
 std::string bound_to(const char* name) { return fmt::format("{}/{}", namespaces_folder, name); }
@@ -70,7 +70,7 @@ public:
         prctl(PR_SET_DUMPABLE, 0);
         [[maybe_unused]] const auto sent = write(report_, &is_ready, 1);
         close(report_);
-        // Processes of pasta that only started it end earlier.
+        // Waits for pasta's daemon: until no child is left.
         while (TEMP_FAILURE_RETRY(waitpid(-1, &status, 0)) > 0) {
         }
         spdlog::error("the session has no network any more: pasta ended, status {:#x}", status);

@@ -27,8 +27,8 @@ struct ConnectorOptions {
     pid_t box_init = -1;  // of a sandbox that has a user
     uint32_t user = 0;    // the sandbox's: the owner of its user namespace
     int cgroup_fd = -1;   // -1: this process's
-    // Ports that are forwarded to the session at once; copies of a descriptor keep them locked. If
-    // empty: the ports that the session listens on, once pasta has noticed.
+    // Forwarded to the session from the start; the network's processes keep a copy of their lock.
+    // If empty: the ports that the session listens on, once pasta has noticed.
     PortRange ports;
 };
 

@@ -7,7 +7,7 @@
 
 namespace gpr {
 
-// Irrevocably: reduces the effective, permitted and bounding sets to `kept`, a mask of 1 << CAP_*,
+// Irrevocably reduces the effective, permitted and bounding sets to `kept`, a mask of 1 << CAP_*,
 // and empties the inheritable and ambient sets and the supplementary groups.
 Result<> keep_only_capabilities(uint64_t kept);
 

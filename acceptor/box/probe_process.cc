@@ -34,7 +34,7 @@ void let_it_crash() {
     setrlimit(RLIMIT_CORE, &none);
 }
 
-// A library may write what it likes to these and read from them, and has nothing else of ours.
+// Leaves the process only /dev/null (0 to 2) and the pipe for its answer (3).
 void keep_only(int answer) {
     const int null = open("/dev/null", O_RDWR);
     for (int standard = 0; standard < 3; ++standard) dup2(null, standard);

@@ -46,7 +46,7 @@ struct SandboxOptions {
     int cgroup_fd = -1;    // a cgroup v2 directory for everything in the box
     SessionLimits limits;  // of that cgroup; without limits the cgroup is optional
     ProcessLimits process_limits;
-    // The only one needed inside, for clone3 with set_tid. Everything else is dropped for good.
+    // The only one needed in the box, for clone3 with set_tid. All others are dropped for good.
     uint64_t capabilities = uint64_t{1} << CAP_CHECKPOINT_RESTORE;
     bool host_network = false;  // the worker's network; else the box has none
     // The user of this host that the box's processes are, root included, in a user namespace of

@@ -3,8 +3,8 @@
 namespace gpr {
 namespace {
 
-// What a worker needs for itself, and for its bookkeeping: it records who has each page that went
-// over the link, in at most 64 bytes.
+// Memory that a worker needs for itself, and for its bookkeeping: at most 64 bytes for each page
+// that went over the link, to record who has it.
 constexpr uint64_t worker_base = 1ULL << 30;
 constexpr uint64_t page_over_books = 4096 / 64;
 

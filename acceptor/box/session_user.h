@@ -1,5 +1,5 @@
-// Which user of the acceptor's host a session's processes are: one that nobody else is, and a
-// different one in each session, so that what the kernel counts and allows per user is the
+// The user of the acceptor's host that a session's processes run as: an id that nobody else uses,
+// and a different one in each session, so that what the kernel counts and allows per user is the
 // session's alone.
 #pragma once
 
@@ -31,9 +31,9 @@ class SessionUser {
 public:
     // Takes an id that no other session of this host has, of any acceptor.
     static Result<SessionUser> take(const UserIds& ids, const std::string& list = "/run/gpr.users");
-    SessionUser() = default;  // the worker's
+    SessionUser() = default;  // the worker's user
 
-    [[nodiscard]] uint32_t id() const { return id_; }       // 0: the worker's
+    [[nodiscard]] uint32_t id() const { return id_; }       // 0: the worker's user
     [[nodiscard]] int lock() const { return lock_.get(); }  // whoever has a copy has the id
 
 private:

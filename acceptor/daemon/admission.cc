@@ -23,8 +23,8 @@ std::string origin_of(const std::string& peer) {
     return prefix + "::/64";
 }
 
-// A stranger that has been silent for long makes room for a new one, so that an address shared by
-// many is not blocked by some who only hold connections open.
+// A stranger older than the grace makes room for a new one, so that an address shared by many is
+// not blocked by some who only hold connections open.
 Admission::Verdict Admission::judge(const std::string& peer, Time now) const {
     const auto origin = origin_of(peer);
     if (!origin.empty() && strangers_from(origin) >= limits_.strangers_per_address) {

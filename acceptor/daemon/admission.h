@@ -30,7 +30,7 @@ public:
 
     struct Verdict {
         std::string refusal;         // empty: admitted
-        std::optional<pid_t> evict;  // a stranger to drop in its favour
+        std::optional<pid_t> evict;  // a stranger to drop to make room
     };
     // peer: as Listener::accept names it.
     [[nodiscard]] Verdict judge(const std::string& peer, Time now) const;

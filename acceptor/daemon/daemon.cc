@@ -102,7 +102,7 @@ public:
         return {};
     }
 
-    // In a forked worker this returns, too, with the worker's exit status.
+    // Returns in a forked worker, too: with the worker's exit status.
     int run() {
         while (!stopping_) {
             wait_for_events();
@@ -118,10 +118,10 @@ private:
     struct Child {
         std::string peer;
         SteadyClock::time_point since;
-        Fd channel;  // carries its proven peer's request, and our answer
+        Fd channel;  // carries the request of a peer that has proven a token, and our answer
         bool was_asked = false;
         bool is_session = false;
-        bool is_told = true;  // the log names it; always if it has proven a token
+        bool is_told = true;  // it is in the log, as every peer that has proven a token
     };
 
     void look_at_host() {
@@ -172,7 +172,7 @@ private:
         return {};
     }
 
-    // The file may appear later, so this is no error; but usually it is a mistake.
+    // A missing file may appear later, so it is no error; but usually it is a mistake.
     void look_at_exports() const {
         for (const std::string& path : options_.exports) {
             if (!files_matching(path).empty()) continue;
@@ -349,7 +349,7 @@ private:
         const Child& child = children_.at(pid);
         if (child.is_told) spdlog::warn("{}: {}", child.peer, why);
         kill(pid, SIGKILL);
-        admission_.left(pid);  // it is reaped later
+        admission_.left(pid);  // at once: it is reaped later
     }
 
     void fork_worker(Fd connection, const std::string& peer, bool plain) {
@@ -457,7 +457,7 @@ private:
     ProcessLimits process_limits_;
     DeviceDesk desk_;
     SessionBook book_;
-    std::optional<MetricsServer> metrics_;  // none: nobody may fetch counts
+    std::optional<MetricsServer> metrics_;  // empty if counts cannot be fetched
     std::vector<std::string> features_;
     std::optional<CgroupParent> cgroups_;
     std::vector<Listener> listeners_;

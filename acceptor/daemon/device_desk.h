@@ -26,7 +26,7 @@ public:
     // The worker has ended: frees its devices.
     void forget(pid_t worker);
 
-    // What is known of devices, and who has them.
+    // The known devices, and who has them.
     [[nodiscard]] std::vector<Device> devices() const;
 
     // While an inventory is being taken: look() when this is readable or at the deadline.
@@ -47,7 +47,7 @@ private:
     void note(pid_t worker, const Hello& hello, const std::vector<Device>& given);
 
     InventoryOptions options_;
-    Inventory known_;  // empty before the first
+    Inventory known_;  // the latest inventory; empty before the first one is taken
     std::optional<Clock::time_point> taken_at_;
     std::optional<ProbeProcess> taking_;
     std::vector<Waiting> waiting_;

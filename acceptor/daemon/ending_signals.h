@@ -6,7 +6,7 @@
 
 namespace gpr {
 
-// A signalfd for SIGTERM, SIGINT, SIGCHLD and, but under nohup, SIGHUP. SIGPIPE is ignored.
+// A signalfd for SIGTERM, SIGINT, SIGCHLD and, unless under nohup, SIGHUP. Ignores SIGPIPE.
 Result<Fd> catch_ending_signals();
 
 }  // namespace gpr

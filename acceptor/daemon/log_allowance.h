@@ -31,7 +31,7 @@ public:
     // Counts a line that was suppressed.
     void keep_back() { ++kept_back_; }
 
-    // How many lines were suppressed, once the period is over; resets the count.
+    // How many lines were suppressed in the last period, once that is over; resets the count.
     [[nodiscard]] std::optional<uint64_t> over(Time now) {
         if (kept_back_ == 0 || (began_ && now - *began_ < limits_.per)) return {};
         const uint64_t kept_back = kept_back_;

@@ -17,7 +17,7 @@ struct NetworkAllowance {
     bool host = false;                       // this host's network rather than one for each session
     // Program that joins a session's network to this host's.
     std::string connector;
-    PortRange ports;          // of this host, forwarded to what sessions listen on
+    PortRange ports;          // of this host, forwarded to sessions
     uint16_t ports_each = 0;  // how many for each session
 
     [[nodiscard]] bool is_of_host() const { return host || raw; }

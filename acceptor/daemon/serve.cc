@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto farewell_time = std::chrono::seconds(2);
 
-// Tells the peer why, but does not wait long for it.
+// Tells the peer the reason, but does not wait long until it has read that.
 void say_goodbye(EstablishedInitiator established, const std::string& reason) {
     auto loop = Loop::create();
     if (!loop) return;

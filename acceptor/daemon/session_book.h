@@ -17,18 +17,18 @@ namespace gpr {
 
 class SessionBook {
 public:
-    // A connection has its worker, which counts there, if anywhere.
+    // A worker has been started for a connection; it counts in `tally`, if there is one.
     void came(pid_t worker, std::string peer, std::optional<SharedTally> tally);
-    // It has proven a token, and is let in with these devices.
+    // The worker's peer has proven a token; the session gets these devices.
     void is_session(pid_t worker, const Hello& hello, const std::vector<Device>& devices);
-    // What it has counted stays.
+    // The worker has ended. Its counts are kept in the sums.
     void left(pid_t worker);
     void note_refused() { refused_++; }
 
     [[nodiscard]] std::vector<SessionDescription> sessions() const;
     struct Host {
         unsigned most_sessions = 0;
-        std::vector<Device> devices;  // that there are, as far as is known
+        std::vector<Device> devices;  // those known
     };
     [[nodiscard]] std::string metrics(const Host& host) const;
 
@@ -60,7 +60,7 @@ struct EndedWorker {
     std::string peer;
     bool is_session = false;
     std::chrono::duration<double> lasted{};
-    int status = 0;  // as wait(2) tells it
+    int status = 0;  // from wait(2)
 };
 void log_end(const EndedWorker& worker);
 

@@ -1,5 +1,5 @@
-// What the daemon tells a worker. A worker executes the program anew, so that each session has its
-// own address space layout and nothing of the daemon's memory; this is all that it gets.
+// What the daemon passes to a worker. A worker executes gpr anew, so that each session has its own
+// address space layout and nothing of the daemon's memory; this is all that it gets.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct SessionOrder {
     std::string cgroup_parent;  // folder for the session's cgroup; empty: none
     std::string cgroup_mount;
     // For an acceptor for one session on home's own host: the line of its token, which is in no
-    // file. Then there is no daemon to ask.
+    // file. Such an acceptor has no daemon to ask.
     std::string token;
 };
 
@@ -32,7 +32,7 @@ struct OrderedSession {
     Fd connection;
     Fd channel;
     SessionOrder order;
-    Fd tally;  // memory of a SessionTally; none: nobody looks
+    Fd tally;  // memory of a SessionTally; none if nobody reads it
 };
 
 // Runs the session, in a new child of the daemon, to its end. Returns the exit status.

@@ -72,8 +72,8 @@ Result<std::vector<Device>> shared(const std::vector<Device>& devices, std::vect
     return wanted;
 }
 
-// All of one family, because a program uses one vendor's library: the first with enough, or else
-// the one with most.
+// All of one family, because a program uses one vendor's library: of the first family that has
+// enough free devices.
 Result<std::vector<Device>> so_many(const std::vector<Device>& among, uint32_t count) {
     std::map<std::string, std::vector<Device>> free;
     size_t most = 0;

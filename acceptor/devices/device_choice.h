@@ -1,4 +1,4 @@
-// Which devices a session gets. Pure: the devices, and who has them, are arguments.
+// Which devices a session gets. Pure: the devices, and who has which, are arguments.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// What this host has and what drives it, for peers to see and to choose from. The kernel is asked
+// This host's devices and their drivers, for peers to see and to choose from. The kernel is asked
 // through /proc, /sys and /dev; vendors' libraries are loaded if they exist. Both happen in
 // separate processes with a time limit, so that no driver can block or crash us.
 #pragma once
@@ -25,10 +25,10 @@ Inventory take_inventory(const InventoryOptions& options);
 std::vector<DeviceNode> list_device_nodes(const std::string& root,
                                           const std::vector<std::string>& exports);
 
-// The sources. They do not assign ids. This one: the nodes that every NVIDIA device needs besides
-// its own, as far as they exist.
+// The nodes that every NVIDIA device needs besides its own, as far as they exist.
 std::vector<std::string> nvidia_common_nodes(const std::string& root);
 
+// The sources. They do not assign ids.
 Inventory ask_kernel(const InventoryOptions& options);
 Inventory ask_nvml(const std::string& root);
 Inventory ask_hip();
@@ -37,7 +37,7 @@ Inventory ask_opencl();
 // Merges what several sources know of the same devices, and assigns ids.
 Inventory merge_inventories(const std::vector<Inventory>& parts);
 
-// In the kernel's form, "0000:01:00.0"; some libraries use a longer domain, or capitals.
+// Converts to the kernel's form, "0000:01:00.0": some libraries use a longer domain, or capitals.
 std::string pci_address(std::string text);
 
 }  // namespace gpr

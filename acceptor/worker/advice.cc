@@ -19,7 +19,7 @@ namespace gpr::worker {
 
 namespace {
 
-// Advice about fork, which is done at home, and advice about the file itself.
+// Advice for forks, which home makes, and advice that changes the file itself.
 bool belongs_home(int advice) {
     return advice == MADV_DONTFORK || advice == MADV_DOFORK || advice == MADV_WIPEONFORK ||
            advice == MADV_KEEPONFORK || advice == MADV_REMOVE;
@@ -87,8 +87,8 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     process.notifier->reply_raw(n.id, result);
 }
 
-// Mapping by mapping, until one fails. The executor must not do this while we hold the lock:
-// missing pages could not be installed meanwhile.
+// Mapping by mapping, until one fails. The caller must not hold the `metadata` lock: page messages
+// wait for it, so missing pages would never arrive.
 Task<int64_t> Advice::populate(RemoteProcess& process, Notification n, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     bool writes = n.args[2] == MADV_POPULATE_WRITE;
@@ -112,7 +112,7 @@ Task<int64_t> Advice::populate(RemoteProcess& process, Notification n, Range ran
         }
         bool ok = part.empty() || co_await worker_.pager.supply.make_resident(
                                       *fragment, part, writes ? Access::write : Access::read);
-        if (!ok || part.end < at) co_return -EFAULT;  // its file ends before
+        if (!ok || part.end < at) co_return -EFAULT;  // the file ends earlier
     }
     co_return 0;
 }

@@ -11,7 +11,7 @@
 
 namespace gpr::worker {
 
-// nullptr if it is no thread of a process here.
+// nullptr if no process here has such a thread.
 RemoteThread* Affinity::thread_named(RemoteThread& caller, uint64_t name) {
     auto tid = static_cast<pid_t>(name);
     if (tid == 0) return &caller;
@@ -64,8 +64,8 @@ Task<void> Affinity::affinity_call(RemoteProcess& process, RemoteThread& thread,
     worker_.forwarding.give_answer(thread, n.id, result);
 }
 
-// mbind. With MPOL_MF_MOVE_ALL, only home can check the privilege; here no process shares its
-// pages.
+// mbind. Only home can check the privilege that MPOL_MF_MOVE_ALL needs. Here MPOL_MF_MOVE has the
+// same effect, because no other process shares the pages.
 Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
@@ -92,7 +92,7 @@ Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Not
     notifier->reply_raw(n.id, result);
 }
 
-// The thread makes the call itself. If this kernel will allow it, home is told before.
+// The thread makes the call itself. If this kernel is going to allow it, home is told first.
 Task<void> Affinity::policy_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (n.number == SYS_mbind) {
         co_await bind_call(process, thread, n);
@@ -112,8 +112,8 @@ Task<void> Affinity::policy_call(RemoteProcess& process, RemoteThread& thread, N
     sound = sound && n.args[2] <= most_nodes_told && has_only_known(nodes);
     policy[0] = n.args[0] & UINT32_MAX;
     policy.resize(std::min(policy.size(), 1 + most_memory_nodes / 64));
-    // The executor tries it; it never allocates memory for the program, so its policy does not
-    // matter.
+    // The executor tries the call first. The executor's own policy does not matter, because it
+    // never allocates memory for the program.
     int64_t result = -EINVAL;
     const MemoryPolicy none{0};
     if (sound) result = co_await set_memory_policy(fragment->executor(), policy);

@@ -1,5 +1,5 @@
-// Calls that split rules assign to this node, and what happens with the descriptors that they
-// return. Has these rules, and counts the calls.
+// Calls that split rules assign to this node, and calls on the descriptors that those return, if
+// they pass descriptors or pin memory. Has the rules, and counts the calls made because of one.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ private:
     Task<void> make_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> make_other_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> ioctl_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    // For a call after which the descriptor number means something else.
+    // For a call that closes the descriptor `number`, or gives the number to another file.
     Task<void> reuse_call(RemoteProcess& process, RemoteThread& thread, Notification n,
                           uint64_t number);
     Task<void> restart_call(RemoteProcess& process, RemoteThread& thread, Notification n);

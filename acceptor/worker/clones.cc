@@ -65,8 +65,8 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
     co_await worker_.mirrors.set_cpu_modes(**child, parent.cpu_modes);
     worker_.affinity.choose_cpus(**child, parent.affinity);
     co_await worker_.affinity.choose_policy(**child, parent.memory_policy);
-    // Written by us: the kernel would make the executor, which creates the thread, wait for the
-    // page.
+    // We write the tids: if the kernel did, the executor, which creates the thread, would have to
+    // wait for the page.
     for (auto [flag, word] :
          {std::pair<uint64_t, uint64_t>{CLONE_PARENT_SETTID, request.parent_tid},
           {CLONE_CHILD_SETTID, request.child_tid}}) {
@@ -85,7 +85,7 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
 }
 
 namespace {
-// The call in the form in which home is asked for it. clone() has one argument for both a pidfd and
+// The call as home is asked to make it. clone() has one argument for both a pidfd and
 // the parent tid: if both are wanted, the tid is written here.
 Notification as_clone(Notification n, const CloneRequest& request) {
     bool descriptor = request.has(CLONE_PIDFD);

@@ -83,7 +83,7 @@ void ClosedNumbers::forget_for(RemoteProcess& process, const Notification& n) {
 // Whether everything that could open a descriptor is here and not waiting for home.
 bool ClosedNumbers::may_look(const RemoteProcess& process, const RemoteThread& thread) const {
     if (tables_are_shared_ || process.mixed || process.closed.never) return false;
-    if (!thread.filters.empty()) return false;  // they might refuse the call that we ask with
+    if (!thread.filters.empty()) return false;  // they might refuse our poll()
     return std::ranges::all_of(process.threads, [&](const auto& other) {
         const RemoteThread& one = *other.second;
         return one.here() && !one.answer;

@@ -16,8 +16,8 @@ public:
     static void forget(RemoteProcess& process);
     void forget_for(RemoteProcess& process, const Notification& n);
 
-    // Home has said that a number is not open. A program that closes many will close the next ones
-    // soon, so asks about those as well.
+    // Home has answered that a number is not open. If the program has closed several such numbers,
+    // asks home about the next ones in advance.
     Task<void> look_beyond(RemoteProcess& process, RemoteThread& thread, const Notification& n);
 
 private:

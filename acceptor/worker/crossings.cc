@@ -29,7 +29,7 @@ namespace gpr::worker {
 namespace {
 // As in monitor/home/code_faults.cc.
 constexpr std::chrono::milliseconds stops_in{10};
-// Numbers of looks, each after one of these times: within a second a thread gets onto a CPU.
+// Numbers of looks that take a second together; within a second every thread gets a CPU.
 constexpr int surely_stopped_after = 100;
 constexpr int surely_asleep_after = 1000;
 constexpr std::chrono::milliseconds looks_again_in{1};
@@ -75,7 +75,7 @@ Task<void> Crossings::code_fault(std::shared_ptr<Fragment> fragment, Address at,
     } else if (thread) {
         origin = co_await settled_origin(worker_.loop, thread->host_tid);
         thread = find_movable();
-        // A page that is used at home must not be lent to the program's code: what that writes
+        // The program's code must not be lent a page that is used at home: what the code writes
         // would reach home late and in no particular order.
         for (int tries = 0; thread && only_home && tries < surely_asleep_after &&
                             origin.kind == FaultOrigin::Kind::unknown;
@@ -140,12 +140,12 @@ Task<void> Crossings::depart(std::shared_ptr<Fragment> fragment, RemoteThread& t
     bool only_home = is_used_at_home(*fragment, at);
     bool at_fetch =
         code ? stands_at_fetch(context->regs, fragment->space, at) : in_program(context->regs);
-    // The instruction that it came for needs this page as well as one that home does not have.
+    // The instruction that brought it here needs this page, and another one that home lacks.
     bool needs_both = only_home && Clock::now() < thread.visits_until &&
                       stands_still(thread.arrival_regs, context->regs);
     if (!at_fetch || needs_both || has_fault_pending(thread.host_tid)) {
         thread.left_at = {};
-        // If it is in a system call and needs the page still, it will fault again.
+        // If it is in a system call and still needs the page, it will fault again.
         if (at_fetch || !only_home)
             worker_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
         worker_.on_wait(thread.host_tid, status);
@@ -182,8 +182,8 @@ bool Crossings::leaves_by_chance(const RemoteThread& thread, const Notification&
            chaos_->leaves_at_call();
 }
 
-// Whether gravity moves it: it runs code that both nodes have, and its calls have cost more than
-// going home would.
+// Whether gravity moves the thread: it runs code that both nodes have, and its calls have cost more
+// than going home would.
 bool Crossings::is_drawn_home(const RemoteProcess& process, const RemoteThread& thread,
                               const Notification& n) {
     if (!process.gravity || !thread.gravity.pulls()) return false;
@@ -219,8 +219,8 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
         crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
-    // Home takes back the signals that it has passed on and had no report of. They may still be
-    // pending in this kernel; without a record they are dropped at delivery.
+    // Home takes back the signals that it has passed on and that were not reported as handled. They
+    // may still be pending in this kernel; without a record here they are dropped at delivery.
     thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
     block_all_signals(thread.host_tid);
     bool stub_first = std::exchange(thread.alt_stack_changed, false);
@@ -259,7 +259,7 @@ Task<void> Crossings::come_home(RemoteThread& thread) {
     const pid_t host_tid = thread.host_tid;
     auto context = capture_context(host_tid);
     if (!context) co_return;
-    // On its way out of the stub.
+    // It may be on its way out of the stub.
     const bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;
     if (in_stub || has_fault_pending(host_tid)) {
         trace::resume(host_tid);

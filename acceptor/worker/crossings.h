@@ -30,7 +30,7 @@ public:
                               const Notification& n);
     Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
     Task<void> arrive(Frame frame);
-    // A thread has stopped, of a process whose threads home has recalled.
+    // A thread of a process that home has recalled has stopped.
     Task<void> come_home(RemoteThread& thread);
 
 private:
@@ -41,7 +41,7 @@ private:
         bool write = false;
         pid_t tid = 0;
         std::shared_ptr<bool> stopped;
-        int looks = 0;  // how often it had not stopped yet
+        int looks = 0;  // how often it was found not to have stopped yet
     };
     bool may_leave_at_fault(Fragment& fragment, Address at, bool write, pid_t tid);
     [[nodiscard]] bool is_used_at_home(Fragment& fragment, Address at) const;

@@ -130,8 +130,8 @@ Task<void> Ends::clear_tid_of_main(RemoteThread& thread) {
 Task<void> Ends::end_process(Frame frame) {
     auto end = frame->session().getProcessEnd();
     pid_t pid = end.getPid();
-    // Kills the process if its end takes too long, for example because a helper does not answer
-    // since the program has given it something else to do.
+    // Kills the process if its end takes too long, for example because the program has written an
+    // order of its own into a helper's slot, so that the helper does not answer.
     if (RemoteProcess* ends = worker_.find_process(pid); ends && ends->fragment) {
         worker_.loop.after(longest_end, [this, pid, it = std::weak_ptr(ends->fragment)] {
             RemoteProcess* late = worker_.find_process(pid);
@@ -166,8 +166,8 @@ Task<void> Ends::end_process(Frame frame) {
     }
     process->used = usage_of_process(process->host_pid);
     add_memory_of(process->host_pid, process->used);
-    // In a mixed session, waiters for a shared lock wait at home, and home's kernel walks the list.
-    // After exec, home no longer has the old image's memory, except what others share.
+    // In a mixed session, waiters for a shared lock wait at home, whose kernel walks the robust
+    // list. After exec, home no longer has the old image's memory, except what others share.
     bool has_list = !end.getMemoryGone() || end.getNewImage();
     bool wakes = has_list && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
@@ -232,7 +232,7 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
     if (--process.alive == 0) bury(process);
 }
 
-// A process here ends when home says so. If it ends otherwise, it or a part of it was killed.
+// A process here ends when home says so. If it ends otherwise, it or its page mover was killed.
 void Ends::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status) {
     if (process.life == RemoteProcess::Life::ending || !process.end_reason.empty()) return;
     bool helper = host_tid == process.page_mover_host_tid;
@@ -249,7 +249,7 @@ void Ends::note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status) {
     end_now(process);
 }
 
-// The last of its threads is dead.
+// The last thread of the process has ended.
 void Ends::bury(RemoteProcess& process) {
     FrameBuilder frame;
     auto gone = frame.session().initProcessGone();

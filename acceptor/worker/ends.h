@@ -1,5 +1,4 @@
-// Ends of threads and processes: because the program ends them, because home says so, or because
-// they were killed here.
+// Ends of threads and processes: the program ends them, home ends them, or they are killed here.
 #pragma once
 
 #include <sys/types.h>

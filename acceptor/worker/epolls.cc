@@ -16,7 +16,7 @@ Task<void> Epolls::epoll_control(RemoteProcess& process, RemoteThread& thread, N
         co_return;
     }
     if (process.mixed && !process.epolls.contains(static_cast<int>(n.args[0]))) {
-        // any: no file to name; its threads shall wait for it here from now on.
+        // Any value but 0: tells home that this epoll descriptor now watches a file here.
         constexpr uint64_t whichever = 1;
         int64_t shared = co_await worker_.forwarding.ask_home(process, thread, n, true, nullptr,
                                                               nullptr, 0, whichever);
@@ -67,7 +67,7 @@ Task<void> Epolls::epoll_control(RemoteProcess& process, RemoteThread& thread, N
     process.notifier->reply_raw(n.id, calls[0].result);
 }
 
-// These numbers of home mean something else from now on.
+// These numbers of home are about to be closed or to refer to other files.
 Task<void> Epolls::forget_epolls(RemoteProcess& process, uint64_t first, uint64_t last) {
     while (!process.epolls.empty()) {
         auto it =

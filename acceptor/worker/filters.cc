@@ -23,7 +23,7 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
         // The kernel here could not install it for all: it does not know that their filters are the
         // same.
         for (const auto& [tid, other] : process.threads) {
-            // Of one that home may have seen end, home knows, and so it does of the caller.
+            // Home decides about the caller, and about threads whose end it may have seen already.
             bool ends = other->ending || other->clear_tid == 0;
             if (other->filters.empty() || ends || other.get() == &thread) continue;
             process.notifier->reply_raw(n.id, call.refusal(tid));
@@ -65,8 +65,8 @@ Task<void> Filters::set_filters(Frame frame) {
     co_await install_for_all(*process, filters_from_wire(change.getFilters()));
 }
 
-// Home has allowed it for all threads. Those with filters of their own, other than the caller, are
-// ending: waits for them. False if the process has ended.
+// Home has allowed a filter for all threads. If threads other than the caller have filters of their
+// own, they are ending: waits until they have ended. False if the process has ended.
 Task<bool> Filters::await_ends(pid_t pid) {
     auto lingers = [](const auto& entry) {
         return entry.second->ending && !entry.second->filters.empty();
@@ -123,7 +123,7 @@ Task<void> Filters::install_for_one(RemoteThread& thread, FilterList filters) {
     }
 }
 
-// The thread is in the stop before SIGSYS. True if its filter meant to kill it; home does so.
+// The thread is in the stop before SIGSYS. True if its filter kills it; home is told and does so.
 bool Filters::dies_by_filter(RemoteThread& thread, const siginfo_t& info) {
     if (!filter_death(info)) return false;
     auto regs = trace::registers(thread.host_tid);

@@ -42,7 +42,7 @@ uint64_t private_pages(pid_t host_pid) {
     return resident - std::min(shared, resident);
 }
 
-// Restores what is at that number otherwise.
+// Restores what the number has outside of forks.
 Task<void> put_back(StubThread& stub, unsigned fd_base) {
     if (fd_base == 0) {
         co_await stub.call(SYS_close, static_cast<uint64_t>(passed_fd(fd_base)));
@@ -187,7 +187,7 @@ Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pi
     }
     co_await put_back(executor, parent.fd_base);
     auto born = from_kernel(calls[0].result, "cannot fork the program's memory");
-    // An executor that was killed as soon as it had forked could not say so.
+    // Its birth is the proof: an executor that is killed right after the fork reports nothing.
     if (process.host_pid == 0) {
         worker_.processes.erase(pid);
         co_return fail(born ? "the parent has ended" : born.error().message());
@@ -218,8 +218,8 @@ void Forks::on_newborn(RemoteProcess& parent, pid_t host_tid) {
                               [this, host_tid](WaitStatus s) { worker_.on_wait(host_tid, s); });
 }
 
-// The thread maps it itself, by an instruction outside of the stub's normal code, which needs the
-// mailbox for its stack.
+// The thread maps its new mailbox itself, by an instruction outside of the stub's normal code: that
+// code needs the mailbox for its stack.
 Task<Result<void>> Forks::use_mailbox(RemoteThread& leader, user_regs_struct regs) {
     user_regs_struct call = regs;
     call.rip = GPR_STUB_PROGRAM_CALL;
@@ -245,7 +245,7 @@ Task<Result<void>> Forks::use_mailbox(RemoteThread& leader, user_regs_struct reg
     co_return Result<void>{};
 }
 
-// The memory is a copy already, but not registered yet.
+// The memory has been copied, but is not registered yet.
 Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork::Reader fork,
                                       std::vector<Frame> layout) {
     pid_t pid = process.pid;

@@ -315,7 +315,7 @@ uint32_t Forwarding::next_wait() {
     return last_wait_;
 }
 
-// Makes the call end in which the thread's shadow waits.
+// Ends the call in which the thread's shadow waits.
 void Forwarding::interrupt_at_home(const RemoteThread& thread, uint32_t wait) {
     FrameBuilder frame;
     auto interrupt = frame.session().initInterrupt();

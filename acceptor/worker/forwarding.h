@@ -23,7 +23,7 @@ class Forwarding {
 public:
     explicit Forwarding(Worker& worker) : worker_(worker) {}
 
-    // here: what the call waits for at this node as well.
+    // here: this node's part of the wait, if the call waits on both nodes.
     Task<void> forward(RemoteProcess& process, RemoteThread& thread, Notification n,
                        WaitHere* here = nullptr);
     Task<void> end_forwarded(RemoteProcess& process, RemoteThread& thread, Notification n,

@@ -50,7 +50,7 @@ void MappingChanges::tell(pid_t pid, const AddressChange& change, NodeId made_at
 
 ObjectId MappingChanges::new_object() { return worker_.next_object++; }
 
-// A new generation of private memory that shows a file of this node: home has nothing of it.
+// Private memory of a file of this node begins with that file's content, which only this node has.
 void MappingChanges::show_same_file(pid_t, ObjectId, Mapping& m) {
     const bool ours = m.source != 0 && owner_of_source(m.source) == worker_.self;
     const bool begins_here = ours && m.birth == worker_.self;
@@ -71,7 +71,7 @@ bool MappingChanges::admit(pid_t pid, Mapped& made, NodeId) {
     return true;
 }
 
-// Home does it before it tells us of the change.
+// Home saves shared memory before it tells us of the change.
 Task<void> MappingChanges::save_shared(std::shared_ptr<Fragment>, Range) { co_return; }
 
 Task<void> MappingChanges::show_shared(std::shared_ptr<Fragment> fragment, Mapping mapping) {
@@ -82,7 +82,7 @@ Task<void> MappingChanges::let_write(std::shared_ptr<Fragment> fragment, Range r
     co_await worker_.file_mappings.copy_files(std::move(fragment), range);
 }
 
-// Home tells when no mapping shows it any more.
+// Home tells us when no mapping shows an object any more.
 void MappingChanges::forget_shared(const std::vector<Mapping>&) {}
 
 void MappingChanges::cannot_follow(pid_t pid, NodeId, const std::string& why) {

@@ -13,8 +13,8 @@
 
 namespace gpr::worker {
 
-// Asks the kernel here, whose memory it will use, whether there may be so much. The caller must
-// hold the `metadata` lock.
+// Asks the kernel here, whose memory will be used, whether it allows so much. The caller must hold
+// the `metadata` lock.
 Task<int64_t> MemoryCalls::try_size(RemoteProcess& process, Notification n) {
     StubThread& executor = process.fragment->executor();
     uint64_t flags = n.args[3] & ~uint64_t{MAP_POPULATE | MAP_32BIT};
@@ -23,7 +23,8 @@ Task<int64_t> MemoryCalls::try_size(RemoteProcess& process, Notification n) {
     co_return co_await executor.call(SYS_munmap, static_cast<uint64_t>(at), n.args[1]);
 }
 
-// If the call fails, home is asked for memory without need, which is harmless.
+// Also notes a limit that the call then fails to set: home is asked without need, which is
+// harmless.
 void MemoryCalls::note_limit(RemoteProcess& caller, const Notification& n) {
     uint64_t resource = n.args[n.number == SYS_setrlimit ? 0 : 1];
     bool sets = (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&

@@ -16,9 +16,9 @@ namespace gpr::worker {
 
 namespace {
 
-// How long a call takes that does not wait.
+// A call that does not wait is done after this time.
 constexpr std::chrono::milliseconds done_in{2};
-// How many calls home may be behind that nobody waits for.
+// How many calls may be under way to home without anybody waiting for their answers.
 constexpr uint32_t most_unanswered = 64;
 
 }  // namespace

@@ -81,8 +81,8 @@ void Names::note_names(RemoteProcess& process, capnp::List<wire::FdName>::Reader
     }
 }
 
-// Takes the lock that answers wait for, too, so that news are applied in the order in which home
-// sent them.
+// Waits for the same lock as answers do, so that both are applied in the order in which home sent
+// them.
 Task<void> Names::on_fd_names(Frame frame) {
     { auto guard = co_await worker_.metadata.lock(); }
     auto news = frame->session().getFdNames();

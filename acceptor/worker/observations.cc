@@ -15,9 +15,9 @@ namespace gpr::worker {
 namespace {
 
 constexpr std::chrono::milliseconds between_tallies{500};
-constexpr std::chrono::milliseconds between_ends{50};  // of processes that are told at once
+constexpr std::chrono::milliseconds between_ends{50};  // likewise, when processes end
 constexpr std::chrono::milliseconds stops_in{50};
-constexpr std::chrono::seconds most_stopping_time{3};  // of all threads, one after the other
+constexpr std::chrono::seconds most_stopping_time{3};  // for all threads together
 // The kernel needs some 20 us for each.
 constexpr size_t most_threads_at_once = 32;
 
@@ -34,7 +34,7 @@ ObservedThread observed(const Pager& pager, const RemoteThread& thread) {
     return seen;
 }
 
-// Some at a time: none of them needs to be there any more when it is looked at.
+// Some at a time, so each is looked up again: it may have ended meanwhile.
 Task<std::vector<ObservedThread>> threads_of(Worker& worker, pid_t pid) {
     std::vector<std::pair<pid_t, pid_t>> wanted;
     for (const auto& [id, process] : worker.processes) {
@@ -94,7 +94,7 @@ Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
     co_return standing;
 }
 
-// Whoever else waits for a stop of the thread has it, and nobody learns where it stands then.
+// If something else awaits a stop of the thread, the stop goes there, and where_stands() times out.
 bool Observations::on_stop(pid_t host_tid) {
     const auto found = wanted_.find(host_tid);
     if (found == wanted_.end()) return false;
@@ -173,7 +173,7 @@ void Observations::write(SessionTally& tally) {
     }
     const PagerStats pages = worker_.pager.stats();
     const LinkStats link = worker_.link.stats();
-    // A process that has ended is not counted before it is told.
+    // The time of a process that has just ended is missing until note_ended() adds it.
     tally.cpu_ns = std::max<uint64_t>(cpu, tally.cpu_ns);
     tally.threads = threads;
     tally.faults = pages.faults;

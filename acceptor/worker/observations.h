@@ -1,4 +1,4 @@
-// Somebody looks at the session, and home asks what there is here.
+// Answers home's questions about what is here, for whoever looks at the session; keeps the tally.
 #pragma once
 
 #include <sys/types.h>
@@ -26,23 +26,23 @@ public:
     explicit Observations(Worker& worker) : worker_(worker) {}
 
     Task<void> answer(Frame frame);
-    // From now on, now and then, for as long as the session lasts.
+    // Writes the tally at intervals from now on, for as long as the session lasts.
     void keep(SessionTally& tally);
-    // A process of the session has ended, and used so much here.
+    // A process of the session has ended, which has used this much here.
     void note_ended(const Usage& used);
     void note_arrival() { arrivals_++; }
-    // The counts are final.
+    // Writes the final counts.
     void note_link_closed();
-    // The thread is in a stop that nobody awaits; it is about to go on. Whether it was stopped for
-    // where_stands(): then it may have begun to wait meanwhile, and must not notice.
+    // The thread is in a stop that nothing else awaits. True if where_stands() has stopped it: if
+    // it had begun to wait by then, the program must not notice the interruption.
     bool on_stop(pid_t host_tid);
 
 private:
-    // Of the process, as home asks: begin and end of each range, in turn.
+    // How many pages are here of each range that the frame asks about.
     Task<std::vector<uint64_t>> resident(pid_t pid, Frame frame);
 
-    // Where a thread stands that computes here, for which it is stopped for a moment; nothing of
-    // one that waits, which must not notice.
+    // Stops a thread that computes here for a moment to see where it stands. nullopt if it waits or
+    // is in the stub.
     Task<std::optional<Standing>> where_stands(pid_t pid, pid_t tid);
     Task<void> add_standings(std::vector<ObservedThread>& threads);
     void write(SessionTally& tally);
@@ -50,9 +50,9 @@ private:
     using Stop = OneShot<std::optional<Standing>>;
 
     Worker& worker_;
-    std::map<pid_t, std::shared_ptr<Stop>> wanted_;  // by host tid: who is to tell where it stands
-    SessionTally* tally_ = nullptr;                  // none: nobody keeps one
-    Clock::time_point written_;                      // when it was last written
+    std::map<pid_t, std::shared_ptr<Stop>> wanted_;  // by host tid: threads being stopped for it
+    SessionTally* tally_ = nullptr;                  // nullptr: nobody reads one
+    Clock::time_point written_;                      // when the tally was last written
     uint64_t ended_ns_ = 0;                          // CPU time of processes that have ended
     uint64_t arrivals_ = 0;                          // of threads
 };

@@ -7,7 +7,8 @@
 
 namespace gpr {
 
-// With all its threads. The page mover is no thread of it, and may be the last that was born.
+// Kills all its threads, and its page mover, which is not one of them. As long as it is unknown
+// which task is the page mover, every task is killed.
 inline void end_now(const RemoteProcess& process) {
     if (process.host_pid > 0) kill(process.host_pid, SIGKILL);
     if (process.page_mover_host_tid > 0) {

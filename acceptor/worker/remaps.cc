@@ -19,7 +19,7 @@ namespace gpr::worker {
 Task<int64_t> Remaps::move_one(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     int64_t result = -ENOMEM;
-    // In place may fail, because the kernel's own pages are not in our list.
+    // Growing in place may fail, because the kernel's own pages are not in our list.
     for (bool in_place : {true, false}) {
         auto plan = plan_move(fragment->space, n.args, arena_of(worker_.self), in_place);
         if (!plan) co_return -plan.error();

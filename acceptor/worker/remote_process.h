@@ -42,7 +42,7 @@ struct RemoteThread {
         elsewhere,     // not here: the kernel thread is a shadow, parked in its stub
         leaving_stub,  // about to run the program
         running,
-        held,  // stopped in a call, until that has been done
+        held,  // stopped in a call, until home has made it
     };
     pid_t tid = 0;       // as the program sees it
     pid_t host_tid = 0;  // as this supervisor sees it
@@ -59,7 +59,7 @@ struct RemoteThread {
     // Called when the answer arrives, in order with home's other messages.
     std::function<void(int64_t)> on_answer;
     std::optional<HandledSignal> answer_signal;  // to be delivered when home has answered
-    // The answer said that the thread shall come home for it.
+    // Home has answered that the thread must come home to make the call.
     bool answered_elsewhere = false;
     // Registers of the call in whose place rt_sigsuspend was made; the program must see these.
     std::unique_ptr<user_regs_struct> borrowed;
@@ -136,7 +136,7 @@ struct RemoteProcess {
     bool frozen = false;               // for a fork: no thread may run
     std::vector<pid_t> stopped;        // host tids that are stopped because of it
     RemoteProcess* newborn = nullptr;  // the fork of its memory that is about to be born
-    // How many of the two that begin a fork have come, see transport/gpr.capnp.
+    // How many barriers have come for the fork that has begun: forkBarrier in transport/gpr.capnp.
     int fork_barriers = 0;
     std::unique_ptr<AsyncMutex> forking;
     // Guard of `forking`, while a thread at home forks.

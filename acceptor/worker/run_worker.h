@@ -9,8 +9,8 @@ class Sandbox;
 struct SessionTally;
 
 struct WorkerOptions {
-    bool unlike_vdso = false;       // this kernel's is not used in place of the initiator's, ever
-    SessionTally* tally = nullptr;  // what the daemon shows of the session; none: nobody looks
+    bool unlike_vdso = false;       // never use this kernel's vdso in place of home's
+    SessionTally* tally = nullptr;  // what the daemon shows of the session, if anybody looks
 };
 
 // The WorkerMain of a real session.

@@ -11,7 +11,7 @@ namespace gpr {
 
 Result<SharedTally> SharedTally::create() {
     Fd memory(memfd_create("gpr-tally", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    // Nobody who has it can make the other one's mapping end too soon.
+    // Sealed, so that neither process can shrink the memory that the other one has mapped.
     if (!memory || ftruncate(memory.get(), sizeof(SessionTally)) != 0 ||
         fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         return fail(errno, "make memory for a session's counts");

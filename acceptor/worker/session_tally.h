@@ -15,7 +15,7 @@ namespace gpr {
 struct SessionTally {
     using Count = std::atomic<uint64_t>;
 
-    Count cpu_ns{0};  // of the program's processes, those that have ended too
+    Count cpu_ns{0};  // of the program's processes, including ended ones
     Count threads{0};
     Count faults{0}, pages_in{0}, pages_out{0};
     Count calls_home{0}, calls_native{0}, calls_fd_owner{0}, calls_by_rule{0};
@@ -26,10 +26,10 @@ struct SessionTally {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// One of them, mapped.
+// A SessionTally in shared memory, mapped.
 class SharedTally {
 public:
-    // Nobody has it yet.
+    // In new memory, which nobody shares yet.
     static Result<SharedTally> create();
     static Result<SharedTally> map(Fd memory);
 

@@ -215,7 +215,7 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
     if (!sent && worker_.filters.dies_by_filter(thread, *info)) return;
-    // A signal of deliver()'s that has been given up since.
+    // A signal that deliver() has sent and that has been given up since.
     if (!sent && info->si_code == SI_TKILL) {
         trace::resume(thread.host_tid);
         return;
@@ -230,8 +230,8 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
         trace::resume(thread.host_tid);
         return;
     }
-    // The signal ends the program, or is for a debugger, which home has to see to. Until then the
-    // thread stays stopped.
+    // The signal ends the program or is for a debugger; both are for home to handle. Until then
+    // the thread stays stopped.
     if (auto regs = trace::registers(thread.host_tid)) {
         spdlog::debug("thread {} of {} gets signal {}: rip {:#x} rsp {:#x} fs {:#x} address {:#x}",
                       thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
@@ -257,7 +257,7 @@ bool Signals::postpone_signal(RemoteThread& thread, int signal) {
         end_now(process);
         return true;
     }
-    if (!thread.here()) {  // it was passed on when the thread left
+    if (!thread.here()) {  // home passed it on while the thread was leaving
         trace::resume(thread.host_tid);
         return true;
     }

@@ -62,7 +62,8 @@ Task<Result<RemoteThread*>> Threads::make_shadow(RemoteProcess& process, pid_t t
     Fragment::Birth birth{basic | (flags & CLONE_CHILD_CLEARTID), tid, child_tid};
     auto born = co_await fragment.give_birth(fragment.executor(), *thread->stub, birth);
     if (!born) co_return tl::make_unexpected(born.error());
-    // It was seen before the executor could say so, and only what ends the process ends it here.
+    // Its birth was noted before the executor reported it. If the thread is gone, so is the
+    // process.
     auto seen = process.host_tids.find(*born);
     if (seen == process.host_tids.end()) {
         fragment.remove_stub_thread(*thread->stub);
@@ -120,7 +121,7 @@ Task<void> Threads::set_free(RemoteThread& thread, const ThreadContext& context)
     if (stops) trace::interrupt(still->host_tid);
 }
 
-// Resumes the thread, and stops it again if that is wanted: two requests for a stop made only one.
+// Resumes the thread, and asks for another stop if one is wanted: several requests make one stop.
 void Threads::go_on(RemoteThread& thread) {
     trace::resume(thread.host_tid);
     const RemoteProcess& process = *thread.process;

@@ -11,7 +11,7 @@
 
 namespace gpr::worker {
 
-// This node's part of a wait. The program gets one result for both parts.
+// The program gets one result for both parts.
 class WaitHere {
 public:
     virtual ~WaitHere() = default;

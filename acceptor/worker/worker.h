@@ -26,7 +26,7 @@ namespace worker {
 struct CallCounts {
     uint64_t home = 0;
     uint64_t native = 0;
-    uint64_t fd_owner = 0;  // as far as we have seen them
+    uint64_t fd_owner = 0;  // those that the filter has reported
 };
 
 class Advice;

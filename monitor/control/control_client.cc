@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 // A session answers within milliseconds, unless its link or its host is slow.
 constexpr std::chrono::seconds patience{10};
 constexpr size_t most_answer_bytes = 64 << 20;
-// To stop a process for a debugger; the session itself gives up somewhat earlier.
+// For stopping a process for a debugger; the session itself gives up somewhat earlier.
 constexpr std::chrono::seconds patience_for_stop{20};
 constexpr size_t most_line_bytes = 4096;
 
@@ -61,7 +61,8 @@ Result<std::string> receive_all(int fd) {
     return fail("the session's answer is too long");
 }
 
-// What comes after the line stays in the socket. Also an answer without its end, if there is none.
+// Reads up to the line's end and leaves the rest in the socket. If the connection ends before that,
+// returns what has arrived.
 Result<std::string> receive_line(int fd) {
     const auto until = Clock::now() + patience_for_stop;
     std::string text;
@@ -78,7 +79,7 @@ Result<std::string> receive_line(int fd) {
     return text;
 }
 
-// An error that the session reports is one here.
+// Parses the answer. An error that the session reports is returned as an error.
 Result<nlohmann::json> understood(const std::string& text) {
     nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
     if (!answer.is_object()) {
@@ -114,7 +115,7 @@ std::vector<ControlClient> ControlClient::find(bool everybody) {
 }
 
 // Verifies that the other end is the folder's owner: others may have linked a socket into it.
-// EAGAIN: more clients wait already than the session's backlog holds.
+// EAGAIN: the session's backlog is full.
 Result<Fd> ControlClient::connect(std::chrono::seconds patience) const {
     Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const timeval time{patience.count(), patience.count() == 0 ? 1 : 0};  // 0 would be for ever

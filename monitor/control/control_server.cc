@@ -19,12 +19,13 @@ constexpr size_t most_connections = 16;
 constexpr int backlog = 16;
 // How long a request may take to arrive, and an answer to be read.
 constexpr std::chrono::seconds patience{5};
-// For the session to find one. Who asks waits no longer: ControlClient.
+// How long the session may take to find an answer. ControlClient::ask() gives up earlier, debug()
+// later.
 constexpr std::chrono::seconds most_answer_time{15};
-// Before others are let in again when there is no descriptor left.
+// How long no client is accepted after the descriptors have run out.
 constexpr std::chrono::seconds exhaustion_pause{1};
 
-// Nobody: it may not ask.
+// The client's user; nullopt if that user may not ask.
 std::optional<uid_t> who_may_ask(int connection) {
     ucred peer{};
     socklen_t size = sizeof peer;
@@ -70,8 +71,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::create(Loop& loop, Control
 ControlServer::ControlServer(Loop& loop, ControlFolder folder, Answering answer)
     : loop_(loop), folder_(std::move(folder)), answer_(std::move(answer)) {}
 
-// The socket is renamed only once it is listened on: one that has the final name and refuses is
-// stale.
+// The socket gets its final name only once it listens, so one with such a name that refuses
+// connections is stale.
 Result<> ControlServer::listen(pid_t pid) {
     const std::string name = ControlFolder::new_name(pid);
     const std::string unready = "." + name;
@@ -162,7 +163,7 @@ void ControlServer::read(uint64_t id) {
     if (end == std::string::npos && connection.request.size() < most_request_bytes) return;
     if (end == std::string::npos || end > most_request_bytes) return drop(id);
     connection.asked = true;
-    connection.watch.reset();  // nothing more is heard
+    connection.watch.reset();  // nothing more is read
     set_deadline(id, most_answer_time);
     spawn(give_answer(this, id, connection.request.substr(0, end)));
 }

@@ -1,6 +1,6 @@
 // Answers queries about a session over a unix socket: one line in, one answer out, then the
-// connection closes, or is handed over to who has more to say. A client that sends nothing, sends
-// too much or does not read is dropped in time.
+// connection closes, or is handed over for another protocol. A client that sends nothing, sends
+// too much or does not read is dropped after a while.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ public:
         std::string text;
         std::function<void(Fd)> takes_over;  // gets the connection once the text has been sent
     };
-    // by: the user who asks.
+    // by: the client's user.
     using Answering = std::function<Task<Answer>(std::string request, uid_t by)>;
 
     // Listens in the folder, for the session of the program with this pid.

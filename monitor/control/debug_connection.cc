@@ -19,7 +19,7 @@ constexpr size_t most_at_once = 16384;
 }  // namespace
 
 Task<Result<std::shared_ptr<DebugConnection>>> DebugConnection::begin(home::Home& home, pid_t pid) {
-    // The process may stop again only after it has been told to continue, by the debugger.
+    // Filled in below: the process can stop again only after the debugger has continued it.
     auto connection = std::make_shared<std::weak_ptr<DebugConnection>>();
     home::Debugging::Tell tell = [connection](const debug::StopReason& why) {
         if (auto its = connection->lock()) its->server_.on_stop(why);
@@ -92,7 +92,7 @@ void DebugConnection::flush() {
     watch();
 }
 
-// Not at once: this may be called by the server.
+// over_ runs later, because the server may be the caller.
 void DebugConnection::end() {
     watch_.reset();
     fd_ = Fd();

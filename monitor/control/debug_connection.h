@@ -22,14 +22,14 @@ struct Home;
 
 class DebugConnection {
 public:
-    // Stops the process. Until take() its debugger sends nothing.
+    // Stops the process. Nothing is sent before take().
     static Task<Result<std::shared_ptr<DebugConnection>>> begin(home::Home& home, pid_t pid);
     // The process continues without a debugger.
     ~DebugConnection();
     DebugConnection(const DebugConnection&) = delete;
     DebugConnection& operator=(const DebugConnection&) = delete;
 
-    // over: it has ended, and may be destroyed.
+    // over: called when the connection has ended and this object may be destroyed.
     void take(Fd fd, std::function<void()> over);
 
 private:
@@ -46,7 +46,7 @@ private:
     Fd fd_;
     Watch watch_;
     std::string unsent_;
-    bool ends_ = false;  // when all has been sent
+    bool ends_ = false;  // once everything has been sent
     std::function<void()> over_;
 };
 

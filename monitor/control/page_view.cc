@@ -36,7 +36,7 @@ void keep_most(std::vector<MovedPage>& pages, const MovedPage& page, size_t most
 
 }  // namespace
 
-// A mapping need not be there any more when it is looked at: then nothing is known of its pages.
+// A mapping may be gone by the time it is examined; then the directory knows none of its pages.
 Task<std::vector<MovedPage>> moved_pages(home::Home& home, pid_t pid, size_t most) {
     std::vector<MovedPage> pages;
     const HomeProcess* process = home.find_process(pid);

@@ -1,4 +1,4 @@
-// Which pages of a process go to and fro between nodes, as the directory knows it.
+// Which pages of a process move between nodes, according to the directory.
 #pragma once
 
 #include <sys/types.h>
@@ -18,12 +18,12 @@ struct Home;
 struct MovedPage {
     Address at;
     uint64_t moves = 0;  // changes of owner since its memory was made
-    uint16_t nodes = 0;  // that have it now, one bit each
+    uint16_t nodes = 0;  // the nodes that have it, one bit each
     bool exclusive = false;
     bool operator>(const MovedPage& other) const { return moves > other.moves; }
 };
 
-// Those that moved most, and at least twice: no more than `most`. Looked for piece by piece.
+// The pages that moved most, and at least twice: up to `most`. Lets the loop run in between.
 Task<std::vector<MovedPage>> moved_pages(home::Home& home, pid_t pid, size_t most);
 
 }  // namespace gpr

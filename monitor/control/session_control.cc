@@ -19,15 +19,15 @@ using nlohmann::json;
 // When to kill again, for children that were born while their parent was killed.
 constexpr std::chrono::milliseconds between_kills{20};
 
-// As the kernel has it for files such as this one: those of a process that is not dumpable are
-// root's, though its folder is not.
+// Decides like the kernel for files in /proc/PID: those of a process that is not dumpable belong
+// to root, though the folder does not.
 bool may_read(pid_t pid, uid_t by) {
     if (by == 0) return true;
     struct stat about {};
     return stat(fmt::format("/proc/{}/maps", pid).c_str(), &about) == 0 && about.st_uid == by;
 }
 
-// As ptrace(2) has it: in addition Yama lets only ancestors look.
+// Decides like ptrace(2), where Yama may let only ancestors trace.
 bool may_look_inside(pid_t pid, uid_t by) {
     if (by == 0) return true;
     if (!may_read(pid, by)) return false;
@@ -84,7 +84,7 @@ Task<void> SessionControl::end_all(home::Home& home) {
     }
 }
 
-// Of a process that the kernel would let a debugger of this user look into, too.
+// Registers and memory, if the kernel would let this user's debugger read them.
 Task<json> SessionControl::look_inside(json asked, uid_t by) {
     const auto pid = asked["pid"].get<pid_t>();
     if (!may_look_inside(pid, by)) {
@@ -100,7 +100,7 @@ Task<json> SessionControl::look_inside(json asked, uid_t by) {
     co_return co_await view_.memory(pid, at.get<uint64_t>(), bytes.get<uint64_t>());
 }
 
-// Of a process that the kernel would let this user debug.
+// Begins to debug the process, if the kernel would let this user do so.
 Task<ControlServer::Answer> SessionControl::debug(pid_t pid, uid_t by) {
     if (!may_look_inside(pid, by)) {
         co_return ControlServer::Answer{

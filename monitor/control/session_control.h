@@ -18,11 +18,11 @@ class HomeSession;
 
 class SessionControl {
 public:
-    // Where the socket cannot be had the log says why, and the session goes on without. metrics:
-    // none, if nobody is to fetch counts.
+    // If the socket cannot be made, logs why, and the session continues without it. metrics: empty
+    // if counts are not to be fetched.
     SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts,
                    std::optional<MetricsServer> metrics);
-    // As it was asked for: ADDR, or empty.
+    // address: of --metrics, or empty.
     static Result<std::optional<MetricsServer>> metrics_at(const std::string& address);
 
 private:

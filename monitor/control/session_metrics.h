@@ -19,7 +19,7 @@ struct Home;
 
 class SessionMetrics {
 public:
-    // `devices`: that the session has been given.
+    // devices: how many the session has been given.
     SessionMetrics(Loop& loop, home::Home& home, MetricsServer server, size_t devices);
     ~SessionMetrics();
     SessionMetrics(const SessionMetrics&) = delete;

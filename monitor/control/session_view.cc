@@ -183,8 +183,8 @@ Task<json> SessionView::statistics() {
     co_return answer;
 }
 
-// away: what the acceptor tells where it is; none: it runs here, or makes a call here, or the
-// acceptor, which tells of so many only, has not told.
+// away: the acceptor's observation of the thread; null if it is at home, makes a call here, or the
+// acceptor, which observes a limited number of threads, has left it out.
 json SessionView::thread(const HomeThread& thread, const ObservedThread* away) const {
     const ThreadView here = view_of_thread(thread.tid);
     const paging::ThreadTraffic traffic = home_.pager.traffic.of_thread(thread.tid);
@@ -264,7 +264,7 @@ json SessionView::range(const HomeProcess& process, const Mapping& m,
         {"traffic", {{"pages_to_home", traffic.pages_in}, {"pages_from_home", traffic.pages_out}}}};
 }
 
-// Some at a time: none of them needs to be there any more when it is looked at.
+// Some mappings at a time: in between the process and its mappings may go.
 Task<std::vector<json>> SessionView::ranges_of(pid_t pid) {
     const std::map<Address, MapsEntry> maps = kernels_maps(pid);
     std::vector<json> list;
@@ -297,7 +297,7 @@ Task<std::vector<json>> SessionView::ranges_of(pid_t pid) {
     }
 }
 
-// Some mappings at a time: none of them needs to be there any more when it is looked at.
+// Some mappings at a time: in between the process may go.
 Task<void> SessionView::add_resident(pid_t pid, std::vector<json>& mappings) {
     for (size_t first = 0; first < mappings.size(); first += most_observed_ranges) {
         const size_t end = std::min(first + most_observed_ranges, mappings.size());
@@ -361,7 +361,7 @@ Task<json> SessionView::registers(pid_t pid) {
     co_return json{{"version", json_version}, {"pid", pid}, {"threads", list}};
 }
 
-// Page by page, so that what lies before an end that is not mapped is told.
+// Reads page by page, to return what is before the first page that is not mapped.
 Task<json> SessionView::memory(pid_t pid, uint64_t address, uint64_t bytes) {
     std::string digits;
     bytes = std::min(bytes, most_memory_bytes);

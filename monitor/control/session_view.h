@@ -1,5 +1,5 @@
-// A session and its threads as they are at this moment, for people and programs. Nothing here stops
-// a thread or moves a page.
+// A session and its threads as they are at this moment, for people and programs. Nothing but
+// registers() stops a thread, and nothing but memory() moves a page.
 #pragma once
 
 #include <sys/types.h>
@@ -35,23 +35,23 @@ public:
     SessionView(home::Home& home, SessionFacts facts);
 
     Task<nlohmann::json> session();
-    // As --stats tells it at the end, so far; `words` has the same for people.
+    // What --stats prints at the end, up to now; `words` has the same as text.
     Task<nlohmann::json> statistics();
-    // What a thread waits for is told of processes that the asking user may read in /proc.
+    // Tells what a thread waits for only if the asking user may read its process in /proc.
     Task<nlohmann::json> threads(std::function<bool(pid_t pid)> may_read);
-    // Of one process.
+    // The mappings of one process.
     Task<nlohmann::json> mappings(pid_t pid, bool with_resident);
-    // Those that moved most.
+    // The pages that moved most.
     Task<nlohmann::json> pages(pid_t pid);
-    // Where its threads stand: all registers of those that compute, which are stopped for a moment,
-    // and rip and rsp of those that wait; of those that were stopped also what was on their stacks.
+    // Where the process's threads are: for those that compute all registers and the top of their
+    // stacks, for which they are stopped for a moment; for those that wait rip and rsp.
     Task<nlohmann::json> registers(pid_t pid);
-    // Its memory as it sees it, in hexadecimal digits, as far as it is mapped; no more than
-    // most_memory_bytes. Pages come to home for that.
+    // The process's memory, in hexadecimal digits, as far as it is mapped and up to
+    // most_memory_bytes. Pages that home lacks are fetched.
     Task<nlohmann::json> memory(pid_t pid, uint64_t address, uint64_t bytes);
 
 private:
-    // In the order of the acceptors.
+    // "home", or the user's name for an acceptor.
     [[nodiscard]] std::string name_of(unsigned node) const;
     [[nodiscard]] Usage used_at_home() const;
     nlohmann::json thread(const HomeThread& thread, const ObservedThread* away) const;

@@ -26,13 +26,13 @@ public:
         return places;
     }
 
-    // In what was read from the process: shows what is there without breakpoints.
+    // Replaces breakpoints in bytes read from the process by what is there without them.
     void hide(Address from, std::span<std::byte> bytes) const {
         each_within(from, bytes.size(),
                     [&](Address at, const std::byte& original) { bytes[at - from] = original; });
     }
-    // In what is about to be written to the process: keeps the breakpoints, and remembers what is
-    // to be there without them.
+    // Keeps the breakpoints in bytes that are about to be written to the process, and remembers
+    // the bytes that belong there.
     void keep(Address to, std::span<std::byte> bytes) {
         each_within(to, bytes.size(), [&](Address at, const std::byte&) {
             originals_[at] = std::exchange(bytes[at - to], int3);

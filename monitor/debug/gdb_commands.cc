@@ -1,4 +1,4 @@
-// What GdbConversation answers to each packet; those with a topic of their own are in other files.
+// GdbConversation's answers to packets; larger groups of packets are in files of their own.
 #include <fmt/format.h>
 
 #include <array>
@@ -14,9 +14,9 @@ namespace gpr::debug {
 namespace {
 
 const char* const bad_packet = "E16";
-const char* const unknown = "";  // as the protocol says it
+const char* const unknown = "";  // the protocol's answer to an unknown packet
 
-// The packet's name and what follows it.
+// Removes the name from the packet's beginning, if it is there.
 bool take_name(std::string_view& packet, std::string_view name) {
     if (!packet.starts_with(name)) return false;
     packet.remove_prefix(name.size());
@@ -53,7 +53,7 @@ Task<GdbConversation::Answer> GdbConversation::answer(std::string packet) {
     co_return answer_at_once(packet);
 }
 
-// what: "type,address,kind"; only breakpoints in memory are known.
+// what: "type,address,kind". Only breakpoints in memory (type 0) are supported.
 Task<std::string> GdbConversation::set_breakpoint(std::string what, bool there) {
     std::string_view words = what;
     const std::string_view type = take_until(words, ',');
@@ -127,7 +127,7 @@ std::string GdbConversation::answer_features(std::string_view theirs) {
 
 std::string GdbConversation::answer_setting(std::string_view packet) {
     if (take_name(packet, "QPassSignals:")) return pass_signals(packet);
-    // Which signals a program gets when a debugger leaves it: here always those that it has.
+    // Which signals the program may get when the debugger detaches: here always all.
     if (take_name(packet, "QProgramSignals:")) return "OK";
     if (packet != "QStartNoAckMode") return unknown;
     acknowledges_ = false;
@@ -157,7 +157,7 @@ GdbConversation::Answer GdbConversation::answer_extended(std::string_view packet
         kill();
         return std::nullopt;
     }
-    return unknown;  // vMustReplyEmpty is one of them
+    return unknown;  // as for vMustReplyEmpty
 }
 
 Task<GdbConversation::Answer> GdbConversation::run_command(std::string words) {

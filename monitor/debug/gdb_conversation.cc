@@ -37,12 +37,12 @@ void GdbConversation::take(PacketReader::Arrival arrival) {
             if (!last_sent_.empty()) send_(last_sent_);
             return;
         case Kind::interrupt:
-            if (phase_ != Phase::running) return;  // it crossed the news of a stop
+            if (phase_ != Phase::running) return;  // sent before our stop reply arrived
             interrupted_ = true;
             debuggee_.interrupt();
             return;
         case Kind::damaged:
-            // Without acknowledgements nobody sends it again.
+            // Without acknowledgements a damaged packet is not sent again.
             return acknowledges_ ? send_("-") : give_up();
         case Kind::too_long: return give_up();
         case Kind::packet: break;
@@ -79,7 +79,7 @@ void GdbConversation::end() {
     hang_up_();
 }
 
-// The other side does not keep to the protocol.
+// For a debugger that violates the protocol.
 void GdbConversation::give_up() {
     close();
     hang_up_();
@@ -99,12 +99,12 @@ void GdbConversation::abandon() {
 void GdbConversation::on_stop(const StopReason& why) {
     if (phase_ == Phase::over) return;
     stop_ = why;
-    // A debugger that could not follow it is told that it has ended.
+    // A debugger that does not know exec events is told that the process has ended.
     if (why.kind == StopReason::Kind::exec && !told_of_exec_) {
         debuggee_.detach();
         stop_ = {StopReason::Kind::exited, why.tid, 0};
     }
-    // If it does not run, this is the answer when it is to run.
+    // A process that was not resumed can only have ended: resume() will tell of that.
     if (phase_ != Phase::running) return;
     if (passes(stop_)) {
         debuggee_.go_on(resumption_->apply_with(debuggee_.threads(), why.tid, why.value));
@@ -114,7 +114,8 @@ void GdbConversation::on_stop(const StopReason& why) {
     if (phase_ == Phase::stopped) start_work();
 }
 
-// A thread that steps would arrive in the signal's handler: gdb wants to know.
+// Whether the signal is delivered without telling gdb. Not if the thread steps, because it would
+// arrive in the signal's handler.
 bool GdbConversation::passes(const StopReason& why) {
     if (why.kind != StopReason::Kind::signal || !resumption_ ||
         !passed_signals_.contains(why.value))
@@ -140,7 +141,7 @@ GdbConversation::Answer GdbConversation::resume(std::optional<Resumption> how) {
     const auto threads = debuggee_.threads();
     const auto continuations = how->apply(threads, stop_.tid);
     if (continuations.empty() && !threads.empty()) {
-        // Those have gone that were to continue: nothing would ever stop.
+        // The threads that were to continue have ended: no stop would follow.
         stop_.value = 0;
         tell_stop();
         return std::nullopt;
@@ -148,7 +149,7 @@ GdbConversation::Answer GdbConversation::resume(std::optional<Resumption> how) {
     resumption_ = std::move(how);
     interrupted_ = false;
     phase_ = Phase::running;
-    // Without threads its end will be told.
+    // A process without threads is about to end, and on_stop() will tell of that.
     if (!continuations.empty()) debuggee_.go_on(continuations);
     return std::nullopt;
 }

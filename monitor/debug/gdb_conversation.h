@@ -1,4 +1,4 @@
-// What GdbServer is within. It outlives the server while a command waits for the program's memory.
+// The implementation of GdbServer. Outlives it while a command waits for the program's memory.
 #pragma once
 
 #include <deque>
@@ -33,9 +33,9 @@ public:
     void abandon();
 
 private:
-    // The process, as far as the debugger knows.
+    // The state of the process, as far as the debugger knows; over: nothing is sent any more.
     enum class Phase : uint8_t { stopped, running, over };
-    // nullopt: none, or not yet.
+    // nullopt: no answer, or it is sent later.
     using Answer = std::optional<std::string>;
 
     void take(PacketReader::Arrival arrival);
@@ -58,7 +58,7 @@ private:
     Task<std::string> set_breakpoint(std::string what, bool there);
 
     Answer resume(std::optional<Resumption> how);
-    // The answer for which a debugger waits that let the process run.
+    // Answers the debugger's last "continue" or "step" with a stop reply.
     void tell_stop();
     bool passes(const StopReason& why);
     [[nodiscard]] bool has_ended() const {
@@ -73,17 +73,17 @@ private:
 
     PacketReader reader_;
     bool acknowledges_ = true;
-    std::string last_sent_;  // while packets are acknowledged
+    std::string last_sent_;  // to be repeated on request, while packets are acknowledged
     std::deque<std::string> waiting_;
     bool working_ = false;
 
     Phase phase_ = Phase::stopped;
-    StopReason stop_;                       // the last
-    std::optional<Resumption> resumption_;  // the last
-    bool told_of_breakpoints_ = false;      // it understands "swbreak" in a stop reply
-    bool told_of_exec_ = false;             // it understands "exec" in a stop reply
-    bool interrupted_ = false;              // by the debugger, since then
-    std::set<int> passed_signals_;          // with which it continues without a word
+    StopReason stop_;                       // the latest
+    std::optional<Resumption> resumption_;  // the latest
+    bool told_of_breakpoints_ = false;      // the debugger understands "swbreak" in a stop reply
+    bool told_of_exec_ = false;             // the debugger understands "exec" in a stop reply
+    bool interrupted_ = false;              // by the debugger, since the latest resumption
+    std::set<int> passed_signals_;          // delivered without telling the debugger
 
     GdbThreads threads_;
     GdbFiles files_;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t most_files = 16;
 
-// gdb has error numbers of its own (its include/gdb/fileio.h); those below 32 are as everywhere.
+// gdb has error numbers of its own (its include/gdb/fileio.h); those below 32 are the usual ones.
 std::string failure(int error) {
     constexpr int unknown = 9999;
     constexpr int last_common = 31;
@@ -26,7 +26,7 @@ void append(std::string& bytes, uint64_t number, size_t width) {
     for (size_t at = width; at > 0; at--) bytes += static_cast<char>(number >> 8 * (at - 1));
 }
 
-// The layout of gdb's struct fio_stat, highest byte first.
+// The layout of gdb's struct fio_stat, which is big-endian.
 std::string to_bytes(const struct stat& status) {
     std::string bytes;
     append(bytes, status.st_dev, 4);
@@ -45,7 +45,7 @@ std::string to_bytes(const struct stat& status) {
     return bytes;
 }
 
-// data: as much of it as fits into a packet.
+// An answer with as much of the data as fits into a packet.
 std::string with_data(std::string_view data) {
     constexpr size_t head = 16;
     const std::string_view fitting = that_fit(data, most_packet_bytes - head);
@@ -74,7 +74,7 @@ std::string GdbFiles::open(std::string_view arguments) {
     const auto path = from_hex(take_until(arguments, ','));
     const auto flags = to_number(take_until(arguments, ','));
     if (!path || !flags) return failure(EINVAL);
-    if (*flags != 0) return failure(EROFS);  // not only for reading
+    if (*flags != 0) return failure(EROFS);  // 0 is O_RDONLY
     if (files_.size() >= most_files) return failure(EMFILE);
     File file;
     const std::string_view in_proc = place_in_proc(*path);

@@ -1,5 +1,5 @@
-// gdb reads the program and its libraries through the server, and files of /proc for "info proc":
-// the vFile packets. gdb's manual, "Host I/O Packets".
+// The vFile packets, by which gdb reads the program, its libraries and, for "info proc", files of
+// /proc through the server. gdb's manual, "Host I/O Packets".
 #pragma once
 
 #include <map>
@@ -15,13 +15,13 @@ class GdbFiles {
 public:
     explicit GdbFiles(Debuggee& debuggee) : debuggee_(debuggee) {}
 
-    // operation: what follows "vFile:". Empty: it is not known.
+    // operation: what follows "vFile:". Returns an empty string for an unknown one.
     [[nodiscard]] std::string answer(std::string_view operation);
 
 private:
     struct File {
         Fd fd;
-        std::string content;  // without fd
+        std::string content;  // if there is no fd
     };
 
     [[nodiscard]] std::string open(std::string_view arguments);
@@ -30,7 +30,7 @@ private:
     [[nodiscard]] std::string close(std::string_view arguments);
     [[nodiscard]] std::string read_link(std::string_view arguments) const;
     [[nodiscard]] const File* find(std::string_view number) const;
-    // What follows /proc/PID/; empty: the path is not there.
+    // What follows /proc/PID/; empty if the path is elsewhere.
     [[nodiscard]] std::string_view place_in_proc(std::string_view path) const;
 
     Debuggee& debuggee_;

@@ -31,7 +31,7 @@ Task<std::string> read_memory(DebuggeeMemory& memory, std::string place, MemoryF
     const auto asked = parse_place(place);
     if (!asked) co_return bad_packet;
     const bool binary = form == MemoryForm::binary;
-    // An address near the end of all must not wrap around.
+    // The range must not wrap around at the end of the address space.
     const uint64_t room = std::min<uint64_t>(most_packet_bytes / 2, -1 - asked->address.value);
     std::vector<std::byte> bytes(std::min(asked->length, room));
     std::string answer = binary ? "b" : "";

@@ -1,5 +1,5 @@
-// Packets that read and write the program's memory. What they return after the program's memory
-// was awaited depends on nothing that may be gone by then.
+// Packets that read and write the program's memory. After these tasks have awaited the memory they
+// use only their own frame: the memory's owner may be gone.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@ constexpr char escape = '}';
 constexpr char escape_bit = 0x20;
 constexpr char control_c = 0x03;
 
-// '*' would begin a run-length encoding in what gdb reads.
+// Bytes that must be escaped. gdb takes '*' for the beginning of a run-length encoding.
 bool has_meaning(char byte) { return byte == '$' || byte == '#' || byte == escape || byte == '*'; }
 
 constexpr char hex_digits[] = "0123456789abcdef";
@@ -110,7 +110,7 @@ std::optional<PacketReader::Arrival> PacketReader::next(std::string_view& bytes)
     return std::nullopt;
 }
 
-// Anything else is noise, which the protocol lets both sides ignore.
+// Between packets other bytes are noise, which the protocol lets both sides ignore.
 std::optional<PacketReader::Arrival> PacketReader::take_between(char byte) {
     switch (byte) {
         case '+': return Arrival{Kind::acknowledged, {}};
@@ -132,7 +132,7 @@ void PacketReader::take_content(char byte) {
         state_ = State::first_digit;
         return;
     }
-    if (byte == '$') {  // the end of the last one was lost
+    if (byte == '$') {  // the end of the previous packet was lost
         state_ = State::between;
         take_between(byte);
         return;

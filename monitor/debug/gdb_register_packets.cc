@@ -29,7 +29,7 @@ bool write_one(Registers& registers, std::string_view assignment) {
     return GdbRegisters::of_this_processor().write(registers, *number, *value);
 }
 
-// gdb reads the program counter and the stack pointer at every stop: this saves it a round trip.
+// gdb reads these at every stop: sending them at once saves it a round trip.
 std::string usual_registers(const Debuggee& debuggee, pid_t tid) {
     constexpr size_t frame_pointer = 6, stack_pointer = 7, program_counter = 16;
     const auto registers = debuggee.registers(tid);

@@ -1,4 +1,4 @@
-// Packets that read and write registers, and stop replies, which have some with them.
+// Packets that read and write registers, and stop replies, which contain some registers.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace gpr::debug {
 
-// packet: g, G, p or P with what follows. tid: the thread that is meant.
+// packet: g, G, p or P with its arguments, for thread `tid`.
 [[nodiscard]] std::string answer_register_packet(Debuggee& debuggee, pid_t tid,
                                                  std::string_view packet);
-// T, W or X. Also says which thread it is that stopped.
+// A T, W or X packet. T also names the thread that stopped.
 [[nodiscard]] std::string stop_reply(Debuggee& debuggee, const GdbThreads& threads,
                                      const StopReason& why);
 

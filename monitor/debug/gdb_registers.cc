@@ -30,7 +30,7 @@ constexpr unsigned x87 = 0, sse = 1, avx = 2, opmask = 5, zmm_upper = 6, zmm_hig
 // The initial states, Intel SDM volume 1, 13.6.
 constexpr uint16_t initial_control = 0x37f;
 constexpr uint32_t initial_mxcsr = 0x1f80;
-constexpr uint32_t usual_mxcsr_mask = 0xffbf;  // if the image has 0 there
+constexpr uint32_t usual_mxcsr_mask = 0xffbf;  // if the image has no mask (0)
 constexpr uint16_t opcode_mask = 0x7ff;
 
 using Part = GdbRegister::Part;
@@ -54,7 +54,7 @@ std::string bytes_of(T value) {
 
 uint64_t bit(unsigned component) { return uint64_t{1} << component; }
 
-// A component that is not in use may have old bytes in its place.
+// The image may have old bytes for a component that is not in use.
 bool in_use(const Registers& registers, const GdbRegister& what) {
     const uint64_t components = extended_state_in_use(registers.extended);
     switch (what.part) {
@@ -144,7 +144,7 @@ void GdbRegisters::add_x87() {
     word("fctrl", Part::x87, control_at, 2);
     word("fstat", Part::x87, status_at, 2);
     word("ftag", Part::x87_tags, tags_at, 1);
-    // Of the 64-bit addresses in the image gdb shows the lower half and the next 16 bits.
+    // The image has 64-bit addresses, of which gdb shows the lower half and the next 16 bits.
     word("fiseg", Part::x87, instruction_at + 4, 2);
     word("fioff", Part::x87, instruction_at, 4);
     word("foseg", Part::x87, operand_at + 4, 2);
@@ -170,7 +170,7 @@ void GdbRegisters::add_vectors() {
     }
 }
 
-// zmm16 to zmm31 lie together in one component, zmm0 to zmm15 in three.
+// zmm16 to zmm31 are in one component, the parts of zmm0 to zmm15 in three.
 void GdbRegisters::add_avx512() {
     auto series = [this](const char* name, size_t first, size_t size, const char* type,
                          unsigned component, size_t step, size_t offset) {
@@ -214,7 +214,7 @@ std::optional<std::string> GdbRegisters::read(const Registers& from, size_t numb
     return value;
 }
 
-// As the processor would: the rest of the component is in its initial state.
+// As the processor does: gives the rest of the register's component its initial state.
 void GdbRegisters::begin_to_use(Registers& in, const GdbRegister& what) const {
     if (what.part == Part::general) return;
     std::vector<std::byte>& image = in.extended;
@@ -222,7 +222,7 @@ void GdbRegisters::begin_to_use(Registers& in, const GdbRegister& what) const {
         std::memset(image.data() + from, 0, std::min(end, image.size()) - from);
     };
     uint64_t components = extended_state_in_use(image);
-    // MXCSR counts if either of the two is in use.
+    // MXCSR is valid if SSE or AVX is in use.
     const bool has_mxcsr = components & (bit(sse) | bit(avx));
     if (!has_mxcsr && (what.component == sse || what.component == avx)) {
         put(image, mxcsr_at, initial_mxcsr);
@@ -262,7 +262,7 @@ bool GdbRegisters::write(Registers& to, size_t number, std::string_view bytes) c
         return true;
     }
     std::memcpy(image.data() + place_of(what), bytes.data(), length);
-    if (what.part == Part::mxcsr) {  // the kernel refuses a state with others
+    if (what.part == Part::mxcsr) {  // the kernel refuses a state with bits outside of the mask
         const auto mask = get<uint32_t>(image, mxcsr_mask_at);
         put(image, mxcsr_at,
             get<uint32_t>(image, mxcsr_at) & (mask != 0 ? mask : usual_mxcsr_mask));

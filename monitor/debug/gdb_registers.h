@@ -13,42 +13,42 @@
 
 namespace gpr::debug {
 
-// Parts of gdb's target description, which it names org.gnu.gdb.i386.*.
+// Parts of gdb's target description: org.gnu.gdb.i386.*.
 enum class Feature : uint8_t { core, sse, linux_calls, segments, avx, avx512, pkeys };
 
 struct GdbRegister {
-    // What holds its value: user_regs_struct, or a component of the extended state.
+    // Where its value is: in user_regs_struct, or in a part of the extended state.
     enum class Part : uint8_t { general, x87, x87_tags, sse, mxcsr, component };
 
     std::string name;
     size_t size = 0;  // in bytes, for gdb
     std::string type;
-    std::string group;  // empty: that of its type
+    std::string group;  // empty: the usual one for its type
     Feature feature = Feature::core;
     Part part = Part::general;
     unsigned component = 0;
-    size_t offset = 0;       // in user_regs_struct, or in the component; x87, sse: in the image
-    size_t stored_size = 0;  // there
+    size_t offset = 0;       // in user_regs_struct or the component; else in the XSAVE image
+    size_t stored_size = 0;  // in that place
 };
 
 class GdbRegisters {
 public:
-    // The layout says what the processor has.
+    // The layout tells which registers the processor has.
     explicit GdbRegisters(const ExtendedStateLayout& layout);
     static const GdbRegisters& of_this_processor();
 
-    // The index is the number.
+    // Indexed by their numbers.
     [[nodiscard]] const std::vector<GdbRegister>& all() const { return all_; }
     [[nodiscard]] bool has(Feature feature) const;
 
-    // Bytes, lowest first. nullopt: there is none, or the thread's state does not include it.
+    // Little-endian. nullopt: there is no such register, or the thread's state lacks it.
     [[nodiscard]] std::optional<std::string> read(const Registers& from, size_t number) const;
-    // bytes: as many as read() gives.
+    // bytes: as read() returns them. False if their number is wrong, or as for read().
     [[nodiscard]] bool write(Registers& to, size_t number, std::string_view bytes) const;
 
-    // All of them in hexadecimal; x for what is not known.
+    // All registers in hexadecimal; x instead of digits for what is not known.
     [[nodiscard]] std::string read_all(const Registers& from) const;
-    // Skips those that are given as x. False: not the right number of digits, or not digits.
+    // Skips registers that are given as x. False: a wrong number of digits, or other characters.
     [[nodiscard]] bool write_all(Registers& to, std::string_view digits) const;
 
 private:

@@ -15,7 +15,7 @@ std::optional<Resumption::Action> Resumption::parse_action(std::string_view acti
         case 't': parsed.continues = false; [[fallthrough]];
         case 'c':
         case 's':
-            // An address to continue at is not in use any more.
+            // gdb does not use the optional address any more.
             if (!digits.empty()) return std::nullopt;
             return parsed;
         case 'C':

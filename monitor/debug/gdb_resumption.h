@@ -1,4 +1,4 @@
-// How the threads continue: what vCont and its older forms say.
+// How the threads are to continue, as vCont or an older packet says.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@ namespace gpr::debug {
 
 class Resumption {
 public:
-    // actions: ";c:p1.2;s" as after vCont. nullopt: it is not understood.
+    // actions: what follows vCont, such as ";c:p1.2;s". nullopt: it is malformed.
     static std::optional<Resumption> parse(std::string_view actions, const GdbThreads& threads);
-    // packet: c, s, CNN, SNN. Steps and signals are for this thread, the others continue.
+    // packet: c, s, CNN or SNN. Applies to this thread; the others continue.
     static std::optional<Resumption> parse_old(std::string_view packet, pid_t tid);
 
-    // For each of these threads that continues. A signal that is for no thread in particular is
-    // for the one that stopped.
+    // For each of these threads that continues. A signal without a thread is for the thread that
+    // stopped.
     [[nodiscard]] std::vector<Continuation> apply(const std::vector<pid_t>& tids,
                                                   pid_t stopped) const;
-    // The same again, after a signal of which gdb was not told: only that thread gets one.
+    // The same again, after a signal that gdb was not told of: only its thread gets a signal.
     [[nodiscard]] std::vector<Continuation> apply_with(const std::vector<pid_t>& tids,
                                                        pid_t signalled, int signal) const;
 
@@ -34,7 +34,7 @@ private:
     };
 
     static std::optional<Action> parse_action(std::string_view action);
-    // The first that is for this thread.
+    // The first action for this thread.
     [[nodiscard]] const Action* action_for(pid_t tid) const;
 
     std::vector<Action> actions_;

@@ -11,7 +11,7 @@ GdbServer::GdbServer(Debuggee& debuggee, std::function<void(std::string)> send,
 
 GdbServer::~GdbServer() { conversation_->abandon(); }
 
-// The copies: what it calls may destroy this.
+// The methods copy conversation_, because what they call may destroy this object.
 
 void GdbServer::receive(std::string_view bytes) {
     const auto conversation = conversation_;

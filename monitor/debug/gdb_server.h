@@ -15,19 +15,19 @@ class GdbConversation;
 
 class GdbServer {
 public:
-    // The process is stopped now. hang_up: the conversation is over when what was sent has
-    // arrived.
+    // The process must be stopped. hang_up: the connection is to be closed once everything has been
+    // sent.
     GdbServer(Debuggee& debuggee, std::function<void(std::string)> send,
               std::function<void()> hang_up);
-    // Neither sends nor touches the process any more.
+    // Afterwards nothing is sent, and the process is not touched.
     ~GdbServer();
     GdbServer(const GdbServer&) = delete;
     GdbServer& operator=(const GdbServer&) = delete;
 
     void receive(std::string_view bytes);
-    // All threads are stopped, or the process has ended.
+    // To be called when all threads are stopped, or the process has ended.
     void on_stop(const StopReason& why);
-    // The debugger has gone. The process is detached unless it has ended or was detached.
+    // The connection has ended. Detaches from the process unless it has ended or is detached.
     void closed();
 
 private:

@@ -9,7 +9,7 @@ namespace gpr::debug {
 
 namespace {
 
-constexpr int signal_count = 65;  // 0, which is none, and 1 to 64
+constexpr int signal_count = 65;  // 0 (no signal) to 64
 constexpr int gdb_unknown = 143;
 constexpr int gdb_poll = 33;  // SIGPOLL, which Linux calls SIGIO
 
@@ -29,7 +29,7 @@ constexpr std::array<int, signal_count> make_table() {
     table[SIGIO] = 23;
     table[SIGPWR] = 32;
     table[SIGSYS] = 12;
-    // Real-time signals; the first and the last came later.
+    // Real-time signals; gdb's numbers for the first and the last are out of order.
     table[32] = 77;
     for (int real_time = 33; real_time <= 63; real_time++) table[real_time] = real_time + 12;
     table[64] = 78;

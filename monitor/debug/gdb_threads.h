@@ -25,31 +25,31 @@ class GdbThreads {
 public:
     explicit GdbThreads(const Debuggee& debuggee) : debuggee_(debuggee) {}
 
-    // gdb takes a process id for real only if names of threads have it ("info proc" needs it).
+    // gdb uses a process id ("info proc" needs it) only if names of threads contain it.
     void name_process_too(bool does) { names_process_ = does; }
     [[nodiscard]] bool names_process() const { return names_process_; }
 
     [[nodiscard]] std::string name_of(pid_t tid) const;
-    // nullopt: it is not one, or is a thread of another process.
+    // nullopt: not a name, or that of another process's thread.
     [[nodiscard]] std::optional<ThreadChoice> parse(std::string_view name) const;
     [[nodiscard]] bool exists(pid_t tid) const;
 
-    // The thread whose registers are meant; 0 if there are no threads.
+    // The thread that register packets are about; 0 if there are no threads.
     [[nodiscard]] pid_t chosen() const;
     void choose(pid_t tid) { chosen_ = tid; }
 
-    // H: chooses a thread for register packets (g), or for continuing in the old way (c).
+    // H: chooses a thread for register packets (g), or for the older packets that continue (c).
     [[nodiscard]] std::string answer_choice(std::string_view operation);
     // T
     [[nodiscard]] std::string answer_alive(std::string_view name) const;
-    // qfThreadInfo and qsThreadInfo: the list in pieces.
+    // qfThreadInfo and qsThreadInfo: the list, in pieces.
     [[nodiscard]] std::string answer_first_ids();
     [[nodiscard]] std::string answer_next_ids();
     // qThreadExtraInfo
     [[nodiscard]] std::string answer_description(std::string_view name) const;
     // For qXfer:threads.
     [[nodiscard]] std::string list() const;
-    // Of Hc.
+    // As Hc chose.
     [[nodiscard]] ThreadChoice continued() const { return continued_; }
 
 private:

@@ -35,7 +35,7 @@ std::string GdbTransfers::answer(std::string_view request) {
     if (!offset || !length) return "E16";
     if (*offset == 0 || object != object_) {
         auto found = document(object, annex);
-        if (!found) return "E00";  // the annex is wrong, or there is none now
+        if (!found) return "E00";  // the annex is wrong, or there is no such document now
         object_ = object;
         document_ = std::move(*found);
     }

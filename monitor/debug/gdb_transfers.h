@@ -15,7 +15,7 @@ public:
     GdbTransfers(Debuggee& debuggee, const GdbThreads& threads)
         : debuggee_(debuggee), threads_(threads) {}
 
-    // request: what follows "qXfer:". Empty: it is not known.
+    // request: what follows "qXfer:". Returns an empty string for an unknown one.
     [[nodiscard]] std::string answer(std::string_view request);
 
 private:
@@ -24,7 +24,7 @@ private:
 
     Debuggee& debuggee_;
     const GdbThreads& threads_;
-    // Its pieces must fit together, whatever happens in between.
+    // Kept from the first piece to the last, so that the pieces fit together.
     std::string object_;
     std::string document_;
 };

@@ -12,8 +12,8 @@ struct NamedFeature {
     Feature feature;
     const char* name;
 };
-// gdb knows them by these names. Registers are numbered in the order of their appearance, so this
-// is the order of GdbRegisters.
+// The names that gdb knows. gdb numbers registers in the order of the description, so this is the
+// order of GdbRegisters.
 constexpr NamedFeature features[] = {
     {Feature::core, "core"},         {Feature::sse, "sse"}, {Feature::linux_calls, "linux"},
     {Feature::segments, "segments"}, {Feature::avx, "avx"}, {Feature::avx512, "avx512"},
@@ -47,7 +47,8 @@ struct Lane {
     const char* type;
     int count;
 };
-// Not what gdb has learnt lately (bfloat16): an older one refuses the description for it.
+// Without types that only newer versions of gdb know (bfloat16): older ones would refuse the
+// description.
 constexpr Lane lanes[] = {
     {"v4_float", "v4f", "ieee_single", 4}, {"v2_double", "v2d", "ieee_double", 2},
     {"v16_int8", "v16i8", "int8", 16},     {"v8_int16", "v8i16", "int16", 8},

@@ -13,7 +13,7 @@ constexpr unsigned count = 8;
 
 enum class Tag : uint8_t { valid, zero, special, empty };
 
-// What FSTENV would say of an 80-bit number.
+// The tag that FSTENV would store for an 80-bit number.
 Tag tag_of(std::span<const std::byte> number) {
     uint64_t significand = 0;
     uint16_t exponent = 0;

@@ -1,5 +1,5 @@
-// The x87 tag word: two bits for each physical register, which say what is in it. FXSAVE keeps only
-// one bit, whether it is in use (Intel SDM volume 1, 10.5.1.1); gdb wants the whole word.
+// The x87 tag word: two bits for each physical register, which classify its content. FXSAVE keeps
+// only one, for whether it is in use (Intel SDM volume 1, 10.5.1.1); gdb expects the whole word.
 #pragma once
 
 #include <cstddef>

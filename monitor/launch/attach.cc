@@ -28,8 +28,8 @@ namespace gpr {
 
 namespace {
 
-// A vfork, or a wait in the kernel that cannot be interrupted, ends within this time or takes much
-// longer.
+// How long to wait for the process to stop: a vfork, or an uninterruptible wait in the kernel, that
+// does not end in this time usually takes much longer.
 constexpr std::chrono::seconds patience{2};
 
 int refuse(const std::string& why) {
@@ -49,7 +49,7 @@ Result<> check_cpus(const std::vector<SessionHost::Peer>& peers) {
     return {};
 }
 
-// While this exists, the process gets no descriptor with a number of an acceptor's.
+// Lowers the process's limit of open files, so that it gets no descriptor number of an acceptor.
 class DescriptorsBelow {
 public:
     Result<> begin(pid_t pid, int fd_base) {
@@ -68,8 +68,8 @@ public:
         if (prlimit(pid, RLIMIT_NOFILE, &now_, nullptr) == 0) pid_ = pid;
         return {};
     }
-    // Restores the limit, unless the program has changed it meanwhile, for a process that continues
-    // without us.
+    // For a process that continues without us: restores the limit, unless the program has changed
+    // it.
     void end() {
         rlimit its{};
         if (pid_ == 0 || prlimit(pid_, RLIMIT_NOFILE, nullptr, &its) != 0) return;

@@ -87,7 +87,7 @@ Result<> check_64_bit(pid_t pid) {
     return fail(fmt::format("{} is a 32-bit program; gpr splits x86-64 programs only", named(pid)));
 }
 
-// Whether it shares its memory: a child of clone(CLONE_VM), or of vfork until it calls exec.
+// Refuses a process that shares its memory, as after clone(CLONE_VM), or vfork until the exec.
 Result<> check_shared(pid_t pid) {
     std::vector<pid_t> relatives{parent_of(pid)};
     std::error_code error;

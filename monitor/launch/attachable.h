@@ -10,9 +10,9 @@ namespace gpr {
 
 // Errors name the obstacle and what to do about it.
 Result<> check_attachable(pid_t pid);
-// Checks its memory, once it is stopped.
+// Checks the memory of a stopped process.
 Result<> check_memory(pid_t pid, const std::vector<MappingFlags>& memory);
-// Checks the timers that it has made with timer_create, once it is stopped.
+// Checks the timers that a stopped process has made with timer_create.
 Result<> check_timers(pid_t pid);
 Failure has_cpu_timer(pid_t pid);
 // The monitor of the session that the process is in. Fails if there is no such process or no

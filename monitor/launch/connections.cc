@@ -67,7 +67,7 @@ bool may_have_files(const ExecOptions& options, NodeId node, const Welcome& peer
     return !paths.empty() || !remote_calls_of(options.rules, node).empty();
 }
 
-// Logs what the first lines of `ssh -v` would.
+// Logs the basic facts about the connection.
 void tell_of(const EstablishedAcceptor& acceptor) {
     const HostDescription& host = acceptor.peer.host;
     spdlog::info("connected to {}: {}, {}, Linux {}, {} x {}", acceptor.peer_name,
@@ -87,7 +87,6 @@ void tell_of(const EstablishedAcceptor& acceptor) {
 
 }  // namespace
 
-// As the user names it.
 std::string text_of(const AcceptorAddress& acceptor) {
     const bool has_name = acceptor.name.find_first_not_of("0123456789") != std::string::npos;
     return has_name ? fmt::format("{} ({})", acceptor.name, acceptor.address) : acceptor.address;
@@ -129,7 +128,7 @@ Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
         if (!may_have_files(options, static_cast<NodeId>(i + 1), acceptors[i].peer)) continue;
         ranges[i].base = static_cast<unsigned>(base);
         base += each;
-        // The last acceptor gets all the rest, as a single one does.
+        // The last (or only) acceptor gets all the rest.
         if (--with_files > 0) ranges[i].last = static_cast<unsigned>(base - 1);
         spdlog::debug("descriptors of {} have numbers from {} on", acceptors[i].peer_name,
                       ranges[i].base);
@@ -137,7 +136,6 @@ Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
     return ranges;
 }
 
-// The program must not use what the acceptor's CPU lacks.
 Result<std::string> meet_lacks(const ExecOptions& options, const std::string& tunables,
                                const std::vector<std::string>& lacking) {
     if (lacking.empty()) return tunables;

@@ -12,10 +12,10 @@
 
 namespace gpr {
 
-// As the user names it.
+// The acceptor as the user names it.
 std::string text_of(const AcceptorAddress& acceptor);
 
-// session: its name, the same for all of its acceptors. program: the process that it is about.
+// session: id of the session, the same for all of its acceptors. program: pid of its program.
 Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId node,
                                              const std::string& session, const LogOptions& log,
                                              const StartLocalAcceptor& start_local, pid_t program);
@@ -34,8 +34,8 @@ Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,
                                               const std::vector<EstablishedAcceptor>& acceptors,
                                               pid_t program);
 
-// The program must not use what the acceptor's CPU lacks. Returns the GLIBC_TUNABLES that hide it,
-// added to the given ones, or an error.
+// The program must not use CPU features that the acceptor lacks. Returns the given GLIBC_TUNABLES
+// with those added that hide them, or an error if that is impossible or not wanted.
 Result<std::string> meet_lacks(const ExecOptions& options, const std::string& tunables,
                                const std::vector<std::string>& lacking);
 

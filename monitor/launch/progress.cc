@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{100};
 constexpr unsigned looks_per_second = 10;
-// A transfer may pause for no longer than this.
+// In looks: after a longer pause a transfer is over.
 constexpr unsigned most_pauses = 2;
 // Less than this in transit is the normal traffic of a running program.
 constexpr uint64_t least_under_way = 16 << 10;

@@ -11,7 +11,7 @@ namespace gpr {
 
 class Progress {
 public:
-    // waits_for_pages: whether a thread here waits for one. Does nothing without a terminal. All
+    // waits_for_pages: whether a thread here waits for a page. Does nothing without a terminal. All
     // arguments must outlive this object.
     Progress(Loop& loop, Link& link, SideWriter& user, std::function<bool()> waits_for_pages);
     ~Progress();
@@ -27,9 +27,9 @@ private:
     SideWriter& user_;
     std::function<bool()> waits_for_pages_;
     Loop::TimerId timer_ = 0;
-    LinkStats seen_;       // when it looked last
+    LinkStats seen_;       // at the latest look
     LinkStats first_;      // when the transfer began
-    unsigned looks_ = 0;   // since then; 0: no transfer
+    unsigned looks_ = 0;   // since the transfer began; 0: there is none
     unsigned pauses_ = 0;  // consecutive looks at which nothing was in transit
 };
 

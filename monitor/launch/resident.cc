@@ -24,7 +24,7 @@ namespace gpr {
 
 namespace {
 
-constexpr int begins = resident_listener + 1;  // a pipe that closes once gpr has been executed
+constexpr int begins = resident_listener + 1;  // a pipe that execve of gpr closes
 
 [[noreturn]] void become_resident(int listener, int begun, const std::vector<std::string>& words) {
     setsid();
@@ -56,7 +56,7 @@ std::vector<std::string> words_of(pid_t pid) {
     return words;
 }
 
-// Whether it really runs our executable, rather than one that only uses the name.
+// Whether the process runs our executable, rather than only using the command's name.
 bool is_resident(pid_t pid, const std::vector<std::string>& words) {
     if (words.size() < 3 || words[1] != resident_command) return false;
     std::error_code error;
@@ -98,7 +98,7 @@ Result<> leave_resident(const Fd& listener, const std::string& filter,
     if (pipe2(ends, O_CLOEXEC) != 0) return fail(errno, "cannot make a pipe");
     const Fd begun(ends[0]);
     Fd begins_now(ends[1]);
-    // Above the numbers that they will get in the new process.
+    // Duplicated to above the numbers that they will get in the new process.
     const Fd high(fcntl(listener.get(), F_DUPFD, begins + 1));
     Fd high_pipe(fcntl(begins_now.get(), F_DUPFD_CLOEXEC, begins + 1));
     if (!high || !high_pipe) return fail(errno, "cannot keep the program's filter answered");
@@ -142,7 +142,7 @@ std::optional<FilterResident> resident_of(pid_t process) {
         const pid_t pid = std::atoi(entry.path().filename().c_str());
         if (pid <= 0) continue;
         const auto words = words_of(pid);
-        // Another user's process, except root's, could answer anything.
+        // Trusts only processes of the same user, or of root.
         const auto user = user_of(pid);
         if (!is_resident(pid, words) || (user != user_of(process) && user != 0)) continue;
         const bool answers = std::any_of(words.begin() + 3, words.end(), [&](const auto& word) {

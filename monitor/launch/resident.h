@@ -24,7 +24,7 @@ inline constexpr int resident_listener = 3;  // its descriptor in the resident
 std::string name_of_filter(std::span<const sock_filter> filter);
 
 // Starts a resident, which does not stay our child. Does nothing if no process has the filter any
-// more. processes: those known to have it.
+// more. processes: those known to have the filter.
 Result<> leave_resident(const Fd& listener, const std::string& filter,
                         const std::vector<pid_t>& processes);
 // The resident's main function, run by a hidden command of gpr.
@@ -36,7 +36,7 @@ struct FilterResident {
     std::string filter;  // see name_of_filter()
 };
 std::optional<FilterResident> resident_of(pid_t process);
-// Takes the listener over and ends the resident. The caller answers from now on.
+// Takes the listener from the resident and ends it. The caller must answer reported calls instead.
 Result<Fd> relieve(const FilterResident& resident);
 
 }  // namespace gpr

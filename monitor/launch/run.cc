@@ -34,14 +34,14 @@ enum class Word : int { ready, failed, go };
 
 // How to start the program; follows Word::ready.
 struct Launch {
-    int fd_base = 0;  // the lowest descriptor of an acceptor; 0: none has any
+    int fd_base = 0;  // the lowest descriptor number of an acceptor; 0: none has descriptors
     bool calls_watched = false;
     char tunables[4096] = "";  // value for GLIBC_TUNABLES; empty: unchanged
 };
 
 void complain(const std::string& what) { std::fprintf(stderr, "gpr: %s\n", what.c_str()); }
 
-// By sendmsg and recvmsg, which even a filter that reports everything else lets pass.
+// Use sendmsg and recvmsg, which even a filter that reports all other calls allows.
 template <class Packet>
 bool send_packet(int fd, const Packet& packet) {
     iovec part{const_cast<Packet*>(&packet), sizeof packet};
@@ -192,9 +192,9 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     return (*host)->run();
 }
 
-// Its listener; or 0, if what begins rests and has none.
+// Returns the filter's listener, or 0 if the process rests at first and its filter has none.
 Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
-    // Never freed: freeing may call brk, which nobody would answer yet.
+    // Never freed: freeing may call brk, which the monitor would not answer yet.
     static std::vector<sock_filter> filter;
     const bool rests = SplitPolicy(options.rules).rests();
     filter = rests ? resting_filter(launch.fd_base != 0)
@@ -220,7 +220,7 @@ Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
     return listener;
 }
 
-// The file itself is known to exist.
+// What to add to execve's error; the program's file is known to exist.
 std::string_view advice_on(int exec_error) {
     switch (exec_error) {
         case ENOENT: return "; its interpreter is missing, and 'gpr explain' names it";
@@ -287,7 +287,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     }
     send_word(channel[0], Word::ready, *listener);
     if (!monitor_says(Word::go)) return exit_gpr_failed;
-    if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 1);  // the monitor takes note of this call
+    if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 1);  // reported to the monitor, which notes it
     execve(options.program_path.c_str(), arguments.data(), environ);
     int error = errno;
     complain(fmt::format("cannot execute {}: {}{}", options.program_path, std::strerror(error),

@@ -36,7 +36,7 @@ public:
     SessionHost(const SessionHost&) = delete;
     SessionHost& operator=(const SessionHost&) = delete;
 
-    // An acceptor as it has introduced itself.
+    // An acceptor as it has described itself.
     struct Peer {
         std::string name;
         Welcome welcome;
@@ -44,7 +44,7 @@ public:
         std::vector<std::string> lacking;  // CPU features that it lacks
     };
     [[nodiscard]] const std::vector<Peer>& peers() const { return peers_; }
-    // The lowest descriptor of an acceptor; 0: none has any.
+    // The lowest descriptor number of an acceptor; 0: none has descriptors.
     [[nodiscard]] int fd_base() const;
     [[nodiscard]] bool watches_calls() const { return watches_calls_; }
 

@@ -8,8 +8,8 @@
 
 namespace gpr {
 
-// What home has, a program may have noticed there, and the acceptor lacks, in words that a user can
-// act on: "cpu feature avx512f", "page size 4096". Empty if they match.
+// What the acceptor lacks although a program may have seen it at home, in words that a user can act
+// on: "cpu feature avx512f", "page size 4096". Empty if the hosts match.
 std::vector<std::string> lacking_at(const HostDescription& acceptor, const HostDescription& home);
 
 // Removes the feature from the description; false if the name is unknown.

@@ -131,8 +131,8 @@ std::optional<SplitMove> split_move(const AddressSpace& space, const uint64_t* a
 
 Task<int64_t> move_memory(Fragment& fragment, StubThread& caller, Range from, Range to,
                           uint64_t flags) {
-    // Of several mappings the kernel may move some before one fails, so it is not asked for
-    // several.
+    // Given several mappings, the kernel may move some before it fails, so it gets them one by
+    // one.
     int64_t result = -EFAULT;
     bool whole = parts_in(fragment.space, from) == 1 || to.size() < from.size();
     if (whole) result = co_await call_mremap(caller, from, to, flags);

@@ -14,9 +14,9 @@ namespace gpr {
 // Whether the kernel would have one mapping here without gpr.
 [[nodiscard]] bool is_one_mapping(const AddressSpace& space, Range range);
 
-// mremap makes private memory longer, but the next pages of its object are mapped elsewhere
-// already, or could not show the file as they must: the part of `to` that needs another object.
-// Else empty.
+// The part of `to` that needs another object when mremap makes private memory longer: the next
+// pages of its object are mapped elsewhere already, or could not show the file. Empty if there is
+// no such part.
 [[nodiscard]] Range grown_apart(const AddressSpace& space, Range from, Range to);
 
 // A move over several mappings. Linux 6.17 and later moves them one by one and skips the gaps

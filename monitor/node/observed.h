@@ -1,4 +1,4 @@
-// What an acceptor tells of itself while a session runs, and how it travels.
+// What an acceptor tells about its part of a running session, and how that is sent.
 #pragma once
 
 #include <sys/types.h>
@@ -16,24 +16,24 @@
 
 namespace gpr {
 
-// So that an answer is no longer than a message may be.
+// These limits keep an answer within the size of a message.
 inline constexpr size_t most_observed_threads = 2048;
 inline constexpr size_t most_observed_ranges = 4096;
-inline constexpr size_t most_standings = 512;       // of threads that tell their registers,
-inline constexpr size_t most_observed_stacks = 24;  // and of those their stacks
+inline constexpr size_t most_standings = 512;       // threads with their registers,
+inline constexpr size_t most_observed_stacks = 24;  // and with their stacks
 
 struct ObservedThread {
     pid_t pid = 0, tid = 0;  // of the program
-    bool here = false;       // on the node that tells
+    bool here = false;       // on the node that answers
     ThreadView view;
     uint64_t faults = 0, pages = 0;
     bool waits_for_page = false;
-    std::optional<Standing> standing;  // where it was stopped for that
+    std::optional<Standing> standing;  // if it was stopped for this
 };
 
 struct Observed {
     bool answered = false;  // else the acceptor is lost
-    Usage used;             // by processes that live
+    Usage used;             // by processes that have not ended
     LatencyHistogram fault_waits;
     std::vector<ObservedThread> threads;
     std::vector<uint64_t> resident;  // pages of each range in question

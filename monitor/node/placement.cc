@@ -24,8 +24,8 @@ bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
 bool is_set_aside(Range range) { return range.overlaps(reserved_range) || range.overlaps(arenas); }
 
-// Whether the kernel chose the address, and not because the program suggested it, perhaps inside of
-// a page.
+// Whether the kernel itself chose the address, rather than the program, whose suggestion may lie
+// inside of a page.
 bool kernel_chose(uint64_t number, const uint64_t* args, int64_t result) {
     auto at = static_cast<uint64_t>(result);
     switch (memory_call_of(number)) {

@@ -1,5 +1,5 @@
-// Calls that would create state in one kernel that cannot move with the pages. They are refused on
-// every node, with an error for which programs have a fallback.
+// Calls that would make home's kernel pin pages, which could then not move. They are refused with
+// an error for which programs have a fallback.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The list of robust futexes that the kernel walks when a thread ends: set_robust_list(2). It moves
-// with the thread to the node where that runs.
+// The list of robust futexes that the kernel walks when a thread ends: set_robust_list(2). The node
+// where the thread runs has the list.
 #pragma once
 
 #include <sys/syscall.h>

@@ -18,10 +18,10 @@ struct SessionStats {
     uint64_t drawn_home = 0;  // crossings by gravity to home
     uint64_t drawn_away = 0;  // and from home
     Usage home_cpu;
-    LatencyHistogram departures;  // what home needed to send a thread, and to let one go on
-    LatencyHistogram arrivals;
-    LatencyHistogram calls;    // that home made for threads at acceptors, with what they waited for
-    uint64_t futex_wakes = 0;  // that acceptors were told of
+    LatencyHistogram departures;  // time that home took to send a thread,
+    LatencyHistogram arrivals;    // and to let an arrived one run
+    LatencyHistogram calls;       // by home for threads at acceptors, with the time they waited
+    uint64_t futex_wakes = 0;     // that acceptors were told of
     std::map<std::string, FunctionUse> functions;
 };
 

@@ -34,7 +34,7 @@ struct Usage {
 // as this supervisor sees it.
 Usage usage_of_process(pid_t pid);
 Usage usage_of_thread(pid_t pid, pid_t tid);
-// Only its total_ns, for about a microsecond.
+// Only total_ns; this takes about a microsecond.
 uint64_t cpu_time_of_process(pid_t pid);
 // Adds the process's peak_bytes and resident.
 void add_memory_of(pid_t pid, Usage& usage);

@@ -20,10 +20,9 @@ class AbsentPages {
 public:
     AbsentPages(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // For a thread that got this signal. The first: the page that the signal may be about, if its
-    // file may end before it. The second: whether the file does; if not, the thread may touch the
-    // page again.
+    // For a thread that got this signal: the page that caused it, if its file may end before that.
     std::optional<Address> absent_page(Fragment& fragment, const siginfo_t& info) const;
+    // Whether the file does end before the page. If not, the thread may touch the page again.
     Task<bool> is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid);
 
     void note_refused(Tid tid, PageKey key);

@@ -19,10 +19,11 @@ class Faults {
 public:
     Faults(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
-    // Called for a fault on trapped code; moves the thread, or calls serve().
+    // Called for a fault on memory that is used elsewhere only, such as trapped code; moves the
+    // thread, or calls serve().
     using CodeFault = std::function<void(Fragment&, Address at, bool write, Tid tid)>;
     void on_code_fault(CodeFault handler) { code_fault_ = std::move(handler); }
-    // Called for every other fault; true if it has taken care of it.
+    // Called for every other fault; if it returns true, the handler above is called as well.
     using AnyFault = std::function<bool(Fragment&, Address at, bool write, Tid tid)>;
     void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
 
@@ -42,7 +43,7 @@ public:
     [[nodiscard]] uint64_t count() const { return faults_; }
     [[nodiscard]] uint64_t waited_ns() const { return waited_ns_; }
     [[nodiscard]] bool waits(Tid tid) const { return faulting_.contains(tid); }
-    // From when a thread stood at a missing page until some page came.
+    // Times from a thread's fault until the next page arrived, whether it was the page it needs.
     [[nodiscard]] const LatencyHistogram& waits() const { return waits_; }
 
 private:
@@ -55,8 +56,8 @@ private:
     CodeFault code_fault_;
     AnyFault any_fault_;
     uint64_t faults_ = 0;
-    std::unordered_map<Tid, uint64_t> faulting_;  // since the last page came; since when
-    uint64_t faulting_since_ = 0;                 // the first of them
+    std::unordered_map<Tid, uint64_t> faulting_;  // since when; emptied when a page arrives
+    uint64_t faulting_since_ = 0;                 // when the first of them faulted
     uint64_t waited_ns_ = 0;
     LatencyHistogram waits_;
 };

@@ -49,7 +49,7 @@ void fill_gap(Fragment& fragment, const Mapping& m, Range gap) {
         if (got < 0) spdlog::warn("cannot read the program's file at {:#x}", offset);
         auto present = fragment.peek(at, bytes.size() / page_size);
         for (size_t i = 0; i < present.results.size(); i++) {
-            // A page of zeros: nothing to copy.
+            // Present although not listed as touched: a page of zeros, or a guard page.
             if (present.results[i] == 1) continue;
             if (static_cast<ssize_t>(i * page_size) >= got) return;  // beyond the end of the file
             fragment.install(at + i * page_size, std::span(bytes).subspan(i * page_size, page_size),
@@ -89,13 +89,13 @@ Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment) {
         core_.directory->hold(object);
         forking.held.push_back(object);
     }
-    // The directory believes that these pages are here, and would send them back.
+    // Pages on their way to another node: the directory still believes that they are here.
     co_await pager_.hot.sent(core_.agent.leaving([&](ObjectId o) { return objects.contains(o); }));
     co_await pager_.removals.removed();
     co_await collect(*fragment);
     co_await arrived(*fragment);
     auto guard = co_await pager_.trapped.lock();
-    if (!forking_.contains(fragment.get())) co_return;  // its thread has died meanwhile
+    if (!forking_.contains(fragment.get())) co_return;  // the forking thread has died
     pager_.trapped.show_all(*fragment);
     show_files(*fragment);
 }

@@ -257,7 +257,7 @@ void Fragment::install_zero(Address at, uint64_t pages, bool writable) {
     }
 }
 
-// The page is there already. It may still be write-protected from before.
+// The page is present already, and may still be write-protected.
 void Fragment::settle_present(Range page, bool writable) {
     if (writable) write_enable(page);
     wake(page);
@@ -318,7 +318,7 @@ std::optional<Fragment::Touched> Fragment::scan(Range range, size_t most, uint64
     for (size_t i = 0; i < static_cast<size_t>(found); i++) {
         touched.ranges.push_back({{regions[i].start}, {regions[i].end}});
     }
-    // walk_end may be earlier: where the kernel emptied its internal buffer.
+    // Not walk_end, which may be earlier: where the kernel has emptied its internal buffer.
     if (touched.ranges.size() == most) touched.end = touched.ranges.back().end;
     return touched;
 }

@@ -99,8 +99,8 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
             if (result == -EAGAIN) continue;
             if (result == -EBUSY && busy_tries++ < 2) {
                 // Perhaps shared by a fork: a write makes a private copy. Lift the write protection
-                // first (mremap leaves everything protected), or the fault would be reported to us,
-                // who wait for it.
+                // first (mremap leaves everything protected), or the write's fault would be
+                // reported to us while we wait for the write.
                 write_enable({{move.src}, {move.src + page_size}});
                 std::vector<Call> touch{
                     Call{SYS_madvise, {move.src, page_size, MADV_POPULATE_WRITE}, 0}};

@@ -32,9 +32,10 @@ public:
     // Whether a thread has to wait until this private page arrives from another node.
     [[nodiscard]] bool misses(const Mapping& mapping, Address at, bool write) const;
     void note_missed(const Mapping& mapping, Address at, bool write, Tid tid);
-    // Encoded for the wire as page number << 1 | write. The first: what the thread has missed here
-    // since it arrived. The second: what it missed on the other node, when it comes back.
+    // The pages that the thread has missed here since it arrived, for the wire: page number << 1,
+    // plus 1 for a write.
     std::vector<uint64_t> take_missed(Tid tid);
+    // The thread comes back, and has missed these pages on the other node.
     void on_missed(Tid tid, const std::vector<uint64_t>& missed);
     void forget(Tid tid) { hot_.forget(tid); }
 

@@ -1,4 +1,4 @@
-// Pages are installed in memory or become writable, and waiting threads are woken.
+// Installs pages in memory, makes them writable, and wakes the threads that wait for them.
 #pragma once
 
 #include "base/address.h"

@@ -58,7 +58,7 @@ void Messages::serve_read_ahead() {
 }
 
 void Messages::send(SendMessage& action) {
-    // What this node's agent says, or is told by the directory beside it.
+    // What this node's agent sends, or gets from the directory on the same node.
     if (action.to == core_.self || !core_.directory) pager_.traffic.note(action.message);
     if (action.to != core_.self) {
         send_(action.to, action.bulk, action.message);

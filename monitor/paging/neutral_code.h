@@ -7,8 +7,8 @@
 namespace gpr {
 
 // Whether the thread, which waits for a page, runs code that may run on any node, and was not
-// called directly by code of class `kept`, which runs on this node only. A leaf function such as
-// memcpy would otherwise return, and the thread come back, at once.
+// called directly by code of class `kept`, which runs on this node only: a leaf function such as
+// memcpy would soon return, and the thread would come back.
 bool in_neutral_code(Fragment& fragment, const FaultOrigin& origin, CodeClass kept);
 
 }  // namespace gpr

@@ -1,6 +1,6 @@
 // A userfaultfd that the program has made. A mapping can be registered with one userfaultfd only,
-// and that is ours; so the program holds a socket instead. What it reads there we wrote, and its
-// ioctls are carried out by us. docs/decisions/0020-userfaultfd-of-the-program.md
+// and that is ours; so the program holds a socket instead. We write what it reads there, and carry
+// out its ioctls. docs/decisions/0020-userfaultfd-of-the-program.md
 #pragma once
 
 #include <linux/userfaultfd.h>

@@ -5,9 +5,9 @@
 namespace gpr::paging {
 
 namespace {
-// Some 100 us of the kernel's time, if all of it is there.
+// Takes the kernel some 100 us if all of it is present.
 constexpr uint64_t most_at_once = 64 << 20;  // bytes
-// What is reserved and not used costs little: the kernel skips what has no page tables.
+// Reserved memory that is not used costs little: the kernel skips ranges without page tables.
 constexpr uint64_t most_untouched_at_once = 64ULL << 30;
 constexpr size_t most_pieces = 64;
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace gpr::paging {
 
-// Pages that were touched, zero pages aside; all of them where the kernel does not tell.
+// The number of touched pages, without pages of zeros; all pages if the kernel cannot tell.
 Task<uint64_t> resident_pages(Loop& loop, std::shared_ptr<Fragment> fragment, Range range);
 
 }  // namespace gpr::paging

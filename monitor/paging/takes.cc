@@ -153,8 +153,8 @@ Task<void> Takes::take(Take action) {
     core_.moved.notify_all();
 }
 
-// Gives up read-only copies that nobody can look at until they are removed: their content is known
-// before.
+// Gives up read-only copies before they are removed from memory: no thread can look at them until
+// then.
 bool Takes::take_early(const Take& action) {
     if (action.had != Presence::shared || action.leave != Presence::none) return false;
     auto found = core_.pieces(action.run);

@@ -1,4 +1,4 @@
-// Pages are removed from this node's memory, or read there.
+// Removes pages from this node's memory, or reads them there.
 #pragma once
 
 #include "base/task.h"

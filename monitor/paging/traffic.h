@@ -10,8 +10,8 @@
 namespace gpr::paging {
 
 struct ThreadTraffic {
-    uint64_t faults = 0;  // that userfaultfd told
-    uint64_t pages = 0;   // that came because of it, those asked ahead too
+    uint64_t faults = 0;  // that userfaultfd has reported
+    uint64_t pages = 0;   // that were granted for it, read-ahead included
 };
 
 struct ObjectTraffic {
@@ -23,7 +23,7 @@ public:
     void note_fault(Tid tid) { threads_[tid].faults++; }
     // A message of the page protocol to this node's agent, or from it.
     void note(const Message& message);
-    // A thread that has ended, an object that is no more.
+    // For a thread that has ended, and for an object that was erased.
     void forget(Tid tid) { threads_.erase(tid); }
     void forget_object(ObjectId object) { objects_.erase(object); }
 

@@ -87,8 +87,8 @@ TakeResult TrappedText::take(Mapping& mapping, Address at, bool keep) {
 
 Task<void> TrappedText::stop_trapping(std::shared_ptr<Fragment> fragment, Range range) {
     auto guard = co_await code_lock_.lock();
-    // Pages shown for reading were installed writable: remove them, then install what the directory
-    // says.
+    // Pages shown for reading were installed writable: remove them, then install what this node
+    // really has, with the right protection.
     auto shown_there = [&] {
         return std::ranges::find_if(shown_, [&](const auto& shown) {
             return shown.first.lock() == fragment && range.contains(shown.second);

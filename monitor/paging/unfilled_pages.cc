@@ -23,7 +23,7 @@ bool UnfilledPages::is_unfilled(Fragment& fragment, const Mapping& m, Address at
            !core_.agent.in_motion(key) && fragment.memory().read(at, &probe, 1) != 1;
 }
 
-// A thread of this node waits for it.
+// A thread of this node waits for the page.
 void UnfilledPages::note_unfilled(Fragment& fragment, Address at, bool write, Tid tid) {
     unfilled_[{&fragment, at}] = {tid, write};
 }

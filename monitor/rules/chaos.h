@@ -1,4 +1,4 @@
-// Chaos: threads cross at random points, to find what does not survive a crossing.
+// Chaos mode: threads cross at random points, to find bugs in crossings.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ public:
     }
     // Whether a new process begins at an acceptor.
     bool begins_remotely() { return random_() % 2 == 0; }
-    // The acceptor, of 1 to `acceptors`, to which a thread goes that leaves home.
+    // To which of the acceptors 1 to `acceptors` a thread goes that leaves home.
     unsigned acceptor(unsigned acceptors) {
         return acceptors == 1 ? 1 : 1 + static_cast<unsigned>(random_() % acceptors);
     }
@@ -34,7 +34,7 @@ private:
     uint64_t left_at_faults_ = 0;
 };
 
-// Whether a thread may cross in this call, rather than having to end it where it began.
+// Whether a thread may cross in this call. Some calls must end on the node where they began.
 bool may_leave_at_call(uint32_t number);
 
 }  // namespace gpr

@@ -30,7 +30,7 @@ std::string list_of(const std::vector<Device>& devices, Text text) {
     return list;
 }
 
-// A UUID means the same device however the library numbers them (CUDA numbers by speed by default).
+// UUIDs do not depend on how the library numbers devices (CUDA's default is by speed).
 void add_nvidia(const std::vector<Device>& given, std::vector<Variable>& variables) {
     const bool named = std::all_of(given.begin(), given.end(),
                                    [](const Device& device) { return !device.uuid.empty(); });
@@ -41,7 +41,7 @@ void add_nvidia(const std::vector<Device>& given, std::vector<Variable>& variabl
     if (!named) variables.push_back({"CUDA_DEVICE_ORDER", "PCI_BUS_ID"});
 }
 
-// HIP numbers the devices that ROCR leaves visible.
+// HIP_VISIBLE_DEVICES counts only devices that ROCR shows, so ROCR must hide none.
 void add_amd(const std::vector<Device>& given, std::vector<Variable>& variables) {
     const auto number = [&](const Device& device) {
         return device.whole ? number_of(device) : place_among(given, device);

@@ -1,5 +1,5 @@
-// Environment variables that make vendors' libraries show a program the devices that it was given,
-// numbered from 0 in their order.
+// Environment variables by which vendors' libraries show a program only the devices that it was
+// given, numbered from 0 in their order.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace gpr {
 
 std::vector<Variable> device_variables(const std::vector<Device>& given);
 
-// Variables as text to pass to another process, and that process's way to set them.
+// The variables as text for another process, which sets them with set_variables().
 std::string variables_text(const std::vector<Variable>& variables);
 void set_variables(const std::string& text);
 

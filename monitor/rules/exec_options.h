@@ -28,8 +28,8 @@ enum class SplitKind {
     home,     // code that matches runs at home only
     chaos,    // all threads cross at random, for testing
     path,     // matching files are the node's
-    missing,  // the same, for files that home lacks
-    dev,      // the same, for devices
+    missing,  // matching files that home lacks are the node's
+    dev,      // matching devices are the node's
     sock,     // sockets of a family are made on the node
     sys,      // a system call runs on the node
 };
@@ -40,10 +40,10 @@ struct SplitRule {
     // user's seed; else empty.
     std::string pattern;
     std::string node;      // an AcceptorAddress::name; empty for `home`
-    uint64_t seed = 0;     // for `chaos`, of what is random; never 0 there
+    uint64_t seed = 0;     // for `chaos`: of the random numbers, not 0
     std::string target;    // for `path`: what the node shows there; empty: its own of that name
-    std::string profile;   // that the rule is part of; empty: none
-    bool standby = false;  // its profile is in force only when the program uses what it is about
+    std::string profile;   // the rule's profile; empty: none
+    bool standby = false;  // its profile takes effect only when the program uses its files
     bool rests = false;    // for `all`: a process begins at home, and goes when that is of use
     std::string symbols;   // for `fn`: glob of the functions' names
     uint8_t node_id = 1;   // number of `node`: its place among the acceptors; 0 for `home`
@@ -82,7 +82,7 @@ struct ExecOptions {
     std::vector<AcceptorAddress> acceptors;  // at least one; node number is index + 1
     std::vector<SplitRule> rules;            // in the user's order; at least one
     std::vector<std::string> devices;        // of the acceptor, as its inventory names them
-    // So many for this session alone; 0: share those in `devices`.
+    // How many devices to get for this session alone; 0: share those in `devices`.
     unsigned device_count = 0;
     std::vector<Variable> variables;  // to change in the program's environment
     std::string config_file;          // the file that was read; empty: none
@@ -90,13 +90,13 @@ struct ExecOptions {
     StatsOptions stats;
     LogOptions log;
     std::string metrics;      // where its counts can be fetched; empty: nowhere
-    std::string record_file;  // what the directory did goes here; empty: nowhere
+    std::string record_file;  // for a record of what the directory does; empty: none
     bool mask_cpu = false;    // hide CPU features that the acceptor lacks from the C library
-    bool bpf = true;          // where the kernels allow it
+    bool bpf = true;          // use BPF where the kernels allow it
     bool gravity = true;      // threads in neutral code go where their calls and pages are
-    std::optional<unsigned> goes_after_ms;  // under `auto`, a process that rests, in any case
+    std::optional<unsigned> goes_after_ms;  // under `auto`: when a resting process goes anyway
     bool plain_allowed = false;             // TCP without TLS, because the user said so
-    bool attaches = false;                  // to a process that runs already: it begins here
+    bool attaches = false;                  // the program runs already, at home
     std::string program;                    // as typed: argv[0] of the program
     std::string program_path;               // what execve gets, found in PATH
     std::vector<std::string> args;          // without argv[0]

@@ -28,7 +28,7 @@ Result<FoundFunctions> find_functions(int fd, const std::string& library,
                                       const std::vector<SplitRule>& rules);
 
 // The number of bytes from this offset to the end of its function, which need not have a symbol;
-// nullopt if the file does not tell.
+// nullopt if the file does not say.
 std::optional<uint64_t> rest_of_function(int fd, uint64_t offset);
 
 // Identifies a file's content, as long as nobody writes to it.
@@ -39,7 +39,7 @@ struct FileIdentity {
     auto operator<=>(const FileIdentity&) const = default;
 };
 
-// How often threads left home for this function.
+// How often threads left home for a function.
 struct FunctionUse {
     uint64_t crossings = 0;
     uint64_t calls = 0;  // crossings at its first instruction

@@ -1,5 +1,5 @@
-// Decides whether a thread that runs neutral code here should move to the other node because what
-// it uses is there: its calls are forwarded there, or its pages come from there. This is the
+// Decides whether a thread that runs neutral code here should move to the other node ("there")
+// because what it uses is there: its calls are forwarded, or its pages come from there. This is the
 // ski-rental problem: the thread stays until staying has cost as much as two crossings. If it is
 // soon called back, it waits twice as long before it moves again.
 #pragma once
@@ -15,10 +15,10 @@ public:
 
     // A call was forwarded there.
     void forwarded() { cost_ += of_call; }
-    // A page was fetched from there. Unlike a call, it is paid for once if the thread stays.
+    // A page was fetched from there. Unlike a call, it costs only once if the thread stays.
     void faulted() { cost_ += of_fault; }
     [[nodiscard]] bool pulls() const { return cost_ >= patience_; }
-    // The thread should move, but the code that it runs must not leave now.
+    // The thread should move, but its code must not leave now.
     void kept() { cost_ = 0; }
 
     void left(Clock::time_point now) { left_at_ = now; }
@@ -27,7 +27,7 @@ public:
         if (left_at_ != Clock::time_point{}) {
             const auto away = now - left_at_;
             shortest_ = std::min(shortest_, away);
-            // The shortest stay so far is little more than the way there and back, four round
+            // The shortest stay so far took little more than the two crossings, about four round
             // trips.
             const bool in_vain = away < shortest_ + (1 + missed) * shortest_ / 4;
             patience_ = in_vain ? std::min(2 * patience_, most) : std::max(patience_ / 2, least);

@@ -12,7 +12,7 @@ namespace gpr {
 
 namespace {
 
-// A glob for everything in a directory: using such a file does not show that its profile is needed.
+// A glob for all files of a directory: using one does not show that the profile is needed.
 bool is_catch_all(const std::string& glob) { return glob.ends_with("/*"); }
 
 }  // namespace
@@ -78,8 +78,8 @@ std::optional<size_t> PathRules::standby_rule(std::string_view profile) const {
     return std::nullopt;
 }
 
-// Resolves links in the root directory, and removes dots and double slashes. Whoever opens the file
-// follows deeper links.
+// Resolves links in the root directory, and removes dots and double slashes. Deeper links are
+// resolved when the file is opened.
 std::string PathRules::plain(std::string_view path) const {
     size_t begin = path.find_first_not_of('/');
     if (begin == std::string_view::npos) return "/";

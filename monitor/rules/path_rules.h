@@ -10,7 +10,7 @@
 
 namespace gpr {
 
-// Which node has the file of a name.
+// Which node has the file with a certain path.
 enum class PathOwner : uint8_t {
     home,
     acceptor,
@@ -20,19 +20,19 @@ enum class PathOwner : uint8_t {
 struct PathVerdict {
     PathOwner owner = PathOwner::home;
     size_t rule = 0;       // index of the rule that decided, unless the owner is home
-    bool standby = false;  // its profile stands by, see PathRules::use()
+    bool standby = false;  // the rule's profile stands by, see PathRules::use()
 };
 
 struct SplitRule;
 
-// The rules about files in the list. node: rules of other acceptors match nothing but keep their
-// numbers; 0: all.
+// The rules about files in the list. With a node, rules of other acceptors match nothing but keep
+// their numbers; 0: all rules match.
 std::vector<RemotePath> path_rules_of(const std::vector<SplitRule>& rules, unsigned node = 0);
 // The acceptor of each of those rules.
 std::vector<uint8_t> nodes_of_paths(const std::vector<SplitRule>& rules);
 
-// Only these of the profiles that stand by can still take effect. Rules of the others match nothing
-// from now on; all keep their numbers.
+// Of the standby profiles only these can still take effect. Rules of the others match nothing from
+// now on; all keep their numbers.
 void keep_standby(std::vector<RemotePath>& rules, const std::vector<std::string>& profiles);
 
 class PathRules {
@@ -51,7 +51,7 @@ public:
     void keep_standby(const std::vector<std::string>& profiles) {
         gpr::keep_standby(rules_, profiles);
     }
-    // The rule matches nothing from now on, and keeps its number.
+    // From now on the rule matches nothing; other rules keep their numbers.
     void forget(size_t rule) { rules_.at(rule).glob.clear(); }
     // The profile of that rule takes effect from now on; the others no longer can.
     void use(size_t rule);

@@ -16,7 +16,7 @@ public:
 
     // rule: one of the session's rules, or one equal to it.
     void note(const SplitRule& rule);
-    // number: among the rules about files, as PathRules numbers them.
+    // number: of a rule about files, as PathRules numbers them.
     void note_path(size_t number);
     // number: index in remote_calls_of() for that acceptor; node 0: for any.
     void note_call(unsigned node, size_t number);
@@ -24,9 +24,9 @@ public:
     // The program has mapped code of this file. Returns whether that is new.
     bool note_code(const std::string& path);
 
-    // The rules that never matched, as the user wrote them. Of a profile, which is for many hosts,
-    // one rule that matched suffices; rules for the whole program always match. Names of loaded
-    // libraries that the user may have meant are appended.
+    // The rules that never matched, as the user wrote them. A profile, which is made for many
+    // hosts, counts as used if one of its rules matched; rules for the whole program always match.
+    // Names of loaded libraries that the user may have meant are appended.
     [[nodiscard]] std::vector<std::string> idle() const;
 
 private:
@@ -35,11 +35,11 @@ private:
     std::vector<SplitRule> rules_;
     std::vector<bool> used_;
     std::vector<size_t> about_files_;            // indexes into rules_
-    std::vector<std::vector<size_t>> of_calls_;  // the same, by node; 0: of all
+    std::vector<std::vector<size_t>> of_calls_;  // indexes into rules_, by node; 0: of all
     std::set<std::string> code_;
 };
 
-// As on the command line, without the node.
+// The rule as on the command line, without the node.
 std::string rule_text(const SplitRule& rule);
 
 }  // namespace gpr

@@ -29,7 +29,7 @@ public:
 
     // Where code of the file `path` may run. executable: the program's own file. The first rule
     // that matches decides. Code without a rule is neutral, or remote under `all`. Where functions
-    // are chosen, the executable is home's, so that threads come back from them.
+    // are chosen, the executable is home code, so that threads return to it from them.
     [[nodiscard]] CodePlace place(const std::string& path, const std::string& executable) const;
 
     // The rule that names this file; nullptr if only the default applies.
@@ -40,19 +40,19 @@ public:
     [[nodiscard]] std::vector<SplitRule> function_rules(const std::string& path) const;
     [[nodiscard]] bool has_functions() const { return has_functions_ && mixed_; }
 
-    // Whether threads move to where their calls and pages are. Not where functions are chosen: then
-    // exactly what these call runs at the acceptor.
+    // Whether threads move to where their calls and pages are. Not if functions are chosen: then
+    // only these and what they call run at the acceptor.
     [[nodiscard]] bool has_gravity() const { return mixed_ && !has_functions_ && chaos_seed_ == 0; }
-    // Whether program code may run on more than one node. So it may with several acceptors, since
-    // each has something that the program uses.
+    // Whether program code may run on more than one node. Always with several acceptors, since each
+    // has something that the program uses.
     [[nodiscard]] bool mixed() const { return mixed_; }
     // A process begins at home, as an ordinary one, and goes to begins_at() as a whole when it
-    // computes or needs what is there.
+    // computes or needs something that is there.
     [[nodiscard]] bool rests() const { return rests_ && !mixed_; }
-    // A process begins at the acceptor, not at home.
+    // A process begins at an acceptor, begins_at(), not at home.
     [[nodiscard]] bool begins_remotely() const { return all_at_ != directory_node; }
     [[nodiscard]] NodeId begins_at() const { return all_at_; }
-    // Seed for threads that cross at random; 0: they do not.
+    // Seed of chaos mode; 0: off.
     [[nodiscard]] uint64_t chaos_seed() const { return chaos_seed_; }
 
 private:

@@ -51,7 +51,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
     return tids;
 }
 
-// For the error message: what the thread does that it does not stop.
+// For the error message: what keeps the thread from stopping.
 std::string what_it_does(pid_t pid, pid_t tid) {
     std::string wchan, call;
     std::getline(std::ifstream(fmt::format("/proc/{}/task/{}/wchan", pid, tid)), wchan);

@@ -63,7 +63,7 @@ public:
 
     // The same with a filter that the process has already.
     void use_listener(Fd listener) { listener_ = std::move(listener); }
-    // The same, if somebody takes what comes by it: that is done while we wait for calls of ours.
+    // The same if somebody else reads the listener: `serve` does so while we wait for our calls.
     void serve_calls_by(std::function<void()> serve) { serve_ = std::move(serve); }
 
     // The process, stopped and traced with these options, passed to the supervisor.
@@ -76,10 +76,10 @@ public:
         std::vector<MappingFlags> memory;
     };
     Result<Taken> hand_over(long ptrace_options);
-    // Undoes what was done to a process of the supervisor's, whose threads stay stopped.
+    // Undoes what was done to the process. It stays traced, and its threads stay stopped.
     void give_back();
-    // The way back, for a process whose threads are stopped and have nothing of ours in them but
-    // what is named here; they go on when this ends.
+    // For detaching from a process. Its threads are stopped and have nothing of ours in them but
+    // what `taken` names; the destructor releases them.
     explicit Infection(Taken taken);
     Result<> unmap(Range range);
     // Extends the kernel's own stack mapping down to `to` and writes this content at its new lower
@@ -119,7 +119,7 @@ private:
     Address room_{};  // memory of the process that we use for a while; 0: none
     std::vector<Range> unlocked_;
     int lock_of_new_ = 0;
-    Fd listener_;  // of the filter, once it is on
+    Fd listener_;  // of the filter, once it is installed
     std::function<void()> serve_;
 };
 

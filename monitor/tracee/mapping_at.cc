@@ -15,7 +15,7 @@ namespace gpr {
 
 namespace {
 
-// Linux before 6.11, or a name that is longer than the kernel tells.
+// Linux before 6.11, or a name that is too long for the query.
 constexpr int cannot_say = ENOTSUP;
 
 class Queries {

@@ -11,9 +11,9 @@
 
 namespace gpr {
 
-// That of the mapping which has this address; ENOENT: there is none.
+// The line of the mapping that contains this address; ENOENT if there is none.
 Result<MapsEntry> mapping_at(pid_t pid, Address at);
-// Those that have a part in the range.
+// The lines of all mappings that overlap the range.
 Result<std::vector<MapsEntry>> mappings_in(pid_t pid, Range range);
 
 }  // namespace gpr

@@ -27,8 +27,8 @@ struct MappingFlags {
 
 Result<std::vector<MappingFlags>> read_mapping_flags(pid_t pid);
 
-// Of memory that a session cannot take along to an acceptor: where it is and why. Empty: all can
-// be.
+// Where memory is that cannot move to an acceptor, and why it cannot. Empty if there is no such
+// memory.
 std::string what_stays(const std::vector<MappingFlags>& memory);
 
 }  // namespace gpr

@@ -34,7 +34,7 @@ void Notifier::hang_up(int listener) {
     auto at = std::ranges::find_if(
         listeners_, [listener](const Listener& each) { return each.fd->get() == listener; });
     if (at == listeners_.end()) return;
-    // Not in the middle of its own call.
+    // Destroyed later, because we may be in a callback of its watch.
     auto gone = std::make_shared<Listener>(std::move(*at));
     listeners_.erase(at);
     std::erase_if(callers_, [&](const auto& caller) {
@@ -53,8 +53,8 @@ void Notifier::poll() {
 }
 
 void Notifier::poll(int listener) {
-    // NOTIF_RECV blocks when the notification vanished in between: look right before each. Threads
-    // that do nothing but call must not keep us from hearing that the session is over.
+    // NOTIF_RECV blocks if the notification has vanished since, so look right before each. The
+    // limit is for threads that do nothing but call: the end of the session must be heard, too.
     for (int taken = 0; taken < most_at_once; taken++) {
         pollfd p{listener, POLLIN, 0};
         if (::poll(&p, 1, 0) != 1 || !(p.revents & POLLIN)) return;

@@ -1,4 +1,4 @@
-// One seccomp listener: the system calls that the filter reports to the supervisor.
+// The system calls that seccomp filters report to the supervisor, by one listener for each filter.
 #pragma once
 
 #include <linux/seccomp.h>
@@ -33,7 +33,7 @@ public:
 
     Notifier(Loop& loop, Handler handler) : loop_(loop), handler_(std::move(handler)) {}
 
-    // Of a filter, and of all processes that have it.
+    // Reports the calls of all processes that have the listener's filter.
     void listen(std::shared_ptr<Fd> listener);
 
     // All return false if the caller is gone or was interrupted: it does not see the answer.
@@ -70,15 +70,15 @@ private:
     void poll(int listener);
     void hang_up(int listener);
     bool send(uint64_t id, int64_t value, int error, uint32_t flags) const;
-    // By which listener it came. -1: nobody waits for an answer any more.
+    // The listener that has reported it; -1 if nobody waits for an answer any more.
     [[nodiscard]] int listener_of(uint64_t id) const;
-    // The same, of one that has its answer now.
+    // The same for one that is about to get its answer, which is then no longer listed as waiting.
     int answered(uint64_t id) const;
 
     Loop& loop_;
     Handler handler_;
     std::vector<Listener> listeners_;
-    // By tid, the last notification of each; by notification. Bookkeeping of what we were told.
+    // The last notification of each thread, by tid; the caller of each notification.
     mutable std::unordered_map<pid_t, uint64_t> waiting_;
     mutable std::unordered_map<uint64_t, Caller> callers_;
 };

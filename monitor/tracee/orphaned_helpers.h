@@ -26,7 +26,7 @@ public:
     void note_birth(pid_t pid) { ended_at_.erase(pid); }
 
     [[nodiscard]] bool contains(pid_t pid) const { return ended_at_.contains(pid); }
-    // No other process has ended since, whose SIGCHLD the kernel may have merged with this one's.
+    // Whether no other process has ended since; the kernel may have merged its SIGCHLD with this.
     [[nodiscard]] bool is_latest(pid_t pid) const {
         auto it = ended_at_.find(pid);
         return it != ended_at_.end() && it->second == processes_ended_;

@@ -1,6 +1,6 @@
-// An ignored signal normally interrupts nothing. But it stops a traced thread, and that ends with
-// EINTR those system calls that a stop without a signal does not restart (signal(7), "Interruption
-// of system calls"). Such calls are made again here, and keep their original deadline.
+// An ignored signal normally interrupts nothing. But it stops a traced thread, and after a stop
+// some system calls are not restarted but end with EINTR (signal(7), "Interruption of system
+// calls"). Such calls are made again here, and keep their original deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -31,8 +31,8 @@ public:
                                       std::optional<Clock::time_point> begun) const;
     // Whether the thread has been resumed but has not made the call again yet.
     [[nodiscard]] bool is_about_to_begin(const user_regs_struct& regs) const;
-    // Makes the thread, which has these registers, repeat the call. Or ends the call if its
-    // deadline has passed, and returns true.
+    // Makes the thread, which has these registers, repeat the call. If the deadline has passed,
+    // ends the call instead and returns true.
     bool resume(pid_t tid, user_regs_struct regs);
     // The deadline; time_point::max() if it has none.
     [[nodiscard]] Clock::time_point ends() const { return ends_; }

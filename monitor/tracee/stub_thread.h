@@ -65,8 +65,9 @@ public:
     // resumes it.
     void capture(pid_t host_tid, user_regs_struct regs);
 
-    // The same as resume(), but by ptrace, for a thread that was parked() and then stopped.
+    // Waits until the thread has parked, or died.
     Task<void> parked();
+    // The same as resume(), but by ptrace, for a thread that has parked and was then stopped.
     void become(pid_t host_tid, const ThreadContext& context);
 
     [[nodiscard]] bool in_stub() const { return state_ != State::in_program; }

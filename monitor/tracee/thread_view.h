@@ -23,8 +23,8 @@ struct ThreadView {
 // tid: as this supervisor sees it.
 ThreadView view_of_thread(pid_t tid);
 
-// Where a stopped thread stands: its registers, and what is on its stack from rsp on, as far as
-// that is in memory here. Both at once, since it has other calls a moment later.
+// Where a stopped thread stands: its registers, and its stack from rsp on, as far as that is in
+// memory here. Both are from the same stop, so that they fit each other.
 struct Standing {
     user_regs_struct registers{};
     std::vector<std::byte> stack;
