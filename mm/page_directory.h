@@ -34,8 +34,7 @@ struct PageHolders {
     Epoch epoch = 0;
 };
 
-// Everything that a directory is told, and what it decides: the same events give the same
-// decisions.
+// A directory's inputs and decisions: the same inputs in the same order give the same decisions.
 namespace directory_event {
 struct AddObject {
     ObjectId object = 0;

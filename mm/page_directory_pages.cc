@@ -113,8 +113,8 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
     } while (!finish(o, b));
 }
 
-// Nobody wishes for the page. False if the directory had to add a wish of its own: nobody has the
-// page's content, or its version must end because a sharer was cut off.
+// Ends a Busy that has no wishes left. False if the directory had to add a wish of its own: no node
+// has the page's content, or its version must end because a sharer was cut off.
 bool PageDirectory::Core::finish(Object& o, Busy& b) {
     if (b.outstanding != 0) return true;
     const Page p = load(o, b.key.index);

@@ -54,7 +54,7 @@ struct ProgramDescription {
     bool operator==(const ProgramDescription&) const = default;
 };
 
-// One of an acceptor's sessions, for those who ask for them.
+// One of an acceptor's sessions, as it describes them to a peer that asks.
 struct SessionDescription {
     std::string id;    // the initiator's
     std::string host;  // the initiator's
@@ -83,8 +83,8 @@ struct Hello {
     std::vector<std::byte> vdso;  // the image that programs see at home
     DeviceRequest devices;
     std::vector<RemoteCall> calls;  // that are made at the acceptor
-    bool want_inventory = false;    // and then no session
-    bool only_looks = false;        // the welcome is all that it wants
+    bool want_inventory = false;    // and no session
+    bool only_looks = false;        // wants only the welcome, and no session
     bool want_sessions = false;     // the same, with the acceptor's sessions
     ProgramDescription program;
 };

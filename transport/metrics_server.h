@@ -1,5 +1,5 @@
-// Gives a text to whoever asks for /metrics over HTTP. It never blocks, and whatever a client does
-// costs a descriptor for some seconds at most. For any loop: one descriptor tells when to serve().
+// Serves a text as /metrics over HTTP. It never blocks, and a client costs at most a descriptor for
+// some seconds. For any event loop: one descriptor tells when to call serve().
 #pragma once
 
 #include <chrono>

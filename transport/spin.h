@@ -24,8 +24,8 @@ private:
     uint32_t last_skipped_ = 0;
 };
 
-// Do others want the processors that this thread may use? The kernel counts how long the thread was
-// ready and did not run; more than a fifth of the time counts as yes.
+// Whether other threads need the processors that this one may use. The kernel counts how long this
+// thread was ready but did not run; more than a fifth of the time counts as yes.
 class Contention {
 public:
     // `schedstat` is a thread's /proc/TID/schedstat; without it, there never is contention.

@@ -23,7 +23,7 @@ Task<int64_t> MemoryCalls::try_size(RemoteProcess& process, Notification n) {
     co_return co_await executor.call(SYS_munmap, static_cast<uint64_t>(at), n.args[1]);
 }
 
-// Also notes a limit that the call then fails to set: home is asked without need, which is
+// Also notes a limit that the call then fails to set; then home is asked needlessly, which is
 // harmless.
 void MemoryCalls::note_limit(RemoteProcess& caller, const Notification& n) {
     uint64_t resource = n.args[n.number == SYS_setrlimit ? 0 : 1];

@@ -1,4 +1,4 @@
-// Answers home's questions about what is here, for whoever looks at the session; keeps the tally.
+// Answers home's questions about what is here, for `gpr threads` and the like; keeps the tally.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // What a session at an acceptor has counted so far, in memory that its worker shares with the
-// daemon: the worker writes it now and then, the daemon reads it for whoever looks.
+// daemon: the worker writes it now and then, the daemon reads it for metrics and `gpr ps`.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 // A SessionTally in shared memory, mapped.
 class SharedTally {
 public:
-    // In new memory, which nobody shares yet.
+    // In new memory that is not shared yet.
     static Result<SharedTally> create();
     static Result<SharedTally> map(Fd memory);
 

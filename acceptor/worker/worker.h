@@ -22,7 +22,7 @@ struct Hello;
 
 namespace worker {
 
-// System calls by who made them.
+// System calls of the program, by the node that made them.
 struct CallCounts {
     uint64_t home = 0;
     uint64_t native = 0;

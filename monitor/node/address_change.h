@@ -50,7 +50,7 @@ struct ProgramFills {
     Range range;
     bool on = false;
 };
-// The program has provided pages: whoever waits for them looks again.
+// The program has provided pages: threads that wait for them try again.
 struct Filled {
     Range range;
 };

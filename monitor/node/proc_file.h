@@ -25,7 +25,7 @@ bool may_show_process(std::string_view path);
 // nullopt if the descriptor is for something else, or closed. pid: the process with the descriptor.
 std::optional<ProcFile> proc_file_of(pid_t pid, int fd);
 
-// What home's kernel does not count, and what it counts though it is gpr's.
+// What home's kernel does not count because it is elsewhere, and what it counts but belongs to gpr.
 struct Elsewhere {
     Usage used;         // by the process or thread that the file is about
     Usage by_children;  // of children that have been waited for

@@ -21,7 +21,7 @@ struct SessionStats {
     LatencyHistogram departures;  // time that home took to send a thread,
     LatencyHistogram arrivals;    // and to let an arrived one run
     LatencyHistogram calls;       // by home for threads at acceptors, with the time they waited
-    uint64_t futex_wakes = 0;     // that acceptors were told of
+    uint64_t futex_wakes = 0;     // passed on to acceptors
     std::map<std::string, FunctionUse> functions;
 };
 

@@ -34,7 +34,7 @@ public:
 private:
     Core& core_;
     Pager& pager_;
-    // The last page that a thread was told does not exist.
+    // The last page of which a thread has learnt that it does not exist.
     struct Refusal {
         PageKey key;
         bool unseen = false;  // the thread has not had a signal for it yet

@@ -40,8 +40,7 @@ struct Core {
     // called after each event that one of them was told of.
     void settle();
     [[nodiscard]] uint64_t now() const;
-    // Where the page, which is not of shared memory, is mapped on this node; empty if its mapping
-    // is gone.
+    // Where a page of unshared memory is mapped on this node; nullopt if its mapping is gone.
     std::optional<Place> place_of(PageKey key);
     std::vector<Piece> pieces(const PageRun& run);
     void forget_places(ObjectId object) { shown_by_.erase(object); }

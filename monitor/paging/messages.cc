@@ -41,7 +41,7 @@ void Messages::receive(NodeId from, Message message) {
 }
 
 // Serves read-ahead one request at a time, after all urgent messages, and only as fast as the link
-// sends: whoever waits for a page waits behind one of these at most.
+// sends, so that an urgent page waits behind one of these at most.
 void Messages::serve_read_ahead() {
     if (read_ahead_posted_ || read_ahead_.empty()) return;
     if (queued_bytes_ && queued_bytes_() > most_queued_bytes) return;  // on_drained() resumes

@@ -84,7 +84,7 @@ public:
     paging::UnfilledPages unfilled{core, *this};
     paging::PinnedPages pinned{core, *this};
     paging::AbsentPages absent{core, *this};
-    // For whoever looks.
+    // Counts only.
     paging::Traffic traffic;
 };
 

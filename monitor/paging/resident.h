@@ -1,5 +1,5 @@
-// How much of a range is in a process's memory here, looked at in parts, so that a range of
-// gigabytes keeps nobody waiting.
+// How much of a range is in a process's memory here. Examined in parts, so that a range of
+// gigabytes does not block the loop.
 #pragma once
 
 #include <cstdint>

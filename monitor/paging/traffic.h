@@ -1,5 +1,5 @@
 // What each thread and each memory object has cost so far: faults, and pages that came and went.
-// Plain counts, for whoever looks at the session.
+// Plain counts, for `gpr threads` and the like.
 #pragma once
 
 #include <cstdint>

@@ -193,7 +193,7 @@ Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
     return from_kernel(static_cast<long>(after.rax), "a system call made for the program");
 }
 
-// While we wait we have to answer what the filter reports: nobody else does.
+// While we wait we must answer calls that the filter reports, because nothing else does yet.
 Result<WaitStatus> Infection::await_step(pid_t tid) {
     const auto until = steady_clock::now() + longest_call;
     for (;;) {

@@ -29,7 +29,7 @@ namespace gpr {
 
 struct StoppedThread {
     pid_t tid = 0;
-    user_regs_struct regs{};   // as it was stopped, perhaps inside a system call
+    user_regs_struct regs{};   // at the stop, perhaps inside a system call
     uint64_t signal_mask = 0;  // bit n-1 is signal n
     bool by_job_control = false;
     uint64_t clear_tid = 0;  // set_tid_address(2)
@@ -42,7 +42,7 @@ public:
     // Errors: a thread cannot be traced (with ptrace's errno), or does not stop in time (with the
     // call that it is in). The process continues in either case.
     static Result<Infection> begin(pid_t pid, std::chrono::milliseconds patience);
-    // Releases the process as it was, unless it has been handed over.
+    // Restores and releases the process, unless it has been handed over.
     ~Infection();
     Infection(Infection&& other) noexcept;
     Infection& operator=(Infection&&) = delete;
@@ -72,7 +72,7 @@ public:
         std::vector<StoppedThread> threads;
         Fd listener;
         std::chrono::steady_clock::time_point since{};  // when it was stopped
-        // Filled in by whoever hands the process over.
+        // Filled in by the caller of hand_over().
         std::vector<MappingFlags> memory;
     };
     Result<Taken> hand_over(long ptrace_options);

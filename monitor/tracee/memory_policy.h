@@ -1,6 +1,6 @@
 // A thread's NUMA memory policy (set_mempolicy(2)) as set on the node where it runs. The kernel
-// passes it on to children and across exec; whoever recreates those on another node has to set it
-// again.
+// passes it on to children and across exec; when gpr recreates those on another node it must set
+// the policy again.
 #pragma once
 
 #include <sys/syscall.h>

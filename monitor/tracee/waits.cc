@@ -60,7 +60,7 @@ void Waits::poll() {
             bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
             if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
             early_[tid] = status;
-            // By then nobody asks for this end any more, and the tid may be reused.
+            // After that time this end is not asked for any more, and the tid may be reused.
             if (!WIFSTOPPED(status)) loop_.after(forgotten_in, [this, tid] { early_.erase(tid); });
             continue;
         }
