@@ -17,9 +17,9 @@ Mapping* AddressSpace::find_from(Address a) {
 
 Address AddressSpace::mapped_until(Address begin) const {
     Address end = begin;
-    overlapping({begin, Address{UINT64_MAX}}, [&](const Mapping& m) {
-        if (m.range.begin <= end) end = std::max(end, m.range.end);
-    });
+    auto it = mappings_.upper_bound(begin);
+    if (it != mappings_.begin()) end = std::max(end, std::prev(it)->second.range.end);
+    for (; it != mappings_.end() && it->second.range.begin == end; ++it) end = it->second.range.end;
     return end;
 }
 

@@ -339,7 +339,7 @@ void PageAgent::Core::handle(const Recall& recall) {
             continue;
         }
         Busy& b = make_busy(*o, key);
-        const bool older = b.recall && (compare_eras(recall.epochs[i], b.recall->epoch) < 0 ||
+        const bool older = b.recall && (compare_epochs(recall.epochs[i], b.recall->epoch) < 0 ||
                                         static_cast<int32_t>(recall.round - b.recall->round) < 0);
         if (!older) {
             Seniority who = recall.for_whom;

@@ -86,7 +86,7 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
         PageGrant& grant = b.grants[i];
         const State s = state(o, b.key.index);
         const bool keep = grant.content.kind == ContentKind::none;
-        const bool newer = compare_eras(grant.epoch, s.epoch) > 0;
+        const bool newer = compare_epochs(grant.epoch, s.epoch) > 0;
         if (newer && keep && b.withdrawn) {
             // The grant crossed our push, which the directory then did not accept.
             grant.content = *b.withdrawn;
@@ -155,7 +155,7 @@ bool PageAgent::Core::serve_waiters(Object& o, Busy& b, bool woken) {
 bool PageAgent::Core::answer_recall(Object& o, Busy& b) {
     const PageRecall r = *b.recall;
     const State s = state(o, b.key.index);
-    const int64_t order = compare_eras(r.epoch, s.epoch);
+    const int64_t order = compare_epochs(r.epoch, s.epoch);
     if (order == 0 && b.withdrawn) {
         reports.surrender(b.key, r, Presence::none, r.want_data ? *b.withdrawn : PageContent{});
         forget_withdrawn(b);
@@ -275,7 +275,7 @@ void PageAgent::Core::keep_or_settle(Object& o, Busy& b) {
         b.operation == Operation::none) {
         PageGrant& grant = b.grants.front();
         const State s = state(o, b.key.index);
-        const bool newer = compare_eras(grant.epoch, s.epoch) > 0;
+        const bool newer = compare_epochs(grant.epoch, s.epoch) > 0;
         b.kept = newer && grant.tid == 0 && grant.collect == 0 && s.presence == Presence::none &&
                  grant.content.kind != ContentKind::none;
         if (b.kept && grant.content.kind == ContentKind::data) {

@@ -16,8 +16,6 @@ bool sane(const PageRun& run) {
            run.count <= max_object_pages - run.first;
 }
 
-constexpr uint16_t bit(NodeId node) { return static_cast<uint16_t>(1U << node); }
-
 }  // namespace
 
 PageDirectory::PageDirectory(DirectoryOptions options) : core_(std::make_unique<Core>()) {

@@ -19,8 +19,6 @@ constexpr unsigned version_shift = 64 - version_bits;
 // How many reads are granted exclusively before one tests whether a write still follows.
 constexpr uint8_t migratory_reads = 7;
 
-constexpr uint16_t bit(NodeId node) { return static_cast<uint16_t>(1U << node); }
-
 }  // namespace
 
 PageDirectory::Core::Object* PageDirectory::Core::object_of(ObjectId object) {
@@ -77,7 +75,7 @@ void PageDirectory::Core::add_wish(Busy& b, const Wish& wish) {
             w.access = std::max(w.access, same->access);
             w.optional &= same->optional;
             if (same->who < w.who) w.who = same->who;
-            const int64_t order = compare_eras(same->have_epoch, w.have_epoch);
+            const int64_t order = compare_epochs(same->have_epoch, w.have_epoch);
             if (order > 0 || (order == 0 && same->have == Presence::none)) {
                 w.have_epoch = same->have_epoch;
                 w.have = same->have;
@@ -154,7 +152,7 @@ bool PageDirectory::Core::is_served(const Page& p, const Wish& w, uint16_t withd
     if (w.internal && (withdrawn & bit(w.who.node))) return false;
     if (w.internal) return w.access == Access::read || p.exclusive;
     if (w.optional && w.have == Presence::none) return true;
-    const int64_t order = compare_eras(w.have_epoch, p.epoch);
+    const int64_t order = compare_epochs(w.have_epoch, p.epoch);
     if (order != 0) return order < 0;
     return w.have == Presence::shared && w.access == Access::read;
 }

@@ -28,6 +28,8 @@ inline ObjectTest only(ObjectId object) {
 
 inline constexpr NodeId directory_node = 0;
 inline constexpr unsigned max_nodes = 16;
+// Of a node in a set of nodes.
+constexpr uint16_t bit(NodeId node) { return static_cast<uint16_t>(1U << node); }
 inline constexpr NodeId nowhere = 0xff;  // instead of a node: there is no such page
 // In one message; a peer that sends more violates the protocol.
 inline constexpr uint32_t max_run_pages = 512;
@@ -74,7 +76,7 @@ inline constexpr Epoch next_version(Epoch e) {
 }
 // Negative, 0, positive if a is before, at, after b in the same generation; versions may wrap
 // around.
-inline constexpr int64_t compare_eras(Epoch a, Epoch b) {
+inline constexpr int64_t compare_epochs(Epoch a, Epoch b) {
     return static_cast<int64_t>((a - b) << (64 - version_bits));
 }
 

@@ -1,4 +1,5 @@
-// The two seccomp filters, built from the table.
+// The seccomp filters of split processes, built from the table. Processes that rest have
+// resting_filter.h.
 #pragma once
 
 #include <linux/filter.h>

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/suggest.h"
+#include "mm/page_protocol.h"
 #include "syscall/call_choice.h"
 #include "transport/endpoint.h"
 
@@ -308,6 +309,11 @@ private:
 Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::string>& texts,
                                                      bool plain_allowed) {
     std::vector<AcceptorAddress> acceptors;
+    constexpr size_t most_acceptors = max_nodes - 1;
+    if (texts.size() > most_acceptors) {
+        return fail(fmt::format("{} acceptors are named; a session has at most {}, leave some out",
+                                texts.size(), most_acceptors));
+    }
     for (const std::string& text : texts) {
         GPR_TRY(AcceptorAddress acceptor,
                 parse_acceptor(text, acceptors.size() + 1, plain_allowed));

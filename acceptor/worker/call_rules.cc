@@ -24,6 +24,7 @@ constexpr std::chrono::milliseconds pinned_in{20};
 constexpr uint64_t most_messages = 1024;          // UIO_MAXIOV: the kernel's limit
 constexpr uint64_t most_control_bytes = 1 << 16;  // more than net.core.optmem_max
 constexpr uint64_t most_buffers = 1 << 14;        // IORING_MAX_REG_BUFFERS
+constexpr uint64_t most_held_bytes = 4ULL << 30;  // the lengths are whatever the program says
 
 template <class T>
 std::span<std::byte> bytes_of(std::vector<T>& list) {
@@ -109,6 +110,7 @@ Task<std::vector<Range>> CallRules::ranges_to_pin(RemoteProcess& process, Notifi
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::vector<iovec> buffers;
     uint64_t list = 0, count = 0;
+    const auto operation = ring_operation(n.args[1]);
     if (n.number == SYS_setsockopt) {
         std::vector<xdp_umem_reg> area(1);
         auto first_fields = bytes_of(area).first(2 * sizeof(uint64_t));
@@ -116,14 +118,14 @@ Task<std::vector<Range>> CallRules::ranges_to_pin(RemoteProcess& process, Notifi
         if (registers && co_await worker_.pager.memory.read(*fragment, {n.args[3]}, first_fields)) {
             buffers.push_back({reinterpret_cast<void*>(area[0].addr), area[0].len});
         }
-    } else if (n.args[1] == IORING_REGISTER_BUFFERS) {
+    } else if (operation == IORING_REGISTER_BUFFERS) {
         list = n.args[2], count = n.args[3];
-    } else if (n.args[1] == IORING_REGISTER_BUFFERS2) {
+    } else if (operation == IORING_REGISTER_BUFFERS2) {
         std::vector<io_uring_rsrc_register> wanted(1);
         if (co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
             list = wanted[0].data, count = wanted[0].nr;
         }
-    } else if (n.args[1] == IORING_REGISTER_BUFFERS_UPDATE) {
+    } else if (operation == IORING_REGISTER_BUFFERS_UPDATE) {
         std::vector<io_uring_rsrc_update2> wanted(1);
         if (co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
             list = wanted[0].data, count = wanted[0].nr;
@@ -135,9 +137,13 @@ Task<std::vector<Range>> CallRules::ranges_to_pin(RemoteProcess& process, Notifi
             buffers = std::move(found);
     }
     std::vector<Range> ranges;
+    uint64_t left = most_held_bytes;
     for (const iovec& buffer : buffers) {
         uint64_t begin = reinterpret_cast<uint64_t>(buffer.iov_base);
-        if (begin == 0 || buffer.iov_len == 0) continue;
+        if (begin == 0 || buffer.iov_len == 0 || buffer.iov_len > left || begin >= user_space_end) {
+            continue;
+        }
+        left -= buffer.iov_len;
         ranges.push_back({{begin & page_mask}, Address{begin + buffer.iov_len}.page_end()});
     }
     co_return ranges;

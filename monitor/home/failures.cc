@@ -57,6 +57,7 @@ void Failures::abandon(const std::string& why) {
     home_.acceptors.each([&](RemoteNode& node) {
         for (auto& [pid, gone] : node.ending) gone->set(true);
         for (auto& [pid, start] : node.starting) start->done.set(why);
+        for (auto& [pid, fork] : node.forking) fork->done.set(why);
     });
     for (auto& [pid, process] : home_.processes) doom(*process);
     home_.loop.after(exit_patience, [this] {

@@ -154,13 +154,17 @@ Task<int64_t> Faultfds::let_fill(ProgramFaultfd& faultfd, Range range, uint64_t 
     uint64_t covered = 0;
     space.overlapping(range, [&](const Mapping& m) {
         if (m.shared || m.file || m.backing != Backing::anonymous || m.trapped) error = -EINVAL;
-        if (m.program_fills) error = -EBUSY;
+        const bool is_its_own =
+            std::ranges::any_of(faultfd.ranges, [&](const Range& r) { return r.overlaps(m.range); });
+        if (m.program_fills && !is_its_own) error = -EBUSY;
         covered += std::min(m.range.end, range.end) - std::max(m.range.begin, range.begin);
     });
     if (error != 0 || covered == 0) co_return error != 0 ? error : -EINVAL;
     home_.pager.unfilled.let_program_fill(*process->fragment, range, true);
     home_.acceptors.tell(process->pid, ProgramFills{range, true});
-    faultfd.ranges.push_back(range);
+    if (std::ranges::find(faultfd.ranges, range) == faultfd.ranges.end()) {
+        faultfd.ranges.push_back(range);
+    }
     co_return 0;
 }
 

@@ -45,7 +45,8 @@ Task<void> Resolvers::run_resolver(HomeThread& thread, ThreadContext context, Br
     }
     trace::set_registers(thread.tid, context.regs);
     pid_t tid = thread.tid;
-    bool returned = co_await step_to_return(thread, context);
+    const Stepped how = co_await step_to_return(thread, context);
+    const bool returned = how == Stepped::returned;
     if (!home_.threads.contains(tid)) co_return;
     if (returned) {
         choose_resolved(process, met, {context.regs.rax});
@@ -53,6 +54,7 @@ Task<void> Resolvers::run_resolver(HomeThread& thread, ThreadContext context, Br
         home_.outputs.tell(fmt::format("{}!{} stays at home: its resolver does not return",
                                        met.library, met.function.name));
     }
+    if (how == Stepped::handed_on) co_return;
     bool disposition_lost = process.trap_action[0] == reinterpret_cast<uint64_t>(SIG_IGN);
     auto now = capture_context(tid);
     if (!disposition_lost || !returned || !now) {
@@ -64,35 +66,36 @@ Task<void> Resolvers::run_resolver(HomeThread& thread, ThreadContext context, Br
     co_await thread.stub->resume(*now);
 }
 
-// Single-steps until the resolver returns. False if it takes too long or does something else.
-Task<bool> Resolvers::step_to_return(HomeThread& thread, ThreadContext& context) {
+// Single-steps until the resolver returns, unless it takes too long or does something else. A fault
+// or an event is handed on to those who handle them, who also resume the thread.
+Task<Resolvers::Stepped> Resolvers::step_to_return(HomeThread& thread, ThreadContext& context) {
     pid_t tid = thread.tid;
     uint64_t to = 0;
     Address top{context.regs.rsp};
-    if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to)) co_return false;
+    if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to)) co_return Stepped::did_not_return;
     // Postpone other signals. SIGTRAP stays unblocked, because each step raises one.
     trace::set_signal_mask(tid, ~(1ULL << (SIGTRAP - 1)));
     bool returned = false, stopped = false;
     for (int steps = 0; steps < most_steps && !returned; steps++) {
         trace::single_step(tid);
         WaitStatus status = co_await home_.stops.next_stop(thread);
-        if (status.ended()) co_return false;
+        if (status.ended()) co_return Stepped::did_not_return;
         bool signal = status.kind == WaitStatus::Kind::signal_stop && status.value != SIGTRAP;
         if ((signal && is_fault(status.value)) || status.kind == WaitStatus::Kind::event) {
             trace::set_signal_mask(tid, context.signal_mask);
             home_.on_wait(tid, status);
-            co_return false;
+            co_return Stepped::handed_on;
         }
         stopped |=
             status.kind == WaitStatus::Kind::group_stop || (signal && status.value == SIGSTOP);
         auto regs = trace::registers(tid);
-        if (!regs) co_return false;
+        if (!regs) co_return Stepped::did_not_return;
         context.regs = *regs;
         returned = regs->rip == to && regs->rsp == top.value + sizeof to;
     }
     trace::set_signal_mask(tid, context.signal_mask);
     if (stopped) Signals::stop_after_all(thread);
-    co_return returned;
+    co_return returned ? Stepped::returned : Stepped::did_not_return;
 }
 
 void Resolvers::choose_resolved(HomeProcess& process, const Breakpoint& resolver,

@@ -21,7 +21,8 @@ public:
     Task<void> run_resolver(HomeThread& thread, ThreadContext context, Breakpoint met);
 
 private:
-    Task<bool> step_to_return(HomeThread& thread, ThreadContext& context);
+    enum class Stepped { returned, did_not_return, handed_on };
+    Task<Stepped> step_to_return(HomeThread& thread, ThreadContext& context);
     void choose_resolved(HomeProcess& process, const Breakpoint& resolver, Address resolved);
 
     Home& home_;

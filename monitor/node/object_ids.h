@@ -6,6 +6,7 @@
 namespace gpr {
 
 inline constexpr unsigned object_node_shift = 27;
+static_assert(max_nodes <= 1U << (32 - object_node_shift));
 
 constexpr ObjectId first_object_of(NodeId node) { return ObjectId{node} << object_node_shift; }
 constexpr NodeId maker_of_object(ObjectId object) {

@@ -244,12 +244,22 @@ void Fragment::install_zero(Address at, uint64_t pages, bool writable) {
         if (made) done = count;
         if (done == 0) {
             if (errno == EAGAIN) continue;
+            if (errno == ENOMEM) {  // as in install()
+                lost = true;
+                wake({at, at + pages * page_size});
+                return;
+            }
             bool present = errno == EEXIST;
             if (!present && count > 1) {
                 most = 1;
                 continue;
             }
-            if (present) settle_present({at, at + page_size}, writable);
+            const Range page{at, at + page_size};
+            if (present) {
+                settle_present(page, writable);
+            } else {
+                wake(page);  // the mapping is gone
+            }
             done = 1;
         }
         at = at + done * page_size;

@@ -38,6 +38,12 @@ void Installs::install(const Install& action) {
         core_.agent.on_installed(action.id, core_.now());
         return;
     }
+    install_private(action);
+    core_.agent.on_installed(action.id, core_.now());
+    core_.moved.notify_all();
+}
+
+void Installs::install_private(const Install& action) {
     for (const Piece& p : core_.pieces(action.run)) {
         bool writable = action.presence == Presence::exclusive;
         if (p.mapping->trapped) {
@@ -85,13 +91,41 @@ void Installs::install(const Install& action) {
             }
         }
     }
-    core_.agent.on_installed(action.id, core_.now());
-    core_.moved.notify_all();
+}
+
+std::vector<Install> Installs::current_parts(const Install& action) const {
+    std::vector<Install> parts;
+    for (uint32_t i = 0; i < action.run.count; i++) {
+        if (!core_.agent.is_current(action.id, action.run[i])) continue;
+        const bool continues =
+            !parts.empty() && parts.back().run.first + parts.back().run.count == action.run[i].index;
+        if (!continues) {
+            parts.push_back({action.id,
+                             {action.run.object, action.run[i].index, 0},
+                             action.presence,
+                             action.wake,
+                             {}});
+        }
+        parts.back().run.count++;
+        parts.back().contents.push_back(action.contents[i]);
+    }
+    return parts;
 }
 
 Task<void> Installs::install_later(Install action) {
     while (pager_.removals.is_being_removed(action.run)) co_await core_.moved.wait();
-    install(action);
+    pager_.faults.note_arrival();
+    const bool is_shared = pager_.shared.contains(action.run.object);
+    if (is_shared && pager_.shared.memfd(action.run.object) < 0) co_await pager_.views.settled();
+    for (const Install& part : current_parts(action)) {
+        if (!pager_.shared.contains(part.run.object)) {
+            if (!is_shared) install_private(part);
+        } else {
+            pager_.shared.install(part);
+        }
+    }
+    core_.agent.on_installed(action.id, core_.now());
+    core_.moved.notify_all();
     core_.settle();
 }
 

@@ -19,7 +19,11 @@ public:
     // file ends before it.
     bool materialise(Fragment& fragment, const Mapping& mapping, Address at);
 
+    // After a wait: the pages that have not been dropped meanwhile, which must not return.
+    [[nodiscard]] std::vector<Install> current_parts(const Install& action) const;
+
 private:
+    void install_private(const Install& action);
     Task<void> install_later(Install action);
 
     Core& core_;

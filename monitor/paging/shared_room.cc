@@ -19,7 +19,9 @@ constexpr std::chrono::milliseconds poisoned_for{2};
 
 Task<void> SharedRoom::install_when_settled(Install action) {
     co_await pager_.views.settled();
-    if (pager_.shared.contains(action.run.object)) pager_.shared.install(action);
+    for (const Install& part : pager_.installs.current_parts(action)) {
+        if (pager_.shared.contains(part.run.object)) pager_.shared.install(part);
+    }
     core_.agent.on_installed(action.id, core_.now());
     core_.settle();
 }

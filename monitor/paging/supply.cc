@@ -49,6 +49,8 @@ Task<uint64_t> Supply::hold(Fragment& fragment, std::vector<Range> ranges, Acces
     std::set<Address> pages;
     for (Range range : ranges) {
         range = range.pages();
+        // Its end is whatever the program says.
+        if (fragment.space.mapped_until(range.begin) < range.end) co_return 0;
         for (Address at = range.begin; at < range.end; at = at + page_size) pages.insert(at);
     }
     std::vector<PageRun> runs;

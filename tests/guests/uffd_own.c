@@ -39,6 +39,12 @@ int main(void) {
     struct uffdio_register range = {.range = {(uintptr_t)area, PAGES * PAGE},
                                     .mode = UFFDIO_REGISTER_MODE_MISSING};
     CHECK_EQ(ioctl(uffd, UFFDIO_REGISTER, &range), 0);
+    CHECK_EQ(ioctl(uffd, UFFDIO_REGISTER, &range), 0);  // once more; another one may not
+    int other = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    struct uffdio_api again = {.api = UFFD_API};
+    CHECK_EQ(ioctl(other, UFFDIO_API, &again), 0);
+    CHECK_ERRNO(ioctl(other, UFFDIO_REGISTER, &range), EBUSY);
+    close(other);
     pthread_t thread;
     pthread_create(&thread, NULL, handler, area);
     for (int i = 0; i < PAGES; i++) {

@@ -105,7 +105,7 @@ TEST_CASE("versions of one generation compare across their wrap") {
     const Epoch last = make_epoch(3, (1ULL << version_bits) - 1);
     CHECK(version_of(next_version(last)) == 0);
     CHECK(generation_of(next_version(last)) == 3);
-    CHECK(compare_eras(next_version(last), last) > 0);
-    CHECK(compare_eras(last, next_version(last)) < 0);
-    CHECK(compare_eras(last, last) == 0);
+    CHECK(compare_epochs(next_version(last), last) > 0);
+    CHECK(compare_epochs(last, next_version(last)) < 0);
+    CHECK(compare_epochs(last, last) == 0);
 }
