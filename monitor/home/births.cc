@@ -110,10 +110,10 @@ void Births::add_born(HomeThread& parent, pid_t tid, int event) {
         add_to_process(parent, tid, helper);
     } else {
         Birth* plan = planned ? &birth->second : nullptr;
-        bool shares = plan ? plan->shares_memory
-                           : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK ||
-                                         (event == PTRACE_EVENT_CLONE &&
-                                          has_memory_of(parents.pid, tid)));
+        bool shares =
+            plan ? plan->shares_memory
+                 : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK ||
+                               (event == PTRACE_EVENT_CLONE && has_memory_of(parents.pid, tid)));
         HomeThread& first = add_process(parent, tid, event, plan, shares);
         begin_process(parent, first, plan, shares);
     }

@@ -143,7 +143,6 @@ Task<void> Images::begin_at_rest(HomeProcess& process) {
     co_await meet_sharers(home_, process);
 }
 
-
 Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     const bool debugged = home_.debugging.follows_exec(process);
     std::vector<pid_t> helpers = end_old_image(process, thread);

@@ -107,9 +107,7 @@ Notification call_of(const HomeThread& thread, const user_regs_struct& regs) {
 }
 
 // wait4 and waitid, of a child that they tell of.
-bool asks_for_usage(const Notification& n) {
-    return n.args[n.number == SYS_waitid ? 4 : 3] != 0;
-}
+bool asks_for_usage(const Notification& n) { return n.args[n.number == SYS_waitid ? 4 : 3] != 0; }
 
 std::string name_of_call(uint32_t number) {
     const Row* row = find_row(number);

@@ -240,7 +240,8 @@ void HomeSession::on_filter_stop(HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     if (!mark || !regs) return trace::resume(thread.tid);
     if (*mark == resting_filter_mark) {
-        if (regs->orig_rax == SYS_ptrace) return home_->debugging.tracing().calls.on_call(thread, *regs);
+        if (regs->orig_rax == SYS_ptrace)
+            return home_->debugging.tracing().calls.on_call(thread, *regs);
         if (home_->debugging.tracing().waits.on_call(thread, *regs)) return;
         if (home_->debugging.tracing().calls.takes_clone(thread, *regs)) return;
         home_->resting.on_call(thread, *regs);

@@ -19,8 +19,8 @@
 #include "monitor/home/tracing.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
-#include "monitor/tracee/resume_request.h"
 #include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/resume_request.h"
 
 namespace gpr::home {
 
@@ -40,10 +40,10 @@ public:
     explicit MemoryAtHome(pid_t pid) : memory_(RemoteMemory::open(pid)) {}
 
     Task<bool> read(Address from, std::span<std::byte> bytes) override {
-        co_return memory_&& memory_->read_exact(from, bytes.data(), bytes.size());
+        co_return memory_ && memory_->read_exact(from, bytes.data(), bytes.size());
     }
     Task<bool> write(Address to, std::span<const std::byte> bytes) override {
-        co_return memory_&& memory_->write_exact(to, bytes.data(), bytes.size());
+        co_return memory_ && memory_->write_exact(to, bytes.data(), bytes.size());
     }
 
 private:
@@ -181,8 +181,7 @@ bool TraceCalls::may_trace(const HomeThread& tracer, const HomeThread& target) c
     const Identity ours = identity_of(tracer.tid), theirs = identity_of(target.tid);
     if (ours.capabilities & capability_to_trace) return true;
     const pid_t pid = tracer.process->pid, other = target.process->pid;
-    const bool same =
-        is_all(theirs.users, ours.users[0]) && is_all(theirs.groups, ours.groups[0]);
+    const bool same = is_all(theirs.users, ours.users[0]) && is_all(theirs.groups, ours.groups[0]);
     if (!same || theirs.capabilities & ~ours.capabilities) return false;
     const bool shares = tracer.process->shares_memory_with == target.process;
     return shares || !only_descendants() || is_below(other, pid);
@@ -193,11 +192,12 @@ int64_t TraceCalls::begin(HomeThread& tracer, pid_t target, Request request) {
     const bool seizes = request.kind == PTRACE_SEIZE;
     if (seizes && (request.address != 0 || request.data & ~ptrace::all_options)) return -EIO;
     auto it = home_.threads.find(target);
-    HomeThread* thread = it == home_.threads.end() || it->second->helper ? nullptr
-                                                                         : it->second.get();
+    HomeThread* thread =
+        it == home_.threads.end() || it->second->helper ? nullptr : it->second.get();
     if (!thread) return kill(target, 0) == 0 || errno == EPERM ? -EPERM : -ESRCH;
     HomeProcess& process = *thread->process;
-    if (&process == tracer.process || home_.debugging.tracing().find(target) || thread->ends()) return -EPERM;
+    if (&process == tracer.process || home_.debugging.tracing().find(target) || thread->ends())
+        return -EPERM;
     if (!may_trace(tracer, *thread)) return -EPERM;
     if (process.fragment || tracer.process->fragment) return -EPERM;
     if (process.rest && process.rest->being_split) return -EPERM;

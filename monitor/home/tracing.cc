@@ -140,8 +140,8 @@ void Tracing::send_signal(const Tracee& tracee) {
     if (!(matters & bit_of(SIGCHLD))) return;
     siginfo_t info = ptrace::news_of(tracee, ptrace::user_of(tracee.process));
     if (tracee.state != Tracee::State::ended) {
-        const bool trapped = !tracee.by_job_control && ptrace::event_in(tracee.status) !=
-                                                           ptrace::event_stop;
+        const bool trapped =
+            !tracee.by_job_control && ptrace::event_in(tracee.status) != ptrace::event_stop;
         info.si_code = trapped ? CLD_TRAPPED : CLD_STOPPED;
         info.si_status = ptrace::signal_in(tracee.status) & 0x7f;
     }
@@ -181,14 +181,14 @@ bool Tracing::takes_stop(HomeThread& thread, WaitStatus status) {
             if (std::exchange(tracee->expected, {}) == Tracee::Expected::stop_of_attach) {
                 tell(*tracee, ptrace::stop_status(SIGSTOP));
             } else {
-                tell(*tracee, ptrace::stop_status(status.value,
-                                                  tracee->seized ? ptrace::event_stop : 0));
+                tell(*tracee,
+                     ptrace::stop_status(status.value, tracee->seized ? ptrace::event_stop : 0));
             }
             return true;
         case WaitStatus::Kind::syscall_stop:
-            tell(*tracee, ptrace::stop_status(SIGTRAP | (tracee->has(PTRACE_O_TRACESYSGOOD)
-                                                             ? ptrace::call_stop_bit
-                                                             : 0)));
+            tell(*tracee,
+                 ptrace::stop_status(
+                     SIGTRAP | (tracee->has(PTRACE_O_TRACESYSGOOD) ? ptrace::call_stop_bit : 0)));
             return true;
         default: return false;
     }

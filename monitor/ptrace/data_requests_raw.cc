@@ -147,8 +147,8 @@ Task<int64_t> base_request(pid_t tracee, Request request, TracersMemory& memory)
     const bool reads = request.data == arch_get_fs || request.data == arch_get_gs;
     uint64_t base = 0;
     const uint64_t at = reads ? reinterpret_cast<uint64_t>(&base) : request.address;
-    const long made = syscall(SYS_ptrace, request.kind, static_cast<long>(tracee), at,
-                              request.data);
+    const long made =
+        syscall(SYS_ptrace, request.kind, static_cast<long>(tracee), at, request.data);
     if (made < 0) co_return -errno;
     if (!reads) co_return made;
     const auto bytes = std::as_bytes(std::span(&base, 1));

@@ -14,8 +14,8 @@ constexpr int stop_status(int signal, int event = 0) { return event << 16 | sign
 constexpr int signal_in(int status) { return status >> 8 & 0xff; }
 constexpr int event_in(int status) { return status >> 16; }
 
-inline constexpr int event_stop = 128;         // PTRACE_EVENT_STOP
-inline constexpr int call_stop_bit = 0x80;     // of the signal, with PTRACE_O_TRACESYSGOOD
+inline constexpr int event_stop = 128;             // PTRACE_EVENT_STOP
+inline constexpr int call_stop_bit = 0x80;         // of the signal, with PTRACE_O_TRACESYSGOOD
 inline constexpr uint64_t all_options = 0x3000ff;  // PTRACE_O_*
 
 struct Tracee {
@@ -30,19 +30,19 @@ struct Tracee {
 
     pid_t tid = 0;
     pid_t process = 0;
-    pid_t tracer = 0;          // a thread
+    pid_t tracer = 0;           // a thread
     pid_t tracers_process = 0;  // of which any thread may wait
-    bool is_child = false;     // of the tracer's process, which is told of its end by the kernel
-    bool seized = false;       // by PTRACE_SEIZE
+    bool is_child = false;      // of the tracer's process, which is told of its end by the kernel
+    bool seized = false;        // by PTRACE_SEIZE
     uint64_t options = 0;
     State state = State::runs;
-    int status = 0;             // of its stop or end
-    bool waited_for = false;    // the tracer has seen this
+    int status = 0;               // of its stop or end
+    bool waited_for = false;      // the tracer has seen this
     bool by_job_control = false;  // it is in a group-stop
-    bool newborn = false;       // its first stop is still to come
-    bool to_interrupt = false;  // by PTRACE_INTERRUPT
-    bool held = false;          // it is about to end, and does so when it has been waited for
-    bool knows_end = false;     // it has stopped with PTRACE_EVENT_EXIT
+    bool newborn = false;         // its first stop is still to come
+    bool to_interrupt = false;    // by PTRACE_INTERRUPT
+    bool held = false;            // it is about to end, and does so when it has been waited for
+    bool knows_end = false;       // it has stopped with PTRACE_EVENT_EXIT
     Expected expected = Expected::nothing;
     std::function<void()> then;  // instead of resuming it
 

@@ -102,7 +102,7 @@ siginfo_t news_of(const Tracee& tracee, uid_t user) {
 }
 
 uid_t user_of(pid_t pid) {
-    struct stat about{};
+    struct stat about {};
     return ::stat(fmt::format("/proc/{}", pid).c_str(), &about) == 0 ? about.st_uid : 0;
 }
 

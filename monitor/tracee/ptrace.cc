@@ -70,9 +70,7 @@ Result<unsigned long> event_message(pid_t tid) {
     return fetch<unsigned long>(PTRACE_GETEVENTMSG, tid, "cannot read an event");
 }
 
-void set_options(pid_t tid, long options) {
-    ::ptrace(PTRACE_SETOPTIONS, tid, nullptr, options);
-}
+void set_options(pid_t tid, long options) { ::ptrace(PTRACE_SETOPTIONS, tid, nullptr, options); }
 
 void resume(pid_t tid, int signal) {
     const auto request = static_cast<__ptrace_request>(goes_on_by(tid));

@@ -17,11 +17,11 @@
 // A wait status of a stop.
 #define STOPPED(signal, event) ((event) << 16 | (signal) << 8 | 0x7f)
 
-#define CHECK_WAIT(pid, expected)                     \
-    do {                                              \
-        int wait_status = 0;                          \
+#define CHECK_WAIT(pid, expected)                          \
+    do {                                                   \
+        int wait_status = 0;                               \
         CHECK_EQ(waitpid(pid, &wait_status, __WALL), pid); \
-        CHECK_EQ(wait_status, expected);              \
+        CHECK_EQ(wait_status, expected);                   \
     } while (0)
 
 static inline long do_ptrace(long request, pid_t pid, unsigned long at, unsigned long data) {

@@ -55,23 +55,26 @@ static pid_t start(void (*body)(void), long options, pid_t* tid) {
     CHECK_WAIT(*tid, STOPPED(SIGSTOP, 0));
     struct user_regs_struct regs;
     CHECK_EQ(ptrace(PTRACE_GETREGS, *tid, 0, &regs), 0);
-    CHECK_EQ(ptrace(PTRACE_CONT, *tid, 0, 0), 0);
     return child;
 }
 
 int main(void) {
     pid_t tid = 0;
     pid_t child = start(has_thread, 0, &tid);
+    CHECK_EQ(ptrace(PTRACE_CONT, tid, 0, 0), 0);
     // A signal for one thread stops that one.
     CHECK_EQ(syscall(SYS_tgkill, child, tid, SIGUSR1), 0);
     CHECK_WAIT(tid, STOPPED(SIGUSR1, 0));
     CHECK_EQ(ptrace(PTRACE_CONT, tid, 0, 0), 0);
     CHECK_EQ(ptrace(PTRACE_CONT, child, 0, 0), 0);
-    CHECK_WAIT(tid, 0);
+    int status = 0;
+    CHECK_EQ(waitpid(tid, &status, __WALL), tid);
+    CHECK(WIFEXITED(status));
     CHECK_WAIT(child, 5 << 8);
 
     child = start(thread_exits, PTRACE_O_TRACEEXIT, &tid);
     CHECK_EQ(ptrace(PTRACE_CONT, child, 0, 0), 0);
+    CHECK_EQ(ptrace(PTRACE_CONT, tid, 0, 0), 0);
     CHECK_WAIT(tid, STOPPED(SIGTRAP, PTRACE_EVENT_EXIT));
     unsigned long message = 0;
     CHECK_EQ(ptrace(PTRACE_GETEVENTMSG, tid, 0, &message), 0);
@@ -87,6 +90,7 @@ int main(void) {
     // A thread that executes a program gets the process's id.
     child = start(thread_executes, PTRACE_O_TRACEEXEC, &tid);
     CHECK_EQ(ptrace(PTRACE_CONT, child, 0, 0), 0);
+    CHECK_EQ(ptrace(PTRACE_CONT, tid, 0, 0), 0);
     CHECK_WAIT(child, STOPPED(SIGTRAP, PTRACE_EVENT_EXEC));
     CHECK_EQ(ptrace(PTRACE_GETEVENTMSG, child, 0, &message), 0);
     CHECK_EQ(message, tid);

@@ -4,11 +4,10 @@
 static void adds(void) {
     long result = 0;
     double shown = 0;
-    __asm__ volatile(
-        "mov $1, %%rbx; movq %%rbx, %%xmm7; int3; movq %%xmm7, %1; mov %%rbx, %0"
-        : "=r"(result), "=r"(shown)
-        :
-        : "rbx", "xmm7");
+    __asm__ volatile("mov $1, %%rbx; movq %%rbx, %%xmm7; int3; movq %%xmm7, %1; mov %%rbx, %0"
+                     : "=r"(result), "=r"(shown)
+                     :
+                     : "rbx", "xmm7");
     long bits = 0;
     memcpy(&bits, &shown, sizeof bits);
     _exit((int)(result + bits));

@@ -1,4 +1,5 @@
-// A child that has its parent's memory traces its parent, as LeakSanitizer does when a program ends.
+// A child that has its parent's memory traces its parent, as LeakSanitizer does when a program
+// ends.
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>

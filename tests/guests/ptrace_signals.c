@@ -1,4 +1,5 @@
-// Signals of a tracee: what they tell, what the tracer makes of them, which wait, which are blocked.
+// Signals of a tracee: what they tell, what the tracer makes of them, which wait, which are
+// blocked.
 #include "ptrace.h"
 
 struct peek {

@@ -1,4 +1,5 @@
-// The tracer is one thread: others of its process may wait for its tracees, but ask nothing of them.
+// The tracer is one thread: others of its process may wait for its tracees, but ask nothing of
+// them.
 #include <pthread.h>
 
 #include "ptrace.h"
