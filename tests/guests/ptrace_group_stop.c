@@ -4,13 +4,13 @@
 int main(void) {
     pid_t child = traced_child(wait_for_ever);
     CHECK_EQ(ptrace(PTRACE_CONT, child, 0, 0), 0);
-    CHECK_EQ(kill(child, SIGTSTP), 0);
-    CHECK_WAIT(child, STOPPED(SIGTSTP, 0));
+    CHECK_EQ(kill(child, SIGSTOP), 0);
+    CHECK_WAIT(child, STOPPED(SIGSTOP, 0));
     siginfo_t info;
     CHECK_EQ(ptrace(PTRACE_GETSIGINFO, child, 0, &info), 0);
     CHECK_EQ(info.si_pid, getpid());
-    CHECK_EQ(ptrace(PTRACE_CONT, child, 0, SIGTSTP), 0);
-    CHECK_WAIT(child, STOPPED(SIGTSTP, 0));
+    CHECK_EQ(ptrace(PTRACE_CONT, child, 0, SIGSTOP), 0);
+    CHECK_WAIT(child, STOPPED(SIGSTOP, 0));
     CHECK_ERRNO(ptrace(PTRACE_GETSIGINFO, child, 0, &info), EINVAL);
     // It runs although its process is stopped.
     CHECK_EQ(ptrace(PTRACE_CONT, child, 0, 0), 0);
