@@ -82,8 +82,10 @@ constexpr Stop stops[] = {
     {SYS_prlimit64, asked, 2, every_bit, 0, true},
     {SYS_getrusage, asked},
     {SYS_times, asked},
-    {SYS_wait4, asked, 3, every_bit, 0, true},
-    {SYS_waitid, asked, 4, every_bit, 0, true},
+    // Of who traces others; and they tell of that usage.
+    {SYS_ptrace, asked},
+    {SYS_wait4, asked},
+    {SYS_waitid, asked},
 };
 
 // Of calls that look for a file: how a walk through a directory makes them.

@@ -29,6 +29,7 @@
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
+#include "monitor/home/tracing.h"
 #include "monitor/home/vfork_children.h"
 #include "monitor/node/clone_call.h"
 #include "monitor/tracee/ptrace.h"
@@ -55,6 +56,10 @@ bool is_ours(pid_t pid) {
     return status.find(fmt::format("\nTracerPid:\t{}\n", getpid())) != std::string::npos;
 }
 
+bool has_memory_of(pid_t pid, pid_t child) {
+    return syscall(SYS_kcmp, pid, child, KCMP_VM, 0, 0) == 0;
+}
+
 }  // namespace
 
 HomeThread& Births::add_thread(HomeProcess& process, pid_t tid) {
@@ -76,7 +81,7 @@ void Births::on_birth(HomeThread& parent, int event) {
     auto message = trace::event_message(parent.tid);
     if (!message) return;  // it has been killed: find_untold()
     add_born(parent, static_cast<pid_t>(*message), event);
-    trace::resume(parent.tid);
+    if (!home_.debugging.tracing().takes_birth(parent, event)) trace::resume(parent.tid);
 }
 
 // New threads die with the parent. New processes live on, in a ptrace stop that nobody else ends;
@@ -87,13 +92,13 @@ void Births::find_untold(HomeThread& parent) {
     for (pid_t child = 0; list >> child;) {
         if (home_.threads.contains(child) || !is_ours(child)) continue;
         spdlog::debug("process {} was born as thread {} was killed", child, parent.tid);
-        const bool shares = syscall(SYS_kcmp, pid, child, KCMP_VM, 0, 0) == 0;
-        add_born(parent, child, shares ? PTRACE_EVENT_VFORK : PTRACE_EVENT_FORK);
+        add_born(parent, child, has_memory_of(pid, child) ? PTRACE_EVENT_VFORK : PTRACE_EVENT_FORK);
     }
 }
 
 void Births::add_born(HomeThread& parent, pid_t tid, int event) {
     home_.orphaned_helpers.note_birth(tid);
+    home_.debugging.tracing().on_birth(parent, tid, event);
     HomeProcess& parents = *parent.process;
     bool copied = home_.forks_at_home.end_fork(parent);
     auto birth = births_.find(parent.tid);
@@ -105,8 +110,10 @@ void Births::add_born(HomeThread& parent, pid_t tid, int event) {
         add_to_process(parent, tid, helper);
     } else {
         Birth* plan = planned ? &birth->second : nullptr;
-        bool shares = plan ? plan->shares_memory
-                           : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK);
+        bool shares =
+            plan ? plan->shares_memory
+                 : !copied && (parents.fragment || event == PTRACE_EVENT_VFORK ||
+                               (event == PTRACE_EVENT_CLONE && has_memory_of(parents.pid, tid)));
         HomeThread& first = add_process(parent, tid, event, plan, shares);
         begin_process(parent, first, plan, shares);
     }

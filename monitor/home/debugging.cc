@@ -3,6 +3,7 @@
 #include "monitor/home/children.h"
 #include "monitor/home/debugged_process.h"
 #include "monitor/home/home.h"
+#include "monitor/home/tracing.h"
 #include "monitor/tracee/context_raw.h"
 
 namespace gpr::home {
@@ -13,6 +14,10 @@ constexpr std::chrono::seconds patience{10};  // for a process that is just bein
 // For another debugger that has gone, which may not have been noticed yet.
 constexpr std::chrono::milliseconds patience_with_other{500};
 }  // namespace
+
+Debugging::Debugging(Home& home) : home_(home), tracing_(std::make_unique<Tracing>(home)) {}
+
+Debugging::~Debugging() = default;
 
 // Splits the process, if it has not been.
 Task<Result<void>> Debugging::make_whole(pid_t pid) {

@@ -21,10 +21,17 @@ struct WaitStatus;
 namespace gpr::home {
 
 class DebuggedProcess;
+class Tracing;
 
 class Debugging {
 public:
-    explicit Debugging(Home& home) : home_(home) {}
+    explicit Debugging(Home& home);
+    ~Debugging();
+    Debugging(const Debugging&) = delete;
+    Debugging& operator=(const Debugging&) = delete;
+
+    // The same from within: programs of the session that trace others.
+    [[nodiscard]] Tracing& tracing() { return *tracing_; }
 
     // Tells of each stop, and of the end; after that the process must not be used any more.
     using Tell = std::function<void(const debug::StopReason&)>;
@@ -58,6 +65,7 @@ private:
     Task<Result<void>> make_whole(pid_t pid);
 
     Home& home_;
+    const std::unique_ptr<Tracing> tracing_;
 };
 
 }  // namespace gpr::home

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "monitor/home/births.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
@@ -17,6 +18,7 @@
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/statistics.h"
+#include "monitor/home/tracing.h"
 #include "monitor/home/vfork_children.h"
 #include "monitor/node/usage.h"
 #include "monitor/tracee/ptrace.h"
@@ -269,7 +271,7 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
         }
     }
     if (!last && home_.policy.mixed()) co_await home_.last_words.before_exit(thread, filtered);
-    trace::resume(tid);
+    if (!home_.debugging.tracing().holds_end(thread, raw)) trace::resume(tid);
 }
 
 }  // namespace gpr::home

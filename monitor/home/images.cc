@@ -31,6 +31,7 @@
 #include "monitor/home/signal_actions.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
+#include "monitor/home/tracing.h"
 #include "monitor/home/trap_state.h"
 #include "monitor/home/vfork_children.h"
 #include "monitor/node/exit_hold.h"
@@ -60,6 +61,12 @@ std::string executable_of(pid_t pid) {
     return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored).string();
 }
 
+// The process may have inherited descriptors of memory that others share.
+Task<void> meet_sharers(Home& home, HomeProcess& process) {
+    home.contended_memory.share_with(process);
+    co_await home.contended_memory.meet_external_sharers(false);
+}
+
 }  // namespace
 
 // Forgets everything that belonged to the image before the exec. Returns the tids of its helpers.
@@ -78,6 +85,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     }
     home_.filters.take_state_of_caller(process, thread);
     home_.ends.forget_other_threads(process);
+    home_.debugging.tracing().on_exec(thread);
     thread.stub.reset();
     thread.node = directory_node;
     thread.begin_image();
@@ -89,7 +97,8 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     process.has_vfork_children = false;
     // If its children get namespaces of their own, its helpers would get into them.
     process.stays_home = home_.namespaces.stays_home(process.pid) ||
-                         home_.namespaces.child_stays_home(process.pid, 0);
+                         home_.namespaces.child_stays_home(process.pid, 0) ||
+                         home_.debugging.tracing().concerns(process.pid);
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
     process.caught_signals = process.to_reset = 0;
     process.fault_actions.clear();
@@ -125,15 +134,13 @@ Task<bool> Images::leave_exec(HomeThread& thread) {
     }
 }
 
-// The process may have inherited descriptors of memory that others share.
 Task<void> Images::begin_at_rest(HomeProcess& process) {
     if (process.is_root) {
         home_.outputs.user().doing("");
         spdlog::info("process {} begins at home: {}", process.pid, executable_of(process.pid));
     }
     home_.resting.begin(process);
-    home_.contended_memory.share_with(process);
-    co_await home_.contended_memory.meet_external_sharers(false);
+    co_await meet_sharers(home_, process);
 }
 
 Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
@@ -143,7 +150,8 @@ Task<void> Images::begin_image(HomeProcess& process, HomeThread& thread) {
     if (was_there) co_await home_.ends.end_remotely(process, true, true);
     if (process.stays_home) {
         home_.debugging.lose(process);
-        trace::resume(thread.tid);
+        if (home_.debugging.tracing().concerns(process.pid)) co_await meet_sharers(home_, process);
+        home_.debugging.tracing().leave_exec(thread);
         co_return;
     }
     // A process that was at the acceptor cannot rest: it has timers, signals, descriptors there.

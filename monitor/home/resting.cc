@@ -106,6 +106,9 @@ Notification call_of(const HomeThread& thread, const user_regs_struct& regs) {
     return n;
 }
 
+// wait4 and waitid, of a child that they tell of.
+bool asks_for_usage(const Notification& n) { return n.args[n.number == SYS_waitid ? 4 : 3] != 0; }
+
 std::string name_of_call(uint32_t number) {
     const Row* row = find_row(number);
     return row ? row->name : fmt::format("call {}", number);
@@ -209,7 +212,7 @@ bool Resting::must_split_for(const HomeProcess& process, const Notification& n) 
                    !process.ended_children.empty();
         case AtHome::children:
             if (n.number == SYS_unshare) return Namespaces::changes_children(n.args[0]);
-            return !process.ended_children.empty();
+            return asks_for_usage(n) && !process.ended_children.empty();
         default: return false;
     }
 }

@@ -41,6 +41,7 @@
 #include "monitor/home/statistics.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
+#include "monitor/home/tracing.h"
 #include "monitor/home/vfork_children.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/usage_wire.h"
@@ -53,6 +54,17 @@
 #include "syscall/table.h"
 
 namespace gpr {
+
+namespace {
+
+void on_end(home::Home& home, HomeThread& thread, WaitStatus status) {
+    const pid_t pid = thread.process->pid, tid = thread.tid;
+    home.debugging.on_thread_end(thread, status);
+    home.ends.on_end(thread);
+    home.debugging.tracing().on_end(tid, pid, status);
+}
+
+}  // namespace
 
 HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
                          const ExecOptions& options, SessionOutputs& outputs, Fd stub_code)
@@ -182,12 +194,11 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         if (!status.ended()) return;
     }
     if (home_->proxy_calls.holds_stop(thread, status)) return;
+    if (home_->debugging.tracing().waits.takes_stop(thread, status)) return;
+    if (home_->debugging.tracing().takes_stop(thread, status)) return;
     switch (status.kind) {
         case WaitStatus::Kind::exited:
-        case WaitStatus::Kind::killed:
-            home_->debugging.on_thread_end(thread, status);
-            home_->ends.on_end(thread);
-            return;
+        case WaitStatus::Kind::killed: on_end(*home_, thread, status); return;
         case WaitStatus::Kind::signal_stop: home_->signals.on_signal(thread, status.value); return;
         case WaitStatus::Kind::event: on_event(thread, status.value); return;
         case WaitStatus::Kind::group_stop:
@@ -229,10 +240,14 @@ void HomeSession::on_filter_stop(HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     if (!mark || !regs) return trace::resume(thread.tid);
     if (*mark == resting_filter_mark) {
+        if (regs->orig_rax == SYS_ptrace)
+            return home_->debugging.tracing().calls.on_call(thread, *regs);
+        if (home_->debugging.tracing().waits.on_call(thread, *regs)) return;
+        if (home_->debugging.tracing().calls.takes_clone(thread, *regs)) return;
         home_->resting.on_call(thread, *regs);
     } else if (*mark == name_filter_mark) {
         home_->fd_names.on_watched_call(thread, *regs);
-    } else {  // a filter of the program's, which has no tracer
+    } else if (!home_->debugging.tracing().takes_filter_stop(thread)) {  // nobody looks at it
         regs->orig_rax = ~0UL;
         regs->rax = static_cast<uint64_t>(-ENOSYS);
         trace::set_registers(thread.tid, *regs);

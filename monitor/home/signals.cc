@@ -16,6 +16,7 @@
 #include "monitor/home/passed_signals.h"
 #include "monitor/home/proc_files.h"
 #include "monitor/home/signal_actions.h"
+#include "monitor/home/tracing.h"
 #include "monitor/home/trap_state.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/tracee/interrupted_call.h"
@@ -126,6 +127,7 @@ bool Signals::dumps_core(HomeThread& thread, int signal) {
 
 void Signals::on_signal(HomeThread& thread, int signal) {
     if (drops(thread, signal)) return;
+    Tracing::restore_signal(thread, signal);
     if (signal == SIGTRAP && home_.functions.meets_breakpoint(thread)) return;
     if (signal == SIGBUS && home_.growth.meets_end_of_file(thread)) return;
     if (!thread.helper && is_fault_in_stub(thread.tid)) {

@@ -1,7 +1,9 @@
 #include "monitor/tracee/ptrace.h"
 
 #include <fstream>
+#include <unordered_map>
 
+#include "monitor/tracee/resume_request.h"
 #include "monitor/tracee/resumed_wait.h"
 
 namespace gpr::trace {
@@ -16,7 +18,26 @@ Result<Value> fetch(__ptrace_request request, pid_t tid, const char* what) {
     if (::ptrace(request, tid, nullptr, &value) != 0) return fail(errno, what);
     return value;
 }
+
+// A monitor traces from one thread.
+std::unordered_map<pid_t, int>& requests() {
+    static std::unordered_map<pid_t, int> by_tid;
+    return by_tid;
+}
 }  // namespace
+
+void go_on_by(pid_t tid, int request) {
+    if (request == PTRACE_CONT) {
+        requests().erase(tid);
+    } else {
+        requests()[tid] = request;
+    }
+}
+
+int goes_on_by(pid_t tid) {
+    auto it = requests().find(tid);
+    return it == requests().end() ? PTRACE_CONT : it->second;
+}
 
 Result<void> seize(pid_t tid, long options) {
     if (::ptrace(PTRACE_SEIZE, tid, nullptr, options) != 0) {
@@ -49,8 +70,11 @@ Result<unsigned long> event_message(pid_t tid) {
     return fetch<unsigned long>(PTRACE_GETEVENTMSG, tid, "cannot read an event");
 }
 
+void set_options(pid_t tid, long options) { ::ptrace(PTRACE_SETOPTIONS, tid, nullptr, options); }
+
 void resume(pid_t tid, int signal) {
-    ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal));
+    const auto request = static_cast<__ptrace_request>(goes_on_by(tid));
+    ::ptrace(request, tid, nullptr, static_cast<long>(signal));
 }
 void single_step(pid_t tid, int signal) {
     ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal));

@@ -1,0 +1,247 @@
+#include "monitor/home/trace_calls.h"
+
+#include <sched.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/file_text.h"
+#include "base/log.h"
+#include "monitor/home/debugging.h"
+#include "monitor/home/home.h"
+#include "monitor/home/tracing.h"
+#include "monitor/tracee/process_stat.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/resume_request.h"
+
+namespace gpr::home {
+
+using ptrace::Request;
+using ptrace::Tracee;
+
+namespace {
+
+constexpr uint64_t sysemu = 31, sysemu_step = 32;  // PTRACE_SYSEMU, _SYSEMU_SINGLESTEP
+constexpr int last_signal = 64;
+constexpr uint64_t memory_flags = CLONE_VM | CLONE_VFORK | CLONE_THREAD;
+constexpr uint64_t capability_to_trace = 1ULL << 19;  // CAP_SYS_PTRACE
+
+// The tracer's memory at home, where all of it is.
+class MemoryAtHome : public ptrace::TracersMemory {
+public:
+    explicit MemoryAtHome(pid_t pid) : memory_(RemoteMemory::open(pid)) {}
+
+    Task<bool> read(Address from, std::span<std::byte> bytes) override {
+        co_return memory_ && memory_->read_exact(from, bytes.data(), bytes.size());
+    }
+    Task<bool> write(Address to, std::span<const std::byte> bytes) override {
+        co_return memory_ && memory_->write_exact(to, bytes.data(), bytes.size());
+    }
+
+private:
+    Result<RemoteMemory> memory_;
+};
+
+struct Identity {
+    std::array<uid_t, 3> users{}, groups{};  // real, effective, saved
+    uint64_t capabilities = 0;
+};
+
+Identity identity_of(pid_t tid) {
+    Identity found;
+    std::istringstream in(text_of(fmt::format("/proc/{}/status", tid)));
+    for (std::string line; std::getline(in, line);) {
+        std::istringstream rest(line.substr(line.find(':') + 1));
+        if (line.starts_with("Uid:")) rest >> found.users[0] >> found.users[1] >> found.users[2];
+        if (line.starts_with("Gid:")) rest >> found.groups[0] >> found.groups[1] >> found.groups[2];
+        if (line.starts_with("CapEff:")) rest >> std::hex >> found.capabilities;
+    }
+    return found;
+}
+
+bool is_all(const std::array<uid_t, 3>& ids, uid_t id) {
+    return std::ranges::all_of(ids, [id](uid_t each) { return each == id; });
+}
+
+bool is_below(pid_t process, pid_t ancestor) {
+    while (process > 1 && process != ancestor) process = parent_of(process);
+    return process == ancestor;
+}
+
+// Yama: only descendants may be traced.
+bool only_descendants() {
+    const std::string scope = text_of("/proc/sys/kernel/yama/ptrace_scope");
+    return !scope.empty() && scope[0] != '0';
+}
+
+bool resumes(uint64_t kind) {
+    return kind == PTRACE_CONT || kind == PTRACE_SYSCALL || kind == PTRACE_SINGLESTEP ||
+           kind == PTRACE_SINGLEBLOCK || kind == sysemu || kind == sysemu_step ||
+           kind == PTRACE_DETACH;
+}
+
+}  // namespace
+
+void TraceCalls::on_call(HomeThread& thread, const user_regs_struct& regs) {
+    HomeProcess& process = *thread.process;
+    if (process.rest && process.rest->being_split) {  // it calls again when it has been
+        user_regs_struct before = regs;
+        trace::take_call_back(thread.tid, before);
+        trace::resume(thread.tid);
+        return;
+    }
+    spawn(serve(process.pid, thread.tid, regs));
+}
+
+bool TraceCalls::takes_clone(HomeThread& thread, user_regs_struct regs) {
+    HomeProcess& process = *thread.process;
+    if (regs.orig_rax != SYS_clone || !(regs.rdi & CLONE_UNTRACED)) return false;
+    const bool rests = process.rest && !process.rest->being_split;
+    const bool has_memory = (regs.rdi & memory_flags) == CLONE_VM;
+    if (!process.stays_home && !(rests && has_memory)) return false;
+    Tracing::keep_home(process);
+    regs.rdi &= ~uint64_t{CLONE_UNTRACED};
+    trace::set_registers(thread.tid, regs);
+    with_untraced_.insert(thread.tid);
+    trace::resume(thread.tid);
+    return true;
+}
+
+bool TraceCalls::is_untraced(pid_t parent) {
+    if (with_untraced_.erase(parent) == 0) return false;
+    if (auto regs = trace::registers(parent)) {  // as it was called
+        regs->rdi |= CLONE_UNTRACED;
+        trace::set_registers(parent, *regs);
+    }
+    return true;
+}
+
+Task<void> TraceCalls::serve(pid_t pid, pid_t tid, user_regs_struct regs) {
+    const Request request{regs.rdi, regs.rdx, regs.r10};
+    HomeThread* thread = home_.find_thread(pid, tid);
+    const int64_t result = co_await make(*thread, static_cast<pid_t>(regs.rsi), request);
+    spdlog::trace("thread {}: ptrace({:#x}, {}, {:#x}, {:#x}) is {}", tid, request.kind,
+                  static_cast<pid_t>(regs.rsi), request.address, request.data, result);
+    regs.rax = static_cast<uint64_t>(result);
+    regs.orig_rax = ~0UL;
+    trace::set_registers(tid, regs);
+    trace::resume(tid);
+}
+
+Task<int64_t> TraceCalls::make(HomeThread& thread, pid_t target, Request request) {
+    if (request.kind == PTRACE_TRACEME) co_return trace_me(thread);
+    if (request.kind == PTRACE_ATTACH || request.kind == PTRACE_SEIZE)
+        co_return begin(thread, target, request);
+    Tracee* tracee = home_.debugging.tracing().find(target);
+    if (!tracee || tracee->tracer != thread.tid || tracee->state == Tracee::State::ended)
+        co_return -ESRCH;
+    if (request.kind == PTRACE_KILL) {
+        syscall(SYS_tgkill, tracee->process, target, SIGKILL);
+        co_return 0;
+    }
+    if (request.kind == PTRACE_INTERRUPT)
+        co_return tracee->seized ? interrupt(*tracee, false) : -EIO;
+    if (tracee->state != Tracee::State::stopped) co_return -ESRCH;
+    if (request.kind == PTRACE_LISTEN) {
+        const bool may = tracee->seized && ptrace::event_in(tracee->status) == ptrace::event_stop;
+        co_return may ? interrupt(*tracee, true) : -EIO;
+    }
+    if (resumes(request.kind)) co_return go_on(*tracee, request);
+    if (request.kind == PTRACE_SETOPTIONS) co_return set_options(*tracee, request.data);
+    // A group-stop has no signal, if it is not an event.
+    const bool no_signal = tracee->by_job_control && !tracee->seized;
+    if (request.kind == PTRACE_GETSIGINFO && no_signal) co_return -EINVAL;
+    MemoryAtHome memory(thread.process->pid);
+    co_return co_await ptrace::make_data_request(target, request, memory);
+}
+
+int64_t TraceCalls::trace_me(HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    if (home_.debugging.tracing().find(thread.tid)) return -EPERM;
+    const pid_t parent = parent_of(process.pid);
+    HomeProcess* parents = home_.find_process(parent);
+    if (!parents || process.fragment || parents->fragment) return -EPERM;
+    HomeThread* tracer = home_.find_thread(parent, home_.debugging.tracing().maker_of(process.pid));
+    if (!tracer) tracer = home_.find_thread(parent, parent);
+    if (!tracer) return -EPERM;
+    home_.debugging.tracing().begin(*tracer, thread);
+    return 0;
+}
+
+// As the kernel decides for PTRACE_MODE_ATTACH_REALCREDS.
+bool TraceCalls::may_trace(const HomeThread& tracer, const HomeThread& target) const {
+    const Identity ours = identity_of(tracer.tid), theirs = identity_of(target.tid);
+    if (ours.capabilities & capability_to_trace) return true;
+    const pid_t pid = tracer.process->pid, other = target.process->pid;
+    const bool same = is_all(theirs.users, ours.users[0]) && is_all(theirs.groups, ours.groups[0]);
+    if (!same || theirs.capabilities & ~ours.capabilities) return false;
+    const bool shares = tracer.process->shares_memory_with == target.process;
+    return shares || !only_descendants() || is_below(other, pid);
+}
+
+// PTRACE_ATTACH and PTRACE_SEIZE.
+int64_t TraceCalls::begin(HomeThread& tracer, pid_t target, Request request) {
+    const bool seizes = request.kind == PTRACE_SEIZE;
+    if (seizes && (request.address != 0 || request.data & ~ptrace::all_options)) return -EIO;
+    auto it = home_.threads.find(target);
+    HomeThread* thread =
+        it == home_.threads.end() || it->second->helper ? nullptr : it->second.get();
+    if (!thread) return kill(target, 0) == 0 || errno == EPERM ? -EPERM : -ESRCH;
+    HomeProcess& process = *thread->process;
+    if (&process == tracer.process || home_.debugging.tracing().find(target) || thread->ends())
+        return -EPERM;
+    if (!may_trace(tracer, *thread)) return -EPERM;
+    if (process.fragment || tracer.process->fragment) return -EPERM;
+    if (process.rest && process.rest->being_split) return -EPERM;
+    Tracee& tracee = home_.debugging.tracing().begin(tracer, *thread);
+    tracee.seized = seizes;
+    tracee.options = seizes ? request.data : 0;
+    if (!seizes) tracee.expected = Tracee::Expected::stop_of_attach;
+    if (process.stopped) {
+        trace::interrupt(target);
+    } else if (!seizes) {
+        syscall(SYS_tgkill, process.pid, target, SIGSTOP);
+    }
+    return 0;
+}
+
+int64_t TraceCalls::interrupt(Tracee& tracee, bool listens) const {
+    if (listens) {
+        tracee.state = Tracee::State::listens;
+        trace::stay_stopped(tracee.tid);
+        return 0;
+    }
+    tracee.to_interrupt = true;
+    trace::interrupt(tracee.tid);
+    return 0;
+}
+
+int64_t TraceCalls::go_on(Tracee& tracee, Request request) {
+    if (request.data > last_signal) return -EIO;
+    const int signal = static_cast<int>(request.data);
+    if (request.kind == PTRACE_DETACH) {
+        home_.debugging.tracing().release(tracee.tid, signal);
+    } else {
+        home_.debugging.tracing().resume(tracee, static_cast<int>(request.kind), signal);
+    }
+    return 0;
+}
+
+// The stop at the end of a vfork is one that the kernel tells only who asks for it.
+int64_t TraceCalls::set_options(Tracee& tracee, uint64_t options) {
+    if (options & ~ptrace::all_options) return -EINVAL;
+    tracee.options = options;
+    const long more = options & PTRACE_O_TRACEVFORKDONE ? PTRACE_O_TRACEVFORKDONE : 0;
+    trace::set_options(tracee.tid, trace::home_options | more);
+    return 0;
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,49 @@
+// wait4(2) and waitid(2) of processes that trace others: they tell of tracees, too, of which the
+// kernel knows nothing. A call that can be answered is; any other is made, and interrupted when
+// there is something to tell. Where the kernel says that there is nobody to wait for, but there are
+// tracees, the thread waits in pause(2) instead.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstdint>
+#include <map>
+
+#include "monitor/home/part.h"
+#include "monitor/ptrace/wait_call.h"
+#include "monitor/tracee/waits.h"
+
+namespace gpr::home {
+
+class TraceWaits {
+public:
+    explicit TraceWaits(Home& home) : home_(home) {}
+
+    // The filter has stopped the thread before such a call. False: it makes the call as always.
+    bool on_call(HomeThread& thread, user_regs_struct regs);
+    // A thread that may be in such a call has stopped. True: it has been resumed.
+    bool takes_stop(HomeThread& thread, WaitStatus status);
+    // There is something to tell of the tracee.
+    void wake_for(const ptrace::Tracee& tracee);
+    void on_end(pid_t tid) { waiting_.erase(tid); }
+
+private:
+    struct Waiting {
+        pid_t process = 0;
+        ptrace::WaitCall call;
+        bool until_exit = false;  // it stops when the kernel has made the call
+        bool paused = false;      // it is in pause(2) instead
+        bool interrupted = false;
+    };
+
+    bool answer(HomeThread& thread, user_regs_struct& regs, const ptrace::WaitCall& call);
+    [[nodiscard]] bool write_news(pid_t process, const ptrace::WaitCall& call,
+                                  const ptrace::Tracee& tracee) const;
+    void on_made(HomeThread& thread, Waiting& waiting, user_regs_struct regs);
+
+    Home& home_;
+    std::map<pid_t, Waiting> waiting_;  // by tid
+};
+
+}  // namespace gpr::home
