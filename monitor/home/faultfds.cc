@@ -154,8 +154,8 @@ Task<int64_t> Faultfds::let_fill(ProgramFaultfd& faultfd, Range range, uint64_t 
     uint64_t covered = 0;
     space.overlapping(range, [&](const Mapping& m) {
         if (m.shared || m.file || m.backing != Backing::anonymous || m.trapped) error = -EINVAL;
-        const bool is_its_own =
-            std::ranges::any_of(faultfd.ranges, [&](const Range& r) { return r.overlaps(m.range); });
+        const bool is_its_own = std::ranges::any_of(
+            faultfd.ranges, [&](const Range& r) { return r.overlaps(m.range); });
         if (m.program_fills && !is_its_own) error = -EBUSY;
         covered += std::min(m.range.end, range.end) - std::max(m.range.begin, range.begin);
     });

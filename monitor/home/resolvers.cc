@@ -72,7 +72,8 @@ Task<Resolvers::Stepped> Resolvers::step_to_return(HomeThread& thread, ThreadCon
     pid_t tid = thread.tid;
     uint64_t to = 0;
     Address top{context.regs.rsp};
-    if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to)) co_return Stepped::did_not_return;
+    if (!thread.process->fragment->memory().read_exact(top, &to, sizeof to))
+        co_return Stepped::did_not_return;
     // Postpone other signals. SIGTRAP stays unblocked, because each step raises one.
     trace::set_signal_mask(tid, ~(1ULL << (SIGTRAP - 1)));
     bool returned = false, stopped = false;

@@ -97,8 +97,8 @@ std::vector<Install> Installs::current_parts(const Install& action) const {
     std::vector<Install> parts;
     for (uint32_t i = 0; i < action.run.count; i++) {
         if (!core_.agent.is_current(action.id, action.run[i])) continue;
-        const bool continues =
-            !parts.empty() && parts.back().run.first + parts.back().run.count == action.run[i].index;
+        const bool continues = !parts.empty() && parts.back().run.first + parts.back().run.count ==
+                                                     action.run[i].index;
         if (!continues) {
             parts.push_back({action.id,
                              {action.run.object, action.run[i].index, 0},

@@ -36,8 +36,8 @@ int main(void) {
         refused += syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &wrong[i], 1) < 0;
     }
     for (int i = 0; i < MOST; i++) buffers[i] = (struct iovec){mapped, sparse};
-    refused +=
-        syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, buffers, MOST) < 0, tried++;
+    refused += syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, buffers, MOST) < 0,
+        tried++;
     printf("%d of %d refused\n", refused, tried);
     return 0;
 }

@@ -60,9 +60,9 @@ TEST_CASE("acceptors that cannot be are refused") {
     CHECK_FALSE(gpr::parse_acceptors({"a=local", "a=local"}, false));
     CHECK_FALSE(gpr::parse_acceptors({"2=local", "local"}, false));
     CHECK_FALSE(gpr::parse_acceptors({""}, false));
-    const std::vector<std::string> fifteen = {"a=local", "b=local", "c=local", "d=local", "e=local",
-                                              "f=local", "g=local", "h=local", "i=local", "j=local",
-                                              "k=local", "l=local", "m=local", "n=local", "o=local"};
+    const std::vector<std::string> fifteen = {
+        "a=local", "b=local", "c=local", "d=local", "e=local", "f=local", "g=local", "h=local",
+        "i=local", "j=local", "k=local", "l=local", "m=local", "n=local", "o=local"};
     CHECK(gpr::parse_acceptors(fifteen, false));
     auto sixteen = fifteen;
     sixteen.emplace_back("p=local");
