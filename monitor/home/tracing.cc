@@ -67,7 +67,7 @@ void Tracing::keep_home(HomeProcess& process) {
 }
 
 Tracee& Tracing::begin(HomeThread& tracer, HomeThread& tracee) {
-    keep_home(*tracer.process);
+    if (!tracer.process->fragment) keep_home(*tracer.process);
     keep_home(*tracee.process);
     Tracee& its = tracees_[tracee.tid];
     its = {};
