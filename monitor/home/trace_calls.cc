@@ -209,9 +209,9 @@ int64_t TraceCalls::trace_me(HomeThread& thread) {
     return 0;
 }
 
-// One whose waits we see: at rest, or when all of it has gone.
+// One whose waits we see: by the filter of those that rest, or because all of it has gone.
 bool TraceCalls::may_be_tracer(const HomeProcess& process) const {
-    if (!process.fragment) return !process.listener;
+    if (!process.fragment) return home_.policy.rests();
     return process.state == HomeProcess::State::split && !home_.policy.mixed();
 }
 

@@ -34,7 +34,7 @@ namespace {
 
 constexpr std::chrono::milliseconds looks_every{1};
 constexpr size_t usage_place = 256;  // in a thread's scratch memory
-constexpr uint64_t call_bytes = 2;  // of a `syscall` instruction
+constexpr uint64_t call_bytes = 2;   // of a `syscall` instruction
 
 std::optional<WaitCall> call_in(const HomeThread& thread, const user_regs_struct& regs) {
     const uint64_t args[6] = {regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
