@@ -166,7 +166,9 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     first.memory_policy = parent.memory_policy;
     first.rseq = parent.rseq;
     first.affinity_at_birth = cpu_mask_now(tid);
-    child.stays_home = parents.stays_home || home_.namespaces.stays_home(tid);
+    // Whom a tracer begins it may be about to trace.
+    child.stays_home = parents.stays_home || home_.namespaces.stays_home(tid) ||
+                       home_.debugging.tracing().traces(parents.pid);
     return first;
 }
 
@@ -282,7 +284,8 @@ Task<void> Births::spawn_process(HomeProcess& process, HomeThread& thread, Frame
     child.regs.orig_rax = ~0UL;
     if (args[1] != 0) child.regs.rsp = args[1];
     if (flags & CLONE_SETTLS) child.regs.fs_base = args[4];
-    if (home_.forks_in_place.copies_in_place(thread, call)) {
+    const bool traces = home_.debugging.tracing().traces(process.pid);
+    if (!traces && home_.forks_in_place.copies_in_place(thread, call)) {
         co_await home_.forks_in_place.fork_in_place(process, thread, frame, std::move(birth));
         co_return;
     }

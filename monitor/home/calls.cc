@@ -14,6 +14,7 @@
 #include "monitor/home/births.h"
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/cpu_timing.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/faultfds.h"
 #include "monitor/home/fd_names.h"
 #include "monitor/home/file_copies.h"
@@ -35,6 +36,7 @@
 #include "monitor/home/sent_signal.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signal_actions.h"
+#include "monitor/home/tracing.h"
 #include "monitor/home/truncation.h"
 #include "monitor/node/address_plan.h"
 #include "monitor/node/guard_advice.h"
@@ -138,6 +140,10 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
         reply(*thread, *answer);
         co_return;
     }
+    if (call.getNumber() == SYS_ptrace || waits_for_children(call.getNumber())) {
+        const bool answered = co_await answer_tracer(*thread, call.getNumber(), args);
+        if (answered) co_return;
+    }
     home_.local_calls.note_modes(*thread, call.getNumber(), args.data(), true);
     // The acceptor's kernel clears the tid when the thread ends.
     if (call.getNumber() == SYS_set_tid_address) thread->clear_tid = 0;
@@ -149,6 +155,20 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
     } else {
         co_await make_call(process, *thread, frame, args);
     }
+}
+
+// A call of one that traces others, or asks to. False: it is made as always.
+Task<bool> Calls::answer_tracer(HomeThread& thread, uint32_t number, SyscallArguments args) {
+    Tracing& tracing = home_.debugging.tracing();
+    const pid_t pid = thread.process->pid, tid = thread.tid;
+    std::optional<int64_t> result;
+    if (number == SYS_ptrace) {
+        result = co_await tracing.calls.serve_forwarded(pid, tid, args);
+    } else {
+        result = co_await tracing.waits.serve_forwarded(pid, tid, number, args);
+    }
+    if (result && home_.find_thread(pid, tid) == &thread) reply(thread, *result);
+    co_return result.has_value();
 }
 
 // Neither home nor the thread's acceptor has what the call is about: the thread goes home, and from
@@ -366,6 +386,8 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     } else {
         if (waits) {
             co_await wait_without(home_.orphaned_helpers, shadow, calls);
+            const bool woken = home_.debugging.tracing().waits.was_woken(thread.tid);
+            if (woken && calls[0].result == -EINTR) calls[0].result = -trace::restart_nointr;
         } else {
             co_await shadow.run_locked(calls);
         }

@@ -30,6 +30,7 @@ private:
                                 SyscallArguments args);
     Task<void> make_call(HomeProcess& process, HomeThread& thread, Frame frame,
                          SyscallArguments args);
+    Task<bool> answer_tracer(HomeThread& thread, uint32_t number, SyscallArguments args);
     Task<void> run_call(HomeProcess& process, HomeThread& thread, Frame frame);
     Task<void> prepare_call(HomeProcess& process, ForwardedCall& call);
     void place_call(HomeProcess& process, ForwardedCall& call);

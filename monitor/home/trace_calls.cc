@@ -50,6 +50,24 @@ private:
     Result<RemoteMemory> memory_;
 };
 
+// The same of one that is split.
+class SplitMemory : public ptrace::TracersMemory {
+public:
+    SplitMemory(Home& home, std::shared_ptr<Fragment> fragment)
+        : home_(home), fragment_(std::move(fragment)) {}
+
+    Task<bool> read(Address from, std::span<std::byte> bytes) override {
+        co_return co_await home_.pager.memory.read(*fragment_, from, bytes);
+    }
+    Task<bool> write(Address to, std::span<const std::byte> bytes) override {
+        co_return co_await home_.pager.memory.write(*fragment_, to, bytes);
+    }
+
+private:
+    Home& home_;
+    const std::shared_ptr<Fragment> fragment_;
+};
+
 struct Identity {
     std::array<uid_t, 3> users{}, groups{};  // real, effective, saved
     uint64_t capabilities = 0;
@@ -136,6 +154,16 @@ Task<void> TraceCalls::serve(pid_t pid, pid_t tid, user_regs_struct regs) {
     trace::resume(tid);
 }
 
+Task<int64_t> TraceCalls::serve_forwarded(pid_t pid, pid_t tid, std::array<uint64_t, 6> args) {
+    const Request request{args[0], args[2], args[3]};
+    HomeThread* thread = home_.find_thread(pid, tid);
+    if (!thread) co_return -ESRCH;
+    const int64_t result = co_await make(*thread, static_cast<pid_t>(args[1]), request);
+    spdlog::trace("thread {}: ptrace({:#x}, {}, {:#x}, {:#x}) from an acceptor is {}", tid,
+                  request.kind, static_cast<pid_t>(args[1]), request.address, request.data, result);
+    co_return result;
+}
+
 Task<int64_t> TraceCalls::make(HomeThread& thread, pid_t target, Request request) {
     if (request.kind == PTRACE_TRACEME) co_return trace_me(thread);
     if (request.kind == PTRACE_ATTACH || request.kind == PTRACE_SEIZE)
@@ -159,6 +187,11 @@ Task<int64_t> TraceCalls::make(HomeThread& thread, pid_t target, Request request
     // A group-stop has no signal, if it is not an event.
     const bool no_signal = tracee->by_job_control && !tracee->seized;
     if (request.kind == PTRACE_GETSIGINFO && no_signal) co_return -EINVAL;
+    if (std::shared_ptr<Fragment> fragment = thread.process->fragment) {
+        SplitMemory away(home_, fragment);
+        const int64_t result = co_await ptrace::make_data_request(target, request, away);
+        co_return result;
+    }
     MemoryAtHome memory(thread.process->pid);
     co_return co_await ptrace::make_data_request(target, request, memory);
 }
@@ -168,12 +201,18 @@ int64_t TraceCalls::trace_me(HomeThread& thread) {
     if (home_.debugging.tracing().find(thread.tid)) return -EPERM;
     const pid_t parent = parent_of(process.pid);
     HomeProcess* parents = home_.find_process(parent);
-    if (!parents || process.fragment || parents->fragment) return -EPERM;
+    if (!parents || process.fragment || !may_be_tracer(*parents)) return -EPERM;
     HomeThread* tracer = home_.find_thread(parent, home_.debugging.tracing().maker_of(process.pid));
     if (!tracer) tracer = home_.find_thread(parent, parent);
     if (!tracer) return -EPERM;
     home_.debugging.tracing().begin(*tracer, thread);
     return 0;
+}
+
+// One whose waits we see: by the filter of those that rest, or because all of it has gone.
+bool TraceCalls::may_be_tracer(const HomeProcess& process) const {
+    if (!process.fragment) return home_.policy.rests();
+    return process.state == HomeProcess::State::split && !home_.policy.mixed();
 }
 
 // As the kernel decides for PTRACE_MODE_ATTACH_REALCREDS.
@@ -199,7 +238,7 @@ int64_t TraceCalls::begin(HomeThread& tracer, pid_t target, Request request) {
     if (&process == tracer.process || home_.debugging.tracing().find(target) || thread->ends())
         return -EPERM;
     if (!may_trace(tracer, *thread)) return -EPERM;
-    if (process.fragment || tracer.process->fragment) return -EPERM;
+    if (process.fragment || !may_be_tracer(*tracer.process)) return -EPERM;
     if (process.rest && process.rest->being_split) return -EPERM;
     Tracee& tracee = home_.debugging.tracing().begin(tracer, *thread);
     tracee.seized = seizes;

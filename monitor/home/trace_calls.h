@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <array>
 #include <cstdint>
 #include <set>
 
@@ -20,6 +21,8 @@ public:
 
     // The filter has stopped the thread before the call.
     void on_call(HomeThread& thread, const user_regs_struct& regs);
+    // A tracer at an acceptor has called, and gets the result.
+    Task<int64_t> serve_forwarded(pid_t pid, pid_t tid, std::array<uint64_t, 6> args);
     // The same before clone(2) with CLONE_UNTRACED. True if the thread goes on, at home, to have a
     // child that we trace nevertheless, as a leak checker does whose child traces its threads.
     bool takes_clone(HomeThread& thread, user_regs_struct regs);
@@ -31,6 +34,7 @@ private:
     Task<int64_t> make(HomeThread& thread, pid_t target, ptrace::Request request);
     int64_t trace_me(HomeThread& thread);
     int64_t begin(HomeThread& tracer, pid_t target, ptrace::Request request);
+    [[nodiscard]] bool may_be_tracer(const HomeProcess& process) const;
     [[nodiscard]] bool may_trace(const HomeThread& tracer, const HomeThread& target) const;
     int64_t interrupt(ptrace::Tracee& tracee, bool listens) const;
     int64_t go_on(ptrace::Tracee& tracee, ptrace::Request request);

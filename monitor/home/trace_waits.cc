@@ -7,12 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file_text.h"
 #include "monitor/home/debugging.h"
+#include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/tracing.h"
@@ -28,7 +32,9 @@ using ptrace::WaitCall;
 
 namespace {
 
-constexpr uint64_t call_bytes = 2;  // of a `syscall` instruction
+constexpr std::chrono::milliseconds looks_every{1};
+constexpr size_t usage_place = 256;  // in a thread's scratch memory
+constexpr uint64_t call_bytes = 2;   // of a `syscall` instruction
 
 std::optional<WaitCall> call_in(const HomeThread& thread, const user_regs_struct& regs) {
     const uint64_t args[6] = {regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
@@ -59,6 +65,18 @@ rusage usage_of(const Tracee& tracee) {
     used.ru_utime = time_of(fields[user_field]);
     used.ru_stime = time_of(fields[user_field + 1]);
     return used;
+}
+
+template <class Value>
+std::vector<std::byte> bytes_of(const Value& value) {
+    std::vector<std::byte> bytes(sizeof value);
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return bytes;
+}
+
+std::vector<std::byte> news_in_bytes(const WaitCall& call, const Tracee& tracee) {
+    if (!call.with_info) return bytes_of(tracee.status);
+    return bytes_of(ptrace::news_of(tracee, ptrace::user_of(tracee.process)));
 }
 
 template <class Value>
@@ -104,12 +122,15 @@ bool TraceWaits::answer(HomeThread& thread, user_regs_struct& regs, const WaitCa
         regs.rax = static_cast<uint64_t>(result);
         regs.orig_rax = ~0UL;
         trace::set_registers(thread.tid, regs);
-        if (call.leaves_it()) return true;
-        tracee->waited_for = true;
-        if (tracee->state == Tracee::State::ended) home_.debugging.tracing().reap(tracee->tid);
+        if (!call.leaves_it()) take(*tracee);
         return true;
     }
     return false;
+}
+
+void TraceWaits::take(Tracee& tracee) {
+    tracee.waited_for = true;
+    if (tracee.state == Tracee::State::ended) home_.debugging.tracing().reap(tracee.tid);
 }
 
 bool TraceWaits::write_news(pid_t process, const WaitCall& call, const Tracee& tracee) const {
@@ -121,6 +142,13 @@ bool TraceWaits::write_news(pid_t process, const WaitCall& call, const Tracee& t
 }
 
 void TraceWaits::wake_for(const Tracee& tracee) {
+    HomeProcess* tracers = home_.find_process(tracee.tracers_process);
+    if (tracers && tracers->fragment) {
+        for (const auto& [tid, thread] : tracers->threads) {
+            if (thread->remote()) spawn(wake_away(tracee.tid, tracers->pid, tid));
+        }
+        return;
+    }
     for (auto& [tid, waiting] : waiting_) {
         if (waiting.process != tracee.tracers_process || waiting.interrupted) continue;
         if (!waiting.call.takes(tracee, tid)) continue;
@@ -163,6 +191,106 @@ bool TraceWaits::takes_stop(HomeThread& thread, WaitStatus status) {
     }
     trace::resume(thread.tid);
     return true;
+}
+
+// A wait that began before there was a tracee.
+Task<void> TraceWaits::wake_away(pid_t tracee, pid_t pid, pid_t tid) {
+    for (;;) {
+        const Tracee* its = home_.debugging.tracing().find(tracee);
+        HomeThread* thread = home_.find_thread(pid, tid);
+        if (!its || !its->has_news() || !thread) co_return;
+        if (!thread->is_in(HomeThread::Business::call)) co_return;
+        if (may_be_in(tid, SYS_wait4) || may_be_in(tid, SYS_waitid)) {
+            woken_.insert(tid);
+            thread->interrupted = true;
+            trace::interrupt(tid);
+        }
+        co_await home_.loop.sleep(looks_every);
+    }
+}
+
+Task<bool> TraceWaits::put_away(std::shared_ptr<Fragment> fragment, WaitCall call,
+                                std::vector<std::byte> news, std::vector<std::byte> usage) {
+    std::span<const std::byte> told(news), used(usage);
+    if (call.status_at != 0) {
+        const bool put = co_await home_.pager.memory.write(*fragment, {call.status_at}, told);
+        if (!put) co_return false;
+    }
+    if (call.usage_at == 0 || used.empty()) co_return true;
+    const bool put = co_await home_.pager.memory.write(*fragment, {call.usage_at}, used);
+    co_return put;
+}
+
+// As if the call had WNOHANG, and with its result where the program wants it. Nothing: there is
+// none yet.
+Task<std::optional<int64_t>> TraceWaits::make_without_waiting(pid_t pid, pid_t tid, WaitCall call,
+                                                              std::array<uint64_t, 6> args) {
+    HomeThread* thread = home_.find_thread(pid, tid);
+    std::shared_ptr<StubThread> stub = thread->stub;
+    std::shared_ptr<Fragment> fragment = thread->process->fragment;
+    auto guard = co_await stub->lock();
+    const uint64_t scratch = stub->scratch_address().value;
+    std::vector<Call> calls{Call{call.number, {}, 0}};
+    std::ranges::copy(args, calls[0].args);
+    stub->scratch().part(0, usage_place + sizeof(rusage)).clear();
+    // wait_without() supplies the place of a siginfo_t.
+    calls[0].args[call.with_info ? 2 : 1] = call.with_info ? 0 : scratch;
+    calls[0].args[call.with_info ? 3 : 2] |= WNOHANG;
+    calls[0].args[call.with_info ? 4 : 3] = scratch + usage_place;
+    calls[0].number |= GPR_CALL_OF_PROGRAM;
+    hide_helpers(*thread->process, false, calls[0]);
+    co_await wait_without(home_.orphaned_helpers, *stub, calls);
+    if (stub->dead()) co_return -ESRCH;
+    const int64_t result = calls[0].result;
+    std::vector<std::byte> news(call.with_info ? sizeof(siginfo_t) : sizeof(int));
+    std::vector<std::byte> usage(sizeof(rusage));
+    stub->scratch().read(0, news);
+    stub->scratch().read(usage_place, usage);
+    guard.release();
+    siginfo_t info{};
+    if (call.with_info) std::memcpy(&info, news.data(), sizeof info);
+    const bool nothing = result == 0 && (!call.with_info || info.si_pid == 0);
+    if (nothing) co_return std::nullopt;
+    if (result < 0) co_return result;
+    const bool put = co_await put_away(fragment, call, std::move(news), std::move(usage));
+    co_return put ? result : -EFAULT;
+}
+
+Task<std::optional<int64_t>> TraceWaits::serve_forwarded(pid_t pid, pid_t tid, uint32_t number,
+                                                         std::array<uint64_t, 6> args) {
+    woken_.erase(tid);
+    Tracing& tracing = home_.debugging.tracing();
+    const auto call = ptrace::wait_call(pid, number, args.data());
+    if (!call || tracing.tracees_of(pid).empty()) co_return std::nullopt;
+    for (;;) {
+        HomeThread* thread = home_.find_thread(pid, tid);
+        if (!thread || !thread->stub || thread->stub->dead()) co_return -ESRCH;
+        bool unknown = false;
+        for (Tracee* tracee : tracing.tracees_of(pid)) {
+            unknown = unknown || (tracee->end_is_ours() && call->selects(*tracee, tid));
+            if (!call->takes(*tracee, tid)) continue;
+            const pid_t of = tracee->tid;
+            const int64_t result = call->with_info ? 0 : of;
+            std::shared_ptr<Fragment> fragment = thread->process->fragment;
+            std::vector<std::byte> news = news_in_bytes(*call, *tracee);
+            std::vector<std::byte> usage = bytes_of(usage_of(*tracee));
+            if (!call->leaves_it()) take(*tracee);
+            const bool put = co_await put_away(fragment, *call, std::move(news), std::move(usage));
+            co_return put ? result : -EFAULT;
+        }
+        if (thread->interrupted) co_return -EINTR;
+        if (thread->passed) co_return -trace::restart_sys;
+        const auto made = co_await make_without_waiting(pid, tid, *call, args);
+        if (made && !(*made == -ECHILD && unknown)) co_return *made;
+        if (call->returns_at_once()) {
+            std::vector<std::byte> nobody(call->with_info ? sizeof(siginfo_t) : 0), none;
+            std::shared_ptr<Fragment> fragment = home_.find_process(pid)->fragment;
+            if (call->with_info)
+                co_await put_away(fragment, *call, std::move(nobody), std::move(none));
+            co_return 0;
+        }
+        co_await home_.loop.sleep(looks_every);
+    }
 }
 
 // The kernel has made the call, and does not know of all tracees.

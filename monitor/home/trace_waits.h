@@ -7,8 +7,14 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
 
 #include "monitor/home/part.h"
 #include "monitor/ptrace/wait_call.h"
@@ -24,9 +30,17 @@ public:
     bool on_call(HomeThread& thread, user_regs_struct regs);
     // A thread that may be in such a call has stopped. True: it has been resumed.
     bool takes_stop(HomeThread& thread, WaitStatus status);
+    // The same for a tracer at an acceptor. Nothing: the call is made as always.
+    Task<std::optional<int64_t>> serve_forwarded(pid_t pid, pid_t tid, uint32_t number,
+                                                 std::array<uint64_t, 6> args);
+    // Whether such a call, which is made as always, was interrupted because it can be answered now.
+    bool was_woken(pid_t tid) { return woken_.erase(tid) > 0; }
     // There is something to tell of the tracee.
     void wake_for(const ptrace::Tracee& tracee);
-    void on_end(pid_t tid) { waiting_.erase(tid); }
+    void on_end(pid_t tid) {
+        waiting_.erase(tid);
+        woken_.erase(tid);
+    }
 
 private:
     struct Waiting {
@@ -37,13 +51,20 @@ private:
         bool interrupted = false;
     };
 
+    void take(ptrace::Tracee& tracee);
     bool answer(HomeThread& thread, user_regs_struct& regs, const ptrace::WaitCall& call);
     [[nodiscard]] bool write_news(pid_t process, const ptrace::WaitCall& call,
                                   const ptrace::Tracee& tracee) const;
+    Task<bool> put_away(std::shared_ptr<Fragment> fragment, ptrace::WaitCall call,
+                        std::vector<std::byte> news, std::vector<std::byte> usage);
+    Task<std::optional<int64_t>> make_without_waiting(pid_t pid, pid_t tid, ptrace::WaitCall call,
+                                                      std::array<uint64_t, 6> args);
+    Task<void> wake_away(pid_t tracee, pid_t pid, pid_t tid);
     void on_made(HomeThread& thread, Waiting& waiting, user_regs_struct regs);
 
     Home& home_;
     std::map<pid_t, Waiting> waiting_;  // by tid
+    std::set<pid_t> woken_;             // threads at an acceptor
 };
 
 }  // namespace gpr::home

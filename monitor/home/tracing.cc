@@ -56,6 +56,11 @@ bool Tracing::concerns(pid_t process) const {
     });
 }
 
+bool Tracing::traces(pid_t process) const {
+    return std::ranges::any_of(
+        tracees_, [&](const auto& one) { return one.second.tracers_process == process; });
+}
+
 pid_t Tracing::maker_of(pid_t process) const {
     auto it = makers_.find(process);
     return it == makers_.end() ? 0 : it->second;
@@ -67,7 +72,7 @@ void Tracing::keep_home(HomeProcess& process) {
 }
 
 Tracee& Tracing::begin(HomeThread& tracer, HomeThread& tracee) {
-    keep_home(*tracer.process);
+    if (!tracer.process->fragment) keep_home(*tracer.process);
     keep_home(*tracee.process);
     Tracee& its = tracees_[tracee.tid];
     its = {};

@@ -30,6 +30,7 @@ public:
     [[nodiscard]] std::vector<ptrace::Tracee*> tracees_of(pid_t process);
     // It traces, or is traced.
     [[nodiscard]] bool concerns(pid_t process) const;
+    [[nodiscard]] bool traces(pid_t process) const;
     // The thread that made this process, or 0.
     [[nodiscard]] pid_t maker_of(pid_t process) const;
 
