@@ -10,7 +10,7 @@ constexpr const char* gone = "not implemented by Linux any more";
 constexpr Row table[] = {
     {63, "uname", home, full, by_rule, {out(utsname_size)}},
     {99, "sysinfo", home, full, by_rule, {out(sysinfo_size)}, "describes home"},
-    {101, "ptrace", home, partial, blocks, {num, num, raw, raw},
+    {101, "ptrace", home, partial, blocks | notify, {num, num, raw, raw},
      "of processes that are not split"},
     {103, "syslog", home, full, blocks, {num, narrow(out_n(2)), num}},
     {134, "uselib", refused, none, plain, {raw}, gone},

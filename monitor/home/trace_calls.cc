@@ -154,6 +154,20 @@ Task<void> TraceCalls::serve(pid_t pid, pid_t tid, user_regs_struct regs) {
     trace::resume(tid);
 }
 
+bool TraceCalls::on_notification(const HomeThread& thread, const Notification& n) {
+    if (n.number != SYS_ptrace || thread.process->fragment || thread.helper) return false;
+    spawn(serve_notified(thread.process->pid, n));
+    return true;
+}
+
+Task<void> TraceCalls::serve_notified(pid_t pid, Notification n) {
+    const Request request{n.args[0], n.args[2], n.args[3]};
+    HomeThread* thread = home_.find_thread(pid, n.tid);
+    const int64_t result = co_await make(*thread, static_cast<pid_t>(n.args[1]), request);
+    spdlog::trace("thread {}: ptrace({:#x}), as it reports, is {}", n.tid, request.kind, result);
+    home_.notifier->reply_raw(n.id, result);
+}
+
 Task<int64_t> TraceCalls::serve_forwarded(pid_t pid, pid_t tid, std::array<uint64_t, 6> args) {
     const Request request{args[0], args[2], args[3]};
     HomeThread* thread = home_.find_thread(pid, tid);

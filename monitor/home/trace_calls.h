@@ -21,6 +21,8 @@ public:
 
     // The filter has stopped the thread before the call.
     void on_call(HomeThread& thread, const user_regs_struct& regs);
+    // A child that has not been split has called, and reports it. False: it is made as always.
+    bool on_notification(const HomeThread& thread, const Notification& n);
     // A tracer at an acceptor has called, and gets the result.
     Task<int64_t> serve_forwarded(pid_t pid, pid_t tid, std::array<uint64_t, 6> args);
     // The same before clone(2) with CLONE_UNTRACED. True if the thread goes on, at home, to have a
@@ -31,6 +33,7 @@ public:
 
 private:
     Task<void> serve(pid_t pid, pid_t tid, user_regs_struct regs);
+    Task<void> serve_notified(pid_t pid, Notification n);
     Task<int64_t> make(HomeThread& thread, pid_t target, ptrace::Request request);
     int64_t trace_me(HomeThread& thread);
     int64_t begin(HomeThread& tracer, pid_t target, ptrace::Request request);
