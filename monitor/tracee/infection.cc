@@ -74,9 +74,12 @@ void let_call_run(int listener) {
 
 Infection::Infection(Infection&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)),
+      since_(other.since_),
       threads_(std::exchange(other.threads_, {})),
       syscall_instruction_(other.syscall_instruction_),
       room_(std::exchange(other.room_, {})),
+      unlocked_(std::move(other.unlocked_)),
+      lock_of_new_(other.lock_of_new_),
       listener_(std::move(other.listener_)),
       serve_(std::move(other.serve_)) {}
 
