@@ -9,10 +9,6 @@
 namespace gpr {
 namespace {
 
-bool takes_next_word(const Setting& setting) {
-    return setting.kind == SettingKind::text || setting.kind == SettingKind::list;
-}
-
 bool is_flag(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
 
 std::string flag_name(const Setting& setting) { return fmt::format("--{}", setting.name); }
@@ -138,6 +134,10 @@ Result<ParsedCommand> parse_command(const CommandSpec& spec, std::vector<std::st
     for (const FlagValue& value : values) GPR_CHECK(take_answer(value, parsed.flags));
     GPR_CHECK(take_words(spec, app.remaining(), parsed));
     return parsed;
+}
+
+bool takes_next_word(const Setting& setting) {
+    return setting.kind == SettingKind::text || setting.kind == SettingKind::list;
 }
 
 std::string shown_flag(const Setting& setting) {

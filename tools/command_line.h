@@ -33,6 +33,8 @@ struct ParsedCommand {
 Result<ParsedCommand> parse_command(const CommandSpec& spec, std::vector<std::string> arguments);
 
 std::string help_text(const CommandSpec& spec);
+// Whether its value is the word behind the flag.
+bool takes_next_word(const Setting& setting);
 // As the help text has it: "-n, --device-count COUNT".
 std::string shown_flag(const Setting& setting);
 // What the help text says of the environment and the configuration file; empty if the command reads

@@ -95,10 +95,6 @@ std::vector<Candidate> flags_of(const CommandSpec& spec) {
     return flags;
 }
 
-bool takes_next_word(const Setting& setting) {
-    return setting.kind == SettingKind::text || setting.kind == SettingKind::list;
-}
-
 // What the command takes besides options, such as "[PID|ADDR]".
 std::string_view usual_word(const CommandSpec& spec) {
     return spec.most_words == 0 ? "" : spec.usage.substr(spec.usage.rfind(' ') + 1);

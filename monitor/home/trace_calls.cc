@@ -163,6 +163,7 @@ bool TraceCalls::on_notification(const HomeThread& thread, const Notification& n
 Task<void> TraceCalls::serve_notified(pid_t pid, Notification n) {
     const Request request{n.args[0], n.args[2], n.args[3]};
     HomeThread* thread = home_.find_thread(pid, n.tid);
+    if (!thread) co_return;
     const int64_t result = co_await make(*thread, static_cast<pid_t>(n.args[1]), request);
     spdlog::trace("thread {}: ptrace({:#x}), as it reports, is {}", n.tid, request.kind, result);
     home_.notifier->reply_raw(n.id, result);

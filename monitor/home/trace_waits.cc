@@ -284,7 +284,9 @@ Task<std::optional<int64_t>> TraceWaits::serve_forwarded(pid_t pid, pid_t tid, u
         if (made && !(*made == -ECHILD && unknown)) co_return *made;
         if (call->returns_at_once()) {
             std::vector<std::byte> nobody(call->with_info ? sizeof(siginfo_t) : 0), none;
-            std::shared_ptr<Fragment> fragment = home_.find_process(pid)->fragment;
+            HomeProcess* process = home_.find_process(pid);
+            if (!process || !process->fragment) co_return -ESRCH;
+            std::shared_ptr<Fragment> fragment = process->fragment;
             if (call->with_info)
                 co_await put_away(fragment, *call, std::move(nobody), std::move(none));
             co_return 0;

@@ -18,7 +18,10 @@ namespace {
 // Missing from the C library's header, or named differently there.
 constexpr uint64_t peek_signals = 0x4209, get_signal_mask = 0x420a, set_signal_mask = 0x420b,
                    get_filter = 0x420c, get_call = 0x420e, get_rseq = 0x420f;
-constexpr uint64_t arch_prctl_request = 30, arch_get_fs = 0x1003, arch_get_gs = 0x1004;
+constexpr uint64_t arch_prctl_request = 30;
+constexpr uint64_t arch_set_gs = 0x1001, arch_set_fs = 0x1002, arch_get_fs = 0x1003,
+                   arch_get_gs = 0x1004, arch_untag_mask = 0x4001, arch_tag_bits = 0x4003,
+                   arch_shadow_stack_status = 0x5005;
 constexpr size_t largest_set = 64UL << 10;
 constexpr size_t call_info_size = 128, rseq_info_size = 24;
 constexpr int32_t most_signals = 1024;
@@ -143,8 +146,14 @@ Task<int64_t> mask_request(pid_t tracee, Request request, TracersMemory& memory)
     co_return written ? result : -EFAULT;
 }
 
+// PTRACE_ARCH_PRCTL. The kernel stores what it reads into our memory, so the address is the
+// program's only for requests that are known to store nothing.
 Task<int64_t> base_request(pid_t tracee, Request request, TracersMemory& memory) {
-    const bool reads = request.data == arch_get_fs || request.data == arch_get_gs;
+    const bool sets = request.data == arch_set_fs || request.data == arch_set_gs;
+    const bool reads = request.data == arch_get_fs || request.data == arch_get_gs ||
+                       request.data == arch_untag_mask || request.data == arch_tag_bits ||
+                       request.data == arch_shadow_stack_status;
+    if (!sets && !reads) co_return -EINVAL;
     uint64_t base = 0;
     const uint64_t at = reads ? reinterpret_cast<uint64_t>(&base) : request.address;
     const long made =

@@ -1,4 +1,6 @@
 // Register sets of a tracee: whole blocks, and by their notes' numbers.
+#include <sys/mman.h>
+
 #include "ptrace.h"
 
 static void adds(void) {
@@ -45,6 +47,20 @@ int main(void) {
     regs.rbx = 30;
     part = (struct iovec){&regs, sizeof regs};
     CHECK_EQ(ptrace(PTRACE_SETREGSET, child, NT_PRSTATUS, &part), 0);
+
+    // What the kernel stores for arch_prctl(2) goes to the tracer's memory.
+    enum { ARCH_PRCTL = 30, GET_FS = 0x1003, UNTAG_MASK = 0x4001, TAG_BITS = 0x4003 };
+    const int reads[] = {GET_FS, UNTAG_MASK, TAG_BITS};
+    for (int i = 0; i < 3; i++) {
+        unsigned long* stored =
+            mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        *stored = 0x5a5a5a5a;
+        // Not every kernel knows all of them.
+        const long result = ptrace((enum __ptrace_request)ARCH_PRCTL, child, stored, reads[i]);
+        CHECK_EQ(*stored != 0x5a5a5a5a, result == 0);
+        printf("arch_prctl %#x: %ld\n", reads[i], result);
+        if (reads[i] == GET_FS) CHECK_EQ(*stored, regs.fs_base);
+    }
 
     struct user_fpregs_struct fp;
     CHECK_EQ(ptrace(PTRACE_GETFPREGS, child, 0, &fp), 0);
