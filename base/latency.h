@@ -24,6 +24,12 @@ struct LatencyHistogram {
         counts[i]++;
         sum_ns += ns;
     }
+
+    LatencyHistogram& operator+=(const LatencyHistogram& other) {
+        for (size_t i = 0; i < counts.size(); i++) counts[i] += other.counts[i];
+        sum_ns += other.sum_ns;
+        return *this;
+    }
 };
 
 }  // namespace gpr

@@ -130,7 +130,6 @@ public:
             scheduler_.post([h] { h.resume(); });
         }
     }
-    [[nodiscard]] bool is_set() const { return value_.has_value(); }
 
     bool await_ready() const noexcept { return value_.has_value(); }
     void await_suspend(std::coroutine_handle<> h) noexcept { waiter_ = h; }

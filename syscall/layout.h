@@ -8,7 +8,7 @@
 
 namespace gpr {
 
-// Collects pieces, missing pages and the reason to stay raw, in one pass over the arguments.
+// Finds pieces, missing pages and the reason to stay raw, in one pass over the arguments.
 class Layout {
 public:
     Layout(uint32_t number, const SyscallArguments& args, MemoryReader& memory);

@@ -2,7 +2,7 @@
 //
 //   acceptor                            home
 //   marshal()  ---- MarshalledCall ---> place() into a bounce area, make the call,
-//   scatter()  <--- result, bytes ----  collect()
+//   scatter()  <--- result, bytes ----  gather()
 //
 // The bounce area is in the program's memory at home, so the kernel there reads and writes it in
 // the thread's own context. A call is never split: one that is too large, or whose pointers are not
@@ -108,8 +108,7 @@ SyscallArguments place(const MarshalledCall& call, Address bounce, HostileMemory
 
 // At home, after the call: what it has written. `result` is the kernel's own: -4095..-1 is an
 // error, of which -512..-516 ask for a restart.
-std::vector<std::byte> collect(const MarshalledCall& call, long result,
-                               HostileMemory bounce_memory);
+std::vector<std::byte> gather(const MarshalledCall& call, long result, HostileMemory bounce_memory);
 
 struct MemoryWrite {
     Address to;

@@ -11,9 +11,10 @@ namespace {
 // Requesting more in advance would cost more than the faults that it saves.
 constexpr uint64_t range_limit = 64ull << 20;
 
-class Collector {
+class RangeFinder {
 public:
-    Collector(const SyscallArguments& args, MemoryReader* memory) : args_(args), memory_(memory) {}
+    RangeFinder(const SyscallArguments& args, MemoryReader* memory)
+        : args_(args), memory_(memory) {}
 
     void add(uint64_t at, uint64_t bytes, Direction direction) {
         if (at == 0 || bytes == 0 || at >= user_space_end) return;
@@ -101,11 +102,11 @@ std::vector<Range> pick(uint32_t number, const SyscallArguments& args, MemoryRea
 
 std::vector<PageNeed> raw_ranges(uint32_t number, const SyscallArguments& args,
                                  MemoryReader* memory) {
-    Collector collector(args, memory);
+    RangeFinder finder(args, memory);
     for (size_t i = 0; i < args.size(); ++i) {
-        collector.add_argument(argument_shape(number, args, i), i);
+        finder.add_argument(argument_shape(number, args, i), i);
     }
-    return std::move(collector.ranges);
+    return std::move(finder.ranges);
 }
 
 std::vector<Range> raw_input_ranges(uint32_t number, const SyscallArguments& args,

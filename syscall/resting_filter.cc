@@ -169,4 +169,19 @@ std::vector<sock_filter> resting_filter(bool names, uint32_t stub_word) {
     return Builder(names, stub_word).build();
 }
 
+std::vector<sock_filter> cpu_clock_filter(uint32_t stub_word) {
+    constexpr uint32_t of_some_process = 0x80000000;  // clock_getcpuclockid(3)
+    FilterProgram program;
+    const Label allow = program.ret(SECCOMP_RET_ALLOW);
+    const Label trace = program.ret(SECCOMP_RET_TRACE | resting_filter_mark);
+    const Label stop = program.by_caller(stub_word, allow, trace);
+    Label clock = program.by_argument(0, of_some_process, of_some_process, stop, allow);
+    for (const uint32_t own : {CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID}) {
+        clock = program.by_argument(0, every_bit, own, stop, clock);
+    }
+    const Label calls = program.by_number({{SYS_clock_gettime, clock}}, allow);
+    program.by_architecture(calls, allow);
+    return program.finish();
+}
+
 }  // namespace gpr

@@ -158,8 +158,8 @@ SyscallArguments place(const MarshalledCall& call, Address bounce, HostileMemory
     return args;
 }
 
-std::vector<std::byte> collect(const MarshalledCall& call, long result,
-                               HostileMemory bounce_memory) {
+std::vector<std::byte> gather(const MarshalledCall& call, long result,
+                              HostileMemory bounce_memory) {
     GPR_ASSERT(bounce_memory.size() >= call.bounce_size);
     std::vector<std::byte> out;
     uint64_t share_left = is_error(result) ? 0 : static_cast<uint64_t>(result);

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/count.h"
+#include "tools/duration.h"
 #include "tools/option_details.h"
 #include "transport/endpoint.h"
 
@@ -28,9 +30,10 @@ constexpr std::string_view acceptor_notes =
     "listens\n"
     "without a token: make one with 'gpr token new --file FILE'. Ends on SIGTERM or SIGINT; "
     "running\n"
-    "sessions end with it.";
+    "sessions end with it, or leave it: --drain.";
 
 constexpr std::string_view pretended_vdso = "vdso";
+constexpr std::chrono::seconds longest_drain{std::chrono::hours(24)};
 
 namespace fs = std::filesystem;
 
@@ -93,6 +96,10 @@ const CommandSpec& acceptor_spec() {
                 {"uid-range", SettingKind::text, "FIRST-LAST",
                  "users of this host that are nobody: each session runs as one; none: as root"},
                 details::uid_range),
+            with_details({"drain", SettingKind::text, "DURATION",
+                          "when it is to end, let programs go on at their initiators, within this "
+                          "time, such as 30s"},
+                         details::drain),
             with_details(metrics_setting, details::acceptor_metrics),
             log_setting,
             log_level_setting,
@@ -153,6 +160,10 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
         GPR_TRY(network.ports, parse_port_range(settings.text("session-ports")));
         GPR_TRY(network.ports_each, share_of_ports(network.ports, options.max_sessions));
     }
+    if (settings.has("drain")) {
+        GPR_TRY(const auto drain, parse_duration(settings.text("drain")));
+        options.drain_s = static_cast<unsigned>(std::min(drain, longest_drain).count());
+    }
     GPR_TRY(options.limits, session_limits(settings));
     options.limits_memory = !settings.has("session-memory");
     options.limits_tasks = !settings.has("session-pids");
@@ -207,11 +218,12 @@ int serve_session_main(const Words&) {
     // The daemon has opened it, too. A session can run without a log.
     static_cast<void>(start_logging(options.log_file, options.log_level));
     const auto& without = options.pretend_without;
-    WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end(), nullptr};
+    WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end(),
+                         options.drain_s != 0, nullptr};
     std::optional<SharedTally> tally;
     if (session->tally) {
         auto mapped = SharedTally::map(std::move(session->tally));
-        if (mapped) worker.tally = &*tally.emplace(std::move(*mapped));
+        if (mapped) worker.tally = &tally.emplace(std::move(*mapped));
     }
     return serve_ordered(std::move(*session), [worker](EstablishedInitiator peer, Sandbox& box) {
         return run_worker(std::move(peer), box, worker);

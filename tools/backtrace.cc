@@ -1,6 +1,5 @@
 #include "tools/backtrace.h"
 
-#include <dwarf.h>
 #include <elfutils/libdwfl.h>
 
 #include <array>
@@ -12,7 +11,6 @@ namespace gpr {
 
 namespace {
 
-constexpr size_t most_frames = 64;
 // By their numbers in DWARF, System V ABI for x86-64, figure 3.36; the last is the return address.
 constexpr std::array dwarf_registers{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
                                      "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
@@ -82,8 +80,6 @@ struct Walk {
     ToldMemory memory;
     std::map<pid_t, nlohmann::json> registers;  // that are known, by thread
     std::map<pid_t, std::vector<uint8_t>> stacks;
-    const ProcessSymbols& symbols;
-    std::vector<CallFrame> frames;  // of the thread whose turn it is
 };
 
 // Nobody goes through all of them: get_thread() is asked for each.
@@ -118,16 +114,6 @@ bool set_registers(Dwfl_Thread* thread, void* registers) {
 const Dwfl_Thread_Callbacks thread_callbacks{next_thread,   get_thread, read_memory,
                                              set_registers, nullptr,    nullptr};
 
-int add_frame(Dwfl_Frame* state, void* argument) {
-    Walk& walk = *static_cast<Walk*>(argument);
-    Dwarf_Addr instruction = 0;
-    bool is_activation = false;
-    if (!dwfl_frame_pc(state, &instruction, &is_activation)) return DWARF_CB_ABORT;
-    const bool is_call = !is_activation && !walk.frames.empty();
-    walk.frames.push_back(walk.symbols.code_at(instruction, is_call));
-    return walk.frames.size() < most_frames ? DWARF_CB_OK : DWARF_CB_ABORT;
-}
-
 }  // namespace
 
 Result<StandingProcess> standing_process(const ListedSession& session, pid_t pid) {
@@ -143,7 +129,7 @@ Result<Backtraces> backtraces_of(const ListedSession& session, const StandingPro
     GPR_TRY(const ProcessSymbols symbols,
             ProcessSymbols::of(object_at(process.mappings, "mappings")));
     Dwfl* dwfl = symbols.dwfl();
-    Walk walk{ToldMemory(session.client, pid), {}, {}, symbols, {}};
+    Walk walk{ToldMemory(session.client, pid), {}, {}};
     for (const nlohmann::json& each : object_at(process.registers, "threads")) {
         const nlohmann::json& registers = object_at(each, "registers");
         if (word_at(registers, "rip") == 0) continue;
@@ -153,13 +139,9 @@ Result<Backtraces> backtraces_of(const ListedSession& session, const StandingPro
     }
     const bool walks = dwfl_attach_state(dwfl, nullptr, pid, &thread_callbacks, &walk);
     for (const auto& [tid, registers] : walk.registers) {
-        walk.frames.clear();
         walk.memory.use_stack(word_at(registers, "rsp"), walk.stacks[tid]);
-        if (walks) dwfl_getthread_frames(dwfl, tid, add_frame, &walk);
-        if (walk.frames.empty()) {
-            walk.frames.push_back(symbols.code_at(word_at(registers, "rip"), false));
-        }
-        all[tid] = walk.frames;
+        if (walks) all[tid] = symbols.frames_of(tid);
+        if (all[tid].empty()) all[tid] = {symbols.code_at(word_at(registers, "rip"), false)};
     }
     return all;
 }

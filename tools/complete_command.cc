@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tools/command_line.h"
 #include "tools/common_settings.h"
 #include "tools/completion.h"
 #include "tools/profiles.h"
@@ -41,7 +40,9 @@ std::vector<Candidate> profiles() {
 
 std::vector<Candidate> sessions() {
     std::vector<Candidate> pids;
-    for (const ListedSession& each : list_sessions(false, [](const Error&) {})) {
+    constexpr std::chrono::seconds patience{1};  // somebody waits at a prompt
+    const auto ignore = [](const Error&) {};
+    for (const ListedSession& each : list_sessions(false, ignore, patience)) {
         pids.push_back({fmt::format("{}", each.client.pid()), text_at(each.about, "program")});
     }
     return pids;

@@ -7,28 +7,10 @@
 #include "syscall/call_choice.h"
 #include "syscall/table.h"
 #include "tools/command_line.h"
+#include "tools/split_rules.h"
 
 namespace gpr {
 namespace {
-
-struct Known {
-    std::string_view word, about;
-};
-
-constexpr std::array rules = {
-    Known{"auto", "a process goes once it computes or uses a device"},
-    Known{"all", "the whole program runs there"},
-    Known{"lib:", "libraries run there only"},
-    Known{"fn:", "exported functions run there only"},
-    Known{"home:", "text runs here only"},
-    Known{"path:", "of the file tree"},
-    Known{"missing:", "of the file tree, what this host lacks"},
-    Known{"dev:", "devices"},
-    Known{"sock:", "sockets of a family"},
-    Known{"sys:", "a system call"},
-    Known{"profile:", "all rules of a profile"},
-    Known{"chaos", "for diagnosis: threads cross at random"},
-};
 
 constexpr std::array levels = {"trace", "debug", "info", "warning", "error", "off"};
 
@@ -60,8 +42,9 @@ std::vector<Candidate> rule_candidates(std::string_view typed, const CompletionS
         }
         return behind("sys:", std::move(names));
     }
-    for (const auto& [word, about] : rules) {
-        names.push_back({std::string(word), std::string(about)});
+    for (const SplitWord& each : split_words()) {
+        const char* more = each.argument.starts_with(':') ? ":" : "";
+        names.push_back({fmt::format("{}{}", each.kind, more), std::string(each.about)});
     }
     return names;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 
@@ -12,6 +13,7 @@
 #include "monitor/tracee/ptrace.h"
 #include "tools/commands.h"
 #include "tools/process_number.h"
+#include "tools/sessions.h"
 
 namespace gpr {
 
@@ -19,33 +21,37 @@ const CommandSpec& detach_spec() {
     static const CommandSpec spec{
         "detach",
         "PID",
-        "End the session of a process that 'gpr attach' has split: all of its threads and pages "
-        "come\nback to this host, where it goes on. Its descendants that are in the session do so, "
-        "too.",
+        "Let a split process go on here: all of its threads and pages come back to this host, and "
+        "those of\nits descendants that are in the session. What 'gpr attach' has split goes on "
+        "without gpr; what 'gpr\nexec' has begun under supervision, but for programs begun with "
+        "'--split', which go on without.",
         {},
         false,
         1,
-        "exit status: 0 when it runs natively again; 1 it does not, and why is said by its 'gpr "
-        "attach'"};
+        "exit status: 0 when it has come home; 1 it has not, and why is said here or by its "
+        "'gpr attach'"};
     return spec;
 }
 
 namespace {
 
 constexpr int patience_ms = 20'000;
+constexpr std::chrono::seconds patience_of_exec{30};
 
 // The monitor of a program that `gpr exec` started ignores the signals that would end the program.
 bool heeds_sigterm(pid_t monitor) {
     return !(trace::signal_set(monitor, "SigIgn:") >> (SIGTERM - 1) & 1);
 }
 
+Result<> ask_session(pid_t pid) {
+    GPR_TRY(const ListedSession session, session_with(pid));
+    GPR_CHECK(session.client.ask({{"want", "detach"}}, patience_of_exec));
+    return {};
+}
+
 Result<> detach(pid_t pid) {
     GPR_TRY(const pid_t monitor, monitor_of(pid));
-    if (!heeds_sigterm(monitor)) {
-        return fail(fmt::format(
-            "process {} was begun by 'gpr exec'; only what 'gpr attach' has split can be detached",
-            pid));
-    }
+    if (!heeds_sigterm(monitor)) return ask_session(pid);
     const Fd watched(static_cast<int>(syscall(SYS_pidfd_open, monitor, 0)));
     if (!watched || syscall(SYS_pidfd_send_signal, watched.get(), SIGTERM, nullptr, 0) != 0) {
         return fail(errno,

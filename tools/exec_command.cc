@@ -5,10 +5,25 @@
 
 #include "monitor/launch/run.h"
 #include "tools/commands.h"
+#include "tools/common_settings.h"
 #include "tools/find_program.h"
+#include "tools/option_details.h"
 #include "tools/session_options.h"
 
 namespace gpr {
+
+namespace {
+
+std::vector<Setting> exec_settings() {
+    std::vector<Setting> settings = session_settings();
+    settings.push_back(with_details({"gdb", SettingKind::text, "ADDR",
+                                     "let gdb debug PROGRAM from its first instruction on: it is "
+                                     "waited for at this TCP address"},
+                                    details::gdb));
+    return settings;
+}
+
+}  // namespace
 
 const CommandSpec& exec_spec() {
     static const std::string notes =
@@ -19,7 +34,7 @@ const CommandSpec& exec_spec() {
         "exec",
         "[OPTION]... [--] PROGRAM [ARG]...",
         "Run PROGRAM split over this host and acceptors. Options after PROGRAM are PROGRAM's.",
-        session_settings(),
+        exec_settings(),
         true,
         0,
         notes,
@@ -47,7 +62,9 @@ tl::expected<ExecOptions, ExecRefusal> make_exec_options(const ParsedCommand& pa
     return *options;
 }
 
-int exec_main(const Words& arguments) {
+int exec_main(const Words& arguments) { return exec_debugged(arguments, -1); }
+
+int exec_debugged(const Words& arguments, int gdb_socket) {
     const auto parsed = parse_command(exec_spec(), arguments);
     if (!parsed) {
         complain(parsed.error().message());
@@ -57,14 +74,17 @@ int exec_main(const Words& arguments) {
         std::fputs(help_text(exec_spec()).c_str(), stdout);
         return 0;
     }
-    const auto options = make_exec_options(*parsed, [](const char* name) { return getenv(name); });
+    const Environment environment = [](const char* name) { return getenv(name); };
+    const auto options = make_exec_options(*parsed, environment);
     if (!options) {
         complain(options.error().error.message());
         return options.error().status;
     }
+    const auto settings = gather_settings(exec_spec(), parsed->flags, environment);
+    const GdbWanted gdb{settings ? settings->settings.text("gdb") : "", gdb_socket};
     announce_seed(*options);
     tell_of_session(*options, "running " + options->program_path);
-    return run_exec(*options, start_local_acceptor);
+    return run_exec(*options, start_local_acceptor, gdb);
 }
 
 }  // namespace gpr

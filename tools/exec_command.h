@@ -18,4 +18,8 @@ struct ExecRefusal {
 tl::expected<ExecOptions, ExecRefusal> make_exec_options(const ParsedCommand& parsed,
                                                          const Environment& environment);
 
+// Runs `gpr exec` with these arguments. gdb_socket: where gdb speaks from the program's first
+// instruction on, or -1.
+int exec_debugged(const std::vector<std::string>& arguments, int gdb_socket);
+
 }  // namespace gpr

@@ -1,14 +1,19 @@
 // `gpr gdbserver PID`: lets gdb debug a process of a session, over gdb's remote protocol.
+// `gpr gdbserver -- PROGRAM`: the same from the program's first instruction on.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 
 #include "base/fd.h"
+#include "tools/exec_command.h"
 #include "tools/sessions.h"
 #include "transport/endpoint.h"
 
@@ -17,17 +22,27 @@ namespace gpr {
 const CommandSpec& gdbserver_spec() {
     static const CommandSpec spec{
         "gdbserver",
-        "[--listen ADDR] PID",
+        "[--listen ADDR] PID | [--listen ADDR] [EXEC'S OPTION]... -- PROGRAM [ARG]...",
         "Let gdb debug a process of a session: all of its threads and memory, wherever they are. "
         "In gdb:\n\n"
         "  (gdb) target remote | gpr gdbserver PID\n\n"
-        "The process stops, and its threads come to this host while it is stopped.",
+        "The process stops, and its threads come to this host while it is stopped. With PROGRAM "
+        "behind '--', that is begun as by 'gpr exec', with its options, and stands before its "
+        "first "
+        "instruction until gdb continues it.",
         {{"listen", SettingKind::text, "ADDR",
           "wait for one gdb at this TCP address, such as 127.0.0.1:2345 or :0, instead of speaking "
           "on standard input and output. Whoever connects first may do anything with the process"}},
         false,
         1,
-        "exit status: 0 when gdb has gone; 1 the process cannot be debugged, and why is said"};
+        "exit status: 0 when gdb has gone; 1 the process cannot be debugged, and why is said; 125, "
+        "126 or 127 as for exec, if PROGRAM cannot be started",
+        "A PROGRAM that is begun here, without --listen, reads nothing on standard input and "
+        "writes "
+        "to standard error, since gdb speaks on the others. With --listen it is 'gpr exec --gdb "
+        "ADDR': it has gpr's own.\n\nWhen gdb detaches, or its connection is lost, the process "
+        "goes "
+        "on without breakpoints. A PROGRAM that was begun here is ended when gdb quits."};
     return spec;
 }
 
@@ -76,6 +91,60 @@ Result<Fd> wait_for_gdb(const std::string& address, pid_t pid) {
     }
 }
 
+// The program is a child. Its standard input and output are gdb's here.
+int begin_for_pipe(const Words& arguments) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+        complain("cannot create a socket pair");
+        return exit_failed;
+    }
+    const Fd ours(ends[0]);
+    Fd its(ends[1]);
+    const pid_t program = fork();
+    if (program == 0) {
+        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        setpgid(0, 0);  // gdb's Ctrl-C is not for it
+        _exit(exec_debugged(arguments, its.get()));
+    }
+    if (program < 0) {
+        complain("cannot make a process for the program");
+        return exit_failed;
+    }
+    its = Fd();
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGINT, SIG_IGN);
+    relay(STDIN_FILENO, STDOUT_FILENO, ours.get());
+    int status = 0;
+    const bool over = waitpid(program, &status, WNOHANG) == program && WIFEXITED(status);
+    const int code = over ? WEXITSTATUS(status) : 0;
+    return code >= exit_gpr_failed && code <= exit_not_found ? code : 0;
+}
+
+// arguments: of `gpr gdbserver`, with '--' before the program.
+int begin_program(const Words& arguments) {
+    Words rest;
+    std::string address;
+    constexpr std::string_view listen = "--listen";
+    for (size_t i = 0; i < arguments.size(); i++) {
+        if (arguments[i] == "--") {
+            rest.insert(rest.end(), arguments.begin() + static_cast<ptrdiff_t>(i), arguments.end());
+            break;
+        }
+        const bool joined = arguments[i].starts_with("--listen=");
+        if (arguments[i] == listen && i + 1 < arguments.size()) {
+            address = arguments[++i];
+        } else if (joined) {
+            address = arguments[i].substr(listen.size() + 1);
+        } else {
+            rest.push_back(arguments[i]);
+        }
+    }
+    if (address.empty()) return begin_for_pipe(rest);
+    rest.insert(rest.begin(), {"--gdb", address});
+    return exec_debugged(rest, -1);
+}
+
 int serve(const ListedSession& session, pid_t pid, const std::string& address) {
     Fd gdb;
     if (!address.empty()) {
@@ -101,6 +170,7 @@ int serve(const ListedSession& session, pid_t pid, const std::string& address) {
 }  // namespace
 
 int gdbserver_main(const Words& arguments) {
+    if (std::ranges::find(arguments, "--") != arguments.end()) return begin_program(arguments);
     return run_observer(gdbserver_spec(), arguments, [](const ParsedCommand& parsed) {
         const std::string address = Settings({parsed.flags}).text("listen");
         if (address.empty() && isatty(STDIN_FILENO) == 1) {

@@ -70,16 +70,7 @@ int show_mappings(const ParsedCommand& parsed) {
     return with_session(parsed, [&](const ListedSession& session, pid_t pid) {
         const auto answer =
             session.client.ask({{"want", "mappings"}, {"pid", program_of(session, pid)}});
-        if (!answer) {
-            complain(answer.error().message());
-            return exit_failed;
-        }
-        if (as_json) {
-            print_json(*answer);
-        } else {
-            std::fputs(table(*answer).c_str(), stdout);
-        }
-        return 0;
+        return show_answer(answer, as_json, table);
     });
 }
 

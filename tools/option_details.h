@@ -27,6 +27,13 @@ inline constexpr std::string_view device_count =
 
 inline constexpr std::string_view token_file = "Nobody but its owner may be able to read the file.";
 
+inline constexpr std::string_view gdb =
+    R"(PROGRAM stands before its first instruction, that of the dynamic linker, until gdb has come
+and says 'continue'. One gdb is waited for, without a time limit; whoever connects first may
+do anything with the program, so prefer 127.0.0.1, or 'gpr gdbserver -- PROGRAM' in a pipe.
+When gdb detaches, or its connection is lost, the program goes on without it; when gdb quits,
+it ends the program, as it ends what it has started itself. See gpr-gdbserver(1).)";
+
 inline constexpr std::string_view metrics =
     R"(Counts and latency histograms of the session while it runs. Nobody is asked for a token;
 127.0.0.1:9464 is for this host alone.)";
@@ -114,6 +121,12 @@ inline constexpr std::string_view uid_range =
 they are shown what everybody may. Where ids cannot be had the acceptor says what is
 weaker, and with this option does not start. With 'none' sessions run as the acceptor's own
 user, which is root, without its capabilities.)";
+
+inline constexpr std::string_view drain =
+    R"(On SIGTERM or SIGINT nobody is admitted any more, and all sessions are asked to leave: what
+they have here goes back to their initiators, where the programs go on. What cannot go back, such as
+a program that uses a device of this host, runs on here; when the time is over, or on a second
+signal, it is ended. Without this option all sessions are ended at once.)";
 
 inline constexpr std::string_view acceptor_metrics =
     R"(Counts of all sessions that are and were here. Nobody is asked for a token: choose an

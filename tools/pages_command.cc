@@ -86,17 +86,12 @@ int show_pages(const ParsedCommand& parsed) {
         if (answer && !is_list_of_objects(object_at(*answer, "pages"))) {
             answer = fail("the session's answer is not understood");
         }
-        const auto named = answer ? add_names(session, pid, *answer) : Result<>{};
-        if (!answer || !named) {
-            complain((answer ? named.error() : answer.error()).message());
-            return exit_failed;
+        if (answer) {
+            if (const auto named = add_names(session, pid, *answer); !named) {
+                answer = tl::make_unexpected(named.error());
+            }
         }
-        if (as_json) {
-            print_json(*answer);
-        } else {
-            std::fputs(table(*answer).c_str(), stdout);
-        }
-        return 0;
+        return show_answer(answer, as_json, table);
     });
 }
 

@@ -20,6 +20,8 @@ namespace gpr {
 
 namespace {
 
+constexpr size_t most_frames = 64;
+
 // The list of mappings as libdwfl reads it; a file's inode is only told apart from others.
 std::string maps_text(const nlohmann::json& mappings) {
     std::map<std::string, size_t> inodes;
@@ -79,6 +81,21 @@ int add_variables(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* ar
     return DWARF_CB_OK;
 }
 
+struct Walk {
+    const ProcessSymbols& symbols;
+    std::vector<CallFrame> frames;
+};
+
+int add_frame(Dwfl_Frame* state, void* argument) {
+    Walk& walk = *static_cast<Walk*>(argument);
+    Dwarf_Addr instruction = 0;
+    bool is_activation = false;
+    if (!dwfl_frame_pc(state, &instruction, &is_activation)) return DWARF_CB_ABORT;
+    const bool is_call = !is_activation && !walk.frames.empty();
+    walk.frames.push_back(walk.symbols.code_at(instruction, is_call));
+    return walk.frames.size() < most_frames ? DWARF_CB_OK : DWARF_CB_ABORT;
+}
+
 }  // namespace
 
 Result<> ProcessSymbols::read_files_as(uid_t user) {
@@ -126,6 +143,12 @@ CallFrame ProcessSymbols::code_at(uint64_t instruction, bool is_call) const {
         found ? dwfl_lineinfo(found, nullptr, &line, nullptr, nullptr, nullptr) : nullptr;
     if (source) frame.source = fmt::format("{}:{}", source, line);
     return frame;
+}
+
+std::vector<CallFrame> ProcessSymbols::frames_of(pid_t tid) const {
+    Walk walk{*this, {}};
+    dwfl_getthread_frames(dwfl_.get(), tid, add_frame, &walk);
+    return std::move(walk.frames);
 }
 
 std::vector<std::string> ProcessSymbols::variables_in(Range range) const {

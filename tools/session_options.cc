@@ -115,6 +115,9 @@ std::vector<Setting> session_settings() {
         for_diagnosis({"go-after", SettingKind::text, "MS",
                        "under 'auto', a process goes so many milliseconds after it began, whatever "
                        "it does"}),
+        for_diagnosis({"return-after", SettingKind::text, "MS",
+                       "under 'auto', a process comes home so many milliseconds after it went, "
+                       "whatever it does"}),
         for_diagnosis(
             with_details({"no-bpf", SettingKind::toggle, "",
                           "use no BPF on any node; BPF costs everybody's system calls 60 ns"},
@@ -140,6 +143,10 @@ Result<ExecOptions> session_options(const CommandSpec& spec, const ParsedCommand
     options.mask_cpu = settings.toggle("mask-cpu");
     if (settings.has("go-after")) {
         GPR_TRY(options.goes_after_ms, parse_count(settings.text("go-after"), "go-after"));
+    }
+    if (settings.has("return-after")) {
+        GPR_TRY(options.returns_after_ms,
+                parse_count(settings.text("return-after"), "return-after"));
     }
     if (!is_log_level(options.log.level)) {
         return fail(

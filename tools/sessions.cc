@@ -35,10 +35,11 @@ bool has_process(const nlohmann::json& about, pid_t pid) {
 }  // namespace
 
 std::vector<ListedSession> list_sessions(bool everybody,
-                                         const std::function<void(const Error&)>& mute) {
+                                         const std::function<void(const Error&)>& mute,
+                                         std::chrono::seconds patience) {
     std::vector<ListedSession> listed;
     for (ControlClient& client : ControlClient::find(everybody)) {
-        auto about = client.ask({{"want", "session"}});
+        auto about = client.ask({{"want", "session"}}, patience);
         if (about) {
             listed.push_back({std::move(client), std::move(*about)});
         } else if (client.is_there()) {  // otherwise it has just ended
@@ -101,6 +102,20 @@ bool is_list_of_objects(const nlohmann::json& value) {
 void print_json(const nlohmann::json& value, int indent) {
     fmt::print("{}\n", value.dump(indent, ' ', true, nlohmann::json::error_handler_t::replace));
     std::fflush(stdout);
+}
+
+int show_answer(const Result<nlohmann::json>& answer, bool as_json,
+                std::string (*table)(const nlohmann::json& answer)) {
+    if (!answer) {
+        complain(answer.error().message());
+        return exit_failed;
+    }
+    if (as_json) {
+        print_json(*answer);
+    } else {
+        std::fputs(table(*answer).c_str(), stdout);
+    }
+    return 0;
 }
 
 const nlohmann::json& object_at(const nlohmann::json& object, const char* key) {

@@ -21,8 +21,9 @@ struct ListedSession {
 };
 
 // Returns the sessions that answer, and calls `mute` with the reason for each that does not.
-std::vector<ListedSession> list_sessions(bool everybody,
-                                         const std::function<void(const Error&)>& mute);
+std::vector<ListedSession> list_sessions(
+    bool everybody, const std::function<void(const Error&)>& mute,
+    std::chrono::seconds patience = ControlClient::usual_patience);
 // The session that this process belongs to, as part of the program or as the monitor. Root finds
 // sessions of all users.
 Result<ListedSession> session_with(pid_t pid);
@@ -46,6 +47,9 @@ bool is_list_of_objects(const nlohmann::json& value);
 std::string lines_at(const nlohmann::json& object, const char* key);
 // In ASCII: names of others may contain any bytes. indent: as for dump(); -1: on one line.
 void print_json(const nlohmann::json& value, int indent = 2);
+// Prints what a session has answered, as JSON or as this table. Returns the exit status.
+int show_answer(const Result<nlohmann::json>& answer, bool as_json,
+                std::string (*table)(const nlohmann::json& answer));
 
 // Such as "12.3 MB" and "4.56 s".
 std::string megabytes_text(double bytes);

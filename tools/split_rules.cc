@@ -1,6 +1,7 @@
 #include "tools/split_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
@@ -15,9 +16,20 @@
 namespace gpr {
 namespace {
 
-constexpr std::string_view known_kinds =
-    "auto, all, lib:GLOB, fn:LIB!FUNCTION, home:GLOB, path:GLOB[=TARGET], missing:GLOB, dev:GLOB, "
-    "sock:FAMILY, sys:NAME, profile:NAME or chaos[:SEED]";
+constexpr std::array words = {
+    SplitWord{"auto", "", "a process goes once it computes or uses a device"},
+    SplitWord{"all", "", "the whole program runs there"},
+    SplitWord{"lib", ":GLOB", "libraries run there only"},
+    SplitWord{"fn", ":LIB!FUNCTION", "exported functions run there only"},
+    SplitWord{"home", ":GLOB", "text runs here only"},
+    SplitWord{"path", ":GLOB[=TARGET]", "of the file tree"},
+    SplitWord{"missing", ":GLOB", "of the file tree, what this host lacks"},
+    SplitWord{"dev", ":GLOB", "devices"},
+    SplitWord{"sock", ":FAMILY", "sockets of a family"},
+    SplitWord{"sys", ":NAME", "a system call"},
+    SplitWord{"profile", ":NAME", "all rules of a profile"},
+    SplitWord{"chaos", "[:SEED]", "for diagnosis: threads cross at random"},
+};
 constexpr std::string_view profile_kind = "profile:";
 
 bool is_name_char(char c) {
@@ -99,17 +111,20 @@ Result<RuleText> cut_node(std::string_view text, const std::vector<AcceptorAddre
 }
 
 Failure bad_kind(std::string_view text) {
-    const std::vector<std::string_view> kinds = {"auto", "all",   "lib",     "fn",
-                                                 "home", "path",  "dev",     "sys",
-                                                 "sock", "chaos", "missing", "profile"};
+    std::vector<std::string_view> kinds;
+    std::vector<std::string> known;
+    for (const SplitWord& each : words) {
+        kinds.push_back(each.kind);
+        known.push_back(fmt::format("{}{}", each.kind, each.argument));
+    }
     const std::string_view typed = text.substr(0, text.find(':'));
     const std::string nearest = nearest_word(typed, kinds);
     if (!nearest.empty() && nearest != typed && text.find(':') != std::string_view::npos) {
         return fail(fmt::format("split rule '{}' is not understood; did you mean '{}{}'?", text,
                                 nearest, text.substr(typed.size())));
     }
-    return fail(fmt::format("split rule '{}' is not understood; use {}, then @NODE if needed", text,
-                            known_kinds));
+    return fail(fmt::format("split rule '{}' is not understood; use {} or {}, then @NODE if needed",
+                            text, fmt::join(known.begin(), known.end() - 1, ", "), known.back()));
 }
 
 Result<SplitRule> parse_path(std::string_view text, std::string_view kind, std::string pattern,
@@ -305,6 +320,8 @@ private:
 };
 
 }  // namespace
+
+std::span<const SplitWord> split_words() { return words; }
 
 Result<std::vector<AcceptorAddress>> parse_acceptors(const std::vector<std::string>& texts,
                                                      bool plain_allowed) {

@@ -1,6 +1,7 @@
 // Acceptors and split rules as users write them: [NAME=]ADDR and RULE[@NAME].
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,14 @@
 #include "tools/profiles.h"
 
 namespace gpr {
+
+// A kind of rule, in the order in which they are told to users.
+struct SplitWord {
+    std::string_view kind;      // "lib"
+    std::string_view argument;  // as in the help, ":GLOB"
+    std::string_view about;     // in a few words
+};
+std::span<const SplitWord> split_words();
 
 // Checks that names differ; an acceptor without one is called by its node number. `plain_allowed`
 // also allows tcp://HOST:PORT.

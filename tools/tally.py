@@ -1,6 +1,7 @@
 """Adds up what tools/test ran: meson's log, and stage-NAME.txt with stage-NAME.status for the rest.
-What failed is shown again, by its last words. The last line is `N passed, N failed, N skipped`; the
-exit status is 1 if anything failed, was cut short, or did not run at all."""
+What failed is shown again, by its last words, then in one line for each failed check. The last line
+is `N passed, N failed, N skipped`; the exit status is 1 if anything failed, was cut short, or did
+not run at all."""
 
 import json
 import re
@@ -17,6 +18,9 @@ NOT_BUILT = re.compile(r"^skipped: (\d+) × .*not built", re.MULTILINE)
 VERDICTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 STAGE_VERDICTS = {"0": "passed", "77": "skipped"}
 LAST_LINES = 40
+FAILED_CHECK = re.compile(r"^(?:FAIL|not ok|failed:|[\w.]*(?:Error|Expired):).*", re.MULTILINE)
+MOST_FAILED_CHECKS = 8
+LINE_WIDTH = 300
 
 
 def count(verdict, text):
@@ -60,6 +64,10 @@ def main():
         if counts["failed"]:
             print(f"== {name} failed; the end of what it said:")
             print("\n".join(text.splitlines()[-LAST_LINES:]))
+    for name, counts, text in results:
+        if counts["failed"]:
+            for line in FAILED_CHECK.findall(text)[:MOST_FAILED_CHECKS]:
+                print(f"{name}: {line[:LINE_WIDTH]}")
     for name, counts, _ in results:
         total.update(counts)
         if counts["failed"] or counts["skipped"]:

@@ -109,6 +109,10 @@ std::string backtraces_text(const nlohmann::json& answer) {
     return text;
 }
 
+std::string table_with_backtraces(const nlohmann::json& answer) {
+    return table(answer) + backtraces_text(answer);
+}
+
 int show_threads(const ParsedCommand& parsed) {
     const Settings asked({parsed.flags});
     const bool as_json = asked.toggle(json_setting.name);
@@ -118,18 +122,12 @@ int show_threads(const ParsedCommand& parsed) {
             answer = fail("the session's answer is not understood");
         }
         const bool with_calls = asked.toggle("backtrace");
-        const auto added = answer && with_calls ? add_backtraces(session, *answer) : Result<>{};
-        if (!answer || !added) {
-            complain((answer ? added.error() : answer.error()).message());
-            return exit_failed;
+        if (answer && with_calls) {
+            if (const auto added = add_backtraces(session, *answer); !added) {
+                answer = tl::make_unexpected(added.error());
+            }
         }
-        if (as_json) {
-            print_json(*answer);
-        } else {
-            std::fputs(table(*answer).c_str(), stdout);
-            if (with_calls) std::fputs(backtraces_text(*answer).c_str(), stdout);
-        }
-        return 0;
+        return show_answer(answer, as_json, with_calls ? table_with_backtraces : table);
     });
 }
 

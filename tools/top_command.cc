@@ -12,7 +12,7 @@
 #include "tools/common_settings.h"
 #include "tools/count.h"
 #include "tools/sessions.h"
-#include "tools/top_view.h"
+#include "tools/top_screen.h"
 
 namespace gpr {
 
@@ -129,53 +129,53 @@ Result<TopOptions> top_options(const Settings& asked) {
 }
 
 // Until somebody leaves, or the sessions have ended.
-Result<> watch(TopView& view, const TopOptions& options) {
-    GPR_CHECK(view.look());
+Result<> watch(TopScreen& screen, const TopOptions& options) {
+    GPR_CHECK(screen.look());
     const auto leave = [](int) { somebody_leaves = 1; };
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, leave);
     const Terminal terminal;
     for (uint64_t shown = 0; options.pictures == 0 || shown < options.pictures; shown++) {
         if (terminal.wait(Clock::now() + options.delay)) return {};
-        const auto is_there = view.look();
+        const auto is_there = screen.look();
         if (somebody_leaves != 0) return {};  // which may have cut the look short
         if (!is_there) return tl::make_unexpected(is_there.error());
         if (!*is_there) return {};
         if (options.as_json) {
-            print_json(view.json(), -1);
+            print_json(screen.json(), -1);
         } else {
-            terminal.show(view.picture());
+            terminal.show(screen.picture());
         }
     }
     return {};
 }
 
-Result<std::unique_ptr<TopView>> wanted_view(const ParsedCommand& parsed) {
+Result<std::unique_ptr<TopScreen>> wanted_screen(const ParsedCommand& parsed) {
     const bool everybody = Settings({parsed.flags}).toggle("all");
     if (everybody && geteuid() != 0) {
         return fail("sessions of all users are for root; run 'sudo gpr top -a'");
     }
-    if (parsed.words.empty()) return view_of_sessions(0, everybody);
+    if (parsed.words.empty()) return screen_of_sessions(0, everybody);
     const std::string& word = parsed.words.front();
     if (word.find_first_not_of("0123456789") == std::string::npos) {
         GPR_TRY(const pid_t pid, parse_pid(word));
-        return view_of_sessions(pid, everybody);
+        return screen_of_sessions(pid, everybody);
     }
     GPR_TRY(GatheredSettings gathered, gather_settings(top_spec(), parsed.flags, [](auto* name) {
                 return static_cast<const char*>(getenv(name));
             }));
     std::string address = address_of(word, gathered);
-    return view_of_acceptor(std::move(address), std::move(gathered.settings));
+    return screen_of_acceptor(std::move(address), std::move(gathered.settings));
 }
 
 int show_top(const ParsedCommand& parsed) {
     const auto options = top_options(Settings({parsed.flags}));
-    auto view = wanted_view(parsed);
-    if (!options || !view) {
-        complain((options ? view.error() : options.error()).message());
+    auto screen = wanted_screen(parsed);
+    if (!options || !screen) {
+        complain((options ? screen.error() : options.error()).message());
         return exit_usage;
     }
     // The terminal is as before when somebody is told why.
-    if (const auto watched = watch(**view, *options); !watched) {
+    if (const auto watched = watch(**screen, *options); !watched) {
         complain(watched.error().message());
         return exit_failed;
     }

@@ -17,6 +17,7 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gpr::wire");
 
 using Handshake = import "handshake.capnp";
+using Counts = import "counts.capnp";
 
 struct Frame {
   union {
@@ -72,9 +73,12 @@ struct SessionMessage {
     keptDone @31 :KeptDone;
     layout @32 :Layout;                 # home: mappings of the process that begins next
     memoryPolicy @33 :MemoryPolicy;     # acceptor: the thread has set it there
-    recall @34 :Recall;                 # home: all threads of the process are to come home
+    homecoming @34 :Homecoming;         # home: all threads of the process are to come home
     observeQuestion @35 :ObserveQuestion;  # home: somebody looks; what is there now?
     observeAnswer @36 :ObserveAnswer;
+    traceOrder @37 :Data;   # home: trace from now on (gpr_trace_order in bpf/); empty: no longer
+    traceEvents @38 :Void;  # acceptor; raw: gpr_trace_event, one behind the other
+    drain @39 :Void;        # acceptor: it is about to shut down; the session is to leave it
   }
 }
 
@@ -92,20 +96,16 @@ struct KeptDone { cookie @0 :UInt32; result @1 :Int64; file @2 :UInt64; }  # of 
 
 struct Freeze { pid @0 :Int32; on @1 :Bool; number @2 :UInt32; }  # false: let them run
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the path that the program used
-struct UsageAnswer { cookie @0 :UInt32; used @1 :Usage; state @2 :ThreadState; }
+struct UsageAnswer { cookie @0 :UInt32; used @1 :Counts.Usage; state @2 :ThreadState; }
 # monitor/tracee/thread_state.h; letter 0: no such thread
 struct ThreadState { letter @0 :UInt8; waitsIn @1 :Text; }
-struct Usage {  # monitor/node/usage.h
-  totalNs @0 :UInt64; userNs @1 :UInt64; minorFaults @2 :UInt64; majorFaults @3 :UInt64;
-  peak @4 :UInt64; anonymous @5 :UInt64; file @6 :UInt64; shared @7 :UInt64;  # bytes
-}
 # pid and tid: the caller. id: the process or thread that it asks about; 0: itself.
 struct UsageQuestion {
   cookie @0 :UInt32; pid @1 :Int32; tid @2 :Int32; ofThread @3 :Bool; id @4 :Int32;
   memory @5 :Bool;
   state @6 :Bool;  # also what tid, or the first thread, is doing
 }
-struct Recall { pid @0 :Int32; on @1 :Bool; debugged @2 :Bool; }  # RemoteProcess; on: recalled
+struct Homecoming { pid @0 :Int32; on @1 :Bool; debugged @2 :Bool; }  # RemoteProcess.goes_home
 struct ObserveQuestion {
   cookie @0 :UInt32;
   pid @1 :Int32;           # of the process that it is about; 0: all of them
@@ -115,21 +115,13 @@ struct ObserveQuestion {
 }
 struct ObserveAnswer {
   cookie @0 :UInt32;
-  # Of the whole session so far, at the acceptor: as in ProcessGone.
-  faults @1 :UInt64;
-  pagesIn @2 :UInt64;
-  pagesOut @3 :UInt64;
-  waitedNs @4 :UInt64;
-  callsHome @5 :UInt64;
-  callsNative @6 :UInt64;
-  callsFdOwner @7 :UInt64;
-  callsByRule @8 :UInt64;
-  used @9 :Usage;                     # by the processes that live
-  faultWaits @10 :List(UInt64);       # base/latency.h: its counts, and last its sum
-  threads @11 :List(ObservedThread);  # no more than most_observed_threads
-  resident @12 :List(UInt64);         # how many pages of each range
+  counts @1 :Counts.NodeCounts;
+  used @2 :Counts.Usage;              # by the processes that live
+  faultWaits @3 :List(UInt64);        # base/latency.h: its counts, and last its sum
+  threads @4 :List(ObservedThread);   # no more than most_observed_threads
+  resident @5 :List(UInt64);          # how many pages of each range
 }
-# monitor/tracee/thread_view.h, and what else the worker knows.
+# monitor/tracee/thread_status.h, and what else the worker knows.
 struct ObservedThread {
   pid @0 :Int32;
   tid @1 :Int32;
@@ -155,7 +147,7 @@ struct SeccompFilter {
 }
 
 # A call that must be made on every node: membarrier(MEMBARRIER_CMD_REGISTER_*), and
-# arch_prctl(ARCH_REQ_XCOMP_PERM).
+# arch_prctl(ARCH_REQ_XCOMP_PERM). From home also ptrace: monitor/node/debug_traps_wire.h
 struct MirroredCall { pid @0 :Int32; number @1 :UInt32; args @2 :List(UInt64); }
 
 struct UnfilledPage {
@@ -264,20 +256,12 @@ struct ProcessStarted {
 
 struct ProcessGone {
   pid @0 :Int32;
-  used @1 :Usage;     # by the fragment
-  # Of the whole session so far, at the acceptor:
-  faults @2 :UInt64;
-  pagesIn @3 :UInt64;
-  pagesOut @4 :UInt64;
-  callsHome @5 :UInt64;
-  callsNative @6 :UInt64;  # those that the worker saw and made there
-  pendingTimers @7 :UInt64; # before a new image: timer signals that are pending there
-  reason @8 :Text;          # why it ended by itself; empty: home asked for it
-  callsFdOwner @9 :UInt64;  # on files of the acceptor, by a name at home or for a mapping
-  usedPaths @10 :List(UInt32);  # indices of the rules in Hello.paths that have decided a call
-  usedCalls @11 :List(UInt32);  # the same for Hello.calls
-  callsByRule @12 :UInt64;      # number of those calls
-  waitedNs @13 :UInt64;         # time spent waiting for pages
+  used @1 :Counts.Usage;        # by the fragment
+  counts @2 :Counts.NodeCounts;
+  pendingTimers @3 :UInt64;     # before a new image: timer signals that are pending there
+  reason @4 :Text;              # why it ended by itself; empty: home asked for it
+  usedPaths @5 :List(UInt32);   # indices of the rules in Hello.paths that have decided a call
+  usedCalls @6 :List(UInt32);   # the same for Hello.calls
 }
 
 struct Crossing {
@@ -348,10 +332,7 @@ struct MappingChange {
   }
 }
 
-struct Resize {
-  object @0 :UInt32;
-  pages @1 :UInt64;
-}
+struct Resize { object @0 :UInt32; pages @1 :UInt64; }
 
 struct AddressRange { begin @0 :UInt64; end @1 :UInt64; }
 
@@ -399,7 +380,7 @@ struct SignalDelivery {
   info @2 :Data;    # siginfo_t
   fatal @3 :Bool;   # acceptor: it has no handler, so let it kill the process
   handled @4 :Bool; # acceptor: its handler has begun; home: no other comes first, run the handler
-  mask @5 :UInt64;  # acceptor, with handled: the thread's mask in the handler
+  mask @5 :UInt64;  # acceptor, with handled: the thread's mask in the handler; fatal: hit_traps()
   serial @6 :UInt32;  # counts the signals that home passes on; the acceptor's answer repeats it.
                       # 0: caused at the acceptor. Highest bit: see monitor/node/signal_wire.h
 }

@@ -2,6 +2,7 @@
 // interface.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,8 +38,17 @@ public:
     // it), broke the protocol, or said bye, or our own close() has finished.
     void on_closed(ClosedHandler handler) { closed_handler_ = std::move(handler); }
     // Called at the beginning of every send(). It may send frames of its own, which are sent before
-    // that frame.
-    void before_frame(std::function<void()> handler) { before_handler_ = std::move(handler); }
+    // that frame. Of several all are called, in this order.
+    void before_frame(std::function<void()> handler) {
+        if (!before_handler_) {
+            before_handler_ = std::move(handler);
+            return;
+        }
+        before_handler_ = [first = std::move(before_handler_), then = std::move(handler)] {
+            first();
+            then();
+        };
+    }
     // Called when the queue has become empty: the time to produce more bulk frames.
     void on_drained(DrainedHandler handler) { drained_handler_ = std::move(handler); }
 
@@ -57,6 +67,9 @@ public:
 
     // Bytes that the kernel has and the peer has not acknowledged; 0 if unknown.
     [[nodiscard]] virtual uint64_t unacknowledged_bytes() const { return 0; }
+
+    // The shortest that its packets took there and back; zero if unknown.
+    [[nodiscard]] virtual std::chrono::nanoseconds round_trip() const { return {}; }
 
     // Sends what is queued, tells the peer why, and ends; on_closed follows.
     virtual void close(std::string reason) = 0;

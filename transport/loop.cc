@@ -43,6 +43,11 @@ Result<std::unique_ptr<Loop>> Loop::create() {
 }
 
 Loop::~Loop() {
+    // What these hold may watch descriptors or set timers here until it is gone.
+    while (!timers_.empty() || !ready_.empty()) {
+        auto timers = std::exchange(timers_, {});
+        auto ready = std::exchange(ready_, {});
+    }
     if (ring_ready_) io_uring_queue_exit(&ring_);
 }
 

@@ -53,13 +53,13 @@ private:
         index_[id] = index;
         shapes.emplace_back();
         std::vector<Rule> rules;
-        collect(schema, {}, rules);
+        add_rules(schema, {}, rules);
         shapes[index].rules = std::move(rules);
         return index;
     }
 
-    void collect(capnp::StructSchema schema, const std::vector<Guard>& outer,
-                 std::vector<Rule>& rules) {
+    void add_rules(capnp::StructSchema schema, const std::vector<Guard>& outer,
+                   std::vector<Rule>& rules) {
         uint32_t discriminant = schema.getProto().getStruct().getDiscriminantOffset() * 2;
         for (auto field : schema.getFields()) {
             auto proto = field.getProto();
@@ -68,7 +68,7 @@ private:
                 guards.push_back({discriminant, proto.getDiscriminantValue()});
             }
             if (proto.isGroup()) {
-                collect(field.getType().asStruct(), guards, rules);
+                add_rules(field.getType().asStruct(), guards, rules);
             } else if (is_pointer(field.getType())) {
                 uint32_t slot = proto.getSlot().getOffset();
                 rules.push_back({std::move(guards), slot, type_of(field.getType())});

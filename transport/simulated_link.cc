@@ -174,9 +174,4 @@ void SimulatedPair::kill_first() {
     first_->die();
 }
 
-void SimulatedPair::kill_second() {
-    shared_->dead[1] = true;
-    second_->die();
-}
-
 }  // namespace gpr

@@ -58,7 +58,6 @@ public:
     // The host of that end dies: what it sent and has not arrived is lost, and the other end
     // notices.
     void kill_first();
-    void kill_second();
 
 private:
     std::shared_ptr<SimulatedNetwork> shared_;

@@ -1,8 +1,11 @@
 #include "transport/stream_link.h"
 
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 
@@ -45,12 +48,19 @@ uint64_t StreamLink::unacknowledged_bytes() const {
     return known ? static_cast<uint64_t>(bytes) : 0;
 }
 
+std::chrono::nanoseconds StreamLink::round_trip() const {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    const bool known = ::getsockopt(stream_->fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    return std::chrono::microseconds(known ? info.tcpi_min_rtt : 0);
+}
+
 void StreamLink::send(FrameBuilder& frame, Priority priority) {
     if (state_ != State::open) return;
     prepare_to_send();
     if (auto started = encoder_.start(frame, priority); !started) return end(started.error());
     ++stats_.frames_out;
-    // Short bulk frames are collected until the loop has nothing else to do.
+    // Short bulk frames wait until the loop has nothing else to do.
     bool later = priority == Priority::bulk && frame.raw_size() < gathered_below_bytes;
     bool direct = holds_ == 0 && !later && queue_.empty() && stream_->unsent() == 0;
     while (encoder_.next()) {

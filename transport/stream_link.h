@@ -27,6 +27,7 @@ public:
     void release() override;
     [[nodiscard]] uint64_t queued_bytes() const override { return queue_.bytes(); }
     [[nodiscard]] uint64_t unacknowledged_bytes() const override;
+    [[nodiscard]] std::chrono::nanoseconds round_trip() const override;
     void close(std::string reason) override;
     [[nodiscard]] const std::string& peer_name() const override { return peer_name_; }
 

@@ -70,22 +70,22 @@ public:
         return {};
     }
 
-    std::vector<SandboxView> finish() {
-        // A directory comes before what is below it; of two views for one place the first rule's
+    std::vector<SandboxMount> finish() {
+        // A directory comes before what is below it; of two mounts at one place the first rule's
         // wins.
         std::stable_sort(
-            views_.begin(), views_.end(),
-            [](const SandboxView& a, const SandboxView& b) { return a.place < b.place; });
+            mounts_.begin(), mounts_.end(),
+            [](const SandboxMount& a, const SandboxMount& b) { return a.place < b.place; });
         // Skip what its parent already shows at the same place.
-        std::vector<SandboxView> needed;
-        for (SandboxView& view : views_) {
+        std::vector<SandboxMount> needed;
+        for (SandboxMount& mount : mounts_) {
             const bool shown =
-                std::any_of(needed.begin(), needed.end(), [&](const SandboxView& above) {
-                    if (view.place == above.place) return true;
-                    return view.place == view.source && above.place == above.source &&
-                           view.place.starts_with(above.place + "/");
+                std::any_of(needed.begin(), needed.end(), [&](const SandboxMount& above) {
+                    if (mount.place == above.place) return true;
+                    return mount.place == mount.source && above.place == above.source &&
+                           mount.place.starts_with(above.place + "/");
                 });
-            if (!shown) needed.push_back(std::move(view));
+            if (!shown) needed.push_back(std::move(mount));
         }
         return needed;
     }
@@ -126,7 +126,7 @@ private:
     void show(const std::string& place, const std::string& source, const std::string& real,
               const std::string& top) {
         if (!hides_below(real)) {
-            views_.push_back({place, source});
+            mounts_.push_back({place, source});
             return;
         }
         std::error_code gone;
@@ -150,7 +150,7 @@ private:
 
     const std::vector<std::string>& exports_;
     const std::vector<std::string>& hidden_;
-    std::vector<SandboxView> views_;
+    std::vector<SandboxMount> mounts_;
 };
 
 }  // namespace
@@ -172,9 +172,9 @@ std::vector<std::string> default_exports() {
             "/sys/devices/virtual/kfd"};
 }
 
-Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,
-                                            const std::vector<std::string>& exports,
-                                            const std::vector<std::string>& hidden) {
+Result<std::vector<SandboxMount>> plan_mounts(const std::vector<RemotePath>& wanted,
+                                              const std::vector<std::string>& exports,
+                                              const std::vector<std::string>& hidden) {
     Plan plan(exports, hidden);
     for (const RemotePath& rule : wanted) GPR_CHECK(plan.add(rule));
     return plan.finish();
@@ -189,10 +189,10 @@ std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
     }
     std::vector<std::string> found;
     for (auto& [name, rules] : profiles) {
-        const bool can_be_shown = plan_views(rules, exports, hidden).has_value();
+        const bool can_be_shown = plan_mounts(rules, exports, hidden).has_value();
         std::erase_if(rules, [](const RemotePath& rule) { return rule.when_missing; });
-        const auto views = plan_views(rules, exports, hidden);
-        if (can_be_shown && views && !views->empty()) found.push_back(name);
+        const auto mounts = plan_mounts(rules, exports, hidden);
+        if (can_be_shown && mounts && !mounts->empty()) found.push_back(name);
     }
     return found;
 }

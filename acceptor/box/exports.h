@@ -16,9 +16,9 @@ std::vector<std::string> default_exports();
 // exports: globs, each for the files that it matches and everything below. hidden: device nodes
 // that this session must not see; a wildcard skips them. An error names the rule that asks for more
 // than is exported, or for a file that does not exist.
-Result<std::vector<SandboxView>> plan_views(const std::vector<RemotePath>& wanted,
-                                            const std::vector<std::string>& exports,
-                                            const std::vector<std::string>& hidden = {});
+Result<std::vector<SandboxMount>> plan_mounts(const std::vector<RemotePath>& wanted,
+                                              const std::vector<std::string>& exports,
+                                              const std::vector<std::string>& hidden = {});
 
 // Those of the rules' standby profiles that this host has files for: all their rules can be shown,
 // and one of them exists that is not only for files missing at home.

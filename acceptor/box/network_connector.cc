@@ -195,7 +195,7 @@ long clone_watcher(int* pidfd, int cgroup_fd) {
     return syscall(SYS_clone3, &args, sizeof(args));
 }
 
-// Collects pasta's output until it is ready, has ended or has taken too long.
+// Reads pasta's output until it is ready, has ended or has taken too long.
 std::string listen_to(const Fd& report) {
     const auto give_up_at = std::chrono::steady_clock::now() + start_deadline;
     std::string said;

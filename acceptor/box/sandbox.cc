@@ -149,8 +149,8 @@ void for_each_number(const std::string& directory, Visit visit) {
     }
 }
 
-// Reaps a task that has died, or that waits for us, its tracer, to let it die.
-void collect(pid_t tid) {
+// A task that has died, or that waits for us, its tracer, before it dies.
+void reap(pid_t tid) {
     int status = 0;
     while (waitpid(tid, &status, WNOHANG | __WALL) == tid) {
         if (!WIFSTOPPED(status)) return;
@@ -317,8 +317,8 @@ void Sandbox::reap_processes() {
         std::array<char, 64> link{};
         if (readlink((directory + "ns/pid").c_str(), link.data(), link.size() - 1) < 0) return;
         if (pid == init_pid_ || pid_namespace_link_ != link.data()) return;
-        for_each_number(directory + "task", [](pid_t task) { collect(task); });
-        collect(pid);
+        for_each_number(directory + "task", [](pid_t task) { reap(task); });
+        reap(pid);
     });
 }
 

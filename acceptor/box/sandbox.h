@@ -30,16 +30,16 @@ struct ClockOffsets {
 // time. A thread that crosses takes at least as long, so it never sees time go backwards.
 ClockOffsets clock_offsets(const ClockSample& initiators, const ClockSample& ours);
 
-// A part of this host's file tree that is visible in the box.
-struct SandboxView {
+// A part of this host's file tree that is mounted in the box.
+struct SandboxMount {
     std::string place;   // path in the box, absolute
     std::string source;  // path on this host, absolute; exists
-    bool operator==(const SandboxView&) const = default;
+    bool operator==(const SandboxMount&) const = default;
 };
 
 struct SandboxOptions {
-    // Read-only, except for devices. A view below another one comes after it.
-    std::vector<SandboxView> views;
+    // Read-only, except for devices. A mount below another one comes after it.
+    std::vector<SandboxMount> mounts;
     std::string host_name;    // empty: "gpr"
     std::string domain_name;  // NIS domain name; empty: the kernel's "(none)"
     std::optional<ClockOffsets> clock_offsets;

@@ -189,7 +189,7 @@ private:
     void make_root() {
         need(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "make mounts private");
         std::vector<int> trees;
-        for (const SandboxView& view : options_.views) trees.push_back(copy_tree(view));
+        for (const SandboxMount& wanted : options_.mounts) trees.push_back(copy_tree(wanted));
         // Any directory will do; /proc must exist, or we would not have come this far.
         const char* const root = "/proc";
         constexpr unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -201,7 +201,7 @@ private:
         need(mkdir(box_root + 1, 0755), "make the processes' root");
         need(chdir(box_root + 1), "enter the processes' root");
         if (!empty) copy_root_links();
-        for (size_t i = 0; i < trees.size(); ++i) place_tree(trees[i], options_.views[i]);
+        for (size_t i = 0; i < trees.size(); ++i) place_tree(trees[i], options_.mounts[i]);
         need(chdir(".."), "leave the processes' root");
         if (options_.user != 0) open_devices();
         need(mount(nullptr, ".", nullptr, MS_REMOUNT | MS_RDONLY | flags, nullptr),
@@ -223,55 +223,55 @@ private:
         }
     }
 
-    int copy_tree(const SandboxView& view) {
-        const int tree = open_tree(AT_FDCWD, view.source.c_str(),
+    int copy_tree(const SandboxMount& wanted) {
+        const int tree = open_tree(AT_FDCWD, wanted.source.c_str(),
                                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-        need(tree, "copy a view (open_tree)");
+        need(tree, "copy a tree (open_tree)");
         mount_attr attributes{};
         attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
-        if (!view.source.starts_with("/dev/")) attributes.attr_set |= MOUNT_ATTR_NODEV;
+        if (!wanted.source.starts_with("/dev/")) attributes.attr_set |= MOUNT_ATTR_NODEV;
         need(mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof(attributes)),
-             "make a view read-only (mount_setattr)");
+             "make a tree read-only (mount_setattr)");
         return tree;
     }
 
-    // The working directory is the processes' root. A mount point inside of another view must exist
-    // there.
-    void place_tree(int tree, const SandboxView& view) {
-        const std::string place = view.place.substr(1);
+    // The working directory is the processes' root. A mount point inside of another mount must
+    // exist there.
+    void place_tree(int tree, const SandboxMount& wanted) {
+        const std::string place = wanted.place.substr(1);
         for (size_t slash = place.find('/'); slash != std::string::npos;
              slash = place.find('/', slash + 1)) {
             mkdir(place.substr(0, slash).c_str(), 0755);
         }
         struct stat status {};
-        need(fstat(tree, &status), "look at a view");
+        need(fstat(tree, &status), "look at a tree");
         if (S_ISDIR(status.st_mode)) {
             mkdir(place.c_str(), 0755);
         } else {
             close(open(place.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
         }
         need(move_mount(tree, "", AT_FDCWD, place.c_str(), MOVE_MOUNT_F_EMPTY_PATH),
-             "put a view in its place (move_mount)");
+             "put a tree in its place (move_mount)");
         close(tree);
     }
 
     // Most device nodes belong to root or to groups of this host. For a device that the session was
     // given, a node is made that belongs to the session's user.
     void open_devices() {
-        for (const SandboxView& view : options_.views) {
-            if (view.source.starts_with("/dev/")) open_devices_in(view);
+        for (const SandboxMount& wanted : options_.mounts) {
+            if (wanted.source.starts_with("/dev/")) open_devices_in(wanted);
         }
     }
 
     // The old root is still at "/"; the new one is the working directory.
-    void open_devices_in(const SandboxView& view) {
+    void open_devices_in(const SandboxMount& wanted) {
         std::error_code gone;
-        open_device(view.source, view.place);
-        if (!std::filesystem::is_directory(view.source, gone)) return;
+        open_device(wanted.source, wanted.place);
+        if (!std::filesystem::is_directory(wanted.source, gone)) return;
         using Walk = std::filesystem::recursive_directory_iterator;
-        for (Walk entry(view.source, gone), end; !gone && entry != end; entry.increment(gone)) {
+        for (Walk entry(wanted.source, gone), end; !gone && entry != end; entry.increment(gone)) {
             const std::string path = entry->path();
-            open_device(path, view.place + path.substr(view.source.size()));
+            open_device(path, wanted.place + path.substr(wanted.source.size()));
         }
     }
 

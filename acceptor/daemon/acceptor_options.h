@@ -22,6 +22,7 @@ struct AcceptorOptions {
     // For tests: CPU features to hide; "vdso": pretend that the vdso's functions lie elsewhere.
     std::vector<std::string> pretend_without;
     unsigned max_sessions = 64;  // more are refused with a reason
+    unsigned drain_s = 0;        // for sessions to leave before it ends; 0: they end at once
     SessionLimits limits;        // of each session
     // Whether the default limit applies because nobody has set one.
     bool limits_memory = true, limits_tasks = true;

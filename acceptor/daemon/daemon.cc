@@ -24,14 +24,12 @@
 #include "acceptor/daemon/daemon_channel.h"
 #include "acceptor/daemon/device_desk.h"
 #include "acceptor/daemon/ending_signals.h"
+#include "acceptor/daemon/host_look.h"
 #include "acceptor/daemon/service_manager.h"
 #include "acceptor/daemon/session_book.h"
-#include "base/address.h"
-#include "base/kernel_features.h"
 #include "base/log.h"
 #include "base/own_limits.h"
 #include "monitor/rules/exec_options.h"
-#include "monitor/rules/path_rules.h"
 #include "transport/metrics_server.h"
 
 namespace gpr {
@@ -91,9 +89,9 @@ public:
         prctl(PR_SET_CHILD_SUBREAPER, 1);  // gets the orphans of killed workers
         GPR_CHECK(look_at_users());
         GPR_CHECK(make_cgroups());
-        look_at_host();
+        features_ = present_features();
         GPR_CHECK(look_at_network());
-        look_at_exports();
+        warn_of_missing_exports(options_.exports);
         for (const auto& listener : listeners_) {
             spdlog::info("listening on {}{}", listener.endpoint().text(),
                          listener.endpoint().plain ? " (not encrypted)" : "");
@@ -108,6 +106,9 @@ public:
             wait_for_events();
             if (in_worker_) return worker_status_;
         }
+        tell_service_manager("STOPPING=1");
+        listeners_.clear();
+        if (options_.drain_s != 0) drain();
         stop();
         return 0;
     }
@@ -123,17 +124,6 @@ private:
         bool is_session = false;
         bool is_told = true;  // it is in the log, as every peer that has proven a token
     };
-
-    void look_at_host() {
-        const auto features = KernelFeatures::probe();
-        for (const auto* feature : features.all()) {
-            if (feature->present) features_.emplace_back(feature->name);
-        }
-        for (const auto* feature : features.lacking()) {
-            spdlog::warn("this host lacks {} ({}); {}", feature->name, feature->needed_for,
-                         feature->cure);
-        }
-    }
 
     // If this process may not map user ids, sessions run less isolated.
     Result<> look_at_users() {
@@ -172,14 +162,6 @@ private:
         return {};
     }
 
-    // A missing file may appear later, so it is no error; but usually it is a mistake.
-    void look_at_exports() const {
-        for (const std::string& path : options_.exports) {
-            if (!files_matching(path).empty()) continue;
-            spdlog::warn("--export {} gives nothing: there is no such file here now", path);
-        }
-    }
-
     // Limits that the administrator asked for are required. Default limits are set if possible;
     // otherwise that is logged.
     Result<> make_cgroups() {
@@ -210,10 +192,6 @@ private:
         return {};
     }
 
-    static uint64_t host_memory() {
-        return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_size;
-    }
-
     void wait_for_events() {
         std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
         const bool accepting = SteadyClock::now() >= accept_again_at_;
@@ -228,8 +206,8 @@ private:
         }
         polled.push_back({desk_.fd(), POLLIN, 0});
         polled.push_back({metrics_ ? metrics_->fd() : -1, POLLIN, 0});
-        const bool ticking = !accepting || admission_.strangers() > 0 || !dead_.empty() ||
-                             desk_.is_busy() || allowance_.keeps_back() ||
+        const bool ticking = drains_ || !accepting || admission_.strangers() > 0 ||
+                             !dead_.empty() || desk_.is_busy() || allowance_.keeps_back() ||
                              (metrics_ && metrics_->is_busy());
         poll(polled.data(), polled.size(), ticking ? tick_ms : -1);
 
@@ -416,9 +394,20 @@ private:
         std::erase_if(dead_, [this](pid_t worker) { return cgroups_->try_remove_session(worker); });
     }
 
+    // Programs leave, if they can, until the time is over or we are told again to end.
+    void drain() {
+        const auto until = SteadyClock::now() + std::chrono::seconds(options_.drain_s);
+        spdlog::info("{} sessions have {} s to leave", admission_.sessions(), options_.drain_s);
+        for (const auto& [pid, child] : children_) kill(pid, SIGTERM);
+        drains_ = true;
+        stopping_ = false;
+        while (!children_.empty() && !stopping_ && SteadyClock::now() < until) wait_for_events();
+        if (const size_t left = admission_.sessions(); left != 0) {
+            spdlog::warn("{} sessions have not left, and are ended", left);
+        }
+    }
+
     void stop() {
-        tell_service_manager("STOPPING=1");
-        listeners_.clear();
         for (const auto& [pid, child] : children_) kill(pid, SIGTERM);
         const auto kill_at = SteadyClock::now() + limits_.stop_grace;
         bool killed = false;
@@ -466,6 +455,7 @@ private:
     std::set<pid_t> dead_;  // dead workers whose cgroups have yet to be removed
     SteadyClock::time_point accept_again_at_{};
     bool stopping_ = false;
+    bool drains_ = false;
     bool in_worker_ = false;
     int worker_status_ = 0;
 };

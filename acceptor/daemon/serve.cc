@@ -45,7 +45,7 @@ Welcome make_welcome(const ServeOptions& options) {
 
 // What the session gets of this host's files.
 struct Admitted {
-    std::vector<SandboxView> views;
+    std::vector<SandboxMount> mounts;
     std::vector<std::string> standby;  // profiles that this host has files for
 };
 
@@ -68,7 +68,7 @@ Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& we
     auto wanted = hello.paths;
     keep_standby(wanted, admitted.standby);
     std::erase_if(wanted, [](const RemotePath& rule) { return rule.glob.empty(); });
-    GPR_TRY(admitted.views, plan_views(wanted, options.exports, hidden));
+    GPR_TRY(admitted.mounts, plan_mounts(wanted, options.exports, hidden));
     welcome.standby = admitted.standby;
     welcome.devices = std::move(verdict.devices);
     return {};
@@ -98,8 +98,8 @@ struct Box {
     std::unique_ptr<NetworkConnector> connector;  // null: no network, or this host's
 };
 
-Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<SandboxView> views,
-                     const SessionUser& user) {
+Result<Box> make_box(const Hello& hello, const ServeOptions& serve,
+                     std::vector<SandboxMount> mounts, const SessionUser& user) {
     SandboxOptions options;
     options.user = user.id();
     options.user_lock = user.lock();
@@ -108,7 +108,7 @@ Result<Box> make_box(const Hello& hello, const ServeOptions& serve, std::vector<
     GPR_TRY(options.cgroup_fd, serve.cgroup_fd());
     options.limits = serve.limits;
     options.process_limits = serve.process_limits;
-    options.views = std::move(views);
+    options.mounts = std::move(mounts);
     const bool needs_network = network_needs(hello.calls).network != nullptr;
     options.host_network = needs_network && serve.network.is_of_host();
     // Before the box is made, so that all processes of the session can reach each other.
@@ -167,7 +167,7 @@ int serve_connection(Fd connection, const ServeOptions& options, const WorkerMai
                  hello.host.host_name, established->token_id,
                  established->encrypted ? "" : ", not encrypted");
     const auto user = take_user(hello, options);
-    const Result<Box> box = user ? make_box(hello, options, std::move(admitted.views), *user)
+    const Result<Box> box = user ? make_box(hello, options, std::move(admitted.mounts), *user)
                                  : tl::make_unexpected(user.error());
     if (!box) {
         spdlog::error("{}: session {}: {}", options.peer, hello.session_id, box.error().message());

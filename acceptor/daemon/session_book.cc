@@ -8,26 +8,6 @@
 
 namespace gpr {
 
-SessionBook::Counts& SessionBook::Counts::operator+=(const SessionTally& tally) {
-    cpu_ns += tally.cpu_ns;
-    threads += tally.threads;
-    arrivals += tally.arrivals;
-    faults += tally.faults;
-    pages_in += tally.pages_in;
-    pages_out += tally.pages_out;
-    calls_home += tally.calls_home;
-    calls_native += tally.calls_native;
-    calls_fd_owner += tally.calls_fd_owner;
-    calls_by_rule += tally.calls_by_rule;
-    bytes_in += tally.bytes_in;
-    bytes_out += tally.bytes_out;
-    for (size_t i = 0; i < fault_waits.counts.size(); i++) {
-        fault_waits.counts[i] += tally.fault_waits[i];
-    }
-    fault_waits.sum_ns += tally.fault_waits_sum_ns;
-    return *this;
-}
-
 void SessionBook::came(pid_t worker, std::string peer, std::optional<SharedTally> tally) {
     Entry entry;
     entry.about.peer = std::move(peer);
@@ -51,7 +31,7 @@ void SessionBook::is_session(pid_t worker, const Hello& hello, const std::vector
 void SessionBook::left(pid_t worker) {
     const auto entry = entries_.extract(worker);
     if (entry.empty() || !entry.mapped().tally) return;
-    former_ += **entry.mapped().tally;
+    former_ += entry.mapped().tally->read();
     former_.threads = 0;
 }
 
@@ -61,14 +41,14 @@ std::vector<SessionDescription> SessionBook::sessions() const {
         if (!entry.is_session) continue;
         SessionDescription about = entry.about;
         if (entry.tally) {
-            const SessionTally& tally = **entry.tally;
+            const SessionTally tally = entry.tally->read();
             about.cpu_ns = tally.cpu_ns;
             about.threads = static_cast<uint32_t>(tally.threads);
             about.bytes_in = tally.bytes_in;
             about.bytes_out = tally.bytes_out;
             about.arrivals = tally.arrivals;
-            about.faults = tally.faults;
-            about.calls = tally.calls_home;
+            about.faults = tally.counts.pages.faults;
+            about.calls = tally.counts.calls.home;
         }
         list.push_back(std::move(about));
     }
@@ -76,20 +56,20 @@ std::vector<SessionDescription> SessionBook::sessions() const {
     return list;
 }
 
-void SessionBook::tell_calls(MetricsText& text, const Counts& counts) {
+void SessionBook::tell_calls(MetricsText& text, const CallCounts& calls) {
     text.begin_counter("gpr_acceptor_calls_total", "System calls of sessions that were seen here.");
-    text.sample({{"made", "home"}}, counts.calls_home);
-    text.sample({{"made", "native"}}, counts.calls_native);
-    text.sample({{"made", "fd_owner"}}, counts.calls_fd_owner);
-    text.sample({{"made", "by_rule"}}, counts.calls_by_rule);
+    text.sample({{"made", "home"}}, calls.home);
+    text.sample({{"made", "native"}}, calls.native);
+    text.sample({{"made", "fd_owner"}}, calls.fd_owner);
+    text.sample({{"made", "by_rule"}}, calls.by_rule);
 }
 
 std::string SessionBook::metrics(const Host& host) const {
-    Counts counts = former_;
+    SessionTally sum = former_;
     uint64_t sessions = 0;
     for (const auto& [worker, entry] : entries_) {
         sessions += entry.is_session ? 1 : 0;
-        if (entry.tally) counts += **entry.tally;
+        if (entry.tally) sum += entry.tally->read();
     }
     MetricsText text;
     text.begin_gauge("gpr_acceptor_sessions", "Sessions that are here now.");
@@ -101,23 +81,23 @@ std::string SessionBook::metrics(const Host& host) const {
     text.begin_counter("gpr_acceptor_refused_total", "Peers with a token that were turned away.");
     text.sample({}, refused_);
     text.begin_gauge("gpr_acceptor_threads", "Threads of programs that are here now.");
-    text.sample({}, counts.threads);
+    text.sample({}, sum.threads);
     text.begin_counter("gpr_acceptor_cpu_seconds_total", "Processor time that sessions used.");
-    text.sample({}, static_cast<double>(counts.cpu_ns) / 1e9);
+    text.sample({}, static_cast<double>(sum.cpu_ns) / 1e9);
     text.begin_counter("gpr_acceptor_crossings_total", "Threads that came here.");
-    text.sample({}, counts.arrivals);
+    text.sample({}, sum.arrivals);
     text.begin_counter("gpr_acceptor_faults_total", "Page faults of sessions that were served.");
-    text.sample({}, counts.faults);
+    text.sample({}, sum.counts.pages.faults);
     text.begin_histogram("gpr_acceptor_fault_wait_seconds",
                          "From when a thread stood at a missing page until a page came.");
-    text.sample({}, counts.fault_waits);
+    text.sample({}, sum.fault_waits);
     text.begin_counter("gpr_acceptor_pages_total", "Pages that came and went.");
-    text.sample({{"direction", "in"}}, counts.pages_in);
-    text.sample({{"direction", "out"}}, counts.pages_out);
-    tell_calls(text, counts);
+    text.sample({{"direction", "in"}}, sum.counts.pages.pages_in);
+    text.sample({{"direction", "out"}}, sum.counts.pages.pages_out);
+    tell_calls(text, sum.counts.calls);
     text.begin_counter("gpr_acceptor_bytes_total", "Bytes over the links of sessions.");
-    text.sample({{"direction", "in"}}, counts.bytes_in);
-    text.sample({{"direction", "out"}}, counts.bytes_out);
+    text.sample({{"direction", "in"}}, sum.bytes_in);
+    text.sample({{"direction", "out"}}, sum.bytes_out);
     text.begin_gauge("gpr_acceptor_device_sessions",
                      "Sessions that have a device; the acceptor knows devices once it was asked.");
     for (const Device& device : host.devices) {

@@ -33,24 +33,15 @@ public:
     [[nodiscard]] std::string metrics(const Host& host) const;
 
 private:
-    struct Counts {
-        uint64_t cpu_ns = 0, threads = 0, arrivals = 0;
-        uint64_t faults = 0, pages_in = 0, pages_out = 0;
-        uint64_t calls_home = 0, calls_native = 0, calls_fd_owner = 0, calls_by_rule = 0;
-        uint64_t bytes_in = 0, bytes_out = 0;
-        LatencyHistogram fault_waits;
-
-        Counts& operator+=(const SessionTally& tally);
-    };
     struct Entry {
         SessionDescription about;
         std::optional<SharedTally> tally;
         bool is_session = false;
     };
-    static void tell_calls(MetricsText& text, const Counts& counts);
+    static void tell_calls(MetricsText& text, const CallCounts& calls);
 
     std::map<pid_t, Entry> entries_;
-    Counts former_;  // of sessions that have ended
+    SessionTally former_;  // of sessions that have ended
     uint64_t begun_ = 0, refused_ = 0;
 };
 

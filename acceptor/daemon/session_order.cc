@@ -30,7 +30,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, task
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessLimits, tasks, files, worker_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AcceptorOptions, token_file, log_file, log_level, exports,
-                                   network, pretend_without, limits, user_ids)
+                                   network, pretend_without, drain_s, limits, user_ids)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, quiet, features,
                                    process_limits, cgroup_parent, cgroup_mount, token)
 

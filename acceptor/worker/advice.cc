@@ -66,7 +66,7 @@ Task<void> Advice::advise_call(RemoteProcess& process, RemoteThread& thread, Not
     }
     auto guard = co_await worker_.metadata.lock();
     bool of_file = false;
-    bool discards = sound && (advice == MADV_DONTNEED || n.args[2] == madv_dontneed_locked);
+    bool discards = sound && (advice == MADV_DONTNEED || n.args[2] == MADV_DONTNEED_LOCKED);
     if (discards) {
         process.fragment->space.for_each(range, [&](const Mapping& m) {
             bool of_home = m.file && !m.shared && m.birth != worker_.self;

@@ -37,7 +37,7 @@ bool CallRules::made_by_rule(const RemoteProcess& process, const Notification& n
     auto call = find_remote_call(rules_, n.number, n.args[0]);
     if (!call) return false;
     used_.insert(static_cast<uint32_t>(*call));
-    made_++;
+    worker_.counts.by_rule++;
     process.notifier->let_it_run(n.id);
     return true;
 }

@@ -19,7 +19,6 @@ public:
 
     [[nodiscard]] const std::vector<RemoteCall>& all() const { return rules_; }
     [[nodiscard]] const std::set<uint32_t>& used() const { return used_; }
-    [[nodiscard]] uint64_t made() const { return made_; }
 
     bool made_by_rule(const RemoteProcess& process, const Notification& n);
     Task<void> send_message_call(RemoteProcess& process, RemoteThread& thread, Notification n);
@@ -32,7 +31,6 @@ private:
     Worker& worker_;
     std::vector<RemoteCall> rules_;
     std::set<uint32_t> used_;  // indexes of rules that have been used
-    uint64_t made_ = 0;        // calls made because of a rule
 };
 
 }  // namespace gpr::worker

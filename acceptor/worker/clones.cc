@@ -79,6 +79,7 @@ Task<Result<void>> Clones::begin_thread(RemoteThread& parent, pid_t tid,
     context.regs.orig_rax = ~0UL;
     if (request.stack != 0) context.regs.rsp = request.stack;
     if (request.has(CLONE_SETTLS)) context.regs.fs_base = request.tls;
+    co_await worker_.standstill.debugged().equip(**child);
     while (process.frozen) co_await worker_.stopped.wait();
     co_await worker_.threads.set_free(**child, context);
     co_return Result<void>{};

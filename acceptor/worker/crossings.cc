@@ -1,10 +1,6 @@
 #include "acceptor/worker/crossings.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/closed_numbers.h"
@@ -12,17 +8,19 @@
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/observations.h"
+#include "acceptor/worker/standstill.h"
 #include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
+#include "monitor/node/crossing_context.h"
 #include "monitor/node/robust_list.h"
 #include "monitor/paging/neutral_code.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/alt_stack.h"
-#include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/vdso_place.h"
 
 namespace gpr::worker {
 
@@ -33,9 +31,6 @@ constexpr std::chrono::milliseconds stops_in{10};
 constexpr int surely_stopped_after = 100;
 constexpr int surely_asleep_after = 1000;
 constexpr std::chrono::milliseconds looks_again_in{1};
-
-// For a thread in a ptrace stop, until it gets the program's mask again.
-void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
 }  // namespace
 
 void Crossings::watch_faults(const RemoteProcess& process, uint64_t chaos_seed) {
@@ -210,19 +205,19 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
     crossing.setTid(thread.tid);
-    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
-    crossing.setSignalMask(context.signal_mask);
+    const std::vector<std::byte> state = put_context(crossing, context);
+    frame.add_raw(state);
     crossing.setVisit(visit);
     crossing.setByGravity(by_gravity);
-    if (thread.process->recalled) crossing.setClearTid(thread.clear_tid);
-    if (thread.process->mixed || thread.process->recalled)
+    if (thread.process->goes_home) crossing.setClearTid(thread.clear_tid);
+    if (thread.process->mixed || thread.process->goes_home)
         crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
     // Home takes back the signals that it has passed on and that were not reported as handled. They
     // may still be pending in this kernel; without a record here they are dropped at delivery.
     thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
-    block_all_signals(thread.host_tid);
+    trace::block_all_signals(thread.host_tid);
     bool stub_first = std::exchange(thread.alt_stack_changed, false);
     if (stub_first) {
         thread.now_is(RemoteThread::Where::elsewhere);
@@ -232,8 +227,6 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
         while (thread.process->frozen && !thread.stub->dead()) co_await worker_.stopped.wait();
         if (thread.stub->dead()) co_return;
     }
-    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
-    frame.add_raw(state);
     spdlog::trace("depart: tid {} at {:#x}", thread.tid, context.regs.rip);
     std::vector<PageKey> leaving;
     {
@@ -255,19 +248,21 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     worker_.link.send(frame, gpr::Priority::urgent);
 }
 
-Task<void> Crossings::come_home(RemoteThread& thread) {
+Task<void> Crossings::come_home(RemoteThread& thread, bool gets_signal) {
     const pid_t host_tid = thread.host_tid;
     auto context = capture_context(host_tid);
     if (!context) co_return;
-    // It may be on its way out of the stub.
+    // It may be on its way out of the stub, or in this kernel's vdso: stands_in_vdso().
     const bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;
-    if (in_stub || has_fault_pending(host_tid)) {
+    const bool in_vdso = !gets_signal && !is_in_call(context->regs) &&
+                         !thread.process->fragment->space.find({context->regs.rip});
+    if (in_stub || in_vdso || has_fault_pending(host_tid)) {
         trace::resume(host_tid);
         worker_.loop.after(looks_again_in, [this, host_tid] {
             auto it = worker_.by_host_tid.find(host_tid);
             bool stays = it != worker_.by_host_tid.end() && it->second->here() &&
                          it->second->where() != RemoteThread::Where::held;
-            if (stays && it->second->process->recalled) trace::interrupt(host_tid);
+            if (stays && it->second->process->goes_home) trace::interrupt(host_tid);
         });
         co_return;
     }
@@ -279,7 +274,13 @@ Task<void> Crossings::arrive(Frame frame) {
     { auto guard = co_await worker_.metadata.lock(); }
     auto crossing = frame->session().getCrossing();
     RemoteProcess* process = worker_.find_process(crossing.getPid());
-    if (!process || crossing.getRegisters().size() != sizeof(user_regs_struct)) co_return;
+    if (!process) co_return;
+    Result<ThreadContext> sent = context_of(*frame);
+    if (!sent) {
+        worker_.link.close(sent.error().message());
+        co_return;
+    }
+    const ThreadContext context = std::move(*sent);
     worker_.observations.note_arrival();
     RemoteThread* thread = worker_.find_thread(crossing.getPid(), crossing.getTid());
     if (!thread) {
@@ -294,23 +295,14 @@ Task<void> Crossings::arrive(Frame frame) {
     StubThread& stub = *thread->stub;
     co_await Ends::take_clear_tid(*thread, crossing.getClearTid());
     co_await take_alt_stack(stub, crossing);
-    ThreadContext context;
-    std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
-    auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
-    if (!state) {
-        worker_.link.close(state.error().message());
-        co_return;
-    }
-    context.xstate = std::move(*state);
-    context.signal_mask = crossing.getSignalMask();
     if (uint8_t modes = crossing.getCpuModes()) {
         co_await worker_.mirrors.set_cpu_modes(*thread, CpuModes::from_wire(modes));
     }
     worker_.affinity.choose_cpus(*thread, cpu_mask_of(crossing.getAffinity()));
-    uint64_t robust = crossing.getRobustList();
-    if (robust != 0 && robust != robust_list_of(thread->host_tid)) {
-        co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
-    }
+    co_await take_robust_list(stub, thread->host_tid, crossing.getRobustList());
+    co_await worker_.standstill.debugged().equip(*thread);
+    process = worker_.find_process(crossing.getPid());
+    if (!process || worker_.find_thread(crossing.getPid(), crossing.getTid()) != thread) co_return;
     // No suspension point may come between the last of these checks and marking the thread as here.
     while (process->frozen || worker_.pager.removals.is_removing()) {
         if (process->frozen) co_await worker_.stopped.wait();

@@ -30,8 +30,9 @@ public:
                               const Notification& n);
     Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
     Task<void> arrive(Frame frame);
-    // A thread of a process that home has recalled has stopped.
-    Task<void> come_home(RemoteThread& thread);
+    // A thread of a process that goes home has stopped. gets_signal: before a signal, which it will
+    // get at home.
+    Task<void> come_home(RemoteThread& thread, bool gets_signal = false);
 
 private:
     // A thread that faulted and has been asked to stop.

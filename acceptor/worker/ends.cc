@@ -255,14 +255,7 @@ void Ends::bury(RemoteProcess& process) {
     auto gone = frame.session().initProcessGone();
     gone.setPid(process.pid);
     usage_to_wire(process.used, gone.initUsed());
-    PagerStats pages = worker_.pager.stats();
-    gone.setFaults(pages.faults);
-    gone.setPagesIn(pages.pages_in);
-    gone.setPagesOut(pages.pages_out);
-    gone.setWaitedNs(pages.waited_ns);
-    gone.setCallsHome(worker_.counts.home);
-    gone.setCallsNative(worker_.counts.native);
-    gone.setCallsFdOwner(worker_.counts.fd_owner);
+    counts_to_wire(worker_.counts_so_far(), gone.initCounts());
     gone.setReason(process.end_reason);
     gone.setPendingTimers(process.pending_timers);
     auto used = gone.initUsedPaths(static_cast<unsigned>(worker_.files.used().size()));
@@ -271,7 +264,6 @@ void Ends::bury(RemoteProcess& process) {
     auto used_calls = gone.initUsedCalls(static_cast<unsigned>(worker_.call_rules.used().size()));
     i = 0;
     for (uint32_t number : worker_.call_rules.used()) used_calls.set(i++, number);
-    gone.setCallsByRule(worker_.call_rules.made());
     if (process.fragment) {
         worker_.pager.remove_fragment(*process.fragment);
         worker_.pager.objects.forget(process.fragment->space);

@@ -19,6 +19,8 @@ namespace gpr::worker {
 
 namespace {
 
+constexpr const char* cannot_copy = "cannot copy the program's private file memory";
+
 // The kernel maps io_uring's rings at the highest place with room (io_uring_get_unmapped_area), so
 // we leave no room above the place that they shall get.
 Task<int64_t> map_below_all(Fragment& fragment, pid_t host_pid, Range place,
@@ -131,7 +133,7 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
         m.source = name_source(m.content);
     }
     if (!m.anchored && (m.prot & PROT_WRITE)) {
-        auto copied = co_await copy_of_file(*fragment, m);
+        auto copied = co_await replace_by_anonymous(*fragment, m, cannot_copy);
         if (!copied) {
             spdlog::warn("process {}: {}", process.pid, copied.error().message());
             co_await worker_.memory_calls.unmap(process, m.range);
@@ -148,20 +150,9 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     notifier->reply_raw(n.id, result);
 }
 
-// Replaces a private file mapping by anonymous memory, because its written pages cannot be taken
-// one by one. Each page is read from the file when it is first touched.
-Task<Result<void>> FileMappings::copy_of_file(Fragment& fragment, Mapping& m) {
-    int64_t made = co_await map_anonymous(fragment.executor(), m.range, m.prot);
-    auto mapped = from_kernel(made, "cannot copy the program's private file memory");
-    if (!mapped) co_return tl::make_unexpected(mapped.error());
-    auto registered = fragment.register_range(m.range);
-    if (!registered) co_return registered;
-    m.backing = Backing::anonymous;
-    m.registered = true;
-    co_return Result<void>{};
-}
-
-// With a new object, so that what home knows of the old one does not prevent writing here.
+// Replaces private file mappings by anonymous memory, because their written pages cannot be taken
+// one by one. Each page is read from the file when it is first touched. With a new object, so that
+// what home knows of the old one does not prevent writing here.
 Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range range) {
     Fragment& fragment = *shared;
     std::vector<Address> files;
@@ -172,7 +163,7 @@ Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range rang
         Mapping copy = *fragment.space.find(at);
         copy.object = worker_.next_object++;
         copy.object_page = 0;
-        auto copied = co_await copy_of_file(fragment, copy);
+        auto copied = co_await replace_by_anonymous(fragment, copy, cannot_copy);
         if (!copied && fragment.executor().dead()) co_return;
         if (!copied) worker_.link.close(copied.error().message());
         Mapped made;

@@ -30,7 +30,6 @@ public:
     static std::vector<std::shared_ptr<Fd>> sources_of(const RemoteProcess& process);
 
 private:
-    static Task<Result<void>> copy_of_file(Fragment& fragment, Mapping& mapping);
     uint32_t name_source(const std::shared_ptr<Fd>& file);
 
     Worker& worker_;

@@ -13,6 +13,12 @@
 
 namespace gpr::worker {
 
+namespace {
+std::string not_installed(int64_t result) {
+    return fmt::format("a seccomp filter of the program cannot be installed: {}", result);
+}
+}  // namespace
+
 // Home installs the filter first, and decides whether that is allowed.
 Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -89,8 +95,7 @@ Task<void> Filters::share_filters(RemoteThread& caller, ProgramFilter filter) {
     int64_t result = co_await install_filter(*caller.stub, filter, true);
     if (result == thread_gone || worker_.find_thread(pid, tid) != &caller) co_return;
     if (result != 0) {
-        worker_.link.close(
-            fmt::format("a seccomp filter of the program cannot be installed: {}", result));
+        worker_.link.close(not_installed(result));
         co_return;
     }
     for (const auto& [other_tid, other] : caller.process->threads) other->filters.clear();
@@ -104,8 +109,7 @@ Task<void> Filters::install_for_all(RemoteProcess& process, FilterList filters) 
         bool last = i + 1 == filters.size();
         int64_t result = co_await install_filter(executor, for_acceptor(*filters[i]), last);
         if (result == 0 || result == thread_gone) continue;
-        worker_.link.close(
-            fmt::format("a seccomp filter of the program cannot be installed: {}", result));
+        worker_.link.close(not_installed(result));
         co_return;
     }
 }
@@ -115,8 +119,7 @@ Task<void> Filters::install_for_one(RemoteThread& thread, FilterList filters) {
         int64_t result = co_await install_filter(*thread.stub, for_acceptor(*filter), false);
         if (result == thread_gone) co_return;
         if (result != 0) {
-            worker_.link.close(
-                fmt::format("a seccomp filter of the program cannot be installed: {}", result));
+            worker_.link.close(not_installed(result));
             co_return;
         }
         thread.filters.push_back(std::move(filter));

@@ -21,6 +21,7 @@
 #include "acceptor/worker/worker.h"
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"
+#include "monitor/node/anonymous_memory.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -268,10 +269,7 @@ Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork:
     auto empty = [&](wire::MappingView::Reader view) {
         Mapping m = mapping_from_wire(view);
         m.registered = true;
-        calls.push_back({SYS_mmap,
-                         {m.range.begin.value, m.range.size(), view.getProt(),
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
-                         0});
+        calls.push_back(anonymous_mapping(m.range, m.prot));
         worker_.pager.objects.add(m.object, directory_node);
         fragment.space.map(std::move(m));
     };
@@ -279,11 +277,8 @@ Task<Result<void>> Forks::finish_copy(RemoteProcess& process, wire::ProcessFork:
         for (auto range : part->session().getLayout().getAbsent()) remove(range);
         for (auto view : part->session().getLayout().getMappings()) empty(view);
     }
-    co_await stub.run(calls);
-    for (const Call& c : calls) {
-        auto done = from_kernel(c.result, "cannot shape the copy");
-        if (!done) co_return tl::make_unexpected(done.error());
-    }
+    auto shaped = co_await stub.run_all(std::move(calls), "cannot shape the copy");
+    if (!shaped) co_return shaped;
     std::vector<Mapping> shared;
     for (const auto& [begin, m] : fragment.space.all()) {
         if (worker_.pager.shared.contains(m.object)) {

@@ -123,9 +123,13 @@ Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Not
         co_return;
     }
     bool met_shared = false;
-    int64_t result = here ? co_await worker_.polls.ask_both(process, thread, n, *here)
-                          : co_await ask_home(process, thread, n, true, nullptr,
-                                              may_leave ? &met_shared : nullptr);
+    int64_t result = 0;
+    if (here) {
+        result = co_await worker_.polls.ask_both(process, thread, n, *here);
+    } else {
+        result =
+            co_await ask_home(process, thread, n, true, nullptr, may_leave ? &met_shared : nullptr);
+    }
     bool elsewhere = !(result == thread_gone && thread.stub->dead()) &&
                      std::exchange(thread.answered_elsewhere, false);
     if (met_shared || (elsewhere && may_leave)) {

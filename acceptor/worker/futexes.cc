@@ -48,23 +48,17 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
     std::vector<FutexWakeCall> wakes;
     uint64_t hold = 0;
     if (requeues) {
-        RequeuedWords words;
-        Address at{n.args[0]};
-        auto bytes = std::as_writable_bytes(std::span(&words, 1));
-        bool read = co_await worker_.pager.memory.read(*fragment, at, bytes);
-        if (read) {
-            news_.moves_to(words.to.address);
-            wakes = {words.wake()};
+        const Address at{n.args[0]};
+        if (auto words = co_await requeued_words(worker_.pager, fragment, at)) {
+            news_.moves_to(words->to.address);
+            wakes = {words->wake()};
         }
     } else if (!news_.tells(n.number, n.args)) {
         if (process.mixed) wakes = futex_wakes_of(n.number, n.args);
         auto changed = words_changed_by(n.number, n.args);
-        if (can_be_changed(*fragment, changed)) {
-            hold = co_await worker_.pager.supply.hold(*fragment, std::move(changed), Access::write);
-        }
+        hold = co_await hold_for_call(worker_.pager, fragment, std::move(changed));
     }
-    if (hold != 0)
-        worker_.loop.after(call_made_in, [this, hold] { worker_.pager.supply.release(hold); });
+    release_after_call(worker_.loop, worker_.pager, hold);
     if (worker_.find_thread(pid, tid) != &thread) co_return;
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
     if (!process.mixed) thread.waits_at = {n.args[0]};

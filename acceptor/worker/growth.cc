@@ -8,6 +8,7 @@
 #include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/paging/growth.h"
+#include "monitor/tracee/kernel_actions.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/signal_action.h"
 
@@ -66,11 +67,7 @@ Task<void> Growth::repair_signal(pid_t pid, pid_t tid, int signal) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    executor.scratch().put(0, before.action.kernel);
-    const auto number = static_cast<uint64_t>(signal);
-    std::vector<Call> calls{
-        Call{SYS_rt_sigaction, {number, executor.scratch_address().value, 0, 8}, 0}};
-    co_await executor.run_locked(calls);
+    co_await set_kernel_action(executor, before.action);
 }
 
 // The thread is stopped by the signal.
@@ -78,9 +75,8 @@ Task<void> Growth::bus_error(pid_t pid, pid_t tid, siginfo_t info) {
     RemoteProcess* process = worker_.find_process(pid);
     if (!process || !process->fragment) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
-    auto at = worker_.pager.absent.absent_page(*fragment, info);
     bool beyond =
-        at && co_await worker_.pager.absent.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+        co_await worker_.pager.absent.is_beyond_end(fragment, info, static_cast<Tid>(tid));
     process = worker_.find_process(pid);
     RemoteThread* thread = worker_.find_thread(pid, tid);
     if (!process || !thread) co_return;

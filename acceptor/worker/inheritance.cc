@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/names.h"
 #include "acceptor/worker/timers.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
+#include "monitor/tracee/process_stat.h"
 #include "syscall/table.h"
 
 namespace gpr::worker {
@@ -23,16 +23,6 @@ namespace {
 // ends after a gap as long as this.
 constexpr int most_gaps = 64;
 
-bool closes_on_exec(pid_t host_pid, int fd) {
-    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", host_pid, fd));
-    std::string word;
-    while (in >> word) {
-        unsigned flags = 0;
-        if (word == "flags:" && in >> std::oct >> flags) return flags & O_CLOEXEC;
-    }
-    return false;
-}
-
 }  // namespace
 
 std::vector<KeptFd> Inheritance::descriptors_of(const RemoteProcess& process) {
@@ -42,12 +32,13 @@ std::vector<KeptFd> Inheritance::descriptors_of(const RemoteProcess& process) {
         return std::any_of(process.epolls.begin(), process.epolls.end(),
                            [&](const auto& epoll) { return epoll.second.fd == fd; });
     };
+    auto closes = [&](int fd) { return (descriptor_flags(process.host_pid, fd) & O_CLOEXEC) != 0; };
     int number = static_cast<int>(process.fd_base);
     for (int gaps = 0; gaps < most_gaps; number++) {
         Fd copy(static_cast<int>(syscall(SYS_pidfd_getfd, process.pidfd.get(), number, 0)));
         gaps = copy ? 0 : gaps + 1;
         if (!copy || is_hidden(number)) continue;
-        kept.push_back({number, std::move(copy), closes_on_exec(process.host_pid, number)});
+        kept.push_back({number, std::move(copy), closes(number)});
     }
     return kept;
 }

@@ -48,15 +48,6 @@ void move_kernel_pages(const std::vector<InheritedMapping>& mappings, uint64_t f
     }
 }
 
-Task<Result<void>> run_all(StubThread& stub, std::vector<Call> calls, const char* what) {
-    co_await stub.run(calls);
-    for (const Call& c : calls) {
-        auto done = from_kernel(c.result, what);
-        if (!done) co_return tl::make_unexpected(done.error());
-    }
-    co_return Result<void>{};
-}
-
 }  // namespace
 
 KernelPages::KernelPages(Worker& worker, std::vector<std::byte> peer_vdso, bool always_unlike)
@@ -80,7 +71,7 @@ Task<Result<void>> KernelPages::clear_inherited(RemoteProcess& process, const Em
     if (!wanted.empty() && alike) {
         move_kernel_pages(empty.mappings, vdso_hop, wanted.begin.value, calls);
     }
-    auto done = co_await run_all(stub, std::move(calls), "cannot empty the new process");
+    auto done = co_await stub.run_all(std::move(calls), "cannot empty the new process");
     if (!done || wanted.empty() || alike) co_return done;
     co_return co_await show_foreign_vdso(process, stub, wanted.end, ours.size());
 }
@@ -97,7 +88,7 @@ Task<Result<void>> KernelPages::show_foreign_vdso(RemoteProcess& process, StubTh
                              {at.value, size, PROT_READ | PROT_EXEC,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~0ULL, 0},
                              0}};
-    auto done = co_await run_all(stub, std::move(calls), "cannot map the initiator's vdso");
+    auto done = co_await stub.run_all(std::move(calls), "cannot map the initiator's vdso");
     if (!done) co_return done;
     if (!process.fragment->memory().write_exact(at, proxy->data(), proxy->size())) {
         co_return fail("cannot write the initiator's vdso");

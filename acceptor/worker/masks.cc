@@ -50,8 +50,8 @@ Task<std::optional<uint64_t>> Masks::mask_after(RemoteProcess& process, const Re
 Task<bool> Masks::change_mask(RemoteProcess& process, RemoteThread& thread, Notification n,
                               Notification change) {
     bool first = worker_.signals.has_signal_to_handle(thread);
-    int64_t result = first ? -trace::restart_nointr
-                           : co_await worker_.forwarding.ask_home(process, thread, change, true);
+    int64_t result = -trace::restart_nointr;
+    if (!first) result = co_await worker_.forwarding.ask_home(process, thread, change, true);
     if (result == thread_gone && thread.stub->dead()) co_return false;
     if (trace::is_restart(result)) {
         worker_.signals.hand_over_answered(thread);

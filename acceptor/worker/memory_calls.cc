@@ -94,11 +94,10 @@ Task<void> MemoryCalls::unmap_call(RemoteProcess& process, RemoteThread& thread,
     worker_.counts.native++;
     auto guard = co_await worker_.metadata.lock();
     const Range range{{n.args[0]}, {n.args[0] + whole_pages(n.args[1])}};
-    if (!is_place(range) || range.overlaps(reserved_range)) {
-        process.notifier->reply_error(n.id, EINVAL);
-        co_return;
+    int64_t result = is_place(range) ? 0 : -EINVAL;
+    for (Range part : beside_reserved(range)) {
+        if (result == 0) result = co_await unmap(process, part);
     }
-    int64_t result = co_await unmap(process, range);
     process.notifier->reply_raw(n.id, result);
 }
 

@@ -11,6 +11,7 @@
 #include "monitor/node/signal_wire.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/extended_state.h"
+#include "monitor/tracee/kernel_actions.h"
 
 namespace gpr::worker {
 
@@ -153,11 +154,7 @@ Task<void> Mirrors::set_action(Frame frame) {
     if (!fragment->has_helpers()) co_return;
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
-    executor.scratch().put(0, action->kernel);
-    const auto number = static_cast<uint64_t>(action->signal);
-    std::vector<Call> calls{
-        Call{SYS_rt_sigaction, {number, executor.scratch_address().value, 0, 8}, 0}};
-    co_await executor.run_locked(calls);
+    co_await set_kernel_action(executor, *action);
     worker_.signals.look_for_discarded(change.getPid());
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/session_tally.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/observed.h"
@@ -27,7 +26,7 @@ ObservedThread observed(const Pager& pager, const RemoteThread& thread) {
     seen.pid = thread.process->pid;
     seen.tid = thread.tid;
     seen.here = thread.here();
-    seen.view = view_of_thread(thread.host_tid);
+    seen.status = status_of_thread(thread.host_tid);
     seen.faults = traffic.faults;
     seen.pages = traffic.pages;
     seen.waits_for_page = pager.faults.waits(thread.tid);
@@ -78,8 +77,7 @@ Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
     if (!thread || thread->where() != RemoteThread::Where::running || thread->awaited) {
         co_return std::nullopt;
     }
-    const RemoteProcess& process = *thread->process;
-    if (process.frozen || process.halted || process.recalled) co_return std::nullopt;
+    if (thread->process->stops()) co_return std::nullopt;
     const pid_t host_tid = thread->host_tid;
     if (wanted_.contains(host_tid)) co_return std::nullopt;
     const auto stop = std::make_shared<Stop>(worker_.loop);
@@ -108,7 +106,7 @@ Task<void> Observations::add_standings(std::vector<ObservedThread>& threads) {
     const auto until = Clock::now() + most_stopping_time;
     size_t told = 0;
     for (ObservedThread& each : threads) {
-        if (!each.here || each.view.letter != 'R') continue;
+        if (!each.here || each.status.letter != 'R') continue;
         each.standing = co_await where_stands(each.pid, each.tid);
         if (each.standing && ++told > most_observed_stacks) each.standing->stack.clear();
         if (told == most_standings || Clock::now() > until) break;
@@ -121,15 +119,7 @@ Task<void> Observations::answer(Frame frame) {
     FrameBuilder reply;
     auto answer = reply.session().initObserveAnswer();
     answer.setCookie(question.getCookie());
-    const PagerStats stats = worker_.pager.stats();
-    answer.setFaults(stats.faults);
-    answer.setPagesIn(stats.pages_in);
-    answer.setPagesOut(stats.pages_out);
-    answer.setWaitedNs(stats.waited_ns);
-    answer.setCallsHome(worker_.counts.home);
-    answer.setCallsNative(worker_.counts.native);
-    answer.setCallsFdOwner(worker_.counts.fd_owner);
-    answer.setCallsByRule(worker_.call_rules.made());
+    counts_to_wire(worker_.counts_so_far(), answer.initCounts());
     Usage used;
     for (const auto& [pid, process] : worker_.processes)
         used += usage_of_process(process->host_pid);
@@ -158,37 +148,30 @@ void Observations::note_link_closed() {
     if (tally_) write(*tally_);
 }
 
-void Observations::keep(SessionTally& tally) {
+void Observations::keep(SharedTally& tally) {
     tally_ = &tally;
     write(tally);
     worker_.loop.after(between_tallies, [this, &tally] { keep(tally); });
 }
 
-void Observations::write(SessionTally& tally) {
+void Observations::write(SharedTally& tally) {
     written_ = Clock::now();
     uint64_t cpu = ended_ns_, threads = 0;
     for (const auto& [pid, process] : worker_.processes) {
         cpu += cpu_time_of_process(process->host_pid);
         for (const auto& [tid, thread] : process->threads) threads += thread->here() ? 1 : 0;
     }
-    const PagerStats pages = worker_.pager.stats();
     const LinkStats link = worker_.link.stats();
+    SessionTally now;
     // The time of a process that has just ended is missing until note_ended() adds it.
-    tally.cpu_ns = std::max<uint64_t>(cpu, tally.cpu_ns);
-    tally.threads = threads;
-    tally.faults = pages.faults;
-    tally.pages_in = pages.pages_in;
-    tally.pages_out = pages.pages_out;
-    tally.calls_home = worker_.counts.home;
-    tally.calls_native = worker_.counts.native;
-    tally.calls_fd_owner = worker_.counts.fd_owner;
-    tally.calls_by_rule = worker_.call_rules.made();
-    tally.arrivals = arrivals_;
-    tally.bytes_in = link.bytes_in;
-    tally.bytes_out = link.bytes_out;
-    const LatencyHistogram& waits = worker_.pager.faults.waits();
-    for (size_t i = 0; i < waits.counts.size(); i++) tally.fault_waits[i] = waits.counts[i];
-    tally.fault_waits_sum_ns = waits.sum_ns;
+    now.cpu_ns = std::max(cpu, tally.read().cpu_ns);
+    now.threads = threads;
+    now.arrivals = arrivals_;
+    now.bytes_in = link.bytes_in;
+    now.bytes_out = link.bytes_out;
+    now.counts = worker_.counts_so_far();
+    now.fault_waits = worker_.pager.faults.waits();
+    tally.write(now);
 }
 
 }  // namespace gpr::worker

@@ -11,12 +11,12 @@
 
 #include "acceptor/worker/part.h"
 #include "monitor/node/usage.h"
-#include "monitor/tracee/thread_view.h"
+#include "monitor/tracee/thread_status.h"
 #include "transport/loop.h"
 
 namespace gpr {
+class SharedTally;
 struct ObservedThread;
-struct SessionTally;
 }  // namespace gpr
 
 namespace gpr::worker {
@@ -27,7 +27,7 @@ public:
 
     Task<void> answer(Frame frame);
     // Writes the tally at intervals from now on, for as long as the session lasts.
-    void keep(SessionTally& tally);
+    void keep(SharedTally& tally);
     // A process of the session has ended, which has used this much here.
     void note_ended(const Usage& used);
     void note_arrival() { arrivals_++; }
@@ -45,13 +45,13 @@ private:
     // is in the stub.
     Task<std::optional<Standing>> where_stands(pid_t pid, pid_t tid);
     Task<void> add_standings(std::vector<ObservedThread>& threads);
-    void write(SessionTally& tally);
+    void write(SharedTally& tally);
 
     using Stop = OneShot<std::optional<Standing>>;
 
     Worker& worker_;
     std::map<pid_t, std::shared_ptr<Stop>> wanted_;  // by host tid: threads being stopped for it
-    SessionTally* tally_ = nullptr;                  // nullptr: nobody reads one
+    SharedTally* tally_ = nullptr;                   // nullptr: nobody reads one
     Clock::time_point written_;                      // when the tally was last written
     uint64_t ended_ns_ = 0;                          // CPU time of processes that have ended
     uint64_t arrivals_ = 0;                          // of threads

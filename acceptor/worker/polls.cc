@@ -43,7 +43,7 @@ public:
         indices_.push_back(index);
     }
     std::vector<pollfd> watched() const override { return set_; }
-    Task<int64_t> collect(int64_t) override {
+    Task<int64_t> put_ready(int64_t) override {
         ::poll(set_.data(), set_.size(), 0);
         for (pollfd& entry : set_) {
             if (entry.fd < 0) entry.revents = POLLNVAL;
@@ -80,7 +80,7 @@ public:
         : pager_(pager), fragment_(std::move(fragment)), call_(n), epoll_(std::move(epoll)) {}
 
     std::vector<pollfd> watched() const override { return {{epoll_->get(), POLLIN, 0}}; }
-    Task<int64_t> collect(int64_t before) override {
+    Task<int64_t> put_ready(int64_t before) override {
         int64_t room = static_cast<int>(call_.args[2]) - before;
         if (room <= 0) co_return 0;
         std::vector<epoll_event> events(std::min<size_t>(static_cast<size_t>(room), 256));
@@ -161,7 +161,7 @@ Task<void> Polls::wait_call(RemoteProcess& process, RemoteThread& thread, Notifi
 Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Notification n,
                               WaitHere& here) {
     for (;;) {
-        int64_t ours = co_await here.collect(0);
+        int64_t ours = co_await here.put_ready(0);
         if (ours < 0) co_return ours;
         if (ours > 0) {
             int64_t others = co_await worker_.forwarding.ask_home(process, thread,
@@ -188,7 +188,7 @@ Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Noti
         if (result == thread_gone && thread.stub->dead()) co_return result;
         bool in_vain = ended && !thread.answer_signal && result == -EINTR;
         if (result < 0 && !in_vain) co_return result;
-        ours = co_await here.collect(std::max<int64_t>(result, 0));
+        ours = co_await here.put_ready(std::max<int64_t>(result, 0));
         if (ours < 0) co_return ours;
         if (ours > 0 || !in_vain) co_return std::max<int64_t>(result, 0) + ours;
         // Another thread has taken it; wait again.

@@ -131,7 +131,7 @@ struct RemoteProcess {
     std::string end_reason;            // why it ended, if home had not asked for it
     bool halted = false;               // by job control at home: no thread may run
     std::vector<pid_t> halted_tids;    // host tids that are stopped because of it
-    bool recalled = false;             // its threads go home as soon as they stop
+    bool goes_home = false;            // its threads go home as soon as they stop
     bool debugged = false;             // home hears of signals before a handler runs
     bool frozen = false;               // for a fork: no thread may run
     std::vector<pid_t> stopped;        // host tids that are stopped because of it
@@ -173,6 +173,8 @@ struct RemoteProcess {
     bool gravity = false;               // threads go home by gravity
     bool has_jumped_into_stub = false;  // it made calls from the stub's page without our order
 
+    // Whether its threads are to stop once they run.
+    [[nodiscard]] bool stops() const { return frozen || halted || goes_home; }
     // 0: it is gone.
     [[nodiscard]] pid_t host_tid_of(pid_t task) const {
         auto it = host_tids.find(task);

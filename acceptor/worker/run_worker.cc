@@ -3,6 +3,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <utility>
 
 #include "acceptor/worker/session.h"
 #include "monitor/tracee/mailbox.h"
@@ -22,8 +25,16 @@ int run_worker(EstablishedInitiator established, Sandbox& sandbox, const WorkerO
     sigaddset(&ending, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ending, nullptr);
     Fd asked(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
-    auto watch = (*loop)->watch(asked.get(), POLLIN,
-                                [&](uint32_t) { link->close("the acceptor is being shut down"); });
+    bool drains = options.drains;
+    auto watch = (*loop)->watch(asked.get(), POLLIN, [&](uint32_t) {
+        signalfd_siginfo taken{};
+        while (read(asked.get(), &taken, sizeof taken) > 0) {
+        }
+        if (!std::exchange(drains, false)) return link->close("the acceptor is being shut down");
+        FrameBuilder frame;
+        frame.session().setDrain();
+        link->send(frame, Priority::urgent);
+    });
     WorkerSession session(**loop, **waits, *link, sandbox, peer, std::move(*code), options);
     (*loop)->run();
     return 0;

@@ -6,11 +6,12 @@
 namespace gpr {
 
 class Sandbox;
-struct SessionTally;
+class SharedTally;
 
 struct WorkerOptions {
-    bool unlike_vdso = false;       // never use this kernel's vdso in place of home's
-    SessionTally* tally = nullptr;  // what the daemon shows of the session, if anybody looks
+    bool unlike_vdso = false;      // never use this kernel's vdso in place of home's
+    bool drains = false;           // at the first SIGTERM home is asked to leave
+    SharedTally* tally = nullptr;  // what the daemon shows of the session, if anybody looks
 };
 
 // The WorkerMain of a real session.

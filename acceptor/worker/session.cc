@@ -85,6 +85,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
         worker_.threads.on_birth(host_tid);
         return;
     }
+    if (worker_.standstill.debugged().takes_stop(host_tid, status)) return;
     if (thread && thread->awaited) {
         std::exchange(thread->awaited, nullptr)->set(status);
         if (!status.ended()) return;
@@ -99,8 +100,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
             } else if (thread) {
                 worker_.signals.on_signal_stop(*thread->process, *thread, status.value);
                 // The signal-delivery stop has cancelled the stop that was asked for.
-                const RemoteProcess& of = *thread->process;
-                if (of.halted || of.frozen || of.recalled) trace::interrupt(host_tid);
+                if (thread->process->stops()) trace::interrupt(host_tid);
             } else {
                 trace::resume(host_tid, status.value);
             }
@@ -113,7 +113,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
                 make_wait_again(host_tid);
                 thread->process->stopped.push_back(host_tid);
                 worker_.stopped.notify_all();
-            } else if (thread->process->recalled) {
+            } else if (thread->process->goes_home) {
                 spawn(worker_.crossings.come_home(*thread));
             } else if (status.kind == WaitStatus::Kind::group_stop) {
                 trace::stay_stopped(host_tid);  // another stop follows when it is continued
@@ -158,6 +158,7 @@ void WorkerSession::on_notification(const Notification& n) {
     }
     RemoteThread& thread = *it->second;
     worker_.pager.on_progress(thread.tid);
+    event_reports_.note_call(thread, n);
     if (n.is_vsyscall()) {
         process.notifier->let_it_run(n.id);
         return;
@@ -181,23 +182,33 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
                 worker_.link.close(added.error().message());
             return;
         case wire::SessionMessage::PROCESS_END: spawn(worker_.ends.end_process(frame)); return;
-        case wire::SessionMessage::CROSSING: spawn(worker_.crossings.arrive(frame)); return;
-        case wire::SessionMessage::CALL_DONE: spawn(worker_.forwarding.call_done(frame)); return;
+        case wire::SessionMessage::CROSSING:
+            event_reports_.note_crossing(session.getCrossing());
+            spawn(worker_.crossings.arrive(frame));
+            return;
+        case wire::SessionMessage::CALL_DONE:
+            event_reports_.note_answer(session.getCallDone());
+            spawn(worker_.forwarding.call_done(frame));
+            return;
         case wire::SessionMessage::MAPPING:
             spawn(worker_.mapping_changes.apply_mapping(frame));
             return;
         case wire::SessionMessage::SIGNAL: spawn(worker_.signals.signal_from_home(frame)); return;
         case wire::SessionMessage::ACTION: spawn(worker_.mirrors.set_action(frame)); return;
-        case wire::SessionMessage::MIRROR: spawn(worker_.mirrors.make_mirrored(frame)); return;
+        case wire::SessionMessage::MIRROR:
+            if (worker_.standstill.debugged().takes_mirrored(frame)) return;
+            spawn(worker_.mirrors.make_mirrored(frame));
+            return;
         case wire::SessionMessage::USAGE_QUESTION:
             spawn(worker_.usage_reports.answer_usage(frame));
             return;
+        case wire::SessionMessage::TRACE_ORDER: event_reports_.on_order(frame); return;
         case wire::SessionMessage::OBSERVE_QUESTION:
             spawn(worker_.observations.answer(frame));
             return;
         case wire::SessionMessage::SHADOW_END: spawn(worker_.ends.end_shadow(frame)); return;
         case wire::SessionMessage::FREEZE: spawn(worker_.standstill.freeze_for_home(frame)); return;
-        case wire::SessionMessage::RECALL: worker_.standstill.recall(frame); return;
+        case wire::SessionMessage::HOMECOMING: worker_.standstill.send_home(frame); return;
         case wire::SessionMessage::FILTERS: spawn(worker_.filters.set_filters(frame)); return;
         case wire::SessionMessage::FORK_BARRIER: spawn(worker_.forks.on_barrier(frame)); return;
         case wire::SessionMessage::PROCESS_FORK: spawn(worker_.forks.fork_process(frame)); return;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "acceptor/worker/event_reports.h"
 #include "acceptor/worker/run_worker.h"
 #include "acceptor/worker/worker.h"
 
@@ -25,6 +26,7 @@ private:
     [[nodiscard]] bool nothing_runs() const;
 
     worker::Worker worker_;
+    worker::EventReports event_reports_{worker_};
 };
 
 }  // namespace gpr

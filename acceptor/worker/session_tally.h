@@ -9,32 +9,31 @@
 #include "base/fd.h"
 #include "base/latency.h"
 #include "base/result.h"
+#include "monitor/node/node_counts.h"
 
 namespace gpr {
 
 struct SessionTally {
-    using Count = std::atomic<uint64_t>;
+    uint64_t cpu_ns = 0;  // of the program's processes, including ended ones
+    uint64_t threads = 0;
+    uint64_t arrivals = 0;  // of threads
+    uint64_t bytes_in = 0, bytes_out = 0;
+    NodeCounts counts;
+    LatencyHistogram fault_waits;
 
-    Count cpu_ns{0};  // of the program's processes, including ended ones
-    Count threads{0};
-    Count faults{0}, pages_in{0}, pages_out{0};
-    Count calls_home{0}, calls_native{0}, calls_fd_owner{0}, calls_by_rule{0};
-    Count arrivals{0};  // of threads
-    Count bytes_in{0}, bytes_out{0};
-    std::array<Count, LatencyHistogram::bounds_ns.size() + 1> fault_waits{};
-    Count fault_waits_sum_ns{0};
+    SessionTally& operator+=(const SessionTally& other);
 };
-static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// A SessionTally in shared memory, mapped.
+// A SessionTally in shared memory, mapped. Each number is written and read whole; what is read may
+// have numbers of two moments.
 class SharedTally {
 public:
     // In new memory that is not shared yet.
     static Result<SharedTally> create();
     static Result<SharedTally> map(Fd memory);
 
-    [[nodiscard]] SessionTally& operator*() const { return *tally_; }
-    [[nodiscard]] SessionTally* operator->() const { return tally_; }
+    void write(const SessionTally& tally);
+    [[nodiscard]] SessionTally read() const;
     [[nodiscard]] int fd() const { return memory_.get(); }
 
     SharedTally(SharedTally&& other) noexcept;
@@ -42,10 +41,14 @@ public:
     ~SharedTally();
 
 private:
-    SharedTally(Fd memory, SessionTally* tally) : memory_(std::move(memory)), tally_(tally) {}
+    using Words = std::array<std::atomic<uint64_t>, sizeof(SessionTally) / sizeof(uint64_t)>;
+    static_assert(std::atomic<uint64_t>::is_always_lock_free);
+    static_assert(sizeof(Words) == sizeof(SessionTally));
+
+    SharedTally(Fd memory, Words* words) : memory_(std::move(memory)), words_(words) {}
 
     Fd memory_;
-    SessionTally* tally_;
+    Words* words_;
 };
 
 }  // namespace gpr

@@ -69,9 +69,6 @@ bool keeps_alt_stack(Fragment& fragment, pid_t host_tid) {
     return read && !(static_cast<unsigned>(frame.stack.ss_flags) & ss_autodisarm);
 }
 
-// For a thread in a ptrace stop, until it gets the program's mask again.
-void block_all_signals(pid_t host_tid) { trace::set_signal_mask(host_tid, ~0ULL); }
-
 bool seems_discarded(const RemoteThread& thread) {
     return thread.passed && !is_pending(thread) && !is_in_stop(thread.host_tid);
 }
@@ -148,6 +145,7 @@ Task<void> Signals::signal_from_home(Frame frame) {
     RemoteThread* thread = worker_.find_thread(delivery.getPid(), delivery.getTid());
     if (delivery.getFatal()) {  // home was told of it, and lets its handler run
         const bool stands = thread && std::exchange(thread->dying, false);
+        if (stands && worker_.standstill.debugged().let_call(*thread, *info)) co_return;
         if (stands) begin_handler(*process, *thread, info->si_signo, std::nullopt);
         co_return;
     }
@@ -174,6 +172,9 @@ void Signals::tell_of_signal(pid_t pid, pid_t tid, const HandledSignal& signal, 
     delivery.setInfo(signal_bytes(signal.info));
     delivery.setMask(mask);
     delivery.setSerial(signal.serial);
+    const RemoteThread* thread = worker_.find_thread(pid, tid);
+    const bool traps = news == News::fatal && signal.info.si_signo == SIGTRAP;
+    if (traps && thread) delivery.setMask(hit_traps(thread->host_tid));
     worker_.link.send(frame, gpr::Priority::urgent);
 }
 
@@ -202,6 +203,8 @@ void Signals::restart_what_has_not_begun(const RemoteProcess& process, const Rem
 void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal) {
     // A signal without a handler does not come from home, where it acts at once, but from a process
     // on this host.
+    auto stopped_by = trace::signal_info(thread.host_tid);
+    if (stopped_by && worker_.standstill.debugged().takes_call(thread, *stopped_by)) return;
     bool from_home = thread.passed && thread.passed->info.si_signo == signal;
     bool stops = is_stop_signal(signal) && !has_handler(process.host_pid, signal);
     if (!from_home && (stops || is_ignored(process.host_pid, signal))) {
@@ -237,9 +240,9 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
                       thread.tid, process.pid, signal, regs->rip, regs->rsp, regs->fs_base,
                       reinterpret_cast<uint64_t>(info->si_addr));
     }
-    if (process.recalled) {
+    if (process.goes_home) {
         if (process.debugged) tell_of_signal(process.pid, thread.tid, {*info, 0}, News::fatal);
-        spawn(worker_.crossings.come_home(thread));  // where it will get the signal again
+        spawn(worker_.crossings.come_home(thread, true));  // where it will get the signal again
         return;
     }
     thread.dying = true;
@@ -261,7 +264,7 @@ bool Signals::postpone_signal(RemoteThread& thread, int signal) {
         trace::resume(thread.host_tid);
         return true;
     }
-    block_all_signals(thread.host_tid);
+    trace::block_all_signals(thread.host_tid);
     trace::resume(thread.host_tid, signal);
     return true;
 }

@@ -89,22 +89,23 @@ void Standstill::thaw(RemoteProcess& process) {
             process.halted_tids.push_back(host_tid);
         } else {
             trace::resume(host_tid);
-            if (process.recalled) trace::interrupt(host_tid);
+            if (process.goes_home) trace::interrupt(host_tid);
         }
     }
 }
 
 // Threads that wait for an answer from home stop when they have it.
-void Standstill::recall(const Frame& frame) {
-    auto wanted = frame->session().getRecall();
+void Standstill::send_home(const Frame& frame) {
+    auto wanted = frame->session().getHomecoming();
     RemoteProcess* process = worker_.find_process(wanted.getPid());
     if (!process) return;
-    process->recalled = wanted.getOn();
+    process->goes_home = wanted.getOn();
     process->debugged = wanted.getDebugged();
-    if (!process->recalled) return;
+    if (!process->goes_home) return;
     for (auto& [tid, thread] : process->threads) {
-        if (std::exchange(thread->dying, false)) {  // for its core file
-            spawn(worker_.crossings.come_home(*thread));
+        if (std::exchange(thread->dying, false)) {  // for its core file, or its debugger
+            Debugged::take_call_back(*thread);
+            spawn(worker_.crossings.come_home(*thread, true));
             continue;
         }
         const bool runs = thread->where() != RemoteThread::Where::held && !thread->stub->in_stub();

@@ -23,6 +23,8 @@
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
+#include "base/uapi/mman.h"
+#include "monitor/node/anonymous_memory.h"
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/paging/page_wire.h"
@@ -216,10 +218,7 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
             fragment.space.map(std::move(m));
             return;
         }
-        calls.push_back({SYS_mmap,
-                         {m.range.begin.value, m.range.size(), view.getProt(),
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL, 0},
-                         0});
+        calls.push_back(anonymous_mapping(m.range, m.prot));
         if (m.birth == worker_.self) worker_.file_mappings.find_content(m);
         worker_.pager.objects.add(m.object, m.birth);
         fragment.space.map(std::move(m));
@@ -227,11 +226,8 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
     for (const Frame& part : layout) {
         for (auto view : part->session().getLayout().getMappings()) begin_with(view);
     }
-    co_await stub.run(calls);
-    for (const Call& c : calls) {
-        auto mapped = from_kernel(c.result, "cannot map the program's layout");
-        if (!mapped) co_return tl::make_unexpected(mapped.error());
-    }
+    auto mapped = co_await stub.run_all(std::move(calls), "cannot map the program's layout");
+    if (!mapped) co_return mapped;
     for (const Mapping& m : shared) {
         int64_t shown = co_await worker_.shared_memory.show_shared(fragment, m);
         if (shown < 0) co_return fail(static_cast<int>(-shown), "cannot map shared memory");
@@ -284,7 +280,7 @@ Task<Result<void>> Starts::build(RemoteProcess& process, wire::ProcessStart::Rea
     auto mapped = co_await map_layout(fragment, stub, layout);
     if (!mapped) co_return mapped;
     co_await set_actions(process, stub, start);
-    int64_t guarded = co_await stub.call(SYS_madvise, GPR_SCRATCH_RW, 0, guard_install);
+    int64_t guarded = co_await stub.call(SYS_madvise, GPR_SCRATCH_RW, 0, MADV_GUARD_INSTALL);
     Range scratch_range{{GPR_SCRATCH_RW}, {GPR_SCRATCH_RW + GPR_SCRATCH_SIZE}};
     has_guards_ = guarded == 0 && fragment.guards(scratch_range);
     worker_.affinity.choose_cpus(**leader, cpu_mask_of(start.getAffinity()));

@@ -116,17 +116,13 @@ Task<void> Threads::set_free(RemoteThread& thread, const ThreadContext& context)
     if (still->where() == RemoteThread::Where::leaving_stub) {
         still->now_is(RemoteThread::Where::running);
     }
-    const RemoteProcess& process = *still->process;
-    const bool stops = process.frozen || process.halted || process.recalled;
-    if (stops) trace::interrupt(still->host_tid);
+    if (still->process->stops()) trace::interrupt(still->host_tid);
 }
 
 // Resumes the thread, and asks for another stop if one is wanted: several requests make one stop.
 void Threads::go_on(RemoteThread& thread) {
     trace::resume(thread.host_tid);
-    const RemoteProcess& process = *thread.process;
-    const bool stops = process.frozen || process.halted || process.recalled;
-    if (stops) trace::interrupt(thread.host_tid);
+    if (thread.process->stops()) trace::interrupt(thread.host_tid);
 }
 
 }  // namespace gpr::worker

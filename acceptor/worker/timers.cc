@@ -46,8 +46,12 @@ Task<void> Timers::timer_call(RemoteProcess& process, RemoteThread& thread, Noti
         co_return;
     }
     worker_.counts.native++;
-    int64_t result = n.number == SYS_timer_create ? co_await create_timer(process, thread, n)
-                                                  : co_await use_timer(process, n);
+    int64_t result = 0;
+    if (n.number == SYS_timer_create) {
+        result = co_await create_timer(process, thread, n);
+    } else {
+        result = co_await use_timer(process, n);
+    }
     process.notifier->reply_raw(n.id, result);
 }
 
@@ -130,6 +134,8 @@ Task<int64_t> Timers::use_timer(RemoteProcess& process, Notification n) {
 }
 
 Task<std::vector<IntervalTimer>> Timers::interval_timers(RemoteProcess& process) {
+    if (!process.fragment || !process.fragment->has_helpers())
+        co_return std::vector<IntervalTimer>{};
     struct Answer {
         explicit Answer(Scheduler& scheduler) : done(scheduler) {}
         OneShot<bool> done;

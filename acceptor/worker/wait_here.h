@@ -15,14 +15,14 @@ namespace gpr::worker {
 class WaitHere {
 public:
     virtual ~WaitHere() = default;
-    // Descriptors and events that show that there is something to collect().
+    // Descriptors and events that show that put_ready() has something to write.
     virtual std::vector<pollfd> watched() const = 0;
     // Writes what is ready now into the program's memory, after `before` entries of home's. Returns
     // the number of entries, or an error.
-    virtual Task<int64_t> collect(int64_t before) = 0;
+    virtual Task<int64_t> put_ready(int64_t before) = 0;
     // The same call without waiting, for home's part, after `ours` entries of ours.
     virtual Notification without_wait(int64_t ours) const = 0;
-    // Writes what was collected last once more, in case home's part has overwritten it.
+    // Writes what was put last once more, in case home's part has overwritten it.
     virtual Task<bool> put_again() { co_return true; }
 };
 

@@ -10,6 +10,7 @@
 #include "acceptor/box/sandbox.h"
 #include "acceptor/worker/remote_process.h"
 #include "monitor/node/address_change.h"
+#include "monitor/node/node_counts.h"
 #include "monitor/paging/layout_parts.h"
 #include "monitor/paging/pager.h"
 #include "monitor/tracee/waits.h"
@@ -21,13 +22,6 @@ namespace gpr {
 struct Hello;
 
 namespace worker {
-
-// System calls of the program, by the node that made them.
-struct CallCounts {
-    uint64_t home = 0;
-    uint64_t native = 0;
-    uint64_t fd_owner = 0;  // those that the filter has reported
-};
 
 class Advice;
 class Affinity;
@@ -75,6 +69,7 @@ struct Worker {
     void tell(pid_t pid, const AddressChange& change) const {
         tell_change(link, directory_node, pid, change);
     }
+    [[nodiscard]] NodeCounts counts_so_far() const { return {pager.stats(), counts}; }
     RemoteProcess* find_process(pid_t pid);
     RemoteThread* find_thread(pid_t pid, pid_t tid);
 

@@ -1,8 +1,11 @@
-// <sys/mman.h>, and advice values that older C libraries lack.
+// <sys/mman.h>, and values that older C libraries lack.
 #pragma once
 
 #include <sys/mman.h>
 
+#ifndef MREMAP_DONTUNMAP  // 5.7
+#define MREMAP_DONTUNMAP 4
+#endif
 #ifndef MADV_POPULATE_READ  // 5.14
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23

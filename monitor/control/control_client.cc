@@ -17,14 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A session answers within milliseconds, unless its link or its host is slow.
-constexpr std::chrono::seconds patience{10};
 constexpr size_t most_answer_bytes = 64 << 20;
 // For stopping a process for a debugger; the session itself gives up somewhat earlier.
 constexpr std::chrono::seconds patience_for_stop{20};
 constexpr size_t most_line_bytes = 4096;
 
-std::string mute_text() {
+std::string mute_text(std::chrono::seconds patience) {
     return fmt::format(
         "the session did not answer within {} s; see whether its monitor is stopped, or its link "
         "is cut",
@@ -43,13 +41,13 @@ Result<> send_all(int fd, const std::string& text) {
     return fail(sent < 0 ? errno : 0, "the session does not listen");
 }
 
-Result<std::string> receive_all(int fd) {
+Result<std::string> receive_all(int fd, std::chrono::seconds patience) {
     const auto until = Clock::now() + patience;
     std::string text;
     std::array<char, 65536> bytes{};
     while (text.size() < most_answer_bytes) {
         if (!becomes_ready(fd, POLLIN, until)) {
-            return fail(mute_text());
+            return fail(mute_text(patience));
         }
         const ssize_t got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
         if (got == 0) return text;
@@ -67,7 +65,7 @@ Result<std::string> receive_line(int fd) {
     const auto until = Clock::now() + patience_for_stop;
     std::string text;
     while (!text.ends_with('\n') && text.size() < most_line_bytes) {
-        if (!becomes_ready(fd, POLLIN, until)) return fail(mute_text());
+        if (!becomes_ready(fd, POLLIN, until)) return fail(mute_text(patience_for_stop));
         char byte = 0;
         const ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
         if (got == 0) break;
@@ -142,22 +140,35 @@ bool ControlClient::is_there() const {
     return connected || connected.error().code == EAGAIN;
 }
 
-Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) const {
-    GPR_TRY(const Fd fd, send_request(request));
-    GPR_TRY(const std::string text, receive_all(fd.get()));
+Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request,
+                                          std::chrono::seconds patience) const {
+    GPR_TRY(const Fd fd, send_request(request, patience));
+    GPR_TRY(const std::string text, receive_all(fd.get(), patience));
     return understood(text);
 }
 
 Result<Fd> ControlClient::debug(pid_t pid) const {
-    GPR_TRY(Fd fd, send_request({{"want", "debugger"}, {"pid", pid}}));
+    return begin({{"want", "debugger"}, {"pid", pid}});
+}
+
+Result<Fd> ControlClient::core(pid_t pid) const { return begin({{"want", "core"}, {"pid", pid}}); }
+
+Result<Fd> ControlClient::trace(const std::string& order) const {
+    return begin({{"want", "trace"}, {"order", order}});
+}
+
+// Of what follows on the connection after the answer.
+Result<Fd> ControlClient::begin(const nlohmann::json& request) const {
+    GPR_TRY(Fd fd, send_request(request, usual_patience));
     GPR_TRY(const std::string text, receive_line(fd.get()));
     GPR_CHECK(understood(text));
     return fd;
 }
 
-Result<Fd> ControlClient::send_request(const nlohmann::json& request) const {
+Result<Fd> ControlClient::send_request(const nlohmann::json& request,
+                                       std::chrono::seconds patience) const {
     auto connected = connect(patience);
-    if (!connected && connected.error().code == EAGAIN) return fail(mute_text());
+    if (!connected && connected.error().code == EAGAIN) return fail(mute_text(patience));
     GPR_TRY(Fd fd, std::move(connected));
     GPR_CHECK(send_all(fd.get(), request.dump() + "\n"));
     return fd;

@@ -3,12 +3,17 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "base/file_text.h"
 #include "base/log.h"
+#include "monitor/control/core_connection.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/home.h"
 #include "monitor/home/session.h"
+#include "monitor/node/traced_calls.h"
 
 namespace gpr {
 
@@ -35,6 +40,19 @@ bool may_look_inside(pid_t pid, uid_t by) {
     return scope.empty() || scope.starts_with("0");
 }
 
+// Of hexadecimal digits; empty if these are none.
+std::vector<std::byte> bytes_of_digits(const json& text) {
+    std::vector<std::byte> bytes;
+    if (!text.is_string()) return bytes;
+    const auto& digits = text.get_ref<const std::string&>();
+    const auto is_digit = [](unsigned char c) { return std::isxdigit(c) != 0; };
+    if (digits.size() % 2 != 0 || !std::ranges::all_of(digits, is_digit)) return bytes;
+    for (size_t i = 0; i < digits.size(); i += 2) {
+        bytes.push_back(static_cast<std::byte>(std::stoul(digits.substr(i, 2), nullptr, 16)));
+    }
+    return bytes;
+}
+
 // Process names may contain any bytes.
 std::string text_of_answer(const json& answer) {
     return answer.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -43,8 +61,11 @@ std::string text_of_answer(const json& answer) {
 }  // namespace
 
 SessionControl::SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts,
-                               std::optional<MetricsServer> metrics)
-    : home_(session.state()), view_(session.state(), facts) {
+                               std::optional<MetricsServer> metrics, Move move)
+    : home_(session.state()),
+      events_(session.events()),
+      move_(std::move(move)),
+      answers_(session.state(), facts) {
     if (metrics) {
         metrics_.emplace(loop, session.state(), std::move(*metrics), facts.devices.size());
     }
@@ -84,6 +105,26 @@ Task<void> SessionControl::end_all(home::Home& home) {
     }
 }
 
+Task<json> SessionControl::detach() {
+    auto done = co_await home_.detachment.detach("detached, as 'gpr detach' asks");
+    if (!done) co_return json{{"error", done.error().message()}};
+    json rest = json::array();
+    for (const auto& [pid, process] : home_.processes) rest.push_back(pid);
+    co_return json{{"detached", home_.detachment.left()}, {"rest", rest}};
+}
+
+Task<json> SessionControl::move(json asked) {
+    const json name = asked.value("name", json()), address = asked.value("address", json());
+    const json token = asked.value("token_file", json());
+    if (!name.is_string() || !address.is_string() || !token.is_string()) {
+        co_return json{{"error", "where to is not said"}};
+    }
+    auto moved = co_await move_(name.get<std::string>(), address.get<std::string>(),
+                                token.get<std::string>());
+    if (!moved) co_return json{{"error", moved.error().message()}};
+    co_return json{{"moved", address}};
+}
+
 // Registers and memory, if the kernel would let this user's debugger read them.
 Task<json> SessionControl::look_inside(json asked, uid_t by) {
     const auto pid = asked["pid"].get<pid_t>();
@@ -92,12 +133,12 @@ Task<json> SessionControl::look_inside(json asked, uid_t by) {
                                              "they are for debuggers; run the command with sudo",
                                              pid)}};
     }
-    if (asked["want"] == "registers") co_return co_await view_.registers(pid);
+    if (asked["want"] == "registers") co_return co_await answers_.registers(pid);
     const json at = asked.value("address", json()), bytes = asked.value("bytes", json());
     if (!at.is_number_unsigned() || !bytes.is_number_unsigned()) {
         co_return json{{"error", "which memory is wanted is not said"}};
     }
-    co_return co_await view_.memory(pid, at.get<uint64_t>(), bytes.get<uint64_t>());
+    co_return co_await answers_.memory(pid, at.get<uint64_t>(), bytes.get<uint64_t>());
 }
 
 // Begins to debug the process, if the kernel would let this user do so.
@@ -122,11 +163,54 @@ Task<ControlServer::Answer> SessionControl::debug(pid_t pid, uid_t by) {
         }};
 }
 
+// Begins to trace all processes, if the kernel would let this user do so.
+ControlServer::Answer SessionControl::trace(const json& asked, uid_t by) {
+    const auto refused = [](const std::string& why) {
+        return ControlServer::Answer{text_of_answer(json{{"error", why}}), nullptr};
+    };
+    for (const auto& [pid, process] : home_.processes) {
+        if (may_look_inside(pid, by)) continue;
+        return refused(fmt::format(
+            "process {} of the session is for root to trace; run the command with sudo", pid));
+    }
+    const std::vector<std::byte> bytes = bytes_of_digits(asked.value("order", json()));
+    const auto order = trace_order_from(bytes);
+    if (!order) return refused("what to trace is not understood; is this session's gpr older?");
+    auto begun = TraceConnection::begin(home_.loop, events_, *order);
+    if (!begun) return refused(begun.error().message());
+    return {text_of_answer(json{{"traces", true}}) + "\n", [this, connection = *begun](Fd fd) {
+                trace_ = connection;
+                connection->take(std::move(fd), [this] { trace_.reset(); });
+            }};
+}
+
+// The same for a core file.
+Task<ControlServer::Answer> SessionControl::core(pid_t pid, uid_t by) {
+    if (!may_look_inside(pid, by)) {
+        json refusal{{"error", fmt::format("a core file of process {} is for root to write; run "
+                                           "the command with sudo",
+                                           pid)}};
+        co_return ControlServer::Answer{text_of_answer(refusal), nullptr};
+    }
+    auto begun = co_await CoreConnection::begin(home_, pid);
+    if (!begun) {
+        json refusal{{"error", begun.error().message()}};
+        co_return ControlServer::Answer{text_of_answer(refusal), nullptr};
+    }
+    co_return ControlServer::Answer{
+        text_of_answer(json{{"core", pid}}) + "\n",
+        [connection = *begun](Fd fd) { connection->take(std::move(fd)); }};
+}
+
 Task<ControlServer::Answer> SessionControl::answer(std::string request, uid_t by) {
     json asked = json::parse(request, nullptr, false);
     const json pid = asked.is_object() ? asked.value("pid", json()) : json();
     const bool debugs = asked.is_object() && asked.value("want", json()) == "debugger";
     if (debugs && pid.is_number_integer()) co_return co_await debug(pid.get<pid_t>(), by);
+    const bool traces = asked.is_object() && asked.value("want", json()) == "trace";
+    if (traces) co_return trace(asked, by);
+    const bool dumps = asked.is_object() && asked.value("want", json()) == "core";
+    if (dumps && pid.is_number_integer()) co_return co_await core(pid.get<pid_t>(), by);
     const json answer = co_await look(std::move(asked), by);
     co_return ControlServer::Answer{text_of_answer(answer), nullptr};
 }
@@ -136,11 +220,11 @@ Task<json> SessionControl::look(json asked, uid_t by) {
     const json pid = asked.is_object() ? asked.value("pid", json()) : json();
     json answer;
     if (want == R"("session")") {
-        answer = co_await view_.session();
+        answer = co_await answers_.session();
     } else if (want == R"("statistics")") {
-        answer = co_await view_.statistics();
+        answer = co_await answers_.statistics();
     } else if (want == R"("threads")") {
-        answer = co_await view_.threads([by](pid_t each) { return may_read(each, by); });
+        answer = co_await answers_.threads([by](pid_t each) { return may_read(each, by); });
     } else if ((want == R"("mappings")" || want == R"("pages")") && pid.is_number_integer() &&
                !may_read(pid.get<pid_t>(), by) && home_.find_process(pid.get<pid_t>())) {
         answer = {{"error", fmt::format("the memory of process {} is for root to see, as its files "
@@ -148,13 +232,17 @@ Task<json> SessionControl::look(json asked, uid_t by) {
                                         pid.get<pid_t>())}};
     } else if (want == R"("mappings")" && pid.is_number_integer()) {
         const bool with_resident = asked.value("resident", json()) != json(false);
-        answer = co_await view_.mappings(pid.get<pid_t>(), with_resident);
+        answer = co_await answers_.mappings(pid.get<pid_t>(), with_resident);
     } else if (want == R"("pages")" && pid.is_number_integer()) {
-        answer = co_await view_.pages(pid.get<pid_t>());
+        answer = co_await answers_.pages(pid.get<pid_t>());
     } else if ((want == R"("registers")" || want == R"("memory")") && pid.is_number_integer()) {
         answer = co_await look_inside(asked, by);
     } else if (want == R"("kill")") {
         answer = end();
+    } else if (want == R"("detach")") {
+        answer = co_await detach();
+    } else if (want == R"("move")") {
+        answer = co_await move(asked);
     } else {
         answer = {{"error", "this session's gpr does not know such a request; is it older?"}};
     }

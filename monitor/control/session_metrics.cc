@@ -19,17 +19,17 @@ double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 struct Node {
     std::string name;
     uint64_t threads = 0, cpu_ns = 0;
-    PagerStats pages;
+    uint64_t arrivals = 0;  // of threads that came from home
+    NodeCounts counts;
     LatencyHistogram waits;
     LinkStats link;  // of home's link to it
-    home::RemoteCounts counts;
 };
 
 std::vector<Node> nodes_of(const home::Home& home, const std::vector<Observed>& seen) {
     std::vector<Node> nodes(1);
     Node& here = nodes.front();
     here.name = "home";
-    here.pages = home.pager.stats();
+    here.counts.pages = home.pager.stats();
     here.waits = home.pager.faults.waits();
     Usage used = home.stats.home_cpu;
     for (const auto& [pid, process] : home.processes) {
@@ -39,9 +39,9 @@ std::vector<Node> nodes_of(const home::Home& home, const std::vector<Observed>& 
     home.acceptors.each([&](const home::RemoteNode& each) {
         Node node;
         node.name = home.options.acceptors.at(each.id - 1u).name;
-        node.pages = each.counts.pages;
-        node.counts = each.counts;
-        node.link = each.link.stats();
+        node.arrivals = each.counts.arrivals;
+        node.counts = each.counts.told;
+        node.link = each.link_stats();
         node.waits = seen.at(each.id - 1u).fault_waits;
         node.cpu_ns = each.counts.cpu.total_ns + seen[each.id - 1u].used.total_ns;
         nodes.push_back(std::move(node));
@@ -54,25 +54,25 @@ std::vector<Node> nodes_of(const home::Home& home, const std::vector<Observed>& 
 
 void tell_memory(MetricsText& text, const std::vector<Node>& nodes) {
     text.begin_counter("gpr_faults_total", "Page faults that were served.");
-    for (const Node& node : nodes) text.sample({{"node", node.name}}, node.pages.faults);
+    for (const Node& node : nodes) text.sample({{"node", node.name}}, node.counts.pages.faults);
     text.begin_histogram("gpr_fault_wait_seconds",
                          "From when a thread stood at a missing page until a page came.");
     for (const Node& node : nodes) text.sample({{"node", node.name}}, node.waits);
     text.begin_counter("gpr_pages_total", "Pages that came to a node, and that left it.");
     for (const Node& node : nodes) {
-        text.sample({{"node", node.name}, {"direction", "in"}}, node.pages.pages_in);
-        text.sample({{"node", node.name}, {"direction", "out"}}, node.pages.pages_out);
+        text.sample({{"node", node.name}, {"direction", "in"}}, node.counts.pages.pages_in);
+        text.sample({{"node", node.name}, {"direction", "out"}}, node.counts.pages.pages_out);
     }
 }
 
 void tell_calls(MetricsText& text, const std::vector<Node>& nodes, const SessionStats& stats) {
     text.begin_counter("gpr_calls_total", "System calls that acceptors saw, by who made them.");
     for (size_t i = 1; i < nodes.size(); i++) {
-        const auto& [name, counts] = std::pair{nodes[i].name, nodes[i].counts};
-        text.sample({{"node", name}, {"made", "home"}}, counts.calls_home);
-        text.sample({{"node", name}, {"made", "native"}}, counts.calls_native);
-        text.sample({{"node", name}, {"made", "fd_owner"}}, counts.calls_fd_owner);
-        text.sample({{"node", name}, {"made", "by_rule"}}, counts.calls_by_rule);
+        const auto& [name, calls] = std::pair{nodes[i].name, nodes[i].counts.calls};
+        text.sample({{"node", name}, {"made", "home"}}, calls.home);
+        text.sample({{"node", name}, {"made", "native"}}, calls.native);
+        text.sample({{"node", name}, {"made", "fd_owner"}}, calls.fd_owner);
+        text.sample({{"node", name}, {"made", "by_rule"}}, calls.by_rule);
     }
     text.begin_histogram("gpr_call_seconds",
                          "What home needed for a call of a thread elsewhere, waiting included.");
@@ -122,7 +122,7 @@ std::string SessionMetrics::text(const std::vector<Observed>& seen) const {
     for (const Node& node : nodes) text.sample({{"node", node.name}}, seconds(node.cpu_ns));
     text.begin_counter("gpr_crossings_total", "Threads that left home, and that came back.");
     uint64_t out = 0;
-    for (const Node& node : nodes) out += node.counts.arrivals;
+    for (const Node& node : nodes) out += node.arrivals;
     text.sample({{"direction", "out"}}, out);
     text.sample({{"direction", "back"}}, home_.stats.crossings - out);
     text.begin_histogram("gpr_crossing_seconds",

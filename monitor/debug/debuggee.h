@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/task.h"
+#include "monitor/debug/hardware_breakpoints.h"
 
 namespace gpr::debug {
 
@@ -38,6 +40,31 @@ struct StopReason {
     // A breakpoint of set_breakpoint() caused the signal; the thread is before the instruction
     // there.
     bool at_breakpoint = false;
+    // So did this one.
+    std::optional<HardwareBreakpoint> hardware;
+    // The signal is SIGTRAP because of a system call that is caught: before it, or after it.
+    struct Call {
+        uint64_t number = 0;
+        bool before = true;
+    };
+    std::optional<Call> call;
+    // The signal is SIGTRAP because the thread has made this child, which goes on by itself.
+    struct Fork {
+        pid_t child = 0;
+        bool shares_memory = false;  // vfork
+        bool is_over = false;        // it does not share it any more
+    };
+    std::optional<Fork> fork;
+};
+
+// Which system calls stop a thread that makes them.
+struct CaughtCalls {
+    bool any = false;
+    std::set<uint64_t> numbers;  // empty: all
+
+    [[nodiscard]] bool contains(uint64_t number) const {
+        return any && (numbers.empty() || numbers.contains(number));
+    }
 };
 
 // How one thread continues.
@@ -61,6 +88,11 @@ public:
     // Sets or removes a breakpoint; read() shows the bytes without it. False if nothing can be
     // written there.
     virtual Task<bool> set_breakpoint(Address at, bool there) = 0;
+    // While the process is stopped: all pages come here, and stay until they may go again.
+    virtual Task<void> gather(bool on) = 0;
+    // When they have come: the parts of a mapping that are neither zero nor as in its file.
+    // has_no_name: the file, which can be found only here.
+    virtual Task<std::vector<Range>> content_of(Range mapping, bool has_no_name) = 0;
     // Content of /proc/PID/auxv, and of /proc/PID/maps as it would be without gpr.
     [[nodiscard]] virtual std::string auxv() const = 0;
     [[nodiscard]] virtual std::string maps() const = 0;
@@ -68,6 +100,22 @@ public:
     [[nodiscard]] virtual std::string executable() const = 0;
     // Opens for reading. Only files that the process maps may be opened.
     virtual Result<Fd> open_mapped_file(const std::string& path) = 0;
+};
+
+// What stops its threads beside signals and breakpoints in memory.
+class DebuggeeTraps {
+public:
+    DebuggeeTraps() = default;
+    DebuggeeTraps(const DebuggeeTraps&) = delete;
+    DebuggeeTraps& operator=(const DebuggeeTraps&) = delete;
+    virtual ~DebuggeeTraps() = default;
+
+    // Sets or removes a breakpoint or watchpoint of the processor, for all threads. False if it has
+    // too few registers.
+    virtual bool set_hardware(const HardwareBreakpoint& one, bool there) = 0;
+    virtual void catch_calls(CaughtCalls calls) = 0;
+    // Whether a new child stops the thread that has made it.
+    virtual void catch_forks(bool forks, bool vforks) = 0;
 };
 
 class Debuggee {
@@ -78,6 +126,8 @@ public:
     virtual ~Debuggee() = default;
 
     [[nodiscard]] virtual pid_t pid() const = 0;
+    // Whether it was begun for the debugger, which then ends it when it goes.
+    [[nodiscard]] virtual bool was_started() const = 0;
     // Ascending, by the program's own ids.
     [[nodiscard]] virtual std::vector<pid_t> threads() const = 0;
     // For people: where the thread ran before it was stopped.
@@ -87,6 +137,7 @@ public:
     virtual bool set_registers(pid_t tid, const Registers& registers) = 0;
     // The signal that stopped the thread last.
     [[nodiscard]] virtual std::optional<siginfo_t> signal_info(pid_t tid) const = 0;
+    virtual DebuggeeTraps& traps() = 0;
     virtual DebuggeeMemory& memory() = 0;  // another object after an exec
 
     // Lets these threads continue; others stay stopped. GdbServer::on_stop is called when all are

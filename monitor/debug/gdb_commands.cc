@@ -50,18 +50,47 @@ Task<GdbConversation::Answer> GdbConversation::answer(std::string packet) {
         std::string command(words);
         co_return co_await run_command(std::move(command));
     }
+    if (take_name(words, "qGetTLSAddr:")) {
+        std::string what(words);
+        co_return co_await thread_locals_.answer_address(std::move(what));
+    }
     co_return answer_at_once(packet);
 }
 
-// what: "type,address,kind". Only breakpoints in memory (type 0) are supported.
+// what: "type,address,kind"; for watchpoints the kind is the length. Read watchpoints (type 3) are
+// unknown: gdb then asks for access watchpoints.
 Task<std::string> GdbConversation::set_breakpoint(std::string what, bool there) {
     std::string_view words = what;
     const std::string_view type = take_until(words, ',');
+    const auto number = to_number(type);
     const auto at = to_number(take_until(words, ','));
-    if (type != "0" || !told_of_breakpoints_) co_return unknown;
-    if (!at) co_return bad_packet;
+    const auto length = to_number(take_until(words, ';'));
+    if (!number || *number > 4 || *number == 3) co_return unknown;
+    if (!at || !length) co_return bad_packet;
+    if (threads_.means_child()) co_return "OK";  // it goes on without breakpoints
+    if (*number != 0) {
+        const HardwareBreakpoint one{HardwareBreakpoint::Kind::execution, {*at}, *length};
+        co_return set_hardware(*number, one, there);
+    }
+    if (!told_of_breakpoints_) co_return unknown;
     bool done = co_await debuggee_.memory().set_breakpoint({*at}, there);
     co_return done ? "OK" : "E0e";
+}
+
+// type: as in a packet. one: its kind is not known yet.
+std::string GdbConversation::set_hardware(uint64_t type, const HardwareBreakpoint& one,
+                                          bool there) {
+    using Kind = HardwareBreakpoint::Kind;
+    HardwareBreakpoint wanted = one;
+    if (type == 1) {
+        if (!told_of_hardware_) return unknown;
+        wanted.length = 1;
+    } else {
+        wanted.kind = type == 2 ? Kind::writing : Kind::access;
+    }
+    if (debuggee_.traps().set_hardware(wanted, there)) return "OK";
+    return "E.gpr: the processor watches four places of up to 8 aligned bytes; delete some, or use "
+           "'set can-use-hw-watchpoints 0'";
 }
 
 GdbConversation::Answer GdbConversation::answer_at_once(std::string_view packet) {
@@ -85,10 +114,7 @@ GdbConversation::Answer GdbConversation::answer_at_once(std::string_view packet)
             const pid_t tid = meant > 0 ? meant : stop_.tid > 0 ? stop_.tid : threads_.chosen();
             return resume(Resumption::parse_old(packet, tid));
         }
-        case 'D':
-            send("OK");
-            detach();
-            return std::nullopt;
+        case 'D': return detach_from(rest);
         case 'k': kill(); return std::nullopt;
         case 'q': return answer_query(packet);
         case 'Q': return answer_setting(packet);
@@ -97,11 +123,27 @@ GdbConversation::Answer GdbConversation::answer_at_once(std::string_view packet)
     }
 }
 
+// process: ";PID", or nothing for the one that is debugged. The child of which gdb was told after a
+// fork goes on by itself already.
+GdbConversation::Answer GdbConversation::detach_from(std::string_view process) {
+    if (take_name(process, ";")) {
+        const auto pid = to_number(process);
+        if (pid && forked_ != 0 && *pid == static_cast<uint64_t>(forked_)) {
+            threads_.name_child(forked_ = 0);
+            return "OK";
+        }
+    }
+    send("OK");
+    detach();
+    return std::nullopt;
+}
+
 std::string GdbConversation::answer_query(std::string_view packet) {
     if (take_name(packet, "qSupported")) return answer_features(packet);
     if (take_name(packet, "qXfer:")) return transfers_.answer(packet);
+    if (take_name(packet, "qSymbol:")) return thread_locals_.answer_symbol(packet);
     if (take_name(packet, "qThreadExtraInfo,")) return threads_.answer_description(packet);
-    if (take_name(packet, "qAttached")) return "1";
+    if (take_name(packet, "qAttached")) return debuggee_.was_started() ? "0" : "1";
     if (packet == "qfThreadInfo") return threads_.answer_first_ids();
     if (packet == "qsThreadInfo") return threads_.answer_next_ids();
     if (packet == "qC") return "QC" + threads_.name_of(threads_.chosen());
@@ -112,12 +154,19 @@ std::string GdbConversation::answer_features(std::string_view theirs) {
     std::string ours = fmt::format(
         "PacketSize={:x};QStartNoAckMode+;qXfer:features:read+;qXfer:threads:read+;"
         "qXfer:auxv:read+;qXfer:exec-file:read+;qXfer:siginfo:read+;QPassSignals+;"
-        "QProgramSignals+;vContSupported+;binary-upload+",
+        "QProgramSignals+;QCatchSyscalls+;vContSupported+;binary-upload+",
         most_packet_bytes);
     told_of_breakpoints_ = theirs.find("swbreak+") != std::string_view::npos;
     if (told_of_breakpoints_) ours += ";swbreak+";
     told_of_exec_ = theirs.find("exec-events+") != std::string_view::npos;
     if (told_of_exec_) ours += ";exec-events+";
+    told_of_hardware_ = theirs.find("hwbreak+") != std::string_view::npos;
+    if (told_of_hardware_) ours += ";hwbreak+";
+    const bool forks = theirs.find(";fork-events+") != std::string_view::npos;
+    const bool vforks = theirs.find("vfork-events+") != std::string_view::npos;
+    if (forks) ours += ";fork-events+";
+    if (vforks) ours += ";vfork-events+";
+    debuggee_.traps().catch_forks(forks, vforks);
     if (theirs.find("multiprocess+") != std::string_view::npos) {
         threads_.name_process_too(true);
         ours += ";multiprocess+";
@@ -127,11 +176,27 @@ std::string GdbConversation::answer_features(std::string_view theirs) {
 
 std::string GdbConversation::answer_setting(std::string_view packet) {
     if (take_name(packet, "QPassSignals:")) return pass_signals(packet);
+    if (take_name(packet, "QCatchSyscalls:")) return catch_calls(packet);
     // Which signals the program may get when the debugger detaches: here always all.
     if (take_name(packet, "QProgramSignals:")) return "OK";
     if (packet != "QStartNoAckMode") return unknown;
     acknowledges_ = false;
     last_sent_.clear();
+    return "OK";
+}
+
+// what: "0", or "1" with the numbers of the calls; without any, all.
+std::string GdbConversation::catch_calls(std::string_view what) {
+    CaughtCalls calls;
+    const std::string_view on = take_until(what, ';');
+    if (on != "0" && on != "1") return bad_packet;
+    calls.any = on == "1";
+    while (!what.empty()) {
+        const auto number = to_number(take_until(what, ';'));
+        if (!number || !calls.any) return bad_packet;
+        calls.numbers.insert(*number);
+    }
+    debuggee_.traps().catch_calls(std::move(calls));
     return "OK";
 }
 

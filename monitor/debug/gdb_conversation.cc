@@ -19,7 +19,8 @@ GdbConversation::GdbConversation(Debuggee& debuggee, std::function<void(std::str
       hang_up_(std::move(hang_up)),
       threads_(debuggee),
       files_(debuggee),
-      transfers_(debuggee, threads_) {}
+      transfers_(debuggee, threads_),
+      thread_locals_(debuggee, threads_) {}
 
 void GdbConversation::receive(std::string_view bytes) {
     while (phase_ != Phase::over) {
@@ -99,6 +100,7 @@ void GdbConversation::abandon() {
 void GdbConversation::on_stop(const StopReason& why) {
     if (phase_ == Phase::over) return;
     stop_ = why;
+    if (why.kind == StopReason::Kind::exec) thread_locals_.forget();
     // A debugger that does not know exec events is told that the process has ended.
     if (why.kind == StopReason::Kind::exec && !told_of_exec_) {
         debuggee_.detach();
@@ -117,7 +119,7 @@ void GdbConversation::on_stop(const StopReason& why) {
 // Whether the signal is delivered without telling gdb. Not if the thread steps, because it would
 // arrive in the signal's handler.
 bool GdbConversation::passes(const StopReason& why) {
-    if (why.kind != StopReason::Kind::signal || !resumption_ ||
+    if (why.kind != StopReason::Kind::signal || why.call || why.fork || !resumption_ ||
         !passed_signals_.contains(why.value))
         return false;
     if (interrupted_ && why.value == SIGINT) return false;
@@ -127,6 +129,7 @@ bool GdbConversation::passes(const StopReason& why) {
 
 void GdbConversation::tell_stop() {
     phase_ = Phase::stopped;
+    threads_.name_child(forked_ = stop_.fork && !stop_.fork->is_over ? stop_.fork->child : 0);
     if (!has_ended() && threads_.exists(stop_.tid)) threads_.choose(stop_.tid);
     send(stop_reply(debuggee_, threads_, stop_));
     if (has_ended()) end();

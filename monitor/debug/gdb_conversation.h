@@ -14,6 +14,7 @@
 #include "monitor/debug/gdb_files.h"
 #include "monitor/debug/gdb_packets.h"
 #include "monitor/debug/gdb_resumption.h"
+#include "monitor/debug/gdb_thread_locals.h"
 #include "monitor/debug/gdb_threads.h"
 #include "monitor/debug/gdb_transfers.h"
 
@@ -56,6 +57,9 @@ private:
     std::string pass_signals(std::string_view numbers);
     Task<Answer> run_command(std::string words);
     Task<std::string> set_breakpoint(std::string what, bool there);
+    std::string set_hardware(uint64_t type, const HardwareBreakpoint& one, bool there);
+    std::string catch_calls(std::string_view what);
+    Answer detach_from(std::string_view process);
 
     Answer resume(std::optional<Resumption> how);
     // Answers the debugger's last "continue" or "step" with a stop reply.
@@ -82,12 +86,15 @@ private:
     std::optional<Resumption> resumption_;  // the latest
     bool told_of_breakpoints_ = false;      // the debugger understands "swbreak" in a stop reply
     bool told_of_exec_ = false;             // the debugger understands "exec" in a stop reply
+    bool told_of_hardware_ = false;         // likewise "hwbreak"
+    pid_t forked_ = 0;                      // the child of which it was told last
     bool interrupted_ = false;              // by the debugger, since the latest resumption
     std::set<int> passed_signals_;          // delivered without telling the debugger
 
     GdbThreads threads_;
     GdbFiles files_;
     GdbTransfers transfers_;
+    GdbThreadLocals thread_locals_;
 };
 
 }  // namespace gpr::debug

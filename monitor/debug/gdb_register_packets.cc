@@ -62,6 +62,35 @@ std::string answer_register_packet(Debuggee& debuggee, pid_t tid, std::string_vi
     return debuggee.set_registers(tid, *registers) ? "OK" : refused;
 }
 
+namespace {
+
+// Why the thread has stopped, apart from its signal.
+std::string cause(Debuggee& debuggee, const GdbThreads& threads, const StopReason& why) {
+    if (why.kind == StopReason::Kind::exec) {
+        return "exec:" + to_hex(debuggee.memory().executable()) + ";";
+    }
+    if (why.at_breakpoint) return "swbreak:;";
+    if (why.call) {
+        return fmt::format("syscall_{}:{:x};", why.call->before ? "entry" : "return",
+                           why.call->number);
+    }
+    if (why.fork && why.fork->is_over) return "vforkdone:;";
+    if (why.fork) {
+        return fmt::format("{}:{};", why.fork->shares_memory ? "vfork" : "fork",
+                           threads.name_of_child(why.fork->child));
+    }
+    if (!why.hardware) return "";
+    switch (why.hardware->kind) {
+        case HardwareBreakpoint::Kind::execution: return "hwbreak:;";
+        case HardwareBreakpoint::Kind::writing:
+            return fmt::format("watch:{:x};", why.hardware->at.value);
+        case HardwareBreakpoint::Kind::access: break;
+    }
+    return fmt::format("awatch:{:x};", why.hardware->at.value);
+}
+
+}  // namespace
+
 std::string stop_reply(Debuggee& debuggee, const GdbThreads& threads, const StopReason& why) {
     const std::string process =
         threads.names_process() ? fmt::format(";process:{:x}", debuggee.pid()) : "";
@@ -75,10 +104,9 @@ std::string stop_reply(Debuggee& debuggee, const GdbThreads& threads, const Stop
     const bool exec = why.kind == StopReason::Kind::exec;
     const pid_t tid = threads.exists(why.tid) ? why.tid : threads.chosen();
     const int signal = exec ? SIGTRAP : why.value;
-    return fmt::format("T{:02x}{}thread:{};{}{}", to_gdb_signal(signal),
+    return fmt::format("T{:02x}{}thread:{};{}", to_gdb_signal(signal),
                        usual_registers(debuggee, tid), threads.name_of(tid),
-                       why.at_breakpoint ? "swbreak:;" : "",
-                       exec ? "exec:" + to_hex(debuggee.memory().executable()) + ";" : "");
+                       cause(debuggee, threads, why));
 }
 
 }  // namespace gpr::debug

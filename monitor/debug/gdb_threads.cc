@@ -42,6 +42,10 @@ std::string GdbThreads::name_of(pid_t tid) const {
                           : fmt::format("{:x}", tid);
 }
 
+std::string GdbThreads::name_of_child(pid_t child) {
+    return fmt::format("p{:x}.{:x}", child, child);
+}
+
 std::optional<ThreadChoice> GdbThreads::parse(std::string_view name) const {
     if (name.starts_with('p')) {
         name.remove_prefix(1);
@@ -67,6 +71,10 @@ pid_t GdbThreads::chosen() const {
 
 std::string GdbThreads::answer_choice(std::string_view operation) {
     if (operation.empty()) return "E16";
+    const bool to_child =
+        child_ != 0 && operation.substr(1).starts_with(fmt::format("p{:x}.", child_));
+    if (operation.front() == 'g') means_child_ = to_child;
+    if (to_child) return "OK";
     const auto choice = parse(operation.substr(1));
     if (!choice) return no_such_thread;
     switch (operation.front()) {

@@ -30,6 +30,11 @@ public:
     [[nodiscard]] bool names_process() const { return names_process_; }
 
     [[nodiscard]] std::string name_of(pid_t tid) const;
+    // A child that the debugger was told of. It may choose it, and sees the memory and registers of
+    // its parent there, which are the same.
+    void name_child(pid_t child) { child_ = child, means_child_ = false; }
+    [[nodiscard]] static std::string name_of_child(pid_t child);
+    [[nodiscard]] bool means_child() const { return means_child_; }
     // nullopt: not a name, or that of another process's thread.
     [[nodiscard]] std::optional<ThreadChoice> parse(std::string_view name) const;
     [[nodiscard]] bool exists(pid_t tid) const;
@@ -57,6 +62,8 @@ private:
     bool names_process_ = false;
     pid_t chosen_ = 0;
     ThreadChoice continued_;
+    pid_t child_ = 0;
+    bool means_child_ = false;  // Hg has chosen it
     std::vector<pid_t> unlisted_;
 };
 

@@ -41,6 +41,12 @@ void AcceptorFiles::keep_standby(NodeId node, const std::vector<std::string>& pr
 
 bool AcceptorFiles::has_fds() const { return home_.acceptors.fd_base() != 0; }
 
+bool AcceptorFiles::may_be_open() const {
+    return profile_used_ || std::ranges::any_of(home_.options.rules, [](const SplitRule& rule) {
+               return !is_about_code(rule.kind) && !rule.standby;
+           });
+}
+
 bool AcceptorFiles::has_remote_calls() const {
     return std::ranges::any_of(remote_calls_, [](const auto& calls) { return !calls.empty(); });
 }
@@ -98,6 +104,7 @@ void AcceptorFiles::use_profile(RemoteNode& node, wire::ProfileUse::Reader use) 
         return;
     }
     paths_.use(*rule);
+    profile_used_ = true;
     const std::string path = printable(use.getPath().cStr());
     spdlog::info("{} is the acceptor's: profile {} is in force", path, name);
     home_.outputs.tell(fmt::format(

@@ -29,6 +29,8 @@ public:
         return owner_of_fds(n).has_value();
     }
     [[nodiscard]] bool has_fds() const;
+    // Whether a program may have opened what is an acceptor's.
+    [[nodiscard]] bool may_be_open() const;
     // Whether a call that a thread at an acceptor has forwarded has to be made at another acceptor.
     Task<bool> is_for_another(HomeThread& thread, uint32_t number, SyscallArguments args);
     void use_profile(RemoteNode& node, wire::ProfileUse::Reader use);
@@ -57,6 +59,7 @@ private:
     PathRules paths_;                                    // of all acceptors
     std::vector<NodeId> path_nodes_;                     // the acceptor of each rule
     std::vector<std::vector<RemoteCall>> remote_calls_;  // by node, from 1
+    bool profile_used_ = false;                          // one that stood by
 };
 
 }  // namespace gpr::home

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -78,6 +79,19 @@ public:
         return highest;
     }
 
+    // Takes the place of an acceptor that the session has left, with its descriptor numbers.
+    RemoteNode& replace(NodeId node, Link& link) {
+        std::unique_ptr<RemoteNode>& place = nodes_.at(node - 1u);
+        auto next = std::make_unique<RemoteNode>(node, link, place->fd_base, place->fd_last);
+        next->counts = place->counts;
+        next->counts.before = place->counts.told;
+        next->counts.link_before = place->link_stats();
+        next->masked = place->masked;
+        former_.push_back(std::exchange(place, std::move(next)));
+        reachable_ = true;
+        return *place;
+    }
+
     // Whether no acceptor has been lost. Losing one ends a session, unless all its processes rest.
     [[nodiscard]] bool reachable() const { return reachable_; }
     void note_lost() { reachable_ = false; }
@@ -88,14 +102,15 @@ public:
     [[nodiscard]] LinkStats link_stats() const {
         LinkStats sum;
         each([&](RemoteNode& node) {
-            sum.bytes_in += node.link.stats().bytes_in;
-            sum.bytes_out += node.link.stats().bytes_out;
+            sum.bytes_in += node.link_stats().bytes_in;
+            sum.bytes_out += node.link_stats().bytes_out;
         });
         return sum;
     }
 
 private:
     std::vector<std::unique_ptr<RemoteNode>> nodes_;
+    std::vector<std::unique_ptr<RemoteNode>> former_;  // which a coroutine may still refer to
     bool reachable_ = true;
 };
 

@@ -40,15 +40,28 @@ void Adoption::note_thread(HomeThread& thread, const StoppedThread& was) {
     }
 }
 
-void Adoption::adopt(HomeProcess& process, Infection::Taken taken) {
-    spawn(take_over(process, std::move(taken)));
+// All are known before the first goes on, because they may share memory.
+void Adoption::adopt_all(std::vector<Infection::Taken> taken,
+                         const std::function<void()>& is_attached) {
+    for (Infection::Taken& each : taken) {
+        HomeProcess& process = add_process(each, &each == &taken.front());
+        process.listener = std::make_shared<Fd>(std::move(each.listener));
+        home_.notifier->listen(process.listener);
+    }
+    auto missing = std::make_shared<size_t>(taken.size());
+    for (Infection::Taken& each : taken) {
+        HomeProcess& process = *home_.processes.at(each.pid);
+        spawn(take_over(process, std::move(each), [missing, is_attached] {
+            if (--*missing == 0) is_attached();
+        }));
+    }
 }
 
-HomeProcess& Adoption::add_process(Infection::Taken& taken) {
+HomeProcess& Adoption::add_process(Infection::Taken& taken, bool is_root) {
     auto made = std::make_unique<HomeProcess>();
     HomeProcess& process = *made;
     process.pid = taken.pid;
-    process.is_root = true;
+    process.is_root = is_root;
     process.state = HomeProcess::State::preparing;
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
     note_flags(process, taken.memory);
@@ -63,7 +76,8 @@ HomeProcess& Adoption::add_process(Infection::Taken& taken) {
     return process;
 }
 
-Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken) {
+Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken,
+                               std::function<void()> is_attached) {
     const std::vector<StoppedThread>& threads = taken.threads;
     const pid_t pid = process.pid;
     HomeThread& main = *process.threads.at(pid);
@@ -84,6 +98,7 @@ Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken) {
     const std::chrono::duration<double, std::milli> stopped = Clock::now() - taken.since;
     spdlog::info("process {} is attached: {}, {} threads, which stood still for {:.1f} ms", pid,
                  process.executable, threads.size(), stopped.count());
+    is_attached();
 }
 
 void Adoption::go_on(HomeProcess& process, const StoppedThread& was) {

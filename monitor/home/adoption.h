@@ -2,6 +2,9 @@
 // its threads continue from where they were stopped.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "monitor/home/part.h"
 #include "monitor/tracee/infection.h"
 
@@ -11,16 +14,18 @@ class Adoption {
 public:
     explicit Adoption(Home& home) : home_(home) {}
 
-    // The process must be stopped and have the filter.
-    HomeProcess& add_process(Infection::Taken& taken);
-    void adopt(HomeProcess& process, Infection::Taken taken);
+    // The processes must be stopped and have the filter; the first is the session's program.
+    // is_attached is called when the threads of all continue.
+    void adopt_all(std::vector<Infection::Taken> taken, const std::function<void()>& is_attached);
 
     // Records flags of mappings that /proc/PID/maps, which read_layout() reads, does not show.
     static void note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory);
     static void note_thread(HomeThread& thread, const StoppedThread& was);
 
 private:
-    Task<void> take_over(HomeProcess& process, Infection::Taken taken);
+    HomeProcess& add_process(Infection::Taken& taken, bool is_root);
+    Task<void> take_over(HomeProcess& process, Infection::Taken taken,
+                         std::function<void()> is_attached);
     void go_on(HomeProcess& process, const StoppedThread& was);
 
     Home& home_;

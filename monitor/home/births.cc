@@ -60,6 +60,13 @@ bool has_memory_of(pid_t pid, pid_t child) {
     return syscall(SYS_kcmp, pid, child, KCMP_VM, 0, 0) == 0;
 }
 
+void inherit(const HomeThread& parent, HomeThread& child) {
+    child.blocks_trap = parent.blocks_trap;
+    child.cpu_modes = parent.cpu_modes;
+    child.affinity = parent.affinity;
+    child.memory_policy = parent.memory_policy;
+}
+
 }  // namespace
 
 HomeThread& Births::add_thread(HomeProcess& process, pid_t tid) {
@@ -116,6 +123,7 @@ void Births::add_born(HomeThread& parent, pid_t tid, int event) {
                                (event == PTRACE_EVENT_CLONE && has_memory_of(parents.pid, tid)));
         HomeThread& first = add_process(parent, tid, event, plan, shares);
         begin_process(parent, first, plan, shares);
+        home_.debugging.on_child(parent, tid, shares);
     }
 }
 
@@ -124,10 +132,7 @@ void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
     child.helper = helper;
     if (!helper && home_.policy.mixed()) home_.last_words.note_clear_tid(parent, child);
     if (!helper) Filters::inherit_filters(parent, child);
-    child.blocks_trap = parent.blocks_trap;
-    child.cpu_modes = parent.cpu_modes;
-    child.affinity = parent.affinity;
-    child.memory_policy = parent.memory_policy;
+    inherit(parent, child);
     home_.stops.watch(child);
 }
 
@@ -160,10 +165,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     HomeThread& first = add_thread(child, tid);
     if (planned && shares) first.clear_tid = planned->clear_tid;
     Filters::inherit_filters(parent, first);
-    first.blocks_trap = parent.blocks_trap;
-    first.cpu_modes = parent.cpu_modes;
-    first.affinity = parent.affinity;
-    first.memory_policy = parent.memory_policy;
+    inherit(parent, first);
     first.rseq = parent.rseq;
     first.affinity_at_birth = cpu_mask_now(tid);
     // Whom a tracer begins it may be about to trace.

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/address.h"
-#include "monitor/rules/function_symbols.h"
+#include "mm/chosen_functions.h"
 
 namespace gpr::home {
 

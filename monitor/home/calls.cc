@@ -241,7 +241,7 @@ Task<void> Calls::make_memory_call(HomeProcess& process, HomeThread& thread, Fra
             co_await home_.shared_memory.attach_for(process, thread, frame);
             co_return;
         case MemoryCall::advise:
-            if (args[2] == MADV_DONTNEED || args[2] == madv_dontneed_locked) {
+            if (args[2] == MADV_DONTNEED || args[2] == MADV_DONTNEED_LOCKED) {
                 co_await home_.file_copies.discard_for(process, thread, frame);
             } else if (is_guard_advice(call.getNumber(), args.data())) {
                 co_await memory.change_memory_for(process, thread, frame);
@@ -297,7 +297,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     std::vector<std::byte> out;
     if (call.marshalled) {
         co_await note_made(process, thread, call);
-        out = call.collect();
+        out = call.gather();
     }
     if (call.number == SYS_mincore && call.made.result == 0 && home_.acceptors.are_several()) {
         co_await home_.layouts.add_resident_elsewhere(call.fragment, call.given);
@@ -392,6 +392,9 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
             co_await shadow.run_locked(calls);
         }
         call.made.result = calls[0].result;
+        if (thread.resumed_wait) {
+            call.made.result = result_of_repeated(call.number, call.made.result);
+        }
         auto sent = sent_signal(call.number, call.given);
         if (sent && call.made.result == 0) co_await home_.passed_signals.pass_on_sent(*sent);
     }
@@ -417,7 +420,7 @@ Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedC
     if (call.number == SYS_memfd_create && call.made.result >= 0) {
         home_.contended_memory.note_made(process, static_cast<int>(call.made.result));
     }
-    home_.remote_usage.add_remote_usage(process, call);
+    home_.remote_usage.add_remote_usage(thread, call);
     if (call.memory_limit && call.memory_limit->show(call)) {
         HomeProcess* of = home_.find_process(call.memory_limit->pid);
         if (of) of->memory_limits[call.memory_limit->resource] = *call.memory_limit->given;

@@ -1,11 +1,11 @@
 #include "monitor/home/children.h"
 
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "base/uapi/mman.h"
 #include "monitor/home/acceptor_files.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/failures.h"
@@ -19,7 +19,7 @@
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
-#include "monitor/tracee/sealed_memory.h"
+#include "monitor/tracee/vdso_place.h"
 #include "syscall/table.h"
 
 namespace gpr::home {
@@ -39,10 +39,9 @@ bool must_split_to_clone(const HomeProcess& process, const Notification& n) {
 
 // Advice that has to be recorded in the list of mappings, or would discard content only here.
 bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
-    constexpr uint64_t dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
     switch (advice) {
         case MADV_DONTNEED:
-        case dontneed_locked: return !process.inherited.empty();
+        case MADV_DONTNEED_LOCKED: return !process.inherited.empty();
         case MADV_DONTFORK:
         case MADV_DOFORK:
         case MADV_WIPEONFORK:
@@ -155,6 +154,11 @@ Task<void> Children::split_child(pid_t pid) {
     }
     auto context = capture_context(thread->tid);
     if (!context) co_return;
+    if (stands_in_vdso(pid, context->regs)) {
+        trace::resume(thread->tid);
+        home_.loop.after(std::chrono::milliseconds(1), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
     trace::rewind_interrupted_call(context->regs);
     co_await split_stopped(*process, *thread, *context);
 }

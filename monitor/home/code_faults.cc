@@ -57,7 +57,11 @@ Task<void> CodeFaults::code_fault(std::shared_ptr<Fragment> fragment, Address at
         // likely it does so again; leave() verifies it.
         origin = {FaultOrigin::Kind::program, at.value};
     } else {
-        origin = thread ? co_await settled_origin(home_.loop, tid) : fault_origin(tid);
+        if (thread) {
+            origin = co_await settled_origin(home_.loop, tid);
+        } else {
+            origin = fault_origin(tid);
+        }
         thread = find_movable();
     }
     if (origin.kind == FaultOrigin::Kind::gone) co_return;

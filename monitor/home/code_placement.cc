@@ -84,13 +84,10 @@ Task<Result<void>> CodePlacement::trap_code(HomeProcess& process, Mapping& m, st
 
 // Replaces the code by a range without pages. Its content must be known and never change.
 Task<Result<void>> CodePlacement::take_code_away(Fragment& fragment, Mapping& m) {
-    int64_t made = co_await map_anonymous(fragment.executor(), m.range, m.prot);
-    auto checked = from_kernel(made, "cannot take the code of a library away");
-    if (!checked) co_return tl::make_unexpected(checked.error());
-    auto registered = fragment.register_range(m.range);
-    if (!registered) co_return registered;
-    m.backing = Backing::anonymous;
-    m.registered = m.trapped = true;
+    auto replaced =
+        co_await replace_by_anonymous(fragment, m, "cannot take the code of a library away");
+    if (!replaced) co_return replaced;
+    m.trapped = true;
     m.code = CodeClass::remote;
     co_return Result<void>{};
 }

@@ -42,7 +42,7 @@ bool kernel_wants_it(pid_t pid) {
 bool CoreDumps::is_due(const HomeProcess& process, int signal) {
     const bool is_whole = process.fragment && process.state == HomeProcess::State::split &&
                           !process.has_vfork_children && !process.shares_memory_with;
-    return is_whole && !process.recalled && !process.doomed && !process.executing &&
+    return is_whole && !process.comes_home && !process.doomed && !process.executing &&
            dumping_signals & bit_of(signal) && kernel_wants_it(process.pid);
 }
 
@@ -51,7 +51,7 @@ Task<void> CoreDumps::die_of(HomeThread& thread, siginfo_t info) {
     const pid_t pid = process.pid, tid = thread.tid;
     spdlog::info("process {} dies of signal {}: its threads and memory come home for its core file",
                  pid, info.si_signo);
-    process.recalled = true;
+    process.comes_home = true;
     process.dumped_for = tid;
     if (!thread.remote() && !thread.goes_on_with) {
         auto context = capture_context(tid);

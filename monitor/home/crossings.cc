@@ -2,8 +2,6 @@
 
 #include <sys/syscall.h>
 
-#include <cstring>
-
 #include "base/log.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
@@ -12,10 +10,10 @@
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
 #include "monitor/home/visits.h"
+#include "monitor/node/crossing_context.h"
 #include "monitor/node/robust_list.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/alt_stack.h"
-#include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/table.h"
@@ -45,8 +43,8 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     auto crossing = frame.session().initCrossing();
     crossing.setPid(process.pid);
     crossing.setTid(thread.tid);
-    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
-    crossing.setSignalMask(context.signal_mask);
+    const std::vector<std::byte> state = put_context(crossing, context);
+    frame.add_raw(state);
     crossing.setVisit(visit);
     crossing.setClearTid(clear_tid);
     auto untold = std::span(thread.filters).subspan(twin.filters);
@@ -67,8 +65,6 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     }
     uint64_t robust = robust_list_of(thread.tid);
     crossing.setRobustList(robust);
-    auto state = pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
-    frame.add_raw(state);
     co_await home_.loans.end_loans();
     if (stub.dead()) co_return;
     thread.node = thread.last_away = to;
@@ -143,19 +139,12 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     HomeThread* thread = home_.find_thread(crossing.getPid(), crossing.getTid());
     if (!thread || !thread->stub || thread->node != from) co_return;
     Link& link = home_.acceptors.at(from).link;
-    if (crossing.getRegisters().size() != sizeof(user_regs_struct)) {
-        link.close("the acceptor sent a thread without its registers");
+    Result<ThreadContext> sent = context_of(*frame);
+    if (!sent) {
+        link.close(sent.error().message());
         co_return;
     }
-    ThreadContext context;
-    std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
-    auto state = unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame->raw());
-    if (!state) {
-        link.close(state.error().message());
-        co_return;
-    }
-    context.xstate = std::move(*state);
-    context.signal_mask = crossing.getSignalMask();
+    ThreadContext context = std::move(*sent);
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     spdlog::debug("thread {} comes home from {}: {}", thread->tid, link.peer_name(),
                   crossing.getByGravity() ? "the calls it makes and its pages are here"
@@ -165,7 +154,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     thread->counts.arrivals++;
     std::shared_ptr<StubThread> kept = thread->stub;  // another thread may call exec
     StubThread& stub = *kept;
-    if (!home_.policy.mixed() && !thread->process->recalled) {
+    if (!home_.policy.mixed() && !thread->process->comes_home) {
         if (thread->passed) {
             co_await home_.passed_signals.take_back(*thread,
                                                     false);  // it left before the signal got there
@@ -184,14 +173,11 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     bool missed_one = thread->passed.has_value();  // it left before the signal got there
     if (missed_one) co_await home_.passed_signals.take_back(*thread, false);
-    uint64_t robust = crossing.getRobustList();
-    if (robust != 0 && robust != robust_list_of(thread->tid)) {
-        co_await stub.call(SYS_set_robust_list, robust, robust_head_size);
-    }
+    co_await take_robust_list(stub, thread->tid, crossing.getRobustList());
     if (stub.dead()) co_return;
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
-    if (thread->process->recalled) {
+    if (thread->process->comes_home) {
         if (uint64_t word = crossing.getClearTid()) thread->clear_tid = word;
         home_.homecoming.arrived(*thread, context);
         co_return;

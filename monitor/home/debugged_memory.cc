@@ -21,6 +21,24 @@
 
 namespace gpr::home {
 
+namespace {
+
+// What is copied of a file, or shared, and so may not be zero where nobody has touched it.
+constexpr uint64_t most_of_file = 64 << 20;
+
+Task<void> add_touched(Loop& loop, std::shared_ptr<Fragment> fragment, Range range,
+                       std::vector<Range>& content) {
+    constexpr size_t most_pieces = 64;
+    while (!range.empty()) {
+        const Fragment::Touched found = fragment->touched(range, most_pieces);
+        content.insert(content.end(), found.ranges.begin(), found.ranges.end());
+        range.begin = found.end;
+        if (!range.empty()) co_await loop.sleep(std::chrono::nanoseconds(0));
+    }
+}
+
+}  // namespace
+
 // Null: it has ended, or has just executed another program.
 HomeProcess* DebuggedMemory::process() const {
     HomeProcess* process = home_.find_process(pid_);
@@ -90,6 +108,47 @@ Task<bool> DebuggedMemory::write_raw(Address to, std::span<const std::byte> byte
     if (process() != its || its->fragment != fragment) co_return false;
     bool ok = co_await home_.pager.memory.write_by_debugger(*fragment, to, bytes);
     co_return ok;
+}
+
+Task<void> DebuggedMemory::gather(bool on) {
+    std::shared_ptr<DebuggedMemory> self = shared_from_this();
+    if (on && process()) gathered_ = process()->fragment;
+    std::shared_ptr<Fragment> fragment = gathered_;
+    if (!fragment) co_return;
+    if (on) {
+        co_await home_.pager.forks.begin_fork(fragment);
+    } else {
+        gathered_.reset();
+        co_await home_.pager.forks.end_fork(fragment);
+    }
+}
+
+Task<std::vector<Range>> DebuggedMemory::content_of(Range mapping, bool has_no_name) {
+    std::shared_ptr<DebuggedMemory> self = shared_from_this();
+    std::vector<Range> content;
+    HomeProcess* its = process();
+    if (!its) co_return content;
+    std::shared_ptr<Fragment> fragment = its->fragment;
+    std::vector<Mapping> parts;
+    fragment->space.overlapping(mapping, [&](const Mapping& m) { parts.push_back(m); });
+    if (parts.empty()) content.push_back(mapping);  // the kernel's: the vdso
+    for (const Mapping& m : parts) {
+        const Range part{std::max(m.range.begin, mapping.begin),
+                         std::min(m.range.end, mapping.end)};
+        const bool code = m.file && (m.prot & PROT_EXEC);
+        const bool as_in_file = m.file && m.backing == Backing::native_file && !m.shared;
+        const bool changed = as_in_file && !fragment->private_copies(part).empty();
+        if (m.anchored || (m.shared && m.file && !has_no_name)) continue;
+        if (code || (as_in_file && !changed)) {
+            // With the ELF header, which identifies the file.
+            if (m.content_offset == 0) content.push_back({part.begin, part.begin + page_size});
+        } else if ((m.shared || m.file) && part.size() <= most_of_file) {
+            content.push_back(part);
+        } else {
+            co_await add_touched(home_.loop, fragment, part, content);
+        }
+    }
+    co_return content;
 }
 
 std::string DebuggedMemory::auxv() const { return text_of(fmt::format("/proc/{}/auxv", pid_)); }

@@ -25,6 +25,8 @@ public:
     Task<size_t> read(Address from, std::span<std::byte> bytes) override;
     Task<bool> write(Address to, std::span<const std::byte> bytes) override;
     Task<bool> set_breakpoint(Address at, bool there) override;
+    Task<void> gather(bool on) override;
+    Task<std::vector<Range>> content_of(Range mapping, bool has_no_name) override;
     [[nodiscard]] std::string auxv() const override;
     [[nodiscard]] std::string maps() const override;
     [[nodiscard]] std::string executable() const override;
@@ -38,6 +40,7 @@ private:
     Home& home_;
     const pid_t pid_;
     debug::Breakpoints breakpoints_;
+    std::shared_ptr<Fragment> gathered_;
 };
 
 }  // namespace gpr::home

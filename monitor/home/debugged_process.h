@@ -8,7 +8,9 @@
 #include "mm/page_protocol.h"
 #include "monitor/debug/debuggee.h"
 #include "monitor/home/debugged_memory.h"
+#include "monitor/home/debugged_traps.h"
 #include "monitor/home/debugging.h"
+#include "monitor/home/given_signals.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -20,40 +22,49 @@ namespace gpr::home {
 class DebuggedProcess : public debug::Debuggee,
                         public std::enable_shared_from_this<DebuggedProcess> {
 public:
-    DebuggedProcess(Home& home, pid_t pid, Debugging::Tell tell, debug::Breakpoints there = {})
+    // started: the process is about to begin, and stops before its first instruction.
+    DebuggedProcess(Home& home, pid_t pid, bool started, debug::Breakpoints there = {})
         : home_(home),
           pid_(pid),
           memory_(std::make_shared<DebuggedMemory>(home, pid, std::move(there))),
-          tell_(std::move(tell)) {}
+          started_(started),
+          waits_(started),
+          traps_(home) {}
 
-    // Stops the process; its debugger is not told of this stop.
-    Task<void> begin();
+    // Stops the process for a debugger that has come, which is not told of this stop.
+    Task<void> begin(Debugging::Tell tell);
+    [[nodiscard]] bool waits_for_debugger() const { return waits_; }
 
-    // For a child of the process, which begins with its breakpoints but without a debugger.
+    // For a child of the process, which begins with its breakpoints but without a debugger. Null:
+    // there are none.
     [[nodiscard]] std::shared_ptr<DebuggedProcess> for_child(pid_t child) const;
-    [[nodiscard]] bool has_breakpoints() const { return !memory_->breakpoints().empty(); }
     [[nodiscard]] bool has_debugger() const { return !is_child_; }
     // For a child: begins to remove the inherited breakpoints from its memory.
     void remove_breakpoints();
 
     // See Debugging.
     [[nodiscard]] bool takes_signal(HomeThread& thread, int signal);
-    [[nodiscard]] bool takes_remote_signal(HomeThread& thread, const siginfo_t& info);
-    void restore_signal(HomeThread& thread, int signal);
-    // The thread is about to get this signal, of which the debugger knows.
-    void expect_given(pid_t tid, const siginfo_t& info);
+    // hits: of debug registers, as in hit_traps().
+    [[nodiscard]] bool takes_remote_signal(HomeThread& thread, const siginfo_t& info, uint8_t hits);
+    // here: the thread is in the stop of its call here; else at an acceptor.
+    [[nodiscard]] bool takes_call(HomeThread& thread, const siginfo_t& info, bool here);
+    // parent: null if a child that has shared its memory does so no more.
+    void on_child(const HomeThread* parent, pid_t child, bool shares_memory);
+    [[nodiscard]] GivenSignals& given() { return given_; }
     void on_thread_end(HomeThread& thread, const WaitStatus& status);
     void on_exec();
     void stop_at_exec(HomeThread& thread, ThreadContext context);
     void lose();
 
     [[nodiscard]] pid_t pid() const override { return pid_; }
+    [[nodiscard]] bool was_started() const override { return started_; }
     [[nodiscard]] std::vector<pid_t> threads() const override;
     [[nodiscard]] std::string place_of(pid_t tid) const override;
     [[nodiscard]] std::optional<debug::Registers> registers(pid_t tid) const override;
     bool set_registers(pid_t tid, const debug::Registers& registers) override;
     [[nodiscard]] std::optional<siginfo_t> signal_info(pid_t tid) const override;
     debug::DebuggeeMemory& memory() override { return *memory_; }
+    DebuggedTraps& traps() override { return traps_; }
     void go_on(const std::vector<debug::Continuation>& threads) override;
     void interrupt() override;
     void kill() override;
@@ -69,34 +80,35 @@ private:
     void stop_for(const HomeThread& thread, const siginfo_t& info);
     void begin_stop(debug::StopReason why);
     static Task<void> stop(std::shared_ptr<DebuggedProcess> self);
-    void give(const debug::Continuation& how);
-    void let_handle(const HomeThread& thread, const siginfo_t& info);
+    void find_cause();
+    bool tell_of_child();
     Task<bool> stop_at_handler(debug::Continuation how);
     static Task<void> leave(std::shared_ptr<DebuggedProcess> self);
-    bool step_back_to_breakpoint(pid_t tid, const siginfo_t& info);
     void undo_late_signal(pid_t tid, const siginfo_t& info);
     static Task<void> continue_threads(std::shared_ptr<DebuggedProcess> self,
                                        std::vector<debug::Continuation> threads);
-    [[nodiscard]] siginfo_t info_to_give(const debug::Continuation& how) const;
-    bool dies_of(const debug::Continuation& how);
 
     Home& home_;
     const pid_t pid_;
     std::shared_ptr<DebuggedMemory> memory_;
-    Debugging::Tell tell_;
+    Debugging::Tell tell_ = [](const debug::StopReason&) {};
     State state_ = State::running;
     debug::StopReason why_;             // of the current or next stop
     bool silent_ = false;               // the debugger is not told of the next stop
     bool leaves_ = false;               // the debugger has gone; the next stop is not for it
+    const bool started_;                // under the debugger
+    bool waits_;                        // for it, which has not come yet
     bool is_child_ = false;             // it has its parent's breakpoints and no debugger
     std::map<pid_t, NodeId> places_;    // where threads were when the stop began
     std::map<pid_t, siginfo_t> taken_;  // signals that stopped threads
-    std::map<pid_t, siginfo_t> late_;   // signals that came while the process was stopping
-    std::map<pid_t, siginfo_t> given_;  // signals sent to threads by us, not delivered yet
-    std::set<pid_t> again_;             // threads in given_ that stop for the debugger then
-    std::map<pid_t, int> repeated_;     // signals that threads raise again at an acceptor
-    std::set<pid_t> steps_;             // threads that have the trap flag
-    std::optional<Address> handler_;    // has a breakpoint because a step ends there
+    DebuggedTraps traps_;
+    std::optional<debug::StopReason>
+        child_;                        // of which the debugger is to be told at the next stop
+    std::map<pid_t, siginfo_t> late_;  // signals that came while the process was stopping
+    GivenSignals given_;
+    std::map<pid_t, pid_t> vforks_;   // children that share its memory, and their parents' tids
+    std::set<pid_t> steps_;           // threads that have the trap flag
+    std::optional<Address> handler_;  // has a breakpoint because a step ends there
 };
 
 }  // namespace gpr::home

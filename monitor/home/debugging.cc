@@ -4,7 +4,9 @@
 #include "monitor/home/debugged_process.h"
 #include "monitor/home/home.h"
 #include "monitor/home/tracing.h"
+#include "monitor/node/signal_wire.h"
 #include "monitor/tracee/context_raw.h"
+#include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
 
@@ -18,6 +20,10 @@ constexpr std::chrono::milliseconds patience_with_other{500};
 Debugging::Debugging(Home& home) : home_(home), tracing_(std::make_unique<Tracing>(home)) {}
 
 Debugging::~Debugging() = default;
+
+void Debugging::await_debugger(HomeProcess& process) {
+    process.debugged = std::make_shared<DebuggedProcess>(home_, process.pid, true);
+}
 
 // Splits the process, if it has not been.
 Task<Result<void>> Debugging::make_whole(pid_t pid) {
@@ -36,7 +42,7 @@ Task<Result<void>> Debugging::make_whole(pid_t pid) {
             co_return fail(fmt::format(
                 "process {} shares its memory with another one (clone, CLONE_VM)", pid));
         }
-        if (process->recalled || process->doomed || process->finished) {
+        if (process->comes_home || process->doomed || process->finished) {
             co_return fail(fmt::format("process {} is about to leave its session", pid));
         }
         if (process->stays_home) {
@@ -61,20 +67,31 @@ Task<Result<void>> Debugging::make_whole(pid_t pid) {
 }
 
 Task<Result<std::shared_ptr<DebuggedProcess>>> Debugging::begin(pid_t pid, Tell tell) {
+    HomeProcess* begun = home_.find_process(pid);
+    if (begun && begun->debugged && begun->debugged->waits_for_debugger()) {
+        std::shared_ptr<DebuggedProcess> waits = begun->debugged;
+        co_await waits->begin(std::move(tell));
+        if (!home_.find_process(pid)) co_return fail(ESRCH, "the program could not be started");
+        co_return waits;
+    }
     auto whole = co_await make_whole(pid);
     if (!whole) co_return tl::make_unexpected(whole.error());
-    auto debugged = std::make_shared<DebuggedProcess>(home_, pid, std::move(tell));
+    auto debugged = std::make_shared<DebuggedProcess>(home_, pid, false);
     home_.find_process(pid)->debugged = debugged;
-    co_await debugged->begin();
+    co_await debugged->begin(std::move(tell));
     if (!home_.find_process(pid)) {
         co_return fail(ESRCH, fmt::format("process {} has just ended", pid));
     }
     co_return debugged;
 }
 
+void Debugging::on_child(const HomeThread& parent, pid_t child, bool shares) {
+    if (auto debugged = parent.process->debugged) debugged->on_child(&parent, child, shares);
+}
+
 void Debugging::inherit(const HomeThread& parent, HomeProcess& child, bool shares) {
     const auto& debugged = parent.process->debugged;
-    if (shares || !debugged || !debugged->has_breakpoints()) return;
+    if (shares || !debugged) return;
     child.debugged = debugged->for_child(child.pid);
 }
 
@@ -84,18 +101,61 @@ bool Debugging::takes_signal(HomeThread& thread, int signal) {
     return debugged && !dies && !thread.helper && debugged->takes_signal(thread, signal);
 }
 
-bool Debugging::takes_remote_signal(HomeThread& thread, const siginfo_t& info) {
+bool Debugging::takes_remote_signal(HomeThread& thread, const siginfo_t& info, uint8_t hits) {
     auto debugged = thread.process->debugged;
     const bool dies = thread.process->dumped_for != 0;
-    return debugged && !dies && debugged->takes_remote_signal(thread, info);
+    return debugged && !dies && debugged->takes_remote_signal(thread, info, hits);
+}
+
+bool Debugging::takes_call(HomeThread& thread) {
+    auto info = trace::signal_info(thread.tid);
+    if (!info || !stopped_call(*info)) return false;
+    auto debugged = thread.process->debugged;
+    if (!debugged || !debugged->takes_call(thread, *info, true)) passed_calls_.let_pass(thread.tid);
+    return true;
+}
+
+bool Debugging::takes_remote_call(HomeThread& thread, const siginfo_t& info) {
+    if (!stopped_call(info)) return false;
+    auto debugged = thread.process->debugged;
+    if (!debugged || !debugged->takes_call(thread, info, false)) let_handle(thread, info);
+    return true;
+}
+
+// For a thread that has stopped at the acceptor before it gets the signal, or makes a call.
+void Debugging::let_handle(const HomeThread& thread, const siginfo_t& info) {
+    FrameBuilder frame;
+    auto delivery = frame.session().initSignal();
+    delivery.setPid(thread.process->pid);
+    delivery.setTid(thread.tid);
+    delivery.setFatal(true);
+    delivery.setInfo(signal_bytes(info));
+    home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
+}
+
+bool Debugging::takes_stop(pid_t tid, const WaitStatus& status) {
+    return passed_calls_.takes_stop(tid, status);
+}
+
+void Debugging::equip(HomeThread& thread) {
+    if (auto debugged = thread.process->debugged; debugged && !thread.helper) {
+        debugged->traps().threads().equip(thread.tid);
+    }
+}
+
+void Debugging::tell_of_traps(const HomeProcess& process) {
+    const auto& debugged = process.debugged;
+    if (debugged && process.started_remotely) debugged->traps().threads().tell(process.pid);
 }
 
 void Debugging::restore_signal(HomeThread& thread, int signal) {
-    if (auto debugged = thread.process->debugged) debugged->restore_signal(thread, signal);
+    auto debugged = thread.process->debugged;
+    const siginfo_t* info = debugged ? debugged->given().find(thread.tid, signal) : nullptr;
+    if (info) trace::set_signal_info(thread.tid, *info);
 }
 
 void Debugging::came_back(HomeThread& thread, const siginfo_t& info) {
-    if (auto debugged = thread.process->debugged) debugged->expect_given(thread.tid, info);
+    if (auto debugged = thread.process->debugged) debugged->given().expect(thread.tid, info, true);
 }
 
 void Debugging::on_thread_end(HomeThread& thread, WaitStatus status) {

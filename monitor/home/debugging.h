@@ -12,10 +12,10 @@
 #include "base/result.h"
 #include "monitor/debug/debuggee.h"
 #include "monitor/home/part.h"
+#include "monitor/tracee/debug_traps.h"
 
 namespace gpr {
 struct ThreadContext;
-struct WaitStatus;
 }  // namespace gpr
 
 namespace gpr::home {
@@ -30,6 +30,9 @@ public:
     Debugging(const Debugging&) = delete;
     Debugging& operator=(const Debugging&) = delete;
 
+    // The process, which is about to begin, waits for a debugger before its first instruction.
+    void await_debugger(HomeProcess& process);
+
     // The same from within: programs of the session that trace others.
     [[nodiscard]] Tracing& tracing() { return *tracing_; }
 
@@ -43,7 +46,18 @@ public:
     // stop with it.
     [[nodiscard]] bool takes_signal(HomeThread& thread, int signal);
     // The same for a signal that arose at an acceptor, where the thread has stopped.
-    [[nodiscard]] bool takes_remote_signal(HomeThread& thread, const siginfo_t& info);
+    // hits: of debug registers, as in hit_traps().
+    [[nodiscard]] bool takes_remote_signal(HomeThread& thread, const siginfo_t& info, uint8_t hits);
+    // A thread here, or at an acceptor, has stopped at a system call because its debugger wanted
+    // so. False if the signal is another one.
+    [[nodiscard]] bool takes_call(HomeThread& thread);
+    [[nodiscard]] bool takes_remote_call(HomeThread& thread, const siginfo_t& info);
+    // To be asked first about each stop here: it may be that of a thread that makes such a call.
+    [[nodiscard]] bool takes_stop(pid_t tid, const WaitStatus& status);
+    // The thread is in a ptrace stop here. Gives it what its debugger watches.
+    void equip(HomeThread& thread);
+    // Before its threads may go on: tells acceptors what the debugger watches.
+    static void tell_of_traps(const HomeProcess& process);
     // The thread is about to get a signal that the debugger gives it: restores its siginfo.
     void restore_signal(HomeThread& thread, int signal);
     // A signal that was let through to an acceptor has not been handled there, and comes once more.
@@ -52,6 +66,8 @@ public:
     // A child has been born, with the breakpoints of its parent in its memory. They are removed
     // when it hits one of them.
     void inherit(const HomeThread& parent, HomeProcess& child, bool shares);
+    // The same, for a debugger that wants to know.
+    void on_child(const HomeThread& parent, pid_t child, bool shares);
     // The process has called exec. True if it has a debugger, for which it is to stop before the
     // new program begins.
     [[nodiscard]] bool follows_exec(HomeProcess& process);
@@ -61,11 +77,16 @@ public:
     // ended.
     void lose(HomeProcess& process);
 
+    // A thread at an acceptor that waits before it gets this signal may handle it, or make its
+    // call.
+    void let_handle(const HomeThread& thread, const siginfo_t& info);
+
 private:
     Task<Result<void>> make_whole(pid_t pid);
 
     Home& home_;
     const std::unique_ptr<Tracing> tracing_;
+    PassedCalls passed_calls_;
 };
 
 }  // namespace gpr::home

@@ -1,25 +1,24 @@
 #include "monitor/home/detachment.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <csignal>
+#include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
 #include "bpf/call_watch.h"
 #include "monitor/home/children.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/failures.h"
-#include "monitor/home/faultfds.h"
 #include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
+#include "monitor/home/remote_node.h"
+#include "monitor/home/resting.h"
+#include "monitor/home/returns.h"
 #include "monitor/home/shared_memory.h"
-#include "monitor/home/stops.h"
-#include "monitor/tracee/fault_origin.h"
-#include "monitor/tracee/ptrace.h"
-#include "monitor/tracee/resumed_wait.h"
+#include "monitor/home/statistics.h"
 
 namespace gpr::home {
 
@@ -28,78 +27,153 @@ namespace {
 constexpr std::chrono::milliseconds looks_every{1};
 // For threads, each of which may have to wait for pages.
 constexpr std::chrono::seconds patience{10};
-
-bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.ends(); }
+constexpr std::chrono::milliseconds between_tries{10};
 
 }  // namespace
 
-Task<Result<void>> Detachment::detach() {
+void Detachment::on_drain(const RemoteNode& node) {
+    if (!asked_by_.insert(&node).second) return;  // a peer may ask as often as it likes
+    const std::string name = node.link.peer_name();
+    auto leave = [](Home& home, std::string acceptor) -> Task<void> {
+        auto left = co_await home.detachment.detach(acceptor + " is about to shut down");
+        if (left) co_return;
+        home.outputs.tell(
+            fmt::format("{} is about to shut down, and the program would end with "
+                        "it: it cannot come home ({})",
+                        acceptor, left.error().message()));
+    };
+    spawn(leave(home_, name));
+}
+
+Task<Result<void>> Detachment::detach(std::string why) {
     if (is_under_way_) co_return fail("the session is being detached already");
-    co_await split_children();
+    if (!home_.acceptors.reachable()) co_return fail("the program has left its acceptors already");
+    Result<void> done;
+    if (home_.policy.rests()) {
+        done = co_await rest_for_good();
+    } else {
+        done = co_await detach_all();
+    }
+    if (done && !why.empty()) home_.outputs.tell(why + ": the program goes on here");
+    co_return done;
+}
+
+Task<Result<void>> Detachment::rest_for_good() {
+    auto home = co_await bring_all_to_rest(Returns::Until::forever);
+    is_under_way_ = false;
+    if (!home) co_return tl::make_unexpected(home.error());
+    home_.acceptors.note_lost();
+    home_.acceptors.close("the program goes on at its initiator");
+    co_return Result<void>{};
+}
+
+Task<Result<std::vector<pid_t>>> Detachment::begin_move() {
+    if (is_under_way_) co_return fail("the session is leaving its acceptor");
+    auto home = co_await bring_all_to_rest(Returns::Until::needed_again);
+    if (!home) is_under_way_ = false;
+    co_return home;
+}
+
+void Detachment::end_move(const std::vector<pid_t>& were_away) {
+    is_under_way_ = false;
+    for (const pid_t pid : were_away) spawn(home_.resting.split(pid, "moves"));
+}
+
+// Returns those that were away. is_under_way_, so that nobody goes, at the end.
+Task<Result<std::vector<pid_t>>> Detachment::bring_all_to_rest(Returns::Until for_how_long) {
+    const auto until = Clock::now() + patience;
+    std::vector<pid_t> came;
+    for (;;) {
+        is_under_way_ = true;
+        co_await split_children();
+        std::vector<pid_t> away;
+        for (const auto& [pid, process] : home_.processes) {
+            if (process->state == HomeProcess::State::split) away.push_back(pid);
+        }
+        auto home = co_await home_.resting.returns().bring_home(away, for_how_long);
+        if (home) came.insert(came.end(), away.begin(), away.end());
+        if (home && home_.resting.nothing_is_away()) co_return came;
+        if (Clock::now() > until) {
+            is_under_way_ = false;
+            if (home) co_return fail("a child of the program neither rests nor ends");
+            co_return tl::make_unexpected(home.error());
+        }
+        co_await home_.loop.sleep(between_tries);
+    }
+}
+
+// Ends the session.
+Task<Result<void>> Detachment::detach_all() {
     is_under_way_ = true;
+    co_await split_children();
     for (const auto& [pid, process] : home_.processes) {
-        auto possible = check(*process);
+        auto possible = home_.homecoming.can_leave(*process);
         is_under_way_ = static_cast<bool>(possible);
         if (!possible) co_return possible;
     }
+    auto result = co_await gather_all();
+    std::map<pid_t, Homecoming::GrownStack> stacks;
+    if (result) stacks = co_await bring_memory();
     std::vector<pid_t> pids;  // parents usually come before children
     for (const auto& [pid, process] : home_.processes) pids.push_back(pid);
     std::ranges::sort(pids);
-    Result<void> result;
     for (const pid_t pid : pids) {
-        if (HomeProcess* process = home_.find_process(pid)) {
-            result = co_await detach_process(*process);
+        HomeProcess* process = home_.find_process(pid);
+        if (!process || !process->comes_home) continue;
+        if (!result) {
+            co_await home_.homecoming.go_on_as_before(*process);
+            continue;
         }
-        if (!result) break;
+        if (process->fragment && !stacks.contains(pid)) continue;  // it has been given up
+        auto left = co_await leave(*process, std::move(stacks[pid]));
+        if (!left && home_.find_process(pid) == process) give_up(*process, left.error());
     }
     is_under_way_ = false;
     if (!result) co_return result;
-    if (!home_.processes.empty()) co_return co_await detach();  // born meanwhile
+    if (!home_.processes.empty()) co_return co_await detach_all();  // born meanwhile
+    home_.statistics.write_stats(EXIT_SUCCESS);
     home_.acceptors.close("the program has been detached");
     home_.loop.after(std::chrono::milliseconds(0), [this] { home_.loop.stop(); });
     co_return result;
 }
 
 // Unsplit children, too, have copies in place of file mappings. Only a split process has a list of
-// mappings that tells where.
+// mappings that tells where; and what comes home to rest must have been split.
+bool Detachment::must_be_split(const HomeProcess& process) const {
+    if (process.rest || !process.can_be_split()) return false;
+    return home_.policy.rests() || !process.inherited.empty() ||
+           !process.inherited_functions.empty();
+}
+
 Task<void> Detachment::split_children() {
     std::vector<pid_t> pids;
     for (const auto& [pid, process] : home_.processes) {
-        const bool none = process->inherited.empty() && process->inherited_functions.empty();
-        if (process->can_be_split() && !none) pids.push_back(pid);
+        if (must_be_split(*process)) pids.push_back(pid);
     }
-    for (const pid_t pid : pids) co_await home_.children.split_child(pid);
+    for (const pid_t pid : pids) co_await split(pid);
 }
 
-// An error if the process cannot be detached, such as for something that home does not have.
-Result<void> Detachment::check(const HomeProcess& process) const {
-    if (process.debugged) {
-        return fail(
-            fmt::format("process {} has a debugger, or breakpoints of its parent's", process.pid));
-    }
-    if (!process.fragment) return {};
-    if (process.has_vfork_children) {
-        return fail(fmt::format("process {} shares its memory with another one (clone, CLONE_VM)",
-                                process.pid));
-    }
-    if (!process.cpu_timers.clocks().empty()) {
-        return fail(fmt::format(
-            "process {} has a timer or a limit on CPU time, which is watched here", process.pid));
-    }
-    if (home_.faultfds.has_any(process.pid)) {
-        return fail(fmt::format("process {} has a userfaultfd, which is gpr's", process.pid));
-    }
-    for (const auto& [begin, m] : process.fragment->space.all()) {
-        if (m.anchored || (m.source != 0 && m.birth != directory_node)) {
-            return fail(
-                fmt::format("process {} shows {} of an acceptor at {:#x}, which is not here",
-                            process.pid, m.anchored ? "a device" : "a file", begin.value));
+Task<void> Detachment::split(pid_t pid) {
+    splits_ = true;
+    co_await home_.children.split_child(pid);
+    splits_ = false;
+}
+
+// All threads of all processes stand at home, before the memory of any comes: processes may share
+// memory.
+Task<Result<void>> Detachment::gather_all() {
+    for (;;) {
+        HomeProcess* next = nullptr;
+        for (const auto& [pid, process] : home_.processes) {
+            if (!process->comes_home) next = process.get();
         }
+        if (!next) co_return Result<void>{};
+        auto gathered = co_await gather(*next);
+        if (!gathered) co_return gathered;
     }
-    return {};
 }
 
-Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
+Task<Result<void>> Detachment::gather(HomeProcess& process) {
     const pid_t pid = process.pid;
     const auto until = Clock::now() + patience;
     while (process.state == HomeProcess::State::preparing || process.shares_memory_with) {
@@ -109,32 +183,42 @@ Task<Result<void>> Detachment::detach_process(HomeProcess& process) {
             co_return fail(fmt::format("process {} has its parent's memory (vfork)", pid));
         }
     }
-    auto possible = check(process);
+    while (must_be_split(process)) {  // another event came before its stop, or it is new
+        co_await split(pid);
+        co_await home_.loop.sleep(looks_every);
+        if (home_.find_process(pid) != &process) co_return Result<void>{};
+        if (Clock::now() > until) co_return fail(fmt::format("process {} does not stop", pid));
+    }
+    while (process.state == HomeProcess::State::preparing) {
+        co_await home_.loop.sleep(looks_every);
+        if (home_.find_process(pid) != &process) co_return Result<void>{};
+    }
+    auto possible = home_.homecoming.can_leave(process);
     if (!possible) co_return possible;
-    process.recalled = true;
+    process.comes_home = true;
     // Opening a file of /proc is no longer intercepted.
     auto watched = home_.futexes.news().join(pid, pid, Openers::go_on);
     if (!watched) spdlog::warn("{}", watched.error().message());
     auto home = co_await home_.homecoming.bring_threads(process);
     if (home_.find_process(pid) != &process) co_return Result<void>{};
-    if (!home) {
-        co_await home_.homecoming.go_on_as_before(process);
-        co_return home;
-    }
-    if (process.fragment) {
-        co_await home_.pager.forks.begin_fork(process.fragment);
-        grown_ = co_await home_.homecoming.take_stack_room(process);
-        auto restored = co_await home_.homecoming.show_files_again(process);
-        if (!restored) {
-            give_up(process, restored.error());
-            co_return restored;
+    co_return home;
+}
+
+Task<std::map<pid_t, Homecoming::GrownStack>> Detachment::bring_memory() {
+    std::vector<pid_t> pids;
+    for (const auto& [pid, process] : home_.processes) pids.push_back(pid);
+    std::map<pid_t, Homecoming::GrownStack> stacks;
+    for (const pid_t pid : pids) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process || !process->fragment) continue;
+        auto brought = co_await home_.homecoming.bring_memory(*process);
+        if (brought) {
+            stacks[pid] = std::move(*brought);
+        } else if (home_.find_process(pid) == process) {
+            give_up(*process, brought.error());
         }
-        co_await home_.shared_memory.save_shared(process);
-        co_await home_.ends.end_remotely(process, false);
     }
-    auto left = co_await leave(process);
-    if (!left && home_.find_process(pid) == &process) give_up(process, left.error());
-    co_return left;
+    co_return stacks;
 }
 
 // The process can continue neither with gpr nor without it.
@@ -143,99 +227,49 @@ void Detachment::give_up(HomeProcess& process, const Error& why) {
         process, fmt::format("process {} could not be detached: {}", process.pid, why.message()));
 }
 
-Task<Result<void>> Detachment::end_helpers(HomeProcess& process) {
-    home_.ends.end_helpers(process);
-    auto is_helper = [](const auto& entry) { return entry.second->helper; };
-    const auto until = Clock::now() + patience;
-    while (std::ranges::any_of(process.threads, is_helper)) {
-        if (Clock::now() > until) co_return fail("a helper of gpr in it does not end");
-        co_await home_.loop.sleep(looks_every);
-    }
-    co_return Result<void>{};
-}
-
 // All threads must be in our stub, or stopped.
-Task<Result<void>> Detachment::leave(HomeProcess& process) {
-    const pid_t pid = process.pid;
-    if (!process.fragment) grown_ = {};
-    Infection::Taken left;
-    left.pid = pid;
-    std::vector<pid_t> tids{pid};
-    for (const auto& [tid, thread] : process.threads) {
-        if (tid != pid && is_of_program(*thread)) tids.push_back(tid);
-    }
-    for (const pid_t tid : tids) {
-        HomeThread* thread = home_.find_thread(pid, tid);
-        if (!thread || !thread->goes_on_with) co_return fail(ESRCH, "the process ends");
-        ThreadContext& context = *thread->goes_on_with;
-        if (is_interrupted_wait(context.regs)) trace::rewind_interrupted_call(context.regs);
-        // The thread is about to repeat a call of which a part of the timeout has passed.
-        const bool before_call = thread->timed_wait != 0 && in_program(context.regs) &&
-                                 context.regs.rax == thread->timed_wait;
-        if (before_call) context.regs.rax = SYS_restart_syscall;
-        if (thread->stub) {
-            auto back = co_await home_.stops.take_out(*thread, context);
-            if (!back) co_return back;
-        }
-        StoppedThread its;
-        its.tid = tid;
-        its.regs = context.regs;
-        its.signal_mask = context.signal_mask;
-        its.rseq = thread->rseq;
-        its.clear_tid = thread->clear_tid;
-        its.cpu_modes = thread->cpu_modes;
-        left.threads.push_back(its);
-    }
-    std::vector<Range> locked;
-    int future = 0;
-    if (process.fragment) {
-        const LockOfNew wanted = process.fragment->space.lock_of_new();
-        if (wanted != LockOfNew::none) future = MCL_FUTURE;
-        if (wanted == LockOfNew::on_fault) future |= MCL_ONFAULT;
-        for (const auto& [begin, m] : process.fragment->space.all()) {
-            if (m.locked) locked.push_back(m.range);
-        }
-    }
-    std::vector<pid_t> helpers;
-    for (const auto& [tid, thread] : process.threads) {
-        if (thread->helper) helpers.push_back(tid);
-    }
-    process.state = HomeProcess::State::ending;  // so its helpers may end
-    auto ended = co_await end_helpers(process);
-    if (!ended) co_return ended;
-    left.listener = Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0));
-    left_.push_back(pid);
+Task<Result<void>> Detachment::leave(HomeProcess& process, Homecoming::GrownStack grown) {
+    auto out = co_await home_.homecoming.take_out(process, std::move(grown));
+    if (!out) co_return tl::make_unexpected(out.error());
+    Homecoming::Remains& remains = *out;
+    remains.taken.listener = Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0));
+    note_left(process);
     forget(process);
     // The session has forgotten the process. The destructor of `cured` restores what was changed in
     // the process and releases it.
-    Infection cured(std::move(left));
-    auto unmapped = cured.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
-    cured.reap(helpers);
-    cured.lock_again(std::move(locked), future);
-    const auto grown = std::exchange(grown_, {});
-    if (unmapped && !grown.content.empty()) {
-        unmapped = cured.grow_stack(grown.begin, grown.content);
+    Infection cured(std::move(remains.taken));
+    co_return Homecoming::cure(cured, remains);
+}
+
+void Detachment::note_left(const HomeProcess& process) {
+    const auto known = std::ranges::find(listeners_, process.listener);
+    const auto number = static_cast<size_t>(known - listeners_.begin());
+    if (known == listeners_.end()) {
+        listeners_.push_back(process.listener);
+        left_filters_.push_back({Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0)), {}});
     }
-    co_return unmapped;
+    left_filters_[number].processes.push_back(process.pid);
+}
+
+std::vector<pid_t> Detachment::left() const {
+    std::vector<pid_t> all;
+    for (const LeftFilter& each : left_filters_) {
+        all.insert(all.end(), each.processes.begin(), each.processes.end());
+    }
+    return all;
 }
 
 void Detachment::forget(HomeProcess& process) {
     const pid_t pid = process.pid;
-    if (process.fragment) {
-        home_.pager.remove_fragment(*process.fragment);
-        home_.shared_memory.forget_memory(process);
-        process.fragment->on_exec(true);
-    }
+    if (process.fragment) home_.homecoming.forget_fragment(process);
     for (const auto& [tid, thread] : process.threads) {
-        if (thread->stub) thread->stub->on_death();
         home_.pager.on_thread_end(tid);
         home_.notifier->on_thread_gone(tid);
         home_.waits.remove_handler(tid);
         std::shared_ptr<HomeThread> gone = std::move(home_.threads[tid]);
         home_.threads.erase(tid);
-        home_.loop.after(std::chrono::seconds(1), [gone, fragment = process.fragment] {});
+        home_.loop.after(std::chrono::seconds(1), [gone] {});
     }
-    for (const auto& window : process.changes) window->close();
     std::shared_ptr<HomeProcess> gone = std::move(home_.processes[pid]);
     home_.processes.erase(pid);
     home_.loop.after(std::chrono::seconds(1), [gone] {});

@@ -1,41 +1,67 @@
-// The end of a session whose program continues: all threads and pages of its processes come home,
-// and everything of gpr is removed from them except the seccomp filter, if they have one.
+// A program leaves its acceptors and continues here: all threads and pages of its processes come
+// home, and everything of gpr is removed from them except the seccomp filter. If a small process
+// can answer for that, the session ends. The filter of processes that rest at first needs a tracer:
+// those rest from then on, in the session, which has no acceptors any more.
 #pragma once
 
-#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "monitor/home/homecoming.h"
+#include "monitor/home/left_filter.h"
 #include "monitor/home/part.h"
-#include "monitor/tracee/infection.h"
+#include "monitor/home/returns.h"
 
 namespace gpr::home {
+
+struct RemoteNode;
 
 class Detachment {
 public:
     explicit Detachment(Home& home) : home_(home) {}
 
-    // Detaches the whole session and ends it. An error says what prevents it; then the program runs
-    // on in the session, except for a process that had to be given up.
-    Task<Result<void>> detach();
-    [[nodiscard]] bool is_under_way() const { return is_under_way_; }
-    // The processes that continue without gpr.
-    [[nodiscard]] const std::vector<pid_t>& left() const { return left_; }
+    // Detaches the whole session. why: told to the user; empty: nothing is told. An error says what
+    // prevents it; then the program runs on as before, except for a process that had to be given
+    // up.
+    Task<Result<void>> detach(std::string why);
+    // In a session whose processes rest at first: all come home, and rest, to leave when another
+    // acceptor is there. Returns those that were away. Nobody goes until end_move().
+    Task<Result<std::vector<pid_t>>> begin_move();
+    void end_move(const std::vector<pid_t>& were_away);
+    // The acceptor is about to shut down.
+    void on_drain(const RemoteNode& node);
+    // Nobody goes to an acceptor, and no child is split.
+    [[nodiscard]] bool is_under_way() const { return is_under_way_ && !splits_; }
+    // The processes that continue without gpr, and their filters.
+    [[nodiscard]] std::vector<pid_t> left() const;
+    [[nodiscard]] const std::vector<LeftFilter>& left_filters() const { return left_filters_; }
 
 private:
+    Task<Result<void>> detach_all();
+    Task<Result<void>> rest_for_good();
+    Task<Result<std::vector<pid_t>>> bring_all_to_rest(Returns::Until until);
     Task<void> split_children();
-    Task<Result<void>> detach_process(HomeProcess& process);
-    Result<void> check(const HomeProcess& process) const;
-    Task<Result<void>> end_helpers(HomeProcess& process);
+    [[nodiscard]] bool must_be_split(const HomeProcess& process) const;
+    Task<void> split(pid_t pid);
+    Task<Result<void>> gather_all();
+    Task<Result<void>> gather(HomeProcess& process);
+    Task<std::map<pid_t, Homecoming::GrownStack>> bring_memory();
     void give_up(HomeProcess& process, const Error& why);
-    Task<Result<void>> leave(HomeProcess& process);
+    Task<Result<void>> leave(HomeProcess& process, Homecoming::GrownStack grown);
+    void note_left(const HomeProcess& process);
     void forget(HomeProcess& process);
 
     Home& home_;
     bool is_under_way_ = false;
-    std::vector<pid_t> left_;
-    Homecoming::GrownStack grown_;
+    bool splits_ = false;
+    std::set<const RemoteNode*> asked_by_;  // acceptors that are about to shut down
+    std::vector<LeftFilter> left_filters_;
+    std::vector<std::shared_ptr<Fd>> listeners_;  // of these filters
 };
 
 }  // namespace gpr::home

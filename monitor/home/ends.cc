@@ -20,7 +20,8 @@
 #include "monitor/home/statistics.h"
 #include "monitor/home/tracing.h"
 #include "monitor/home/vfork_children.h"
-#include "monitor/node/usage.h"
+#include "monitor/node/node_counts.h"
+#include "monitor/node/usage_wire.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
@@ -192,8 +193,27 @@ void Ends::forget_remotely(pid_t pid) {
     });
 }
 
+// A process, or an image of it, has ended at this acceptor.
+void Ends::on_process_gone(RemoteNode& node, wire::ProcessGone::Reader gone) {
+    home_.remote_usage.note_remote_usage(node, gone.getPid(), usage_from_wire(gone.getUsed()));
+    if (HomeProcess* process = home_.find_process(gone.getPid())) {
+        process->pending_timers |= gone.getPendingTimers();
+    }
+    node.counts.note(counts_from_wire(gone.getCounts()));
+    for (uint32_t number : gone.getUsedPaths()) home_.rule_use.note_path(number);
+    for (uint32_t number : gone.getUsedCalls()) home_.rule_use.note_call(node.id, number);
+    auto it = node.ending.find(gone.getPid());
+    if (it != node.ending.end()) {
+        it->second->set(true);
+    } else {
+        home_.failures.on_remote_end(node, gone.getPid(), gone.getReason());
+    }
+}
+
 Task<void> Ends::end_remotely(HomeProcess& process, bool memory_gone, bool new_image) {
-    process.started_remotely = false;
+    // A process can be killed while it comes home. Who asks second must not replace what the first
+    // waits for.
+    if (!std::exchange(process.started_remotely, false)) co_return;
     if (!home_.acceptors.reachable()) co_return;
     pid_t pid = process.pid;
     FrameBuilder frame;

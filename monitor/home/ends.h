@@ -6,14 +6,18 @@
 #include <memory>
 
 #include "monitor/home/part.h"
+#include "transport/wire.h"
 
 namespace gpr::home {
+
+struct RemoteNode;
 
 class Ends {
 public:
     explicit Ends(Home& home) : home_(home) {}
 
     void on_end(HomeThread& thread);
+    void on_process_gone(RemoteNode& node, wire::ProcessGone::Reader gone);
     void forget_other_threads(HomeProcess& process);
     [[nodiscard]] bool is_helper(pid_t pid) const;
     void end_helpers(HomeProcess& process);

@@ -4,13 +4,12 @@
 
 #include <csignal>
 #include <optional>
-#include <sstream>
 
-#include "base/file_text.h"
 #include "base/log.h"
 #include "monitor/home/births.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/home.h"
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
@@ -26,24 +25,6 @@ std::optional<int> event_of(pid_t tid) {
     auto info = trace::signal_info(tid);
     if (!info) return std::nullopt;
     return info->si_code > 0xff ? info->si_code >> 8 : 0;
-}
-
-// Whether the process is ending and can no longer do anything else.
-bool is_being_killed(pid_t pid) {
-    constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
-    constexpr uint64_t exiting = 0x4, signaled = 0x400;  // PF_EXITING, PF_SIGNALED
-    if ((trace::signal_set(pid, "SigPnd:") | trace::signal_set(pid, "ShdPnd:")) & sigkill) {
-        return true;
-    }
-    std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
-    size_t name_end = stat.rfind(')');
-    if (name_end == std::string::npos) return true;  // gone altogether
-    // The fields after the name: state, five ids, flags.
-    std::istringstream rest(stat.substr(name_end + 1));
-    std::string state, id;
-    uint64_t flags = 0;
-    rest >> state >> id >> id >> id >> id >> id >> flags;
-    return flags & (exiting | signaled);
 }
 
 }  // namespace

@@ -64,7 +64,11 @@ Task<int64_t> Faultfds::make_faultfd(HomeProcess& process, StubThread& stub, uin
     calls = {Call{SYS_close, {static_cast<uint64_t>(pair[1])}, 0}};
     co_await stub.run_locked(calls);
     uint64_t inode = inode_of(fmt::format("/proc/{}/fd/{}", process.pid, pair[0]));
-    if (!faultfd->socket || inode == 0) co_return -ENOMEM;
+    if (!faultfd->socket || inode == 0) {
+        calls = {Call{SYS_close, {static_cast<uint64_t>(pair[0])}, 0}};
+        co_await stub.run_locked(calls);
+        co_return -ENOMEM;
+    }
     faultfd->closed = home_.loop.watch(faultfd->socket.get(), POLLHUP, [this, inode](uint32_t) {
         spawn(on_faultfd_closed(inode));
     });
@@ -208,8 +212,8 @@ Task<int64_t> Faultfds::copy_pages(HomeProcess& process, ProgramFaultfd& faultfd
             break;
         }
         bool readable = co_await home_.pager.memory.read(*source, {copy.src + done}, page);
-        error =
-            readable ? co_await home_.pager.unfilled.fill(target, to.begin + done, page) : EFAULT;
+        error = EFAULT;
+        if (readable) error = co_await home_.pager.unfilled.fill(target, to.begin + done, page);
         if (error == 0) done += page_size;
     }
     if (wakes && done > 0) wake_filled(faultfd, {to.begin, to.begin + done});

@@ -367,9 +367,12 @@ FdNames::Names FdNames::untold(const HomeProcess& process, const ForwardedCall& 
 
 Task<bool> FdNames::answer(HomeProcess& process, HomeThread& thread, const ForwardedCall& call) {
     if (call.file != 0) {
-        int64_t result = call.number == SYS_epoll_ctl
-                             ? co_await share_epoll(process, call, thread.node)
-                             : co_await put(process, call, thread.node);
+        int64_t result = 0;
+        if (call.number == SYS_epoll_ctl) {
+            result = co_await share_epoll(process, call, thread.node);
+        } else {
+            result = co_await put(process, call, thread.node);
+        }
         if (!call.shadow->dead()) home_.calls.reply(thread, result);
         co_return true;
     }

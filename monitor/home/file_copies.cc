@@ -55,7 +55,8 @@ Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, N
     if (frees) co_return 0;
     const bool has_content = std::ranges::any_of(
         plan.pieces, [](const Mapping& m) { return m.file && m.backing == Backing::anonymous; });
-    if (has_content && n.args[2] == MADV_DONTNEED) {
+    const bool shows_again = n.args[2] == MADV_DONTNEED || n.args[2] == MADV_DONTNEED_LOCKED;
+    if (has_content && shows_again) {
         co_return co_await discard_content(process, stub, std::move(plan));
     }
     const int64_t result = co_await stub.call(SYS_madvise, n.args[0], plan.range.size(), n.args[2]);

@@ -30,9 +30,9 @@ void ForwardedCall::place() {
     std::copy(args.begin(), args.end(), made.args);
 }
 
-std::vector<std::byte> ForwardedCall::collect() const {
+std::vector<std::byte> ForwardedCall::gather() const {
     if (!marshalled) return {};
-    return gpr::collect(*marshalled, made.result, bounce_);
+    return gpr::gather(*marshalled, made.result, bounce_);
 }
 
 HostileMemory ForwardedCall::bytes(uint64_t at, size_t size) const {

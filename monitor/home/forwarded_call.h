@@ -48,7 +48,7 @@ struct ForwardedCall {
     // locked.
     void place();
     // The data that the call left there, for the acceptor.
-    [[nodiscard]] std::vector<std::byte> collect() const;
+    [[nodiscard]] std::vector<std::byte> gather() const;
     // The part of the bounce area that one of made.args points to; empty if it points elsewhere.
     [[nodiscard]] HostileMemory bytes(uint64_t at, size_t size) const;
 

@@ -64,27 +64,26 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t hold = 0;
-    RequeuedWords words;
-    auto changed = words_changed_by(n.number, n.args);
-    if (n.number == number_futex_requeue) {
-        Address at{n.args[0]};
-        auto bytes = std::as_writable_bytes(std::span(&words, 1));
-        bool read = co_await home_.pager.memory.read(*fragment, at, bytes);
-        if (!read) words = {};
-    } else if (can_be_changed(*fragment, changed)) {
-        hold = co_await home_.pager.supply.hold(*fragment, std::move(changed), Access::write);
+    std::optional<RequeuedWords> requeued;
+    const bool requeues = n.number == number_futex_requeue;
+    const Address at{n.args[0]};
+    if (requeues) {
+        requeued = co_await requeued_words(home_.pager, fragment, at);
+    } else {
+        auto changed = words_changed_by(n.number, n.args);
+        hold = co_await hold_for_call(home_.pager, fragment, std::move(changed));
     }
     HomeThread* still = home_.find_thread(pid, tid);
     if (still && still->process->fragment != fragment) still = nullptr;  // it is in exec
-    if (still && n.number == number_futex_requeue) {
-        news_.moves_to(words.to.address);
-        tell_wake(*still->process, words.wake());
-    } else if (still && !is_pi_call(n.number, n.args)) {  // waiters for such locks are all here
+    if (still && requeued) {
+        news_.moves_to(requeued->to.address);
+        tell_wake(*still->process, requeued->wake());
+    } else if (still && !requeues && !is_pi_call(n.number, n.args)) {
+        // Of locks with priority inheritance all waiters are here.
         tell_futex_wake(*still->process, n);
     }
     if (still) home_.notifier->let_it_run(n.id);
-    if (hold != 0)
-        home_.loop.after(call_made_in, [this, hold] { home_.pager.supply.release(hold); });
+    release_after_call(home_.loop, home_.pager, hold);
 }
 
 bool Futexes::is_futex_call(uint32_t number) {

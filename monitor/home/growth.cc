@@ -13,6 +13,7 @@
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/paging/growth.h"
+#include "monitor/tracee/kernel_actions.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
@@ -83,11 +84,7 @@ Task<void> Growth::go_on_after(HomeThread& thread, int signal) {
     {
         auto guard = co_await stub->lock();
         auto changing = co_await home_.signal_actions.actions_of(process).lock();
-        stub->scratch().put(0, action.kernel);
-        const auto number = static_cast<uint64_t>(signal);
-        std::vector<Call> calls{
-            Call{SYS_rt_sigaction, {number, stub->scratch_address().value, 0, 8}, 0}};
-        co_await stub->run_locked(calls);
+        co_await set_kernel_action(*stub, action);
     }
     if (stub->dead()) co_return;
     thread.masked = false;
@@ -105,9 +102,7 @@ bool Growth::meets_end_of_file(HomeThread& thread) {
 
 // The thread is stopped by the signal.
 Task<void> Growth::bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info) {
-    auto at = home_.pager.absent.absent_page(*fragment, info);
-    bool beyond =
-        at && co_await home_.pager.absent.is_beyond_end(fragment, *at, static_cast<Tid>(tid));
+    bool beyond = co_await home_.pager.absent.is_beyond_end(fragment, info, static_cast<Tid>(tid));
     auto it = home_.threads.find(tid);
     if (it == home_.threads.end()) co_return;
     if (!beyond) {

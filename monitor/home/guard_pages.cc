@@ -4,18 +4,18 @@
 
 #include <cerrno>
 
+#include "base/uapi/mman.h"
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
 #include "monitor/node/address_plan.h"
 #include "monitor/node/advice.h"
-#include "monitor/node/guard_advice.h"
 
 namespace gpr::home {
 
 Task<int64_t> GuardPages::change(HomeProcess& process, StubThread& stub, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     Address begin{n.args[0]};
-    bool install = n.args[2] == guard_install;
+    bool install = n.args[2] == MADV_GUARD_INSTALL;
     Range whole{begin, (begin + n.args[1]).page_end()};
     Range range = install ? before_locked(fragment->space, whole) : whole;
     bool refused = range != whole;  // locked memory cannot have guards

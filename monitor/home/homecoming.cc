@@ -7,11 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "monitor/home/crossings.h"
+#include "monitor/home/debugging.h"
+#include "monitor/home/ends.h"
+#include "monitor/home/faultfds.h"
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
+#include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
+#include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
 #include "monitor/tracee/room_for_descriptors.h"
@@ -21,8 +27,6 @@ namespace gpr::home {
 namespace {
 
 constexpr std::chrono::milliseconds looks_every{1};
-// For threads, each of which may have to wait for pages.
-constexpr std::chrono::seconds patience{10};
 constexpr uint64_t most_at_once = 256 * page_size;  // of a file that is mapped again
 
 // The file that the process mapped here originally; null if it cannot be opened, and the copy
@@ -50,18 +54,20 @@ bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.
 
 }  // namespace
 
-void Homecoming::recall(HomeProcess& process, bool on) {
+void Homecoming::tell_acceptors(HomeProcess& process, bool on) {
+    if (!on) Debugging::tell_of_traps(process);
     FrameBuilder frame;
-    auto recall = frame.session().initRecall();
-    recall.setPid(process.pid);
-    recall.setOn(on);
-    recall.setDebugged(process.debugged != nullptr);
+    auto homecoming = frame.session().initHomecoming();
+    homecoming.setPid(process.pid);
+    homecoming.setOn(on);
+    homecoming.setDebugged(process.debugged != nullptr);
     home_.acceptors.send(frame);
 }
 
-Task<Result<void>> Homecoming::bring_threads(HomeProcess& process) {
+Task<Result<void>> Homecoming::bring_threads(HomeProcess& process,
+                                             std::chrono::milliseconds patience) {
     const pid_t pid = process.pid;
-    if (process.started_remotely) recall(process, true);
+    if (process.started_remotely) tell_acceptors(process, true);
     const auto until = Clock::now() + patience;
     for (;;) {
         HomeThread* missing = nullptr;
@@ -130,7 +136,7 @@ void Homecoming::end_call(HomeThread& thread) {
 
 Task<void> Homecoming::go_on_as_before(HomeProcess& process) {
     const pid_t pid = process.pid;
-    end_recall(process);
+    end(process);
     std::vector<pid_t> tids;
     for (const auto& [tid, thread] : process.threads) tids.push_back(tid);
     for (const pid_t tid : tids) {
@@ -139,9 +145,9 @@ Task<void> Homecoming::go_on_as_before(HomeProcess& process) {
     }
 }
 
-void Homecoming::end_recall(HomeProcess& process) {
-    process.recalled = false;
-    if (process.started_remotely) recall(process, false);
+void Homecoming::end(HomeProcess& process) {
+    process.comes_home = false;
+    if (process.started_remotely) tell_acceptors(process, false);
 }
 
 Task<void> Homecoming::let_go(HomeThread& thread) {
@@ -158,6 +164,160 @@ Task<void> Homecoming::let_go(HomeThread& thread) {
     }
     std::shared_ptr<StubThread> stub = thread.stub;
     co_await stub->resume(*context);
+}
+
+Result<void> Homecoming::can_leave(const HomeProcess& process) const {
+    if (process.debugged) {
+        return fail(
+            fmt::format("process {} has a debugger, or breakpoints of its parent's", process.pid));
+    }
+    if (!process.fragment) return {};
+    if (process.has_vfork_children) {
+        return fail(fmt::format("process {} shares its memory with another one (clone, CLONE_VM)",
+                                process.pid));
+    }
+    if (!process.cpu_timers.clocks().empty()) {
+        return fail(fmt::format(
+            "process {} has a timer or a limit on CPU time, which is watched here", process.pid));
+    }
+    if (home_.faultfds.has_any(process.pid)) {
+        return fail(fmt::format("process {} has a userfaultfd, which is gpr's", process.pid));
+    }
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        if (m.anchored || (m.source != 0 && m.birth != directory_node)) {
+            return fail(
+                fmt::format("process {} shows {} of an acceptor at {:#x}, which is not here",
+                            process.pid, m.anchored ? "a device" : "a file", begin.value));
+        }
+    }
+    return {};
+}
+
+Task<Result<Homecoming::GrownStack>> Homecoming::bring_memory(HomeProcess& process) {
+    const pid_t pid = process.pid;
+    // Its last moment may have come: then it is at its end that its memory is saved.
+    auto is_gone = [&] { return home_.find_process(pid) != &process || process.finished; };
+    co_await home_.pager.forks.begin_fork(process.fragment);
+    if (is_gone()) co_return fail(ESRCH, "the process has ended");
+    GrownStack grown = co_await take_stack_room(process);
+    if (is_gone()) co_return fail(ESRCH, "the process has ended");
+    auto restored = co_await show_files_again(process);
+    if (is_gone()) co_return fail(ESRCH, "the process has ended");
+    if (!restored) co_return tl::make_unexpected(restored.error());
+    co_await home_.shared_memory.save_shared(process);
+    if (is_gone()) co_return fail(ESRCH, "the process has ended");
+    // Its threads go on here, so no robust lock of theirs is to be released there.
+    const bool memory_gone = true;
+    co_await home_.ends.end_remotely(process, memory_gone);
+    if (is_gone()) co_return fail(ESRCH, "the process has ended");
+    co_return grown;
+}
+
+Task<Result<void>> Homecoming::end_helpers(HomeProcess& process) {
+    home_.ends.end_helpers(process);
+    auto is_helper = [](const auto& entry) { return entry.second->helper; };
+    const pid_t pid = process.pid;
+    const auto until = Clock::now() + longest_wait;
+    while (std::ranges::any_of(process.threads, is_helper)) {
+        if (Clock::now() > until) co_return fail("a helper of gpr in it does not end");
+        co_await home_.loop.sleep(looks_every);
+        if (home_.find_process(pid) != &process || process.finished) {
+            co_return fail(ESRCH, "the process has ended");
+        }
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Homecoming::take_threads_out(HomeProcess& process, Infection::Taken& taken) {
+    const pid_t pid = process.pid;
+    std::vector<pid_t> tids{pid};
+    for (const auto& [tid, thread] : process.threads) {
+        if (tid != pid && is_of_program(*thread)) tids.push_back(tid);
+    }
+    for (const pid_t tid : tids) {
+        HomeThread* thread = home_.find_thread(pid, tid);
+        if (!thread || !thread->goes_on_with) co_return fail(ESRCH, "the process ends");
+        ThreadContext& context = *thread->goes_on_with;
+        if (is_interrupted_wait(context.regs)) trace::rewind_interrupted_call(context.regs);
+        // The thread is about to repeat a call of which a part of the timeout has passed.
+        const bool before_call = thread->timed_wait != 0 && in_program(context.regs) &&
+                                 context.regs.rax == thread->timed_wait;
+        if (before_call) context.regs.rax = SYS_restart_syscall;
+        if (thread->stub) {
+            auto back = co_await home_.stops.take_out(*thread, context);
+            if (!back) co_return back;
+        }
+        StoppedThread its;
+        its.tid = tid;
+        its.regs = context.regs;
+        its.signal_mask = context.signal_mask;
+        its.rseq = thread->rseq;
+        its.clear_tid = thread->clear_tid;
+        its.cpu_modes = thread->cpu_modes;
+        taken.threads.push_back(its);
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<Homecoming::Remains>> Homecoming::take_out(HomeProcess& process, GrownStack grown) {
+    Remains remains;
+    remains.grown = std::move(grown);
+    remains.taken.pid = process.pid;
+    auto out = co_await take_threads_out(process, remains.taken);
+    if (!out) co_return tl::make_unexpected(out.error());
+    if (process.fragment) {
+        const LockOfNew wanted = process.fragment->space.lock_of_new();
+        if (wanted != LockOfNew::none) remains.lock_of_new = MCL_FUTURE;
+        if (wanted == LockOfNew::on_fault) remains.lock_of_new |= MCL_ONFAULT;
+        for (const auto& [begin, m] : process.fragment->space.all()) {
+            if (m.locked) remains.locked.push_back(m.range);
+        }
+    }
+    for (const auto& [tid, thread] : process.threads) {
+        if (thread->helper) remains.helpers.push_back(tid);
+    }
+    process.state = HomeProcess::State::ending;  // so its helpers may end
+    auto ended = co_await end_helpers(process);
+    if (!ended) co_return tl::make_unexpected(ended.error());
+    co_return remains;
+}
+
+void Homecoming::forget_fragment(HomeProcess& process) {
+    // Coroutines that waited for these have yet to see that they are gone. A stub uses its fragment
+    // to the end, so it goes first.
+    struct Buried {
+        std::shared_ptr<Fragment> fragment;
+        std::vector<std::shared_ptr<StubThread>> stubs;
+        std::vector<std::shared_ptr<ChangeWindow>> windows;
+    };
+    auto buried = std::make_shared<Buried>();
+    home_.pager.remove_fragment(*process.fragment);
+    home_.shared_memory.forget_memory(process);
+    process.fragment->on_exec(true);
+    for (const auto& [tid, thread] : process.threads) {
+        if (thread->stub) thread->stub->on_death();
+        home_.pager.on_thread_end(tid);
+        home_.notifier->on_thread_gone(tid);
+        thread->goes_on_with.reset();
+        thread->resumed_wait.reset();
+        thread->timed_wait = 0;
+        buried->stubs.push_back(std::exchange(thread->stub, nullptr));
+    }
+    for (const auto& window : process.changes) window->close();
+    buried->windows = std::exchange(process.changes, {});
+    buried->fragment = std::exchange(process.fragment, nullptr);
+    home_.loop.after(std::chrono::seconds(1), [buried] {});
+}
+
+Result<void> Homecoming::cure(Infection& infection, Remains& remains) {
+    auto unmapped = infection.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
+    infection.reap(remains.helpers);
+    infection.lock_again(std::move(remains.locked), remains.lock_of_new);
+    const GrownStack& grown = remains.grown;
+    if (unmapped && !grown.content.empty()) {
+        unmapped = infection.grow_stack(grown.begin, grown.content);
+    }
+    return unmapped;
 }
 
 // Unmaps the unused part of the main stack: natively nothing is mapped there until it is used.

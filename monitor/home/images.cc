@@ -106,6 +106,8 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     process.executing = false;
     process.rest.reset();
     process.has_rested = false;
+    process.stay.reset();
+    process.returns = 0;
     process.new_image = true;
     home_.stats.images++;
     process.marked.clear();
@@ -239,8 +241,12 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
             if (e.prot & PROT_WRITE) {
                 // In a process that has run, pages that it has not written still show the file.
                 const bool has_run = process.has_rested || home_.options.attaches;
-                auto made = has_run ? co_await home_.file_copies.make_writable(process, m)
-                                    : co_await home_.file_copies.make_anonymous(process, m);
+                Result<void> made;
+                if (has_run) {
+                    made = co_await home_.file_copies.make_writable(process, m);
+                } else {
+                    made = co_await home_.file_copies.make_anonymous(process, m);
+                }
                 if (!made) co_return made;
             } else {
                 auto placed =

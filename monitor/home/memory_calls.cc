@@ -34,6 +34,12 @@ namespace gpr::home {
 
 namespace {
 
+bool reaches_across(const Notification& n) {
+    const uint64_t size = whole_pages(n.args[1]);
+    return memory_call_of(n.number) == MemoryCall::unmap && is_place(n.args[0], size) &&
+           Range{{n.args[0]}, {n.args[0] + size}}.overlaps(reserved_range);
+}
+
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
 // The ranges that show the segment attached at this address: several if parts have been protected,
@@ -189,9 +195,12 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
     const uint64_t* a = made.args;
     auto changing = home_.pager.views.change(fragment->space, hidden_by(process, n));
-    int64_t result = n.number == SYS_mremap
-                         ? co_await remap_memory(*fragment, stub, a)
-                         : co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    int64_t result = 0;
+    if (n.number == SYS_mremap) {
+        result = co_await remap_memory(*fragment, stub, a);
+    } else {
+        result = co_await stub.call(made.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
     result = co_await place_elsewhere(*fragment, stub, made.number, a, result);
     if (stub.dead()) co_return result;
     if (memory_call_of(n.number) == MemoryCall::protect && failed(result)) {
@@ -335,8 +344,26 @@ Task<int64_t> MemoryCalls::change_memory(HomeProcess& process, StubThread& stub,
     if (near_stack) {
         co_await home_.main_stack.make_room(process, fixed_place(n.number, n.args));
     }
-    int64_t result = co_await make_change(process, stub, n, made, caller);
+    int64_t result = 0;
+    if (reaches_across(n)) {
+        result = co_await unmap_parts(process, stub, n, caller);
+    } else {
+        result = co_await make_change(process, stub, n, made, caller);
+    }
     if (near_stack && !stub.dead()) co_await home_.main_stack.fit(process);
+    co_return result;
+}
+
+// A munmap from below gpr's own range into it, or across it.
+Task<int64_t> MemoryCalls::unmap_parts(HomeProcess& process, StubThread& stub, Notification n,
+                                       pid_t caller) {
+    Notification part = n;
+    int64_t result = 0;
+    for (Range range : beside_reserved(pages_of(n.args[0], n.args[1]))) {
+        part.args[0] = range.begin.value;
+        part.args[1] = range.size();
+        if (result == 0) result = co_await make_change(process, stub, part, part, caller);
+    }
     co_return result;
 }
 

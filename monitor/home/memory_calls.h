@@ -39,6 +39,7 @@ private:
                             NodeId birth);
     int place_error(const Notification& n) const;
     static int lock_error(HomeProcess& process, const Notification& n, pid_t caller);
+    Task<int64_t> unmap_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
     Task<int64_t> move_parts(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
 
     Home& home_;

@@ -6,27 +6,16 @@
 
 #include <algorithm>
 #include <climits>
-#include <fstream>
 #include <optional>
 
 #include "monitor/home/home.h"
 #include "monitor/home/memory_gate.h"
 #include "monitor/home/proc_files.h"
 #include "monitor/node/proc_file.h"
+#include "monitor/tracee/process_stat.h"
 #include "syscall/table.h"
 
 namespace gpr::home {
-
-namespace {
-
-uint64_t offset_of(pid_t pid, int fd) {
-    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
-    std::string word;
-    uint64_t offset = 0;
-    return in >> word >> offset && word == "pos:" ? offset : 0;
-}
-
-}  // namespace
 
 // The stub must be locked.
 Task<void> MemoryFiles::note_opened(HomeProcess& process, StubThread& stub, int fd) {
@@ -57,7 +46,8 @@ Task<void> MemoryFiles::bring_for_memory_file(HomeProcess& process, uint32_t num
         size = 0;
         for (const iovec& part : parts) size += std::min<uint64_t>(part.iov_len, INT_MAX);
     }
-    Address from{use.at_offset ? args[3] : offset_of(process.pid, fd)};
+    const std::string offset = descriptor_info(process.pid, fd, "pos:");
+    Address from{use.at_offset ? args[3] : std::strtoull(offset.c_str(), nullptr, 10)};
     Address end = from + std::min<uint64_t>(size, INT_MAX);
     Access access = use.writes ? Access::write : Access::read;
     while (from < end) {

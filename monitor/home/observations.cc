@@ -4,7 +4,7 @@
 #include "monitor/home/stops.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
-#include "monitor/tracee/thread_view.h"
+#include "monitor/tracee/thread_status.h"
 
 namespace gpr::home {
 
@@ -49,7 +49,7 @@ Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
     HomeThread* thread = home_.find_thread(pid, tid);
     const bool waits = home_.pager.faults.waits(tid);
     if (!thread || thread->remote() || thread->awaited || thread->ends() || waits ||
-        view_of_thread(tid).letter != 'R') {
+        status_of_thread(tid).letter != 'R') {
         co_return std::nullopt;
     }
     auto context = co_await home_.stops.stop(*thread);
@@ -61,12 +61,7 @@ Task<std::optional<Standing>> Observations::where_stands(pid_t pid, pid_t tid) {
 }
 
 void Observations::on_answer(RemoteNode& node, wire::ObserveAnswer::Reader answer) {
-    node.counts.pages = {answer.getFaults(), answer.getPagesIn(), answer.getPagesOut(),
-                         answer.getWaitedNs()};
-    node.counts.calls_home = answer.getCallsHome();
-    node.counts.calls_native = answer.getCallsNative();
-    node.counts.calls_fd_owner = answer.getCallsFdOwner();
-    node.counts.calls_by_rule = answer.getCallsByRule();
+    node.counts.note(counts_from_wire(answer.getCounts()));
     questions_.answer(answer.getCookie(), observed_from_wire(answer));
 }
 

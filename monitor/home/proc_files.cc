@@ -22,6 +22,7 @@
 #include "monitor/node/memory_lock.h"
 #include "monitor/node/proc_file.h"
 #include "monitor/paging/growth.h"
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/reserved_range.h"
 #include "syscall/table.h"
@@ -29,18 +30,6 @@
 namespace gpr::home {
 
 namespace {
-
-bool closes_on_exec(pid_t pid, int fd) {
-    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
-    std::string word;
-    while (in >> word) {
-        if (word != "flags:") continue;
-        unsigned flags = 0;
-        in >> std::oct >> flags;
-        return flags & O_CLOEXEC;
-    }
-    return false;
-}
 
 Task<int64_t> call_locked(StubThread& stub, Call call) {
     std::vector<Call> calls{call};
@@ -184,7 +173,7 @@ Task<void> ProcFiles::show_process(HomeProcess& process, StubThread& stub, int f
     int64_t reader = co_await call_locked(
         stub, {SYS_openat, {static_cast<uint64_t>(AT_FDCWD), at, O_RDONLY | O_CLOEXEC}, 0});
     if (reader >= 0) {
-        uint64_t flags = closes_on_exec(pid, fd) ? O_CLOEXEC : 0;
+        uint64_t flags = descriptor_flags(pid, fd) & O_CLOEXEC;
         uint64_t from = static_cast<uint64_t>(reader);
         co_await call_locked(stub, {SYS_dup3, {from, static_cast<uint64_t>(fd), flags}, 0});
         co_await call_locked(stub, {SYS_close, {from}, 0});

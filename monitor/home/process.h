@@ -115,6 +115,7 @@ struct HomeThread {
     RequeuedSignals requeued;
     CpuModes cpu_modes;
     NodeId last_away = 1;  // the acceptor where it was last; gravity leads there
+    Usage used_before;     // at acceptors, before it came home to rest
     bool masked = false;   // the shadow blocks more than the program: signals are postponed
     Clock::time_point visits_until{};  // until then it may run the acceptor's code here
     Gravity gravity;
@@ -136,7 +137,7 @@ struct HomeThread {
     std::shared_ptr<ProxyCall> proxy_call;
     MemoryPolicy memory_policy;  // as set at an acceptor
     RseqArea rseq;               // as the program has registered it
-    // In a recalled process: it has come home, and shall continue with this.
+    // In a process that comes home: it has arrived, and shall continue with this.
     std::unique_ptr<ThreadContext> goes_on_with;
     uint64_t timed_wait = 0;  // the call with a timeout that its shadow was in
     CpuMask affinity;         // empty: the program has set none
@@ -239,6 +240,16 @@ struct Rest {
     Clock::time_point looked_at{};
     std::chrono::milliseconds pause{};
     bool being_split = false;
+    bool settles = false;  // it returns to rest: its calls are gpr's
+};
+
+// What being at an acceptor has cost a process that may return to rest: returns.h.
+struct Stay {
+    Clock::time_point began{}, looked_at{}, stays_until{};
+    uint64_t pages = 0;  // that it had here when it went
+    uint64_t calls = 0;  // that home had made for its threads at the last look
+    double lost_ns = 0;  // by calls, while they cost more than they should
+    bool returning = false;
 };
 
 struct HomeProcess {
@@ -316,7 +327,9 @@ struct HomeProcess {
     uint64_t pending_timers = 0;
     bool is_root = false;
     std::unique_ptr<Rest> rest;  // while it rests: resting.h
-    bool recalled = false;       // all of it comes home: homecoming.h
+    std::unique_ptr<Stay> stay;  // while it is split, and may rest again
+    unsigned returns = 0;        // to rest, since its program began
+    bool comes_home = false;     // all of it comes home: homecoming.h
     pid_t dumped_for = 0;        // the thread whose signal it dies of: core_dumps.h
     std::shared_ptr<home::DebuggedProcess> debugged;  // null: no debugger, no inherited breakpoints
     bool stays_home = false;  // in namespaces of its own, or resting.h could not split it

@@ -1,22 +1,25 @@
-// What has been counted of an acceptor in a session so far. The acceptor reports all but
-// `arrivals`, when a process has ended there and when it is asked (Observations).
+// What has been counted of an acceptor in a session so far.
 #pragma once
 
 #include <cstdint>
 
+#include "monitor/node/node_counts.h"
 #include "monitor/node/usage.h"
-#include "monitor/paging/pager.h"
+#include "transport/link.h"
 
 namespace gpr::home {
 
 struct RemoteCounts {
-    uint64_t arrivals = 0;      // threads that came from home
-    uint64_t calls_native = 0;  // calls that its worker saw
-    uint64_t calls_fd_owner = 0;
-    uint64_t calls_by_rule = 0;
-    uint64_t calls_home = 0;
-    Usage cpu;  // of processes that have ended there
-    PagerStats pages;
+    uint64_t arrivals = 0;  // threads that came from home
+    Usage cpu;              // of processes that have ended there
+    NodeCounts told;        // by the acceptor when it last did, and by those before it
+    NodeCounts before;      // of those in whose place it is
+    LinkStats link_before;  // of their links
+
+    void note(const NodeCounts& now) {
+        told = before;
+        told += now;
+    }
 };
 
 }  // namespace gpr::home

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/address.h"
 #include "base/task.h"
 #include "mm/page_protocol.h"
 #include "monitor/home/remote_counts.h"
@@ -24,6 +25,13 @@ struct PendingStart {
 struct RemoteNode {
     RemoteNode(NodeId its_id, Link& its_link, unsigned its_fd_base, unsigned its_fd_last)
         : id(its_id), link(its_link), fd_base(its_fd_base), fd_last(its_fd_last) {}
+
+    [[nodiscard]] LinkStats link_stats() const {
+        LinkStats sum = link.stats();
+        sum.bytes_in += counts.link_before.bytes_in;
+        sum.bytes_out += counts.link_before.bytes_out;
+        return sum;
+    }
 
     const NodeId id;
     Link& link;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
@@ -19,21 +20,17 @@ namespace gpr::home {
 namespace {
 constexpr size_t most_ended_children = 4096;
 
-// keep: the parent may wait for the child again.
-void add_waited(HomeProcess& parent, pid_t child, HostileMemory usage, bool keep) {
+}  // namespace
+
+void RemoteUsage::add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage,
+                             bool may_wait_again) {
     auto ended = parent.ended_children.find(child);
     if (ended == parent.ended_children.end()) return;
-    if (!usage.empty()) {
-        auto told = usage.bytes(0, usage.size());
-        add_to_rusage(told, ended->second);
-        usage.write(0, told);
-    }
-    if (keep) return;
+    if (!usage.empty()) add_to_rusage(usage, ended->second);
+    if (may_wait_again) return;
     parent.used_by_children.join(ended->second);
     parent.ended_children.erase(ended);
 }
-
-}  // namespace
 
 RemoteUsage::RemoteUsage(Home& home) : home_(home), questions_(home.loop) {}
 
@@ -59,6 +56,31 @@ const Usage& RemoteUsage::used_by_children(HomeProcess& process) {
     return process.used_by_children;
 }
 
+Usage RemoteUsage::used_before(const HomeThread& caller, const UsageCall& call) {
+    const HomeProcess& process = *caller.process;
+    const bool by_id = call.id != 0;
+    if (call.of == UsageCall::Of::children) return {};
+    if (call.of == UsageCall::Of::process) {
+        return by_id && call.id != process.pid ? Usage{} : process.used_by_images;
+    }
+    if (!by_id) return caller.used_before;
+    auto thread = process.threads.find(call.id);
+    return thread == process.threads.end() ? Usage{} : thread->second->used_before;
+}
+
+Task<void> RemoteUsage::note_used_by_threads(HomeProcess& process) {
+    const pid_t pid = process.pid;
+    const UsageCall call{UsageCall::Of::thread};
+    std::vector<pid_t> tids;
+    for (const auto& [tid, thread] : process.threads) {
+        if (!thread->helper) tids.push_back(tid);
+    }
+    for (const pid_t tid : tids) {
+        const ToldUsage told = co_await ask_usage(pid, tid, call);
+        if (HomeThread* thread = home_.find_thread(pid, tid)) thread->used_before.join(told.used);
+    }
+}
+
 // From now on its parent may wait for it. If the parent ignores SIGCHLD, the usage counts for
 // nobody.
 void RemoteUsage::credit_parent(HomeProcess& process) {
@@ -75,7 +97,8 @@ void RemoteUsage::credit_parent(HomeProcess& process) {
 
 // Adds to the result of a forwarded call, in the bounce area. The caller's own acceptor adds what
 // is running there.
-void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& call) {
+void RemoteUsage::add_remote_usage(const HomeThread& caller, const ForwardedCall& call) {
+    HomeProcess& process = *caller.process;
     if (call.made.result < 0) return;
     const uint64_t* args = call.made.args;
     bool by_info = call.number == SYS_waitid;
@@ -85,8 +108,10 @@ void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
         if (by_info && !info.empty()) {
             pid = info.get<pid_t>(offsetof(siginfo_t, si_pid)).to_pass_on();
         }
-        add_waited(process, pid, call.bytes(args[by_info ? 4 : 3], sizeof(rusage)),
-                   by_info && args[3] & WNOWAIT);
+        auto usage = call.bytes(args[by_info ? 4 : 3], sizeof(rusage));
+        auto told = usage.empty() ? std::vector<std::byte>() : usage.bytes(0, usage.size());
+        add_waited(process, pid, told, by_info && args[3] & WNOWAIT);
+        if (!told.empty()) usage.write(0, told);
         return;
     }
     auto tells = usage_call(call.number, args);
@@ -94,9 +119,9 @@ void RemoteUsage::add_remote_usage(HomeProcess& process, const ForwardedCall& ca
     auto result = call.bytes(args[tells->argument], tells->size);
     if (result.empty()) return;
     auto told = result.bytes(0, result.size());
-    bool own = tells->of != UsageCall::Of::thread && tells->id == 0;
     Usage used = call.used_at_others;
-    if (own) used.join(process.used_by_images);
+    used.join(used_before(caller, *tells));
+    const bool own = tells->of != UsageCall::Of::thread && tells->id == 0;
     add_usage(call.number, *tells, told, used, own ? used_by_children(process) : Usage{});
     result.write(0, told);
 }
@@ -113,8 +138,7 @@ Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
     if (tells && result >= 0) {
         Usage used = (co_await ask_usage(process.pid, thread.tid, *tells)).used;
         if (taken->stub->dead()) co_return;
-        bool own = tells->of != UsageCall::Of::thread && tells->id == 0;
-        if (own) used.join(process.used_by_images);
+        used.join(used_before(thread, *tells));
         std::vector<std::byte> told(tells->size);
         Address at{n.args[tells->argument]};
         bool read = co_await home_.pager.memory.read(*fragment, at, told);

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
@@ -28,8 +30,16 @@ public:
 
     void note_remote_usage(RemoteNode& node, pid_t pid, const Usage& used);
     static const Usage& used_by_children(HomeProcess& process);
+    // What such a call reports, as far as it was used at acceptors by what is there no longer:
+    // images that have ended, and threads before they came home to rest.
+    static Usage used_before(const HomeThread& caller, const UsageCall& call);
+    // Its threads are about to come home to rest.
+    Task<void> note_used_by_threads(HomeProcess& process);
     void credit_parent(HomeProcess& process);
-    void add_remote_usage(HomeProcess& process, const ForwardedCall& call);
+    // The parent has waited for the child. usage: a struct rusage, or empty.
+    static void add_waited(HomeProcess& parent, pid_t child, std::span<std::byte> usage,
+                           bool may_wait_again);
+    void add_remote_usage(const HomeThread& caller, const ForwardedCall& call);
     Task<void> usage_call_here(HomeThread& thread, Notification n);
     // Asks all acceptors, except for one.
     Task<ToldUsage> ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state = false,

@@ -27,8 +27,10 @@
 #include "monitor/home/stops.h"
 #include "monitor/node/exit_hold.h"
 #include "monitor/tracee/mapping_flags.h"
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/vdso_place.h"
 #include "syscall/call_choice.h"
 #include "syscall/resting_filter.h"
 #include "syscall/table.h"
@@ -49,11 +51,11 @@ constexpr milliseconds between_looks{1};
 // most this part of that in the kernel,
 constexpr double least_load = 0.2, most_system = 0.25;
 // and if its reads and writes would take at most this part: from an acceptor, each is a round trip.
-constexpr double most_time_in_calls = 0.1, call_ns = 60'000;
+constexpr double most_time_in_calls = 0.1;
 // It is split when that costs at most this part of the time that it has computed: a process that
 // has computed for long is likely to go on for as long.
 constexpr double most_cost = 0.1;
-constexpr double ns_to_go = 30'000'000, ns_of_page = 10'000;
+constexpr unsigned most_doublings = 10;
 
 // As far as the kernel counts them: read(2), write(2) and their kin.
 uint64_t transfers_of(pid_t pid) {
@@ -67,24 +69,12 @@ uint64_t transfers_of(pid_t pid) {
     return count;
 }
 
-uint64_t resident_pages(pid_t pid) {
-    uint64_t size = 0, resident = 0;
-    std::ifstream(fmt::format("/proc/{}/statm", pid)) >> size >> resident;
-    return resident;
-}
-
 // Whether mmap makes shared memory that may be written, now or after mprotect.
 bool may_write_shared(pid_t pid, const Notification& n) {
     const bool shared = (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
     if (!shared || (n.args[2] & PROT_WRITE) || (n.args[3] & MAP_ANONYMOUS)) return shared;
-    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, static_cast<int>(n.args[4])));
-    for (std::string name; in >> name;) {
-        std::string value;
-        in >> value;
-        if (name != "flags:") continue;
-        return (std::strtoul(value.c_str(), nullptr, 8) & O_ACCMODE) != O_RDONLY;
-    }
-    return true;
+    const int flags = descriptor_flags(pid, static_cast<int>(n.args[4]));
+    return (flags & O_ACCMODE) != O_RDONLY;
 }
 
 bool shares_more_than_threads(pid_t pid, const Notification& n) {
@@ -106,9 +96,6 @@ Notification call_of(const HomeThread& thread, const user_regs_struct& regs) {
     return n;
 }
 
-// wait4 and waitid, of a child that they tell of.
-bool asks_for_usage(const Notification& n) { return n.args[n.number == SYS_waitid ? 4 : 3] != 0; }
-
 std::string name_of_call(uint32_t number) {
     const Row* row = find_row(number);
     return row ? row->name : fmt::format("call {}", number);
@@ -116,11 +103,16 @@ std::string name_of_call(uint32_t number) {
 
 }  // namespace
 
+// Where a process goes that rests no longer.
+RemoteNode& Resting::acceptor() const { return home_.acceptors.at(home_.policy.begins_at()); }
+
 bool Resting::nothing_is_away() const {
     return home_.policy.rests() && std::ranges::all_of(home_.processes, [](const auto& entry) {
                const HomeProcess& process = *entry.second;
-               return process.state == HomeProcess::State::native && !process.listener &&
-                      !(process.rest && process.rest->being_split);
+               if (process.state != HomeProcess::State::native) return false;
+               if (process.rest) return !process.rest->being_split;
+               // The child of a process that is away may have to be split.
+               return !process.listener || process.stays_home;
            });
 }
 
@@ -134,10 +126,18 @@ void Resting::begin(HomeProcess& process) {
     process.rest->looked_at = Clock::now();
     process.state = HomeProcess::State::native;
     look_later(process, shortest_pause);
-    if (const auto ms = home_.options.goes_after_ms) {
-        later(process, milliseconds(*ms),
-              [this](const HomeProcess& same) { spawn(split(same.pid, "goes as it was told")); });
-    }
+    if (const auto ms = home_.options.goes_after_ms) go_as_told(process, milliseconds(*ms));
+}
+
+void Resting::go_as_told(const HomeProcess& process, milliseconds pause) {
+    later(process, pause,
+          [this](const HomeProcess& same) { spawn(split(same.pid, "goes as it was told")); });
+}
+
+// It could not go now, although it was to.
+void Resting::try_again(HomeProcess& process, milliseconds pause) {
+    look_later(process, pause);
+    if (home_.options.goes_after_ms) go_as_told(process, pause);
 }
 
 // Calls `what` after the pause if the process still rests, and has not begun another rest by exec.
@@ -170,8 +170,9 @@ void Resting::look(HomeProcess& process) {
     const auto calls = static_cast<double>(transfers - std::min(transfers, rest.transfers));
     // User time is counted in ticks; over a short time it may be one tick too small.
     constexpr double tick_ns = 10'000'000;
+    cost_.note_round_trip(acceptor().link.round_trip());
     const bool computes = busy >= least_load * wall && user + tick_ns >= (1 - most_system) * busy &&
-                          calls * call_ns <= most_time_in_calls * busy;
+                          calls * cost_.of_call().count() <= most_time_in_calls * busy;
     rest.computed_ns =
         computes ? rest.computed_ns + static_cast<uint64_t>(busy) : rest.computed_ns / 2;
     rest.user_ns = used.user_ns;
@@ -187,13 +188,18 @@ void Resting::look(HomeProcess& process) {
     look_later(process, idle ? std::min(2 * rest.pause, longest_pause) : shortest_pause);
 }
 
-bool Resting::has_computed_enough(const HomeProcess& process) {
-    const double cost = ns_to_go + ns_of_page * static_cast<double>(resident_pages(process.pid));
+bool Resting::has_computed_enough(const HomeProcess& process) const {
+    const double price = cost_.of_going(resident_pages(process.pid)).count();
+    // Who came home because it gained nothing there has to compute for longer each time.
+    const double cost = price * (1U << std::min(process.returns, most_doublings));
     return cost <= most_cost * static_cast<double>(process.rest->computed_ns);
 }
 
 bool Resting::must_split_for(const HomeProcess& process, const Notification& n) const {
-    if (!process.rest || !process.can_be_split() || !home_.acceptors.reachable()) return false;
+    if (!process.rest || process.rest->settles || !process.can_be_split() ||
+        !home_.acceptors.reachable()) {
+        return false;
+    }
     if (home_.detachment.is_under_way()) return false;
     if (ends_rest(n.number, n.args) || installs_filter(n.number, n.args)) return true;
     if (home_.acceptor_files.owner_of(n) || home_.fd_names.concerns(process, n.number, n.args) ||
@@ -206,13 +212,8 @@ bool Resting::must_split_for(const HomeProcess& process, const Notification& n) 
     switch (handlers_of(n.number).here) {
         case AtHome::fork:
             return n.number == SYS_clone3 && shares_more_than_threads(process.pid, n);
-        // What it and its children have used at an acceptor has to be added.
-        case AtHome::usage:
-            return process.used_by_images.total_ns != 0 || process.used_by_children.total_ns != 0 ||
-                   !process.ended_children.empty();
         case AtHome::children:
-            if (n.number == SYS_unshare) return Namespaces::changes_children(n.args[0]);
-            return asks_for_usage(n) && !process.ended_children.empty();
+            return n.number == SYS_unshare && Namespaces::changes_children(n.args[0]);
         default: return false;
     }
 }
@@ -227,21 +228,30 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
     } else if (must_split_for(process, n)) {
         trace::take_call_back(thread.tid, regs);
         spawn(split(process.pid, "calls " + name_of_call(n.number)));
+    } else if (usage_.takes_stopped(thread, n)) {
+        return;
     }
     trace::resume(thread.tid);
 }
 
 Task<void> Resting::split(pid_t pid, std::string why) {
     HomeProcess* process = home_.find_process(pid);
-    if (!process || !process->rest || process->rest->being_split || !process->can_be_split() ||
-        !home_.acceptors.reachable() || home_.detachment.is_under_way()) {
+    if (!process || process->finished || !process->rest || process->rest->being_split ||
+        !process->can_be_split() || !home_.acceptors.reachable() ||
+        home_.detachment.is_under_way()) {
         co_return;
     }
     if (process->stopped) {  // by job control: our interrupt would add a stop
-        look_later(*process, shortest_pause);
+        try_again(*process, shortest_pause);
+        co_return;
+    }
+    if (const auto main = process->threads.find(pid);
+        main == process->threads.end() || main->second->ends()) {
+        keep(*process, why, "its main thread has ended");
         co_return;
     }
     if (home_.namespaces.stays_home(pid) || home_.namespaces.child_stays_home(pid, 0)) {
+        if (is_being_killed(pid)) co_return;  // its namespaces can be read no longer
         keep(*process, why, "it is in namespaces of its own");
         co_return;
     }
@@ -252,6 +262,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
     if (!stopped || !process || !process->rest) co_return;
     auto prepared = prepare_threads(*process, *stopped);
     if (!prepared) {
+        if (is_being_killed(pid)) co_return;
         const std::string reason = prepared.error().message();
         let_go_on(*process, *stopped);
         keep(*process, why, reason);
@@ -260,9 +271,9 @@ Task<void> Resting::split(pid_t pid, std::string why) {
     const size_t threads = stopped->size();
     co_await send_away(*process, std::move(*stopped));
     const std::chrono::duration<double, std::milli> took = Clock::now() - began;
+    cost_.note_went(took);
     spdlog::info("process {} {}: it goes to {}, with {} threads, within {:.1f} ms", pid, why,
-                 home_.acceptors.at(home_.policy.begins_at()).link.peer_name(), threads,
-                 took.count());
+                 acceptor().link.peer_name(), threads, took.count());
 }
 
 // Keeps it at home until its next exec. The user is told: it may need what only an acceptor has.
@@ -299,7 +310,7 @@ Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
         if (Clock::now() > until) {
             process->rest->being_split = false;
             let_go_on(*process, stopped);
-            look_later(*process, next_try);
+            try_again(*process, next_try);
             co_return std::nullopt;
         }
         const pid_t tid = next->tid;
@@ -311,7 +322,11 @@ Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
             continue;
         }
         auto context = capture_context(tid);
-        if (context) stopped[tid] = std::move(*context);
+        if (context && stands_in_vdso(pid, context->regs)) {
+            trace::resume(tid);
+        } else if (context) {
+            stopped[tid] = std::move(*context);
+        }
     }
 }
 
@@ -368,26 +383,30 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         return fail("its memory " + what);
     Infection infection(std::move(taken));
     infection.serve_calls_by([this] { home_.notifier->poll(); });
-    auto prepare = [&]() -> Result<> {
+    auto prepare = [&]() -> Result<Infection::Taken> {
         GPR_CHECK(infection.take_thread_state());
         std::vector<Range> locked;
         for (const MappingFlags& m : memory) {
             if (m.locked) locked.push_back(m.range);
         }
         GPR_CHECK(infection.unlock(std::move(locked)));
-        return process.listener ? Result<>{} : infection.install(filter_);
+        if (!process.listener) GPR_CHECK(infection.install(filter_));
+        return infection.hand_over(trace::home_options);
     };
-    if (auto done = prepare(); !done) {
+    auto ready = prepare();
+    if (!ready) {
         infection.give_back();
-        return tl::make_unexpected(done.error());
+        for (const Infection::End& end : infection.take_ends()) {
+            home_.loop.after(milliseconds(0), [this, end] { home_.on_wait(end.tid, end.status); });
+        }
+        return tl::make_unexpected(ready.error());
     }
-    GPR_TRY(Infection::Taken ready, infection.hand_over(trace::home_options));
     if (!process.listener) {
-        process.listener = std::make_shared<Fd>(std::move(ready.listener));
+        process.listener = std::make_shared<Fd>(std::move(ready->listener));
         home_.notifier->listen(process.listener);
     }
     Adoption::note_flags(process, memory);
-    for (const StoppedThread& was : ready.threads) {
+    for (const StoppedThread& was : ready->threads) {
         HomeThread* thread = home_.find_thread(pid, was.tid);
         if (!thread) continue;
         Adoption::note_thread(*thread, was);
@@ -400,9 +419,13 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
 Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
     const pid_t pid = process.pid;
     HomeThread& main = *process.threads.at(pid);
+    usage_.forget(process);
     process.rest.reset();
     process.state = HomeProcess::State::preparing;
     process.has_rested = true;
+    process.stay = std::make_unique<Stay>();
+    process.stay->pages = resident_pages(pid);
+    process.stay->began = process.stay->looked_at = Clock::now();
     process.caught_signals = trace::signal_set(pid, "SigCgt:");
     auto prepared = co_await home_.images.prepare(process, main);
     if (!prepared) {
@@ -424,6 +447,7 @@ Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
                                        clear_tid);
     }
     if (!home_.find_thread(pid, pid)) co_return;
+    returns_.begin_to_look();
     co_await home_.images.begin(process, main, stopped.at(pid));
 }
 

@@ -16,12 +16,17 @@
 #include <vector>
 
 #include "monitor/home/part.h"
+#include "monitor/home/resting_usage.h"
+#include "monitor/home/returns.h"
+#include "monitor/rules/away_cost.h"
 #include "monitor/tracee/context_raw.h"
 #include "monitor/tracee/infection.h"
 #include "monitor/tracee/waits.h"
 #include "transport/loop.h"
 
 namespace gpr::home {
+
+struct RemoteNode;
 
 class Resting {
 public:
@@ -38,6 +43,14 @@ public:
     [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
     // A thread that the filter has stopped before a call.
     void on_call(HomeThread& thread, user_regs_struct regs);
+    // A call that its filter reports. False if nothing is done about it.
+    bool takes_call(HomeThread& thread, const Notification& n) {
+        return usage_.takes_reported(thread, n);
+    }
+    bool takes_stop(HomeThread& thread, WaitStatus status) {
+        return usage_.takes_stop(thread, status);
+    }
+    [[nodiscard]] Returns& returns() { return returns_; }
     // why: for the log and the user.
     Task<void> split(pid_t pid, std::string why);
 
@@ -48,7 +61,10 @@ private:
                std::function<void(HomeProcess&)> what);
     void look_later(HomeProcess& process, std::chrono::milliseconds pause);
     void look(HomeProcess& process);
-    [[nodiscard]] static bool has_computed_enough(const HomeProcess& process);
+    void go_as_told(const HomeProcess& process, std::chrono::milliseconds pause);
+    void try_again(HomeProcess& process, std::chrono::milliseconds pause);
+    [[nodiscard]] bool has_computed_enough(const HomeProcess& process) const;
+    [[nodiscard]] RemoteNode& acceptor() const;
     void keep(HomeProcess& process, const std::string& why, const std::string& obstacle);
     void let_go_on(HomeProcess& process, const Stopped& stopped);
     Task<std::optional<Stopped>> stop_all(pid_t pid);
@@ -58,6 +74,9 @@ private:
 
     Home& home_;
     std::vector<sock_filter> filter_;
+    AwayCost cost_;
+    Returns returns_{home_, cost_};
+    RestingUsage usage_{home_};
     uint64_t rests_ = 0;  // how many have begun
 };
 

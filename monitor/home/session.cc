@@ -16,6 +16,7 @@
 #include "monitor/home/detachment.h"
 #include "monitor/home/directory_record.h"
 #include "monitor/home/ends.h"
+#include "monitor/home/event_stream.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/faultfds.h"
 #include "monitor/home/fd_names.h"
@@ -57,8 +58,9 @@ namespace gpr {
 
 namespace {
 
-void on_end(home::Home& home, HomeThread& thread, WaitStatus status) {
+void on_end(home::Home& home, home::EventStream& events, HomeThread& thread, WaitStatus status) {
     const pid_t pid = thread.process->pid, tid = thread.tid;
+    events.note_end(thread, status);
     home.debugging.on_thread_end(thread, status);
     home.ends.on_end(thread);
     home.debugging.tracing().on_end(tid, pid, status);
@@ -70,6 +72,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
                          const ExecOptions& options, SessionOutputs& outputs, Fd stub_code)
     : home_(std::make_unique<home::Home>(loop, waits, std::move(acceptors), options, outputs,
                                          std::move(stub_code))) {
+    events_ = std::make_unique<home::EventStream>(*home_);
     home_->on_wait = [this](pid_t tid, WaitStatus status) { on_wait(tid, status); };
     home_->on_notification = [this](const Notification& n) { on_notification(n); };
     home_->notifier = std::make_unique<Notifier>(
@@ -80,11 +83,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
                home_->notifier->waiting() + home_->pager.faults.faulting() >= threads;
     });
     take_faults();
-    home_->acceptors.each([this](home::RemoteNode& node) {
-        node.link.on_frame([this, &node](ReceivedFrame&& f) { on_frame(node, std::move(f)); });
-        node.link.on_drained([this] { home_->pager.on_drained(); });
-        node.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
-    });
+    home_->acceptors.each([this](home::RemoteNode& node) { hear(node); });
     home_->pager.messages.watch_queue([this] {
         uint64_t most = 0;
         home_->acceptors.each(
@@ -94,6 +93,26 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
 }
 
 HomeSession::~HomeSession() = default;
+
+void HomeSession::hear(home::RemoteNode& node) {
+    node.link.on_frame([this, &node](ReceivedFrame&& f) { on_frame(node, std::move(f)); });
+    node.link.on_drained([this] { home_->pager.on_drained(); });
+    node.link.on_closed([this, &node](const Error& reason) { on_link_closed(node, reason); });
+}
+
+Task<Result<std::vector<pid_t>>> HomeSession::begin_move() {
+    return home_->detachment.begin_move();
+}
+
+void HomeSession::end_move(const std::vector<pid_t>& were_away) {
+    home_->detachment.end_move(were_away);
+}
+
+void HomeSession::replace_acceptor(NodeId node, Link& link) {
+    home_->acceptors.at(node).link.on_frame([](ReceivedFrame&&) {});  // it lives on for a moment
+    hear(home_->acceptors.replace(node, link));
+    events_->on_new_acceptor(home_->acceptors.at(node));
+}
 
 void HomeSession::take_faults() {
     Pager& pager = home_->pager;
@@ -152,28 +171,30 @@ void HomeSession::start_resting(pid_t root, std::vector<sock_filter> filter) {
     begin(root);
 }
 
-void HomeSession::adopt(Infection::Taken taken) {
+void HomeSession::await_debugger() {
+    for (const auto& [pid, process] : home_->processes) {
+        home_->debugging.await_debugger(*process);
+    }
+}
+
+void HomeSession::adopt(std::vector<Infection::Taken> taken, std::function<void()> is_attached) {
     home_->statistics.begin();
-    home_->namespaces.begin(taken.pid);
-    Fd listener = std::move(taken.listener);
-    HomeProcess& process = home_->adoption.add_process(taken);
-    listen(process, std::move(listener));
-    listener_ = process.listener;
-    home_->adoption.adopt(process, std::move(taken));
+    home_->namespaces.begin(taken.front().pid);
+    home_->adoption.adopt_all(std::move(taken), std::move(is_attached));
 }
 
 void HomeSession::detach(std::function<void(const Result<>&)> done) {
     spawn([](home::Home& self, std::function<void(const Result<>&)> tell) -> Task<void> {
-        auto result = co_await self.detachment.detach();
+        auto result = co_await self.detachment.detach("");
         tell(result);
     }(*home_, std::move(done)));
 }
 
-Fd HomeSession::listener() const {
-    return Fd(listener_ ? fcntl(listener_->get(), F_DUPFD_CLOEXEC, 0) : -1);
+const std::vector<LeftFilter>& HomeSession::left_filters() const {
+    return home_->detachment.left_filters();
 }
 
-const std::vector<pid_t>& HomeSession::detached() const { return home_->detachment.left(); }
+std::vector<pid_t> HomeSession::detached() const { return home_->detachment.left(); }
 
 void HomeSession::listen(HomeProcess& process, Fd listener) {
     process.listener = std::make_shared<Fd>(std::move(listener));
@@ -182,7 +203,7 @@ void HomeSession::listen(HomeProcess& process, Fd listener) {
 
 void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     auto it = home_->threads.find(tid);
-    if (it == home_->threads.end()) return;
+    if (it == home_->threads.end() || home_->debugging.takes_stop(tid, status)) return;
     HomeThread& thread = *it->second;
     if (thread.process->doomed && !thread.helper && !status.ended()) {
         home_->failures.on_doomed_stop(thread, status);
@@ -196,10 +217,14 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     if (home_->proxy_calls.holds_stop(thread, status)) return;
     if (home_->debugging.tracing().waits.takes_stop(thread, status)) return;
     if (home_->debugging.tracing().takes_stop(thread, status)) return;
+    if (home_->resting.takes_stop(thread, status)) return;
     switch (status.kind) {
         case WaitStatus::Kind::exited:
-        case WaitStatus::Kind::killed: on_end(*home_, thread, status); return;
-        case WaitStatus::Kind::signal_stop: home_->signals.on_signal(thread, status.value); return;
+        case WaitStatus::Kind::killed: on_end(*home_, *events_, thread, status); return;
+        case WaitStatus::Kind::signal_stop:
+            events_->note_signal(thread, status.value);
+            home_->signals.on_signal(thread, status.value);
+            return;
         case WaitStatus::Kind::event: on_event(thread, status.value); return;
         case WaitStatus::Kind::group_stop:
             home_->signals.stop_remotely(*thread.process, true);
@@ -208,8 +233,9 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
             return;
         case WaitStatus::Kind::trap_stop:  // our interrupt, or the end of a group-stop
             home_->signals.stop_remotely(*thread.process, false);
+            home_->debugging.equip(thread);
             if (thread.interrupted && thread.is_in(HomeThread::Business::call)) {
-                if (thread.process->recalled) {
+                if (thread.process->comes_home) {
                     home_->homecoming.end_call(thread);
                 } else {
                     end_interrupted_call(tid);
@@ -239,11 +265,13 @@ void HomeSession::on_filter_stop(HomeThread& thread) {
     auto mark = trace::event_message(thread.tid);
     auto regs = trace::registers(thread.tid);
     if (!mark || !regs) return trace::resume(thread.tid);
+    const uint64_t args[] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
+    events_->note_call(thread, regs->orig_rax, args, regs->rip);
     if (*mark == resting_filter_mark) {
-        if (regs->orig_rax == SYS_ptrace)
-            return home_->debugging.tracing().calls.on_call(thread, *regs);
-        if (home_->debugging.tracing().waits.on_call(thread, *regs)) return;
-        if (home_->debugging.tracing().calls.takes_clone(thread, *regs)) return;
+        auto& tracing = home_->debugging.tracing();
+        if (regs->orig_rax == SYS_ptrace) return tracing.calls.on_call(thread, *regs);
+        if (tracing.waits.on_call(thread, *regs) || tracing.calls.takes_clone(thread, *regs))
+            return;
         home_->resting.on_call(thread, *regs);
     } else if (*mark == name_filter_mark) {
         home_->fd_names.on_watched_call(thread, *regs);
@@ -264,6 +292,7 @@ void HomeSession::on_notification(const Notification& n) {
     HomeThread& thread = *it->second;
     HomeProcess& process = *thread.process;
     if (n.number != gpr_park_number) {
+        events_->note_call(thread, n.number, n.args, n.instruction_pointer);
         on_call(thread, n);
         return;
     }
@@ -311,6 +340,7 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
         home_->notifier->reply_raw(n.id, register_rseq(thread.rseq, n.args));
         return;
     }
+    if (home_->resting.takes_call(thread, n)) return;
     home_->local_calls.note_modes(thread, n.number, n.args, false);
     if (asks_for_seccomp_mode(n.number, n.args)) {
         home_->notifier->reply(n.id, home::Filters::seccomp_mode(thread));
@@ -353,6 +383,7 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
 
 void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
     auto frame = std::make_shared<ReceivedFrame>(std::move(received));
+    events_->on_frame(node, frame);
     auto session = frame->session();
     switch (session.which()) {
         case wire::SessionMessage::PROCESS_STARTED: {
@@ -365,7 +396,10 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
             it->second->done.set(session.getProcessStarted().getError());
             return;
         }
-        case wire::SessionMessage::PROCESS_GONE: on_process_gone(node, frame); return;
+        case wire::SessionMessage::PROCESS_GONE:
+            home_->ends.on_process_gone(node, session.getProcessGone());
+            return;
+        case wire::SessionMessage::DRAIN: home_->detachment.on_drain(node); return;
         case wire::SessionMessage::PROCESS_FORKED: {
             auto it = node.forking.find(session.getProcessForked().getPid());
             if (it != node.forking.end()) {
@@ -420,29 +454,6 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
     }
 }
 
-void HomeSession::on_process_gone(home::RemoteNode& node,
-                                  const std::shared_ptr<ReceivedFrame>& frame) {
-    auto gone = frame->session().getProcessGone();
-    home_->remote_usage.note_remote_usage(node, gone.getPid(), usage_from_wire(gone.getUsed()));
-    if (HomeProcess* process = home_->find_process(gone.getPid())) {
-        process->pending_timers |= gone.getPendingTimers();
-    }
-    node.counts.pages = {gone.getFaults(), gone.getPagesIn(), gone.getPagesOut(),
-                         gone.getWaitedNs()};
-    node.counts.calls_home = gone.getCallsHome();
-    node.counts.calls_native = gone.getCallsNative();
-    node.counts.calls_fd_owner = gone.getCallsFdOwner();
-    node.counts.calls_by_rule = gone.getCallsByRule();
-    for (uint32_t number : gone.getUsedPaths()) home_->rule_use.note_path(number);
-    for (uint32_t number : gone.getUsedCalls()) home_->rule_use.note_call(node.id, number);
-    auto it = node.ending.find(gone.getPid());
-    if (it != node.ending.end()) {
-        it->second->set(true);
-    } else {
-        home_->failures.on_remote_end(node, gone.getPid(), gone.getReason());
-    }
-}
-
 void HomeSession::on_pages(home::RemoteNode& node, const std::shared_ptr<ReceivedFrame>& frame) {
     auto message = decode_pages(frame);
     if (!message) {
@@ -468,7 +479,9 @@ void HomeSession::on_pages(home::RemoteNode& node, const std::shared_ptr<Receive
     }(*home_, node.id, std::move(*message)));
 }
 
-void HomeSession::on_link_closed(const Error& reason) {
+void HomeSession::on_link_closed(const home::RemoteNode& node, const Error& reason) {
+    if (&home_->acceptors.at(node.id) != &node) return;  // another is in its place
+    const bool has_left = !home_->acceptors.reachable();
     home_->acceptors.note_lost();
     home_->remote_usage.on_link_closed();
     home_->observations.on_link_closed();
@@ -477,7 +490,8 @@ void HomeSession::on_link_closed(const Error& reason) {
     if (home_->processes.empty()) {
         home_->loop.stop();
     } else if (home_->resting.nothing_is_away()) {
-        home_->outputs.tell(fmt::format("{}; the program goes on here", reason.message()));
+        if (!has_left)
+            home_->outputs.tell(fmt::format("{}; the program goes on here", reason.message()));
     } else {
         home_->failures.abandon(reason.message());
     }

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "monitor/home/acceptors.h"
+#include "monitor/home/left_filter.h"
 #include "monitor/tracee/infection.h"
 
 namespace gpr {
@@ -29,6 +30,7 @@ struct Notification;
 struct WaitStatus;
 
 namespace home {
+class EventStream;
 struct Home;
 }  // namespace home
 
@@ -46,22 +48,29 @@ public:
     // The same if processes rest at first: root has resting_filter(), and `filter` is for processes
     // that are split later.
     void start_resting(pid_t root, std::vector<sock_filter> filter);
-    // The same for a process that runs already.
-    void adopt(Infection::Taken taken);
-    // Ends the session; its program continues here, natively except for the filter. done is called
-    // with the result; on an error the session continues.
+    // After start(): the program waits for a debugger before its first instruction.
+    void await_debugger();
+    // The same for processes that run already, of which the first is the program. is_attached is
+    // called when all continue.
+    void adopt(std::vector<Infection::Taken> taken, std::function<void()> is_attached);
+    // The program leaves its acceptors: detachment.h. done is called with the result.
     void detach(std::function<void(const Result<>&)> done);
     // For use after the session: processes that continue with the filter need somebody to answer
     // for it.
-    [[nodiscard]] Fd listener() const;
-    [[nodiscard]] const std::vector<pid_t>& detached() const;
+    [[nodiscard]] const std::vector<LeftFilter>& left_filters() const;
+    [[nodiscard]] std::vector<pid_t> detached() const;
     // Before start(): of the profiles on standby, the acceptor has files for these.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
+    // The program goes on at another acceptor: Detachment.
+    Task<Result<std::vector<pid_t>>> begin_move();
+    void replace_acceptor(NodeId node, Link& link);
+    void end_move(const std::vector<pid_t>& were_away);
     // Optional, before start(): private wakes are reported by the watch instead of being
     // intercepted.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
     // For monitor/control, which shows it to others.
     [[nodiscard]] home::Home& state();
+    [[nodiscard]] home::EventStream& events() { return *events_; }
     // Why the session failed; empty if it did not.
     [[nodiscard]] const std::string& failure() const;
     [[nodiscard]] bool waits_for_pages() const;
@@ -69,6 +78,7 @@ public:
 private:
     HomeProcess& begin(pid_t root);
     void listen(HomeProcess& process, Fd listener);
+    void hear(home::RemoteNode& node);
     void take_faults();
     void on_wait(pid_t tid, WaitStatus status);
     void on_event(HomeThread& thread, int event);
@@ -76,12 +86,11 @@ private:
     void on_notification(const Notification& n);
     void on_call(HomeThread& thread, const Notification& n);
     void on_frame(home::RemoteNode& node, ReceivedFrame&& frame);
-    void on_process_gone(home::RemoteNode& node, const std::shared_ptr<ReceivedFrame>& frame);
     void on_pages(home::RemoteNode& node, const std::shared_ptr<ReceivedFrame>& frame);
-    void on_link_closed(const Error& reason);
+    void on_link_closed(const home::RemoteNode& node, const Error& reason);
 
     std::unique_ptr<home::Home> home_;
-    std::shared_ptr<Fd> listener_;  // of a process that runs already
+    std::unique_ptr<home::EventStream> events_;
 };
 
 }  // namespace gpr

@@ -25,8 +25,6 @@ public:
     // Writes a line to stderr, prefixed by `gpr: `.
     void tell(const std::string& line);
     [[nodiscard]] SideWriter& user() { return *user_; }
-    // Whether the report is text on stderr rather than JSON in a file.
-    [[nodiscard]] bool wants_words() const { return stats_.enabled && stats_.file.empty(); }
     void report(const std::string& words, const std::string& json);
 
     // The descriptors that must stay open.

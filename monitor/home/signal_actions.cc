@@ -12,6 +12,7 @@
 #include "monitor/home/trap_state.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/paging/growth.h"
+#include "monitor/tracee/kernel_actions.h"
 #include "monitor/tracee/signal_action.h"
 #include "syscall/marshal.h"
 
@@ -138,13 +139,8 @@ Task<void> SignalActions::reset_action(HomeThread& thread, SignalAction left) {
     auto changing = co_await actions_of(process).lock();
     if (!(process.to_reset & bit)) co_return;  // the program has set another one since
     process.to_reset &= ~bit;
-    stub.scratch().put(0, left.kernel);
-    std::vector<Call> calls{Call{
-        SYS_rt_sigaction,
-        {static_cast<uint64_t>(left.signal), stub.scratch_address().value, 0, sizeof(uint64_t)},
-        0}};
-    co_await stub.run_locked(calls);
-    if (calls[0].result == 0) after_action(process, left);
+    const int64_t result = co_await set_kernel_action(stub, left);
+    if (result == 0) after_action(process, left);
 }
 
 }  // namespace gpr::home

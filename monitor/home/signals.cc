@@ -65,8 +65,10 @@ bool Signals::postpone_signal(HomeThread& thread, int signal) {
     auto regs = trace::registers(thread.tid);
     if (!regs || regs->rip >> 32 != GPR_STUB_HIGH_WORD) return false;
     // A signal that ends the program need not wait for the stub, which the program may have broken.
+    // A debugger decides what it does, and is to see the thread's own registers.
     HomeProcess& process = *thread.process;
-    if (deadly_signals(process.pid, process.caught_signals) >> (signal - 1) & 1) return false;
+    const uint64_t deadly = deadly_signals(process.pid, process.caught_signals);
+    if (!process.debugged && deadly & bit_of(signal)) return false;
     thread.masked = true;
     PassedSignals::leave_in_kernel(thread, signal);
     return true;
@@ -126,6 +128,7 @@ bool Signals::dumps_core(HomeThread& thread, int signal) {
 }
 
 void Signals::on_signal(HomeThread& thread, int signal) {
+    if (signal == SIGSYS && home_.debugging.takes_call(thread)) return;
     if (drops(thread, signal)) return;
     Tracing::restore_signal(thread, signal);
     if (signal == SIGTRAP && home_.functions.meets_breakpoint(thread)) return;
@@ -304,7 +307,10 @@ void Signals::on_remote_signal(Frame frame, NodeId from) {
                         "it lacks {}, and --mask-cpu hides that from the C library only",
                         fmt::join(masked, ", ")));
     }
-    if (home_.debugging.takes_remote_signal(*thread, *info)) return;
+    if (home_.debugging.takes_remote_call(*thread, *info)) return;
+    if (home_.debugging.takes_remote_signal(*thread, *info,
+                                            static_cast<uint8_t>(delivery.getMask())))
+        return;
     if (auto death = filter_death(*info)) {
         spawn(home_.filters.die_by_filter(*thread, *death));
     } else if (CoreDumps::is_due(*thread->process, info->si_signo)) {

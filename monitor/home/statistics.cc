@@ -36,13 +36,10 @@ StatsReport Statistics::report() const {
     report.home = pages;
     home_.acceptors.each([&](const RemoteNode& node) {
         const RemoteCounts& counts = node.counts;
-        report.calls_native += counts.calls_native;
-        report.calls_fd_owner += counts.calls_fd_owner;
-        report.calls_by_rule += counts.calls_by_rule;
-        report.calls_home += counts.calls_home;
+        report.calls += counts.told.calls;
         report.acceptors.push_back({home_.options.acceptors.at(node.id - 1u).name, counts.arrivals,
-                                    counts.cpu, counts.pages, node.link.stats().bytes_in,
-                                    node.link.stats().bytes_out});
+                                    counts.cpu, counts.told.pages, node.link_stats().bytes_in,
+                                    node.link_stats().bytes_out});
     });
     report.functions = home_.stats.functions;
     return report;

@@ -101,12 +101,12 @@ std::string StatsReport::advice() const {
     }
     const bool idle = cpu + waited < wall_s / 2;
     const double most_calls = (idle ? most_calls_per_idle_s : most_calls_per_s) * wall_s;
-    if (static_cast<double>(calls_home) > most_calls) {
+    if (static_cast<double>(calls.home) > most_calls) {
         return fmt::format(
             "{} system calls were carried home, {} a second; leave code that works on files and "
             "pipes at home, and choose what computes (--split lib:GLOB)",
-            grouped(calls_home),
-            grouped(static_cast<uint64_t>(static_cast<double>(calls_home) / wall_s)));
+            grouped(calls.home),
+            grouped(static_cast<uint64_t>(static_cast<double>(calls.home) / wall_s)));
     }
     if (static_cast<double>(crossings) > most_crossings_per_s * wall_s) {
         return fmt::format(
@@ -143,7 +143,7 @@ std::string StatsReport::words() const {
     line("received over the link", megabytes(received),
          [](const Acceptor& each) { return megabytes(each.bytes_out); });
     text += fmt::format("gpr: {}, {} carried home\n", counted(crossings, "crossing"),
-                        counted(calls_home, "system call"));
+                        counted(calls.home, "system call"));
     if (rested && crossings == 0) {
         text +=
             "gpr: all of it ran at home: nothing computed for long, or needed what an acceptor "
@@ -187,10 +187,10 @@ std::string StatsReport::json() const {
                        {"images", images},
                        {"gravity", {{"home", drawn_home}, {"away", drawn_away}}},
                        {"syscalls",
-                        {{"native", calls_native},
-                         {"fd_owner", calls_fd_owner},
-                         {"by_rule", calls_by_rule},
-                         {"home", calls_home}}},
+                        {{"native", calls.native},
+                         {"fd_owner", calls.fd_owner},
+                         {"by_rule", calls.by_rule},
+                         {"home", calls.home}}},
                        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
                        {"nodes", nodes},
                        {"advice", advice()}};

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "monitor/node/node_counts.h"
 #include "monitor/node/usage.h"
-#include "monitor/paging/pager.h"
 #include "monitor/rules/function_symbols.h"
 
 namespace gpr {
@@ -18,7 +18,7 @@ struct StatsReport {
     double wall_s = 0;
     uint64_t crossings = 0;
     bool rested = false;  // processes began at rest
-    uint64_t calls_native = 0, calls_fd_owner = 0, calls_by_rule = 0, calls_home = 0;
+    CallCounts calls;     // that workers saw
     // Crossings by gravity.
     uint64_t drawn_home = 0, drawn_away = 0;
     uint64_t images = 0;         // program images started, by fork and exec too

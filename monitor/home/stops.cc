@@ -4,6 +4,7 @@
 #include "monitor/home/home.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/vdso_place.h"
 
 namespace gpr::home {
 
@@ -22,7 +23,8 @@ Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
     if (!context) co_return std::nullopt;
     // Still on its way back to the program.
     bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;
-    if (in_stub || has_fault_pending(thread.tid)) {
+    const bool in_vdso = stands_in_vdso(thread.process->pid, context->regs);
+    if (in_stub || in_vdso || has_fault_pending(thread.tid)) {
         trace::resume(thread.tid);
         co_return std::nullopt;
     }

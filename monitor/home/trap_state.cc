@@ -9,6 +9,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/signal_actions.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/kernel_actions.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/signal_action.h"
 #include "monitor/tracee/signal_frame.h"
@@ -111,12 +112,9 @@ Task<void> TrapState::repair_trap_action(HomeThread& thread) {
     StubThread& stub = *thread.stub;
     auto guard = co_await stub.lock();
     auto changing = co_await home_.signal_actions.actions_of(process).lock();
-    stub.scratch().put(0, process.trap_action);
-    std::vector<Call> calls{
-        Call{SYS_rt_sigaction, {SIGTRAP, stub.scratch_address().value, 0, sizeof(uint64_t)}, 0}};
-    co_await stub.run_locked(calls);
-    home_.signal_actions.announce_action(
-        process, {SIGTRAP, process.trap_action});  // a child may have begun without it
+    const SignalAction action{SIGTRAP, process.trap_action};
+    co_await set_kernel_action(stub, action);
+    home_.signal_actions.announce_action(process, action);  // a child may have begun without it
 }
 
 }  // namespace gpr::home

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "monitor/home/contended_memory.h"
+#include "monitor/home/debugged_process.h"
 #include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
 #include "monitor/home/memory_calls.h"
@@ -26,6 +27,7 @@ constexpr std::chrono::milliseconds held_up_for{50};
 
 void VforkChildren::on_end(HomeThread& thread) {
     HomeProcess* owner = owner_of_memory(*thread.process);
+    if (owner && owner->debugged) owner->debugged->on_child(nullptr, thread.process->pid, true);
     uint64_t at = std::exchange(thread.clear_tid, 0);
     if (owner && at != 0) spawn(clear_tid(owner->pid, {at}, thread.tid));
 }

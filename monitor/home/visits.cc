@@ -28,14 +28,7 @@ constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
 // Whether the thread's own instruction has raised the signal.
 bool is_fault(const siginfo_t& info) {
-    switch (info.si_signo) {
-        case SIGSEGV:
-        case SIGBUS:
-        case SIGFPE:
-        case SIGILL:
-        case SIGTRAP: return info.si_code > 0 && info.si_code != SI_KERNEL;
-        default: return false;
-    }
+    return is_raised_by_instruction(info) && info.si_code != SI_KERNEL;
 }
 
 // A signal's handler will run before the call ends: sets its result accordingly.
@@ -88,7 +81,8 @@ bool Visits::is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
     PassedSignals::keep_order(thread, number);
     CpuTiming::name_cpu_timer(thread, number);
     auto info = trace::signal_info(thread.tid);
-    if (info && home_.debugging.takes_remote_signal(thread, *info)) return true;
+    if (info && home_.debugging.takes_remote_signal(thread, *info, hit_traps(thread.tid)))
+        return true;
     bool repeats =
         info && is_fault(*info) && (info->si_signo != SIGBUS || is_beyond_end(fragment, *info));
     bool caught = thread.process->caught_signals & bit_of(number);

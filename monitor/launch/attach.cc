@@ -12,14 +12,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "monitor/launch/attachable.h"
-#include "monitor/launch/resident.h"
+#include "monitor/launch/caretaker.h"
 #include "monitor/launch/session_host.h"
 #include "monitor/node/process_names.h"
 #include "monitor/tracee/infection.h"
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/remote_memory_raw.h"
 #include "transport/loop.h"
@@ -31,6 +36,10 @@ namespace {
 // How long to wait for the process to stop: a vfork, or an uninterruptible wait in the kernel, that
 // does not end in this time usually takes much longer.
 constexpr std::chrono::seconds patience{2};
+// For a descendant, while others stand still already.
+constexpr std::chrono::milliseconds less_patience{300};
+
+using Tell = std::function<void(const std::string& line)>;
 
 int refuse(const std::string& why) {
     std::fprintf(stderr, "gpr: %s\n", why.c_str());
@@ -81,39 +90,126 @@ private:
     rlimit before_{}, now_{};
 };
 
-Result<Infection::Taken> take(const ExecOptions& options, const SessionHost& host, pid_t pid,
-                              DescriptorsBelow& descriptors) {
-    auto infection = Infection::begin(pid, patience);
-    if (!infection) return explain_refusal(pid, infection.error());
-    GPR_TRY(auto memory, read_mapping_flags(pid));
-    GPR_CHECK(check_memory(pid, memory));
-    GPR_CHECK(check_timers(pid));
-    GPR_TRY(const bool counts, infection->has_cpu_interval_timer());
-    if (counts) return has_cpu_timer(pid);
-    GPR_CHECK(descriptors.begin(pid, host.fd_base()));
-    GPR_CHECK(infection->take_thread_state());
-    std::vector<Range> locked;
-    for (const MappingFlags& m : memory) {
-        if (m.locked) locked.push_back(m.range);
+// Takes a process that runs, and its descendants.
+class Takeover {
+public:
+    Takeover(const ExecOptions& options, const SessionHost& host)
+        : fd_base_(host.fd_base()),
+          filter_(home_filter_for(options, host.fd_base(), host.watches_calls())) {}
+
+    // The process itself comes first. It is left unchanged if it cannot be taken. A descendant that
+    // cannot runs on as it is, and `tell` says why.
+    Result<std::vector<Infection::Taken>> take(pid_t root, const Tell& tell) {
+        auto stopped = stop(root, tell);
+        if (!stopped) return tl::make_unexpected(stopped.error());
+        std::vector<Infection::Taken> all;
+        for (Infection& each : *stopped) {
+            const pid_t pid = each.pid();
+            auto taken = take_stopped(each);
+            if (taken) {
+                all.push_back(std::move(*taken));
+            } else if (pid == root) {
+                return tl::make_unexpected(taken.error());
+            } else {
+                tell_of(pid, taken.error(), tell);
+            }
+        }
+        return all;
     }
-    GPR_CHECK(infection->unlock(std::move(locked)));
-    const auto filter = home_filter_for(options, host.fd_base(), host.watches_calls());
-    if (const auto resident = resident_of(pid)) {
-        if (resident->filter != name_of_filter(filter)) {
+
+    // For processes that continue without us.
+    void release(const std::vector<pid_t>& pids) {
+        for (const pid_t pid : pids) {
+            if (auto its = descriptors_.find(pid); its != descriptors_.end()) its->second.end();
+        }
+    }
+
+private:
+    static void tell_of(pid_t pid, const Error& why, const Tell& tell) {
+        if (why.code == ESRCH || is_being_killed(pid)) return;
+        tell(fmt::format("a descendant goes on as it is: {}", why.message()));
+    }
+
+    // Until none is left that has begun meanwhile: who is stopped makes no children.
+    static Result<std::vector<Infection>> stop(pid_t root, const Tell& tell) {
+        std::vector<Infection> stopped;
+        std::set<pid_t> seen;
+        for (std::vector<pid_t> next{root}; !next.empty(); next = descendants_of(root)) {
+            std::erase_if(next, [&](pid_t pid) { return !seen.insert(pid).second; });
+            if (next.empty()) break;
+            for (const pid_t pid : next) {
+                auto possible = pid == root ? Result<>{} : check_attachable(pid);
+                auto one = possible ? Infection::begin(pid, pid == root ? patience : less_patience)
+                                    : tl::make_unexpected(possible.error());
+                if (one) {
+                    stopped.push_back(std::move(*one));
+                } else if (pid == root) {
+                    return explain_refusal(pid, one.error());
+                } else {
+                    tell_of(pid, one.error(), tell);
+                }
+            }
+        }
+        return stopped;
+    }
+
+    Result<Infection::Taken> take_stopped(Infection& infection) {
+        const pid_t pid = infection.pid();
+        GPR_TRY(auto memory, read_mapping_flags(pid));
+        GPR_CHECK(check_memory(pid, memory));
+        GPR_CHECK(check_timers(pid));
+        GPR_TRY(const bool counts, infection.has_cpu_interval_timer());
+        if (counts) return has_cpu_timer(pid);
+        GPR_CHECK(descriptors_[pid].begin(pid, fd_base_));
+        GPR_CHECK(infection.take_thread_state());
+        std::vector<Range> locked;
+        for (const MappingFlags& m : memory) {
+            if (m.locked) locked.push_back(m.range);
+        }
+        GPR_CHECK(infection.unlock(std::move(locked)));
+        GPR_TRY(Fd listener, listener_of_before(pid));
+        if (listener) {
+            infection.use_listener(std::move(listener));
+        } else {
+            GPR_CHECK(infection.install(filter_));
+        }
+        GPR_TRY(Infection::Taken taken, infection.hand_over(trace::home_options));
+        taken.memory = std::move(memory);
+        return taken;
+    }
+
+    // Of the filter that an earlier session has left, which the descendants of its processes have,
+    // too. Empty: there is none.
+    Result<Fd> listener_of_before(pid_t pid) {
+        const auto caretaker = caretaker_of(pid);
+        unsigned nearest = caretaker ? caretaker->generations : ~0U;
+        const Fd* known = nullptr;
+        for (const auto& [processes, listener] : relieved_) {
+            const auto generations = generations_to(processes, pid);
+            if (!generations || *generations >= nearest) continue;
+            nearest = *generations;
+            known = &listener;
+        }
+        if (known) return Fd(dup_of(*known));
+        if (!caretaker) return Fd();
+        if (caretaker->filter != name_of_filter(filter_)) {
             return fail(fmt::format(
                 "process {} has the filter of an earlier session, which is not what these options "
                 "need; attach it with the options of that session",
                 pid));
         }
-        GPR_TRY(Fd listener, relieve(*resident));
-        infection->use_listener(std::move(listener));
-    } else {
-        GPR_CHECK(infection->install(filter));
+        GPR_TRY(Fd listener, relieve(*caretaker));
+        relieved_.emplace_back(caretaker->processes, std::move(listener));
+        return Fd(dup_of(relieved_.back().second));
     }
-    GPR_TRY(Infection::Taken taken, infection->hand_over(trace::home_options));
-    taken.memory = std::move(memory);
-    return taken;
-}
+
+    static int dup_of(const Fd& fd) { return fcntl(fd.get(), F_DUPFD_CLOEXEC, 0); }
+
+    const int fd_base_;
+    const std::vector<sock_filter> filter_;
+    std::map<pid_t, DescriptorsBelow> descriptors_;
+    std::vector<std::pair<std::vector<std::string>, Fd>> relieved_;
+};
 
 constexpr std::array signals_to_detach{SIGINT, SIGTERM, SIGHUP};
 
@@ -140,7 +236,8 @@ Watch detach_on_signals(SessionHost& host, SessionOutputs& outputs) {
 
 }  // namespace
 
-int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& start_local) {
+int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& start_local,
+               const std::function<void(int messages)>& is_attached) {
     if (auto possible = check_attachable(pid); !possible) {
         return refuse("cannot attach: " + possible.error().message());
     }
@@ -156,19 +253,19 @@ int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& 
     if (auto made = (*host)->make_session(); !made) return refuse(made.error().message());
     sigset_t set;
     block_signals_to_detach(set);
-    DescriptorsBelow descriptors;
-    auto taken = take(options, **host, pid, descriptors);
+    Takeover takeover(options, **host);
+    auto taken = takeover.take(pid, [&](const std::string& line) { outputs->tell(line); });
     if (!taken) {
-        descriptors.end();
+        takeover.release({pid});
         return refuse("cannot attach: " + taken.error().message());
     }
     HomeSession& session = (*host)->session();
-    session.adopt(std::move(*taken));
+    session.adopt(std::move(*taken), [&] { is_attached(outputs->user().fd()); });
     const Watch wish = detach_on_signals(**host, *outputs);
     const int status = (*host)->run();
-    if (std::ranges::find(session.detached(), pid) != session.detached().end()) descriptors.end();
+    takeover.release(session.detached());
     const auto filter = home_filter_for(options, (*host)->fd_base(), (*host)->watches_calls());
-    auto left = leave_resident(session.listener(), name_of_filter(filter), session.detached());
+    auto left = leave_caretakers(session.left_filters(), name_of_filter(filter));
     return left ? status : refuse(left.error().message());
 }
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "monitor/launch/resident.h"
+#include "monitor/launch/caretaker.h"
 #include "monitor/node/process_names.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/remote_memory_raw.h"
@@ -126,7 +126,7 @@ Result<> check_attachable(pid_t pid) {
     GPR_CHECK(check_tracer(pid, status));
     GPR_CHECK(check_64_bit(pid));
     GPR_CHECK(check_shared(pid));
-    const bool only_ours = number_in(status, "Seccomp_filters") == 1 && resident_of(pid);
+    const bool only_ours = number_in(status, "Seccomp_filters") == 1 && caretaker_of(pid);
     if (number_in(status, "Seccomp") != 0 && !only_ours) {
         return fail(fmt::format(
             "{} has seccomp filters of its own, which cannot be taken along; begin it under "

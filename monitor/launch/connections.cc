@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "monitor/node/host_match.h"
 #include "monitor/rules/call_rules.h"
-#include "monitor/rules/device_variables.h"
 #include "monitor/rules/path_rules.h"
 
 namespace gpr {
@@ -21,9 +20,20 @@ namespace {
 constexpr uint64_t usual_files = 4096;  // how many files programs may usually have open
 constexpr uint64_t least_room = 1024;   // for an acceptor's descriptors
 
-Result<EstablishedAcceptor> greet(const ExecOptions& options, NodeId node,
-                                  const std::string& session, const LogOptions& log,
-                                  const StartLocalAcceptor& start_local, pid_t program) {
+// Whether the acceptor may get descriptors in the session: by its rules, or by a profile that it
+// has files for.
+bool may_have_files(const ExecOptions& options, NodeId node, const Welcome& peer) {
+    PathRules paths(path_rules_of(options.rules, node));
+    paths.keep_standby(peer.standby);
+    return !paths.empty() || !remote_calls_of(options.rules, node).empty();
+}
+
+}  // namespace
+
+Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId node,
+                                              const std::string& session, const LogOptions& log,
+                                              const StartLocalAcceptor& start_local,
+                                              pid_t program) {
     const AcceptorAddress& acceptor = options.acceptors.at(node - 1u);
     Hello hello;
     hello.software = "gpr";
@@ -59,15 +69,6 @@ Result<EstablishedAcceptor> greet(const ExecOptions& options, NodeId node,
     return connect_session(endpoint, token, hello, deadline);
 }
 
-// Whether the acceptor may get descriptors in the session: by its rules, or by a profile that it
-// has files for.
-bool may_have_files(const ExecOptions& options, NodeId node, const Welcome& peer) {
-    PathRules paths(path_rules_of(options.rules, node));
-    paths.keep_standby(peer.standby);
-    return !paths.empty() || !remote_calls_of(options.rules, node).empty();
-}
-
-// Logs the basic facts about the connection.
 void tell_of(const EstablishedAcceptor& acceptor) {
     const HostDescription& host = acceptor.peer.host;
     spdlog::info("connected to {}: {}, {}, Linux {}, {} x {}", acceptor.peer_name,
@@ -85,8 +86,6 @@ void tell_of(const EstablishedAcceptor& acceptor) {
     if (!host.features.empty()) spdlog::debug("it has {}", fmt::join(host.features, ", "));
 }
 
-}  // namespace
-
 std::string text_of(const AcceptorAddress& acceptor) {
     const bool has_name = acceptor.name.find_first_not_of("0123456789") != std::string::npos;
     return has_name ? fmt::format("{} ({})", acceptor.name, acceptor.address) : acceptor.address;
@@ -96,7 +95,7 @@ Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId 
                                              const std::string& session, const LogOptions& log,
                                              const StartLocalAcceptor& start_local, pid_t program) {
     spdlog::info("connecting to {}", text_of(options.acceptors.at(node - 1u)));
-    auto greeted = greet(options, node, session, log, start_local, program);
+    auto greeted = greet_acceptor_of(options, node, session, log, start_local, program);
     if (greeted) tell_of(*greeted);
     return greeted;
 }

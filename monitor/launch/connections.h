@@ -20,6 +20,12 @@ Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId 
                                              const std::string& session, const LogOptions& log,
                                              const StartLocalAcceptor& start_local, pid_t program);
 
+// The same without a log line, so that it may run in a thread of its own.
+Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId node,
+                                              const std::string& session, const LogOptions& log,
+                                              const StartLocalAcceptor& start_local, pid_t program);
+void tell_of(const EstablishedAcceptor& acceptor);
+
 // The range of an acceptor's descriptor numbers.
 struct FdRange {
     unsigned base = 0;  // 0: it has no descriptors

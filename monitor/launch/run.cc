@@ -16,6 +16,7 @@
 
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
+#include "monitor/launch/caretaker.h"
 #include "monitor/launch/session_host.h"
 #include "monitor/node/process_names.h"
 #include "monitor/rules/device_variables.h"
@@ -147,8 +148,13 @@ std::string variables_for(const ExecOptions& options, const std::vector<SessionH
     return variables_text(variables);
 }
 
-int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_local, pid_t program,
-                int channel) {
+// A program under a debugger is split from its first instruction on.
+bool begins_at_rest(const ExecOptions& options, const GdbWanted& gdb) {
+    return SplitPolicy(options.rules).rests() && !gdb.is_wanted();
+}
+
+int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_local,
+                const GdbWanted& gdb, pid_t program, int channel, int trace_reader) {
     auto give_up = [&](const std::string& why) {
         complain(why);
         send_word(channel, Word::failed);
@@ -158,16 +164,25 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     if (!outputs) return give_up(outputs.error().message());
     std::vector<int> kept = outputs->descriptors();
     kept.push_back(channel);
+    if (trace_reader >= 0) kept.push_back(trace_reader);
+    if (gdb.socket >= 0) kept.push_back(gdb.socket);
     detach_from_program(std::move(kept));
     if (auto begun = outputs->begin(); !begun) return give_up(begun.error().message());
     auto host = SessionHost::prepare(options, *outputs, start_local, program, options.program);
     if (!host) return give_up(host.error().message());
+    if (auto listens = (*host)->await_gdb(gdb); !listens) {
+        return give_up(listens.error().message());
+    }
     auto tunables = tunables_for(options, (*host)->peers());
     if (!tunables) return give_up(tunables.error().message());
     const std::string variables = variables_for(options, (*host)->peers());
     auto made = (*host)->make_session();
     if (!made) return give_up(made.error().message());
     HomeSession& session = (*host)->session();
+    if (trace_reader >= 0) {
+        auto traced = (*host)->trace_to(Fd(trace_reader));
+        if (!traced) return give_up(traced.error().message());
+    }
     Launch launch{(*host)->fd_base(), (*host)->watches_calls()};
     tunables->copy(launch.tunables, sizeof launch.tunables - 1);
     if (!send_word(channel, Word::ready) || !send_packet(channel, launch) ||
@@ -179,7 +194,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     if (!receive_word(channel, word, listener_number)) return exit_gpr_failed;
     auto seized = trace::seize(program, trace::home_options);
     if (!seized) return give_up(seized.error().message());
-    if (SplitPolicy(options.rules).rests()) {
+    if (begins_at_rest(options, gdb)) {
         session.start_resting(program, home_filter_for(options, launch.fd_base, false));
     } else {
         Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, program, 0)));
@@ -187,16 +202,21 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
         if (!listener) return give_up("cannot take over the seccomp listener");
         session.start(program, std::move(listener));
     }
+    if (gdb.is_wanted()) session.await_debugger();
     send_word(channel, Word::go);
     close(channel);
-    return (*host)->run();
+    const int status = (*host)->run();
+    const auto filter = home_filter_for(options, launch.fd_base, launch.calls_watched);
+    auto left = leave_caretakers(session.left_filters(), name_of_filter(filter));
+    if (!left) outputs->tell(left.error().message());
+    return status;
 }
 
 // Returns the filter's listener, or 0 if the process rests at first and its filter has none.
-Result<int> install_filter(const ExecOptions& options, const Launch& launch) {
+Result<int> install_filter(const ExecOptions& options, const Launch& launch, const GdbWanted& gdb) {
     // Never freed: freeing may call brk, which the monitor would not answer yet.
     static std::vector<sock_filter> filter;
-    const bool rests = SplitPolicy(options.rules).rests();
+    const bool rests = begins_at_rest(options, gdb);
     filter = rests ? resting_filter(launch.fd_base != 0)
                    : home_filter_for(options, launch.fd_base, launch.calls_watched);
     sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
@@ -231,7 +251,8 @@ std::string_view advice_on(int exec_error) {
 
 }  // namespace
 
-int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) {
+int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local,
+             const GdbWanted& gdb, int trace_reader) {
     int channel[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0) {
         complain("cannot create a socket pair");
@@ -245,6 +266,8 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         close(end);
         end = moved;
     }
+    // Not for the program.
+    if (trace_reader >= 0) fcntl(trace_reader, F_SETFD, FD_CLOEXEC);
     pid_t program = getpid();
     int reaps = 0;
     prctl(PR_GET_CHILD_SUBREAPER, &reaps);
@@ -255,7 +278,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
         pid_t monitor = fork();
         if (monitor != 0) _exit(monitor < 0 ? 1 : 0);
         close(channel[0]);
-        _exit(run_monitor(options, start_local, program, channel[1]));
+        _exit(run_monitor(options, start_local, gdb, program, channel[1], trace_reader));
     }
     close(channel[1]);
     int status = 0;
@@ -280,7 +303,7 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local) 
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter(options, launch);
+    auto listener = install_filter(options, launch, gdb);
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

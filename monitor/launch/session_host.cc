@@ -1,5 +1,6 @@
 #include "monitor/launch/session_host.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include "base/own_limits.h"
 #include "bpf/call_watch.h"
 #include "monitor/control/session_control.h"
+#include "monitor/control/trace_connection.h"
 #include "monitor/home/directory_record.h"
+#include "monitor/launch/greeting.h"
 #include "monitor/launch/progress.h"
 #include "monitor/node/host_match.h"
 #include "monitor/rules/call_rules.h"
@@ -33,8 +36,8 @@ std::unique_ptr<CallWatch> watch_for(const ExecOptions& options) {
 
 }  // namespace
 
-SessionHost::SessionHost(const ExecOptions& options, SessionOutputs& outputs)
-    : options_(options), outputs_(outputs) {}
+SessionHost::SessionHost(ExecOptions options, SessionOutputs& outputs)
+    : options_(std::move(options)), outputs_(outputs) {}
 
 SessionHost::~SessionHost() = default;
 
@@ -53,11 +56,11 @@ Result<std::unique_ptr<SessionHost>> SessionHost::prepare(const ExecOptions& opt
 }
 
 Result<> SessionHost::connect(const StartLocalAcceptor& start_local, const std::string& name) {
-    const std::string session_id = new_session_id();
+    id_ = new_session_id();
     for (const AcceptorAddress& acceptor : options_.acceptors) {
         outputs_.user().doing(fmt::format("connecting to {}", text_of(acceptor)));
         auto node = static_cast<NodeId>(connected_.size() + 1);
-        GPR_TRY(auto one, connect_acceptor(options_, node, session_id, outputs_.log_of_acceptor(),
+        GPR_TRY(auto one, connect_acceptor(options_, node, id_, outputs_.log_of_acceptor(),
                                            start_local, program_));
         connected_.push_back(std::move(one));
     }
@@ -83,6 +86,12 @@ int SessionHost::fd_base() const {
     return 0;
 }
 
+Result<> SessionHost::await_gdb(const GdbWanted& wanted) {
+    if (!wanted.is_wanted()) return {};
+    GPR_TRY(gdb_, GdbEntry::create(wanted.address, wanted.socket));
+    return {};
+}
+
 Result<> SessionHost::make_session() {
     GPR_TRY(loop_, Loop::create());
     GPR_TRY(waits_, Waits::create(*loop_));
@@ -100,8 +109,7 @@ Result<> SessionHost::make_session() {
     session_ = std::make_unique<HomeSession>(*loop_, *waits_, std::move(acceptors), options_,
                                              outputs_, std::move(code));
     for (size_t i = 0; i < links_.size(); i++) {
-        progress_.push_back(std::make_unique<Progress>(
-            *loop_, *links_[i], outputs_.user(), [this] { return session_->waits_for_pages(); }));
+        progress_.push_back(progress_of(*links_[i]));
         session_->keep_standby(static_cast<NodeId>(i + 1), peers_[i].welcome.standby);
     }
     if (record_) session_->record(*record_);
@@ -111,13 +119,106 @@ Result<> SessionHost::make_session() {
     return {};
 }
 
+std::unique_ptr<Progress> SessionHost::progress_of(Link& link) {
+    return std::make_unique<Progress>(*loop_, link, outputs_.user(),
+                                      [this] { return session_->waits_for_pages(); });
+}
+
+Result<> SessionHost::can_move(const EstablishedAcceptor& to) const {
+    const Peer& now = peers_.front();
+    for (const std::string& feature : lacking_at(to.peer.host, describe_this_host())) {
+        if (std::ranges::find(now.lacking, feature) != now.lacking.end()) continue;
+        return fail(
+            fmt::format("{} lacks {}, which the program may use already", to.peer_name, feature));
+    }
+    const uint64_t files = to.peer.host.limits.open_files_hard;
+    if (now.fds.base != 0 && files < now.fds.base + least_fds_of_acceptor) {
+        return fail(
+            fmt::format("{} allows {} open files, and its descriptors in this session "
+                        "begin at {}; raise its limit (ulimit -n)",
+                        to.peer_name, files, now.fds.base));
+    }
+    return {};
+}
+
+Task<Result<>> SessionHost::move(Move move) {
+    if (moves_) co_return fail("the session moves already");
+    if (options_.acceptors.size() != 1) co_return fail("the session has several acceptors");
+    if (!SplitPolicy(options_.rules, options_.attaches).rests()) {
+        co_return fail(
+            "only what 'gpr exec' began without split rules can move; 'gpr detach' it, and "
+            "'gpr attach' it to the other acceptor");
+    }
+    moves_ = true;
+    ExecOptions wanted = options_;
+    wanted.acceptors = {move.to};
+    if (!move.token_file.empty()) wanted.token_file = move.token_file;
+    Greeting greeting(*loop_, std::move(wanted), id_, program_);
+    auto connected = co_await greeting.outcome();
+    Result<> possible = connected ? can_move(*connected) : tl::make_unexpected(connected.error());
+    if (possible) {
+        const auto began = Clock::now();
+        auto away = co_await session_->begin_move();
+        if (away) {
+            take_over(std::move(*connected), move);
+            session_->end_move(*away);
+            const std::chrono::duration<double, std::milli> took = Clock::now() - began;
+            spdlog::info("{} processes move to {}: home within {:.1f} ms", away->size(),
+                         links_.front()->peer_name(), took.count());
+        } else {
+            possible = tl::make_unexpected(away.error());
+        }
+    }
+    moves_ = false;
+    co_return possible;
+}
+
+// Nothing of the session is at the acceptor that it has.
+void SessionHost::take_over(EstablishedAcceptor connected, const Move& move) {
+    tell_of(connected);
+    peers_.front().name = connected.peer_name;
+    peers_.front().welcome = connected.peer;
+    options_.acceptors.front().address = move.to.address;
+    options_.acceptors.front().name = move.to.name;
+    if (!move.token_file.empty()) options_.token_file = move.token_file;
+    progress_.clear();
+    links_.front()->close("the program goes on at another acceptor");
+    former_links_.push_back(std::move(links_.front()));
+    links_.front() = make_link(*loop_, std::move(connected));
+    session_->replace_acceptor(1, *links_.front());
+    session_->keep_standby(1, peers_.front().welcome.standby);
+    progress_.push_back(progress_of(*links_.front()));
+}
+
+Result<> SessionHost::trace_to(Fd reader) {
+    gpr_trace_order order{};
+    if (recv(reader.get(), &order, sizeof order, MSG_DONTWAIT) != sizeof order) {
+        return fail(errno, "what to trace is not told");
+    }
+    GPR_TRY(trace_, TraceConnection::begin(*loop_, session_->events(), order));
+    trace_->take(std::move(reader), [this] { trace_.reset(); });
+    return {};
+}
+
 int SessionHost::run() {
     SessionFacts facts;
     for (const Peer& peer : peers_) {
         for (const Device& device : peer.welcome.devices) facts.devices.push_back(device.id);
     }
-    const SessionControl control(*loop_, *session_, program_, facts, std::exchange(metrics_, {}));
+    const SessionControl control(
+        *loop_, *session_, program_, facts, std::exchange(metrics_, {}),
+        [this](std::string name, std::string address, std::string token_file) {
+            return move({{std::move(name), std::move(address)}, std::move(token_file)});
+        });
+    if (gdb_) {
+        gdb_->begin(session_->state(), program_);
+        if (!gdb_->address().empty()) {
+            outputs_.tell(fmt::format("{} waits for gdb; type there: target remote {}",
+                                      options_.program, gdb_->address()));
+        }
+    }
     loop_->run();
+    trace_.reset();
     return session_->failure().empty() ? 0 : exit_gpr_failed;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/task.h"
+#include "monitor/control/gdb_entry.h"
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
 #include "monitor/launch/connections.h"
@@ -22,6 +24,7 @@ class DirectoryRecord;
 class Link;
 class Loop;
 class Progress;
+class TraceConnection;
 class Waits;
 
 class SessionHost {
@@ -48,29 +51,48 @@ public:
     [[nodiscard]] int fd_base() const;
     [[nodiscard]] bool watches_calls() const { return watches_calls_; }
 
+    // Before the session is made: listens for a gdb that is wanted.
+    Result<> await_gdb(const GdbWanted& wanted);
     // Makes the session, the last step that may fail.
     Result<> make_session();
+    // `gpr move`: the program comes home and goes on at another acceptor, in place of the only one.
+    // On an error it is where it was, or rests at home.
+    struct Move {
+        AcceptorAddress to;
+        std::string token_file;  // empty: the session's own
+    };
+    Task<Result<>> move(Move move);
+    // From now on what happens goes to this socket, from which the order is read.
+    Result<> trace_to(Fd reader);
     HomeSession& session() { return *session_; }
     Loop& loop() { return *loop_; }
     // Runs until the session is over. Returns the monitor's exit status.
     int run();
 
 private:
-    SessionHost(const ExecOptions& options, SessionOutputs& outputs);
+    SessionHost(ExecOptions options, SessionOutputs& outputs);
     Result<> connect(const StartLocalAcceptor& start_local, const std::string& name);
     Result<> compare(pid_t program);
 
-    const ExecOptions& options_;
+    std::unique_ptr<Progress> progress_of(Link& link);
+    Result<> can_move(const EstablishedAcceptor& to) const;
+    void take_over(EstablishedAcceptor connected, const Move& move);
+
+    ExecOptions options_;
     SessionOutputs& outputs_;
     pid_t program_ = 0;
+    std::string id_;  // of the session, for its acceptors
+    bool moves_ = false;
     std::optional<MetricsServer> metrics_;  // until the session runs
+    std::optional<GdbEntry> gdb_;
     std::vector<Peer> peers_;
     std::vector<EstablishedAcceptor> connected_;
     std::unique_ptr<Loop> loop_;
     std::unique_ptr<Waits> waits_;
     std::unique_ptr<DirectoryRecord> record_;
-    std::vector<std::unique_ptr<Link>> links_;
+    std::vector<std::unique_ptr<Link>> links_, former_links_;
     std::unique_ptr<HomeSession> session_;
+    std::shared_ptr<TraceConnection> trace_;
     std::vector<std::unique_ptr<Progress>> progress_;
     bool watches_calls_ = false;
 };

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstring>
 
+#include "base/uapi/mman.h"
 #include "monitor/node/address_plan.h"
 #include "monitor/node/anonymous_memory.h"
-#include "monitor/node/guard_advice.h"
 #include "monitor/node/mapping_move.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/sealed_memory.h"
@@ -32,9 +32,9 @@ Task<void> AddressChanges::apply(std::shared_ptr<Fragment> fragment, AddressChan
         mark_locked(space, *lock);
         side_.tell(fragment->pid(), *lock, made_at);
     } else if (auto* guards = std::get_if<Guarded>(&change)) {
-        co_await fragment->executor().call(SYS_madvise, guards->range.begin.value,
-                                           guards->range.size(),
-                                           guards->install ? guard_install : guard_remove);
+        co_await fragment->executor().call(
+            SYS_madvise, guards->range.begin.value, guards->range.size(),
+            guards->install ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE);
     } else if (auto* sealed = std::get_if<Sealed>(&change)) {
         mark_sealed(space, sealed->range);
     } else if (auto* following = std::get_if<Following>(&change)) {

@@ -8,17 +8,12 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "base/uapi/mman.h"
 #include "mm/address_space.h"
 #include "monitor/node/address_change.h"
 #include "monitor/tracee/reserved_range.h"
 
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
-
 namespace gpr {
-
-inline constexpr uint64_t madv_dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
 
 [[nodiscard]] constexpr uint64_t whole_pages(uint64_t bytes) {
     return (bytes + page_size - 1) & page_mask;

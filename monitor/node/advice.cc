@@ -1,9 +1,9 @@
 #include "monitor/node/advice.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
+
+#include "base/uapi/mman.h"
 
 namespace gpr {
 
@@ -43,9 +43,8 @@ bool is_populating(uint64_t advice) {
 }
 
 bool drops_content(uint64_t advice) {
-    constexpr uint64_t dontneed_locked = 24;  // Linux 5.18
     return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
-           advice == dontneed_locked;
+           advice == MADV_DONTNEED_LOCKED;
 }
 
 int sync_error(const AddressSpace& space, const uint64_t* args) {

@@ -13,6 +13,8 @@ namespace {
 // Missing from older headers.
 constexpr uint32_t futex2_private = 128;
 constexpr uint64_t word_size = 4;
+// How long a call that was let run may take until the kernel has changed its words.
+constexpr std::chrono::milliseconds call_made_in{5};
 
 uint32_t command_of(const uint64_t (&args)[6]) {
     return static_cast<uint32_t>(args[1]) & static_cast<uint32_t>(FUTEX_CMD_MASK);
@@ -91,11 +93,26 @@ std::vector<Range> words_changed_by(uint32_t number, const uint64_t (&args)[6]) 
     }
 }
 
-bool can_be_changed(Fragment& fragment, const std::vector<Range>& words) {
-    return !words.empty() && std::ranges::all_of(words, [&](Range word) {
-        Mapping* m = fragment.space.find(word.begin);
+Task<std::optional<RequeuedWords>> requeued_words(Pager& pager, std::shared_ptr<Fragment> fragment,
+                                                  Address at) {
+    RequeuedWords words;
+    auto bytes = std::as_writable_bytes(std::span(&words, 1));
+    const bool read = co_await pager.memory.read(*fragment, at, bytes);
+    co_return read ? std::optional(words) : std::nullopt;
+}
+
+Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment,
+                             std::vector<Range> words) {
+    auto can_be_held = [&](Range word) {
+        const Mapping* m = fragment->space.find(word.begin);
         return m && m->range.end >= word.end && (m->prot & PROT_WRITE) && !m->shared;
-    });
+    };
+    if (words.empty() || !std::ranges::all_of(words, can_be_held)) co_return 0;
+    co_return co_await pager.supply.hold(*fragment, std::move(words), Access::write);
+}
+
+void release_after_call(Loop& loop, Pager& pager, uint64_t hold) {
+    if (hold != 0) loop.after(call_made_in, [&pager, hold] { pager.supply.release(hold); });
 }
 
 bool is_shared_word(Fragment& fragment, Address word) {

@@ -2,7 +2,6 @@
 // futex call wakes, and how that is done on behalf of a thread elsewhere.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,14 +44,19 @@ struct RequeuedWords {
     Word from, to;
     [[nodiscard]] FutexWakeCall wake() const;
 };
+// nullopt if they cannot be read: then the kernel refuses the call.
+Task<std::optional<RequeuedWords>> requeued_words(Pager& pager, std::shared_ptr<Fragment> fragment,
+                                                  Address at);
 
 // Calls with priority inheritance, for which one kernel must know the holder and all waiters.
 bool is_pi_call(uint32_t number, const uint64_t (&args)[6]);
 // The words that the kernel itself changes. It fails if they are not in memory.
 std::vector<Range> words_changed_by(uint32_t number, const uint64_t (&args)[6]);
-// Whether these words can be held in memory during the call, and for how long.
-bool can_be_changed(Fragment& fragment, const std::vector<Range>& words);
-inline constexpr std::chrono::milliseconds call_made_in{5};
+// Holds these words in memory. Returns what paging::Supply::hold() does; 0: they cannot be held.
+Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment,
+                             std::vector<Range> words);
+// The call is about to be made.
+void release_after_call(Loop& loop, Pager& pager, uint64_t hold);
 
 // Whether the word is in shared memory. In a mixed session all its waiters wait at home.
 bool is_shared_word(Fragment& fragment, Address word);

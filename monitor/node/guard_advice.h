@@ -1,15 +1,16 @@
 // madvise(2) that installs or removes guard pages (Linux 6.13).
 #pragma once
 
+#include <sys/syscall.h>
+
 #include <cstdint>
+
+#include "base/uapi/mman.h"
 
 namespace gpr {
 
-inline constexpr uint64_t guard_install = 102, guard_remove = 103;
-
 inline bool is_guard_advice(uint64_t number, const uint64_t* args) {
-    constexpr uint64_t madvise = 28;
-    return number == madvise && (args[2] == guard_install || args[2] == guard_remove);
+    return number == SYS_madvise && (args[2] == MADV_GUARD_INSTALL || args[2] == MADV_GUARD_REMOVE);
 }
 
 }  // namespace gpr

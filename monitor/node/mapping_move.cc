@@ -1,16 +1,12 @@
 #include "monitor/node/mapping_move.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/uapi/mman.h"
 #include "monitor/tracee/mapping_at.h"
-
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
 
 namespace gpr {
 

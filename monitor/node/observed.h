@@ -11,7 +11,7 @@
 
 #include "base/latency.h"
 #include "monitor/node/usage_wire.h"
-#include "monitor/tracee/thread_view.h"
+#include "monitor/tracee/thread_status.h"
 #include "transport/gpr.capnp.h"
 
 namespace gpr {
@@ -25,7 +25,7 @@ inline constexpr size_t most_observed_stacks = 24;  // and with their stacks
 struct ObservedThread {
     pid_t pid = 0, tid = 0;  // of the program
     bool here = false;       // on the node that answers
-    ThreadView view;
+    ThreadStatus status;
     uint64_t faults = 0, pages = 0;
     bool waits_for_page = false;
     std::optional<Standing> standing;  // if it was stopped for this
@@ -43,15 +43,15 @@ inline void observed_to_wire(const ObservedThread& thread, wire::ObservedThread:
     to.setPid(thread.pid);
     to.setTid(thread.tid);
     to.setHere(thread.here);
-    to.setLetter(static_cast<uint8_t>(thread.view.letter));
-    to.setWaitsIn(thread.view.waits_in);
-    to.setCall(thread.view.call);
-    to.setCpuNs(thread.view.cpu_ns);
+    to.setLetter(static_cast<uint8_t>(thread.status.letter));
+    to.setWaitsIn(thread.status.waits_in);
+    to.setCall(thread.status.call);
+    to.setCpuNs(thread.status.cpu_ns);
     to.setFaults(thread.faults);
     to.setPages(thread.pages);
     to.setWaitsForPage(thread.waits_for_page);
-    to.setInstruction(thread.view.instruction);
-    to.setStackPointer(thread.view.stack_pointer);
+    to.setInstruction(thread.status.instruction);
+    to.setStackPointer(thread.status.stack_pointer);
     if (!thread.standing) return;
     const auto& [registers, stack] = *thread.standing;
     to.setRegisters({reinterpret_cast<const uint8_t*>(&registers), sizeof registers});
@@ -73,15 +73,15 @@ inline Observed observed_from_wire(wire::ObserveAnswer::Reader answer) {
         thread.pid = from.getPid();
         thread.tid = from.getTid();
         thread.here = from.getHere();
-        thread.view.letter = static_cast<char>(from.getLetter());
-        thread.view.waits_in = from.getWaitsIn().cStr();
-        thread.view.call = from.getCall();
-        thread.view.cpu_ns = from.getCpuNs();
+        thread.status.letter = static_cast<char>(from.getLetter());
+        thread.status.waits_in = from.getWaitsIn().cStr();
+        thread.status.call = from.getCall();
+        thread.status.cpu_ns = from.getCpuNs();
         thread.faults = from.getFaults();
         thread.pages = from.getPages();
         thread.waits_for_page = from.getWaitsForPage();
-        thread.view.instruction = from.getInstruction();
-        thread.view.stack_pointer = from.getStackPointer();
+        thread.status.instruction = from.getInstruction();
+        thread.status.stack_pointer = from.getStackPointer();
         if (const auto registers = from.getRegisters();
             registers.size() == sizeof(user_regs_struct)) {
             Standing& standing = thread.standing.emplace();

@@ -7,7 +7,6 @@
 
 #include "base/latency.h"
 #include "monitor/node/usage.h"
-#include "monitor/paging/pager.h"
 #include "monitor/rules/function_symbols.h"
 
 namespace gpr {

@@ -48,9 +48,11 @@ std::optional<Address> AbsentPages::absent_page(Fragment& fragment, const siginf
     return poisoned || info.si_code == BUS_MCEERR_AR ? std::optional(at) : std::nullopt;
 }
 
-Task<bool> AbsentPages::is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid) {
+Task<bool> AbsentPages::is_beyond_end(std::shared_ptr<Fragment> fragment, siginfo_t info, Tid tid) {
+    const std::optional<Address> page = absent_page(*fragment, info);
+    if (!page) co_return false;
+    const Address at = *page;
     const Mapping* m = fragment->space.find(at);
-    if (!m) co_return false;
     const PageKey key = m->key(at);
     const PageRun run{key.object, key.index, 1};
     auto told = refused_.find(tid);

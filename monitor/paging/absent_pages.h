@@ -22,8 +22,8 @@ public:
 
     // For a thread that got this signal: the page that caused it, if its file may end before that.
     std::optional<Address> absent_page(Fragment& fragment, const siginfo_t& info) const;
-    // Whether the file does end before the page. If not, the thread may touch the page again.
-    Task<bool> is_beyond_end(std::shared_ptr<Fragment> fragment, Address at, Tid tid);
+    // Whether the file does end before that page. If not, the thread may touch the page again.
+    Task<bool> is_beyond_end(std::shared_ptr<Fragment> fragment, siginfo_t info, Tid tid);
 
     void note_refused(Tid tid, PageKey key);
     void refuse_page(Fragment& fragment, const Mapping& mapping, Address at);

@@ -17,6 +17,7 @@
 #include "monitor/paging/installs.h"
 #include "monitor/paging/messages.h"
 #include "monitor/paging/objects.h"
+#include "monitor/paging/pager_stats.h"
 #include "monitor/paging/pinned_pages.h"
 #include "monitor/paging/program_memory.h"
 #include "monitor/paging/removals.h"
@@ -31,13 +32,6 @@
 #include "transport/loop.h"
 
 namespace gpr {
-
-struct PagerStats {
-    uint64_t faults = 0;
-    uint64_t pages_in = 0;
-    uint64_t pages_out = 0;
-    uint64_t waited_ns = 0;  // time in which at least one thread waited for a page and none arrived
-};
 
 class Pager {
 public:

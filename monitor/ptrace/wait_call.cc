@@ -5,10 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <string>
 
 #include "base/result.h"
+#include "monitor/tracee/process_stat.h"
 
 namespace gpr::ptrace {
 
@@ -16,14 +16,7 @@ namespace {
 
 // The process of which the descriptor is a pidfd.
 pid_t process_of_pidfd(pid_t owner, uint64_t fd) {
-    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", owner, static_cast<int>(fd)));
-    for (std::string name; in >> name;) {
-        if (name != "Pid:") continue;
-        pid_t pid = 0;
-        in >> pid;
-        return pid;
-    }
-    return 0;
+    return std::atoi(descriptor_info(owner, static_cast<int>(fd), "Pid:").c_str());
 }
 
 void choose(WaitCall& call, WaitCall::Which which, pid_t id) {
@@ -32,8 +25,6 @@ void choose(WaitCall& call, WaitCall::Which which, pid_t id) {
 }
 
 }  // namespace
-
-bool is_wait(uint64_t number) { return number == SYS_wait4 || number == SYS_waitid; }
 
 std::optional<WaitCall> wait_call(pid_t caller, uint64_t number, const uint64_t* args) {
     WaitCall call;

@@ -30,7 +30,6 @@ struct WaitCall {
     [[nodiscard]] bool takes(const Tracee& tracee, pid_t caller) const;
 };
 
-bool is_wait(uint64_t number);
 // nullopt: no such call, or one that the kernel refuses.
 std::optional<WaitCall> wait_call(pid_t caller, uint64_t number, const uint64_t* args);
 // As waitid gives it, and SIGCHLD.

@@ -94,12 +94,13 @@ struct ExecOptions {
     bool mask_cpu = false;    // hide CPU features that the acceptor lacks from the C library
     bool bpf = true;          // use BPF where the kernels allow it
     bool gravity = true;      // threads in neutral code go where their calls and pages are
-    std::optional<unsigned> goes_after_ms;  // under `auto`: when a resting process goes anyway
-    bool plain_allowed = false;             // TCP without TLS, because the user said so
-    bool attaches = false;                  // the program runs already, at home
-    std::string program;                    // as typed: argv[0] of the program
-    std::string program_path;               // what execve gets, found in PATH
-    std::vector<std::string> args;          // without argv[0]
+    std::optional<unsigned> goes_after_ms;     // under `auto`: when a resting process goes anyway
+    std::optional<unsigned> returns_after_ms;  // when it returns to rest anyway
+    bool plain_allowed = false;                // TCP without TLS, because the user said so
+    bool attaches = false;                     // the program runs already, at home
+    std::string program;                       // as typed: argv[0] of the program
+    std::string program_path;                  // what execve gets, found in PATH
+    std::vector<std::string> args;             // without argv[0]
 };
 
 // Exit statuses of gpr itself, the same as those of env and nohup.

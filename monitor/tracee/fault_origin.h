@@ -1,6 +1,7 @@
 // Where a thread that waits for a page is.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -42,6 +43,18 @@ Task<FaultOrigin> settled_origin(Loop& loop, pid_t tid);
 // instructions have at most 15 bytes, so one may begin on the page before.
 constexpr bool may_be_fetch(uint64_t instruction, uint64_t page, uint64_t page_bytes) {
     return instruction + 14 >= page && instruction < page + page_bytes;
+}
+
+// Whether an instruction of the thread has raised the signal, and will again if it is resumed.
+inline bool is_raised_by_instruction(const siginfo_t& info) {
+    switch (info.si_signo) {
+        case SIGSEGV:
+        case SIGBUS:
+        case SIGFPE:
+        case SIGILL:
+        case SIGTRAP: return info.si_code > 0;
+        default: return false;
+    }
 }
 
 // Whether a stopped thread is outside of system calls.

@@ -70,6 +70,15 @@ void let_call_run(int listener) {
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on);
 }
 
+bool is_end(const WaitStatus& stop) {
+    return stop.ended() ||
+           (stop.kind == WaitStatus::Kind::event && stop.value == PTRACE_EVENT_EXIT);
+}
+
+tl::unexpected<Error> process_ended() {
+    return fail(ESRCH, "the process ended while it was being taken over");
+}
+
 }  // namespace
 
 Infection::Infection(Infection&& other) noexcept
@@ -81,7 +90,9 @@ Infection::Infection(Infection&& other) noexcept
       unlocked_(std::move(other.unlocked_)),
       lock_of_new_(other.lock_of_new_),
       listener_(std::move(other.listener_)),
-      serve_(std::move(other.serve_)) {}
+      serve_(std::move(other.serve_)),
+      ends_(std::exchange(other.ends_, {})),
+      ended_(other.ended_) {}
 
 Infection::Infection(Taken taken)
     : pid_(taken.pid), threads_(std::move(taken.threads)), listener_(std::move(taken.listener)) {
@@ -170,6 +181,7 @@ Result<> Infection::prepare_calls() {
 
 Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
                                 std::initializer_list<uint64_t> arguments) {
+    if (ended_) return process_ended();
     uint64_t a[6] = {};
     std::ranges::copy(arguments, a);
     user_regs_struct regs = thread.regs;
@@ -207,14 +219,30 @@ Result<WaitStatus> Infection::await_step(pid_t tid) {
                                                "system call that gpr makes in it",
                                                tid, pid_));
         }
+        if (got == 0 && meets_end_beside(tid)) return process_ended();
         if (got == 0 && serve_) serve_();
         if (got == 0 && listener_) let_call_run(listener_.get());
         if (got == 0 && !listener_) std::this_thread::sleep_for(between_steps);
         if (got == 0) continue;
         const WaitStatus stop = WaitStatus::decode(status);
-        if (got == tid && !stop.ended()) return stop;
-        return fail(ESRCH, "the process ended while it was being taken over");
+        if (got == tid && !is_end(stop)) return stop;
+        if (got == tid) ends_.push_back({tid, stop});
+        ended_ = true;
+        return process_ended();
     }
+}
+
+// The end of the main thread is not reported before the ends of all others, which are stopped: all
+// that they can report is that the process was killed.
+bool Infection::meets_end_beside(pid_t tid) {
+    for (const StoppedThread& thread : threads_) {
+        int status = 0;
+        const bool other = thread.tid != 0 && thread.tid != tid;
+        if (!other || waitpid(thread.tid, &status, __WALL | WNOHANG) != thread.tid) continue;
+        ends_.push_back({thread.tid, WaitStatus::decode(status)});
+        ended_ |= is_end(ends_.back().status);
+    }
+    return ended_;
 }
 
 Result<> Infection::open_room() {
@@ -294,7 +322,7 @@ Result<> Infection::unlock(std::vector<Range> locked) {
     return {};
 }
 
-Result<> Infection::install(std::span<const sock_filter> filter) {
+Result<> Infection::install(std::span<const sock_filter> filter, bool has_listener) {
     StoppedThread& main = threads_.front();
     GPR_CHECK(open_room());
     const sock_fprog program{static_cast<unsigned short>(filter.size()),
@@ -305,8 +333,8 @@ Result<> Infection::install(std::span<const sock_filter> filter) {
         !memory.write_exact(room_, &program, sizeof program)) {
         return fail(EIO, "cannot give the program its filter");
     }
-    const uint64_t flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC |
-                           SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+    const uint64_t flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH |
+                           (has_listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0UL);
     const RoomForDescriptors room(pid_);
     auto install = [&] {
         return call(main, SYS_seccomp, {SECCOMP_SET_MODE_FILTER, flags, room_.value});
@@ -323,6 +351,10 @@ Result<> Infection::install(std::span<const sock_filter> filter) {
                     fmt::format("something else supervises the system calls of process {}", pid_));
     }
     if (!listener) return tl::make_unexpected(listener.error());
+    if (!has_listener) {
+        close_room();
+        return {};
+    }
     const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     listener_ = Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), *listener, 0)));
     if (!listener_) return fail(errno, "cannot take over the seccomp listener");
@@ -334,6 +366,8 @@ Result<> Infection::install(std::span<const sock_filter> filter) {
 Result<Infection::Taken> Infection::hand_over(long ptrace_options) {
     for (const StoppedThread& thread : threads_) {
         if (ptrace(PTRACE_SETOPTIONS, thread.tid, nullptr, ptrace_options) != 0) {
+            ended_ = errno == ESRCH;
+            if (ended_) return process_ended();
             return fail(errno, fmt::format("cannot trace thread {}", thread.tid));
         }
     }

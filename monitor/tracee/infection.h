@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/address.h"
@@ -58,8 +59,9 @@ public:
     // Unlocks what mlock(2) has locked, because locked pages cannot be moved. Locked again on
     // release.
     Result<> unlock(std::vector<Range> locked);
-    // Installs a filter for all threads at once. The process does not keep the listener.
-    Result<> install(std::span<const sock_filter> filter);
+    // Installs a filter for all threads at once. The process does not keep the listener, if the
+    // filter has one.
+    Result<> install(std::span<const sock_filter> filter, bool has_listener = true);
 
     // The same with a filter that the process has already.
     void use_listener(Fd listener) { listener_ = std::move(listener); }
@@ -78,6 +80,13 @@ public:
     Result<Taken> hand_over(long ptrace_options);
     // Undoes what was done to the process. It stays traced, and its threads stay stopped.
     void give_back();
+    // Threads that have ended, or stopped on their way to their end, while they made our calls.
+    // Whoever supervises them hears of that here only.
+    struct End {
+        pid_t tid = 0;
+        WaitStatus status;
+    };
+    [[nodiscard]] std::vector<End> take_ends() { return std::exchange(ends_, {}); }
     // For detaching from a process. Its threads are stopped and have nothing of ours in them but
     // what `taken` names; the destructor releases them.
     explicit Infection(Taken taken);
@@ -104,6 +113,7 @@ private:
     Result<int64_t> call(StoppedThread& thread, uint64_t number,
                          std::initializer_list<uint64_t> arguments);
     Result<WaitStatus> await_step(pid_t tid);
+    bool meets_end_beside(pid_t tid);
     Result<> open_room();
     void close_room();
     Result<CpuModes> cpu_modes_of(StoppedThread& thread, const RemoteMemory& memory);
@@ -121,6 +131,8 @@ private:
     int lock_of_new_ = 0;
     Fd listener_;  // of the filter, once it is installed
     std::function<void()> serve_;
+    std::vector<End> ends_;
+    bool ended_ = false;  // the process was killed, and makes no call any more
 };
 
 }  // namespace gpr

@@ -23,4 +23,13 @@ Task<std::vector<SignalAction>> kernel_actions(StubThread& stub, Mailbox& mailbo
     co_return actions;
 }
 
+Task<int64_t> set_kernel_action(StubThread& stub, SignalAction action) {
+    stub.scratch().put(0, action.kernel);
+    const auto number = static_cast<uint64_t>(action.signal);
+    const uint64_t at = stub.scratch_address().value;
+    std::vector<Call> calls{Call{SYS_rt_sigaction, {number, at, 0, sizeof(uint64_t)}, 0}};
+    co_await stub.run_locked(calls);
+    co_return calls[0].result;
+}
+
 }  // namespace gpr

@@ -14,5 +14,7 @@ namespace gpr {
 // Returns handlers, ignored signals, and what SA_RESETHAND leaves behind (SIG_DFL with flags). Uses
 // the first bounce area.
 Task<std::vector<SignalAction>> kernel_actions(StubThread& stub, Mailbox& mailbox);
+// Sets one. The caller holds the stub's lock. Returns the kernel's result.
+Task<int64_t> set_kernel_action(StubThread& stub, SignalAction action);
 
 }  // namespace gpr

@@ -4,10 +4,14 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
-#include <string_view>
+
+#include "monitor/tracee/ptrace.h"
 
 namespace gpr {
 
@@ -26,6 +30,40 @@ std::vector<std::string> stat_fields(const std::string& folder) {
 pid_t parent_of(pid_t pid) {
     std::vector<std::string> fields = stat_fields(fmt::format("/proc/{}", pid));
     return fields.size() < 2 ? 0 : std::atoi(fields[1].c_str());
+}
+
+std::vector<pid_t> descendants_of(pid_t pid) {
+    std::multimap<pid_t, pid_t> children;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+        const pid_t child = std::atoi(entry.path().filename().c_str());
+        if (child > 0) children.emplace(parent_of(child), child);
+    }
+    std::vector<pid_t> found{pid};
+    for (size_t i = 0; i < found.size(); i++) {
+        const auto [first, last] = children.equal_range(found[i]);
+        for (auto child = first; child != last; ++child) found.push_back(child->second);
+    }
+    found.erase(found.begin());
+    return found;
+}
+
+bool is_being_killed(pid_t pid) {
+    constexpr uint64_t sigkill = 1ULL << (SIGKILL - 1);
+    constexpr unsigned long exiting = 0x4, signaled = 0x400;  // PF_EXITING, PF_SIGNALED
+    constexpr size_t flags = 6;
+    if ((trace::signal_set(pid, "SigPnd:") | trace::signal_set(pid, "ShdPnd:")) & sigkill) {
+        return true;
+    }
+    const std::vector<std::string> fields = stat_fields(fmt::format("/proc/{}", pid));
+    return fields.size() <= flags ||
+           (std::strtoul(fields[flags].c_str(), nullptr, 10) & (exiting | signaled));
+}
+
+uint64_t resident_pages(pid_t pid) {
+    uint64_t size = 0, resident = 0;
+    std::ifstream(fmt::format("/proc/{}/statm", pid)) >> size >> resident;
+    return resident;
 }
 
 std::optional<rlimit> limit_of(pid_t pid, int resource) {
@@ -50,6 +88,18 @@ std::optional<rlimit> limit_of(pid_t pid, int resource) {
         return rlimit{number(soft), number(hard)};
     }
     return std::nullopt;
+}
+
+std::string descriptor_info(pid_t pid, int fd, std::string_view name) {
+    std::ifstream in(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
+    for (std::string word, value; in >> word >> value;) {
+        if (word == name) return value;
+    }
+    return {};
+}
+
+int descriptor_flags(pid_t pid, int fd) {
+    return static_cast<int>(std::strtol(descriptor_info(pid, fd, "flags:").c_str(), nullptr, 8));
 }
 
 }  // namespace gpr

@@ -4,8 +4,10 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpr {
@@ -18,8 +20,21 @@ std::vector<std::string> stat_fields(const std::string& folder);
 // 0 if it has none or is gone.
 pid_t parent_of(pid_t pid);
 
+// All that are below it now, also those that end just then.
+std::vector<pid_t> descendants_of(pid_t pid);
+
+// Whether it has been killed, or its main thread is ending, or it is gone.
+bool is_being_killed(pid_t pid);
+
+// How many pages of its memory are in memory here.
+uint64_t resident_pages(pid_t pid);
+
 // RLIMIT_* of a process, even one of another user, where prlimit(2) would need CAP_SYS_RESOURCE.
 // nullopt if it is gone.
 std::optional<rlimit> limit_of(pid_t pid, int resource);
+
+// What fdinfo says of a descriptor, such as "flags:"; empty if it has none, or is closed.
+std::string descriptor_info(pid_t pid, int fd, std::string_view name);
+int descriptor_flags(pid_t pid, int fd);  // of open(2), O_CLOEXEC included; 0 if it is closed
 
 }  // namespace gpr

@@ -27,6 +27,8 @@ void stay_stopped(pid_t tid);  // in a group-stop, until SIGCONT
 // The thread must be in a ptrace stop. Bit n-1 is signal n, here and below.
 uint64_t signal_mask(pid_t tid);
 void set_signal_mask(pid_t tid, uint64_t mask);
+// Until the thread gets the program's mask again.
+inline void block_all_signals(pid_t tid) { set_signal_mask(tid, ~0ULL); }
 
 inline constexpr long home_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
                                      PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "syscall/table.h"
@@ -35,8 +36,8 @@ std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* ar
             if (!is_fixed(args) || !meets(args[0], args[1])) return std::nullopt;
             return args[3] & MAP_FIXED_NOREPLACE ? -EEXIST : -ENOMEM;
         case MemoryCall::unmap:
-            if (!meets(args[0], args[1])) return std::nullopt;
-            return lies_in(args[0], args[1]) ? 0 : -EINVAL;
+            if (!lies_in(args[0], args[1])) return std::nullopt;
+            return 0;
         case MemoryCall::protect:
         case MemoryCall::advise:
         case MemoryCall::lock:
@@ -57,6 +58,15 @@ std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* ar
             return -EINVAL;
         default: return std::nullopt;
     }
+}
+
+std::vector<Range> beside_reserved(Range range) {
+    std::vector<Range> parts;
+    const Range below{range.begin, std::min(range.end, reserved.begin)};
+    const Range above{std::max(range.begin, reserved.end), range.end};
+    if (below.begin < below.end) parts.push_back(below);
+    if (above.begin < above.end) parts.push_back(above);
+    return parts;
 }
 
 uint64_t hint_beside_reserved(const uint64_t* args) {

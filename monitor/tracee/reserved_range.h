@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/address.h"
 #include "mm/page_protocol.h"
@@ -25,6 +26,8 @@ static_assert(arena_of(1).begin == arenas.begin);
 
 // The result for a call that must not be made; nullopt if the call concerns other addresses.
 std::optional<int64_t> answer_about_reserved(uint64_t number, const uint64_t* args);
+// The parts of the range that are not gpr's own, from below: two where it reaches across.
+std::vector<Range> beside_reserved(Range range);
 // For mmap: the address that the kernel shall try first.
 uint64_t hint_beside_reserved(const uint64_t* args);
 

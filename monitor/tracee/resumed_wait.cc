@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -154,6 +155,11 @@ void make_wait_again(pid_t tid) {
     if (!regs || !is_interrupted_wait(*regs)) return;
     trace::rewind_interrupted_call(*regs);
     trace::set_registers(tid, *regs);
+}
+
+int64_t result_of_repeated(uint32_t number, int64_t result) {
+    const bool waits_for_object = number == SYS_semop || number == SYS_semtimedop;
+    return waits_for_object && result == -EINVAL ? -EIDRM : result;
 }
 
 std::optional<ResumedWait> ResumedWait::begin(pid_t process, pid_t tid,

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <cstdint>
 #include <optional>
 
 #include "transport/loop.h"
@@ -18,6 +19,10 @@ bool is_interrupted_wait(const user_regs_struct& regs);
 void let_wait_end(pid_t tid);
 // Restarts the call with its whole timeout, as if there had been no stop.
 void make_wait_again(pid_t tid);
+
+// What a call that was made again says natively, when its result is this: that its object is gone
+// is news while it waits, and EINVAL for a new call.
+int64_t result_of_repeated(uint32_t number, int64_t result);
 
 class ResumedWait {
 public:

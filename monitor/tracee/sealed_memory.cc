@@ -1,24 +1,17 @@
 #include "monitor/tracee/sealed_memory.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "base/uapi/mman.h"
 #include "monitor/tracee/reserved_range.h"
 #include "syscall/table.h"
-
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
 
 namespace gpr {
 
 namespace {
-
-constexpr uint64_t madv_dontneed_locked = 24;  // Linux 5.18
-constexpr uint64_t madv_guard_install = 102;   // Linux 6.13
 
 bool is_sealed(const AddressSpace& space, uint64_t begin, uint64_t size) {
     uint64_t whole = (size + page_size - 1) & page_mask;
@@ -36,8 +29,8 @@ bool discards(uint64_t advice) {
         case MADV_REMOVE:
         case MADV_DONTFORK:
         case MADV_WIPEONFORK:
-        case madv_dontneed_locked:
-        case madv_guard_install: return true;
+        case MADV_DONTNEED_LOCKED:
+        case MADV_GUARD_INSTALL: return true;
         default: return false;
     }
 }

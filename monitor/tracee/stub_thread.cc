@@ -84,6 +84,15 @@ Task<void> StubThread::run(std::vector<Call>& calls) {
     co_await run_locked(calls);
 }
 
+Task<Result<void>> StubThread::run_all(std::vector<Call> calls, const char* what) {
+    co_await run(calls);
+    for (const Call& each : calls) {
+        auto made = from_kernel(each.result, what);
+        if (!made) co_return tl::make_unexpected(made.error());
+    }
+    co_return Result<void>{};
+}
+
 Task<void> StubThread::run_locked(std::vector<Call>& calls) {
     for (auto& c : calls) c.result = thread_gone;
     calls_given_ = taken_back_ = false;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "base/task.h"
 #include "monitor/tracee/context_raw.h"
 #include "monitor/tracee/mailbox.h"
@@ -41,7 +42,9 @@ public:
     Task<int64_t> call(uint64_t number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
                        uint64_t d = 0, uint64_t e = 0, uint64_t f = 0);
     Task<void> run(std::vector<Call>& calls);
-    // The same for calls whose pointers refer to the slot's scratch or bounce area: lock, fill it,
+    // For calls that must all succeed. what: for the error.
+    Task<Result<void>> run_all(std::vector<Call> calls, const char* what);
+    // run() for calls whose pointers refer to the slot's scratch or bounce area: lock, fill it,
     // run.
     [[nodiscard]] auto lock() { return mutex_.lock(); }
     Task<void> run_locked(std::vector<Call>& calls);

@@ -12,7 +12,7 @@
 
 namespace gpr {
 
-struct ThreadView {
+struct ThreadStatus {
     char letter = 'X';     // as in /proc/PID/stat
     std::string waits_in;  // kernel function, as in /proc/PID/wchan; empty: it runs
     int32_t call = -1;     // system call in progress; -1: none
@@ -21,7 +21,7 @@ struct ThreadView {
 };
 
 // tid: as this supervisor sees it.
-ThreadView view_of_thread(pid_t tid);
+ThreadStatus status_of_thread(pid_t tid);
 
 // Where a stopped thread stands: its registers, and its stack from rsp on, as far as that is in
 // memory here. Both are from the same stop, so that they fit each other.

@@ -1,4 +1,4 @@
-#include "monitor/control/page_view.h"
+#include "monitor/control/moved_pages.h"
 
 #include <algorithm>
 #include <functional>

@@ -30,9 +30,9 @@ struct SessionFacts {
     std::vector<std::string> devices;  // the acceptors' devices that it was given
 };
 
-class SessionView {
+class SessionAnswers {
 public:
-    SessionView(home::Home& home, SessionFacts facts);
+    SessionAnswers(home::Home& home, SessionFacts facts);
 
     Task<nlohmann::json> session();
     // What --stats prints at the end, up to now; `words` has the same as text.

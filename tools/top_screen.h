@@ -13,9 +13,9 @@
 
 namespace gpr {
 
-class TopView {
+class TopScreen {
 public:
-    virtual ~TopView() = default;
+    virtual ~TopScreen() = default;
     // Looks again; the first look only begins. Nothing is left to see: false.
     virtual Result<bool> look() = 0;
     [[nodiscard]] virtual std::string picture() const = 0;
@@ -23,8 +23,8 @@ public:
 };
 
 // pid: of the one session that is wanted; 0: all that this user has, or everybody.
-std::unique_ptr<TopView> view_of_sessions(pid_t pid, bool everybody);
+std::unique_ptr<TopScreen> screen_of_sessions(pid_t pid, bool everybody);
 // The credential comes from the settings.
-std::unique_ptr<TopView> view_of_acceptor(std::string address, Settings settings);
+std::unique_ptr<TopScreen> screen_of_acceptor(std::string address, Settings settings);
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-#include "monitor/tracee/thread_view.h"
+#include "monitor/tracee/thread_status.h"
 
 #include <fmt/format.h>
 
@@ -11,30 +11,30 @@
 
 namespace gpr {
 
-ThreadView view_of_thread(pid_t tid) {
-    ThreadView view;
+ThreadStatus status_of_thread(pid_t tid) {
+    ThreadStatus status;
     const std::string stat = text_of(fmt::format("/proc/{}/stat", tid));
     const size_t name_end = stat.rfind(')');
-    if (name_end == std::string::npos || stat.size() < name_end + 3) return view;
-    view.letter = stat[name_end + 2];
+    if (name_end == std::string::npos || stat.size() < name_end + 3) return status;
+    status.letter = stat[name_end + 2];
     // The CPU time of this thread; stat would show that of its whole process (proc_tgid_stat).
-    view.cpu_ns =
+    status.cpu_ns =
         std::strtoull(text_of(fmt::format("/proc/{}/schedstat", tid)).c_str(), nullptr, 10);
-    if (view.letter == 'R') return view;
-    view.waits_in = text_of(fmt::format("/proc/{}/wchan", tid));
-    if (view.waits_in == "0") view.waits_in.clear();
+    if (status.letter == 'R') return status;
+    status.waits_in = text_of(fmt::format("/proc/{}/wchan", tid));
+    if (status.waits_in == "0") status.waits_in.clear();
     // "running", or "-1 SP PC" outside of any system call, or "NR ARG... SP PC" (proc_pid_syscall).
     const std::string call = text_of(fmt::format("/proc/{}/syscall", tid));
     unsigned long sp = 0, pc = 0;
     int number = 0;
-    if (std::sscanf(call.c_str(), "%d 0x%lx 0x%lx", &number, &sp, &pc) < 1) return view;
+    if (std::sscanf(call.c_str(), "%d 0x%lx 0x%lx", &number, &sp, &pc) < 1) return status;
     if (number >= 0) {
         std::sscanf(call.c_str(), "%*d %*x %*x %*x %*x %*x %*x 0x%lx 0x%lx", &sp, &pc);
-        view.call = number;
+        status.call = number;
     }
-    view.stack_pointer = sp;
-    view.instruction = pc;
-    return view;
+    status.stack_pointer = sp;
+    status.instruction = pc;
+    return status;
 }
 
 std::optional<Standing> standing_of(pid_t tid) {

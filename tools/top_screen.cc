@@ -1,4 +1,4 @@
-#include "tools/top_view.h"
+#include "tools/top_screen.h"
 
 #include <algorithm>
 #include <map>
@@ -147,9 +147,9 @@ private:
     std::vector<ThreadNow> now_;
 };
 
-class SessionsView : public TopView {
+class SessionsScreen : public TopScreen {
 public:
-    SessionsView(pid_t pid, bool everybody) : pid_(pid), everybody_(everybody) {}
+    SessionsScreen(pid_t pid, bool everybody) : pid_(pid), everybody_(everybody) {}
 
     Result<bool> look() override {
         std::optional<Error> mute;  // of a session that is there and does not answer
@@ -211,9 +211,9 @@ private:
     std::vector<WatchedSession> sessions_;
 };
 
-class AcceptorView : public TopView {
+class AcceptorScreen : public TopScreen {
 public:
-    AcceptorView(std::string address, Settings settings)
+    AcceptorScreen(std::string address, Settings settings)
         : address_(std::move(address)), settings_(std::move(settings)) {}
 
     Result<bool> look() override {
@@ -276,12 +276,12 @@ private:
 
 }  // namespace
 
-std::unique_ptr<TopView> view_of_sessions(pid_t pid, bool everybody) {
-    return std::make_unique<SessionsView>(pid, everybody);
+std::unique_ptr<TopScreen> screen_of_sessions(pid_t pid, bool everybody) {
+    return std::make_unique<SessionsScreen>(pid, everybody);
 }
 
-std::unique_ptr<TopView> view_of_acceptor(std::string address, Settings settings) {
-    return std::make_unique<AcceptorView>(std::move(address), std::move(settings));
+std::unique_ptr<TopScreen> screen_of_acceptor(std::string address, Settings settings) {
+    return std::make_unique<AcceptorScreen>(std::move(address), std::move(settings));
 }
 
 }  // namespace gpr

@@ -1,4 +1,4 @@
-#include "monitor/control/session_view.h"
+#include "monitor/control/session_answers.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,14 +7,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "monitor/control/page_view.h"
+#include "monitor/control/moved_pages.h"
 #include "monitor/home/home.h"
 #include "monitor/home/observations.h"
 #include "monitor/home/statistics.h"
 #include "monitor/home/stats_report.h"
 #include "monitor/paging/resident.h"
 #include "monitor/tracee/reserved_range.h"
-#include "monitor/tracee/thread_view.h"
+#include "monitor/tracee/thread_status.h"
 #include "syscall/table.h"
 
 namespace gpr {
@@ -56,16 +56,16 @@ bool begins_with_any(const std::string& text, std::initializer_list<std::string_
 }
 
 // For people; empty if the thread waits for nothing.
-std::string waits_for(const ThreadView& view, bool for_page) {
-    if (for_page || view.waits_in.starts_with("handle_userfault")) return "a page";
-    if (view.letter == 'R') return "";
-    if (view.letter == 'T') return "SIGCONT";
-    const std::string call = call_name(view.call);
-    if (begins_with_any(view.waits_in, {"seccomp_", "__seccomp_"})) {
+std::string waits_for(const ThreadStatus& status, bool for_page) {
+    if (for_page || status.waits_in.starts_with("handle_userfault")) return "a page";
+    if (status.letter == 'R') return "";
+    if (status.letter == 'T') return "SIGCONT";
+    const std::string call = call_name(status.call);
+    if (begins_with_any(status.waits_in, {"seccomp_", "__seccomp_"})) {
         return call.empty() || call == "unknown" ? "gpr" : "gpr, for " + call;
     }
-    if (call.empty()) return view.waits_in;
-    return view.waits_in.empty() ? call : fmt::format("{} ({})", call, view.waits_in);
+    if (call.empty()) return status.waits_in;
+    return status.waits_in.empty() ? call : fmt::format("{} ({})", call, status.waits_in);
 }
 
 std::string text_of_protection(int prot, bool shared) {
@@ -73,8 +73,8 @@ std::string text_of_protection(int prot, bool shared) {
             prot & PROT_EXEC ? 'x' : '-', shared ? 's' : 'p'};
 }
 
-json registers_of(const std::optional<Standing>& full, const ThreadView& view) {
-    if (!full) return {{"rip", view.instruction}, {"rsp", view.stack_pointer}};
+json registers_of(const std::optional<Standing>& full, const ThreadStatus& status) {
+    if (!full) return {{"rip", status.instruction}, {"rsp", status.stack_pointer}};
     const user_regs_struct& r = full->registers;
     return {{"rip", r.rip}, {"rsp", r.rsp}, {"rbp", r.rbp}, {"rax", r.rax}, {"rbx", r.rbx},
             {"rcx", r.rcx}, {"rdx", r.rdx}, {"rsi", r.rsi}, {"rdi", r.rdi}, {"r8", r.r8},
@@ -111,14 +111,14 @@ std::string name_at(const std::map<Address, MapsEntry>& maps, Address at) {
 
 }  // namespace
 
-SessionView::SessionView(home::Home& home, SessionFacts facts)
+SessionAnswers::SessionAnswers(home::Home& home, SessionFacts facts)
     : home_(home), facts_(std::move(facts)), since_(time(nullptr)) {}
 
-std::string SessionView::name_of(unsigned node) const {
+std::string SessionAnswers::name_of(unsigned node) const {
     return node == directory_node ? "home" : home_.options.acceptors.at(node - 1).name;
 }
 
-Usage SessionView::used_at_home() const {
+Usage SessionAnswers::used_at_home() const {
     Usage used = home_.stats.home_cpu;
     for (const auto& [pid, process] : home_.processes) {
         if (!process->finished) used += usage_of_process(pid);
@@ -126,7 +126,7 @@ Usage SessionView::used_at_home() const {
     return used;
 }
 
-Task<json> SessionView::session() {
+Task<json> SessionAnswers::session() {
     home::Observations::Question question;
     const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
     json acceptors = json::array(), processes = json::array();
@@ -137,8 +137,8 @@ Task<json> SessionView::session() {
         acceptors.push_back({{"name", acceptor.name},
                              {"address", acceptor.address},
                              {"threads", 0},
-                             {"bytes_in", node.link.stats().bytes_in},
-                             {"bytes_out", node.link.stats().bytes_out}});
+                             {"bytes_in", node.link_stats().bytes_in},
+                             {"bytes_out", node.link_stats().bytes_out}});
     });
     uint64_t here = 0, away = 0;
     for (const auto& [tid, thread] : home_.threads) {
@@ -171,7 +171,7 @@ Task<json> SessionView::session() {
                    {"devices", facts_.devices}};
 }
 
-Task<json> SessionView::statistics() {
+Task<json> SessionAnswers::statistics() {
     home::Observations::Question question;
     const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
     StatsReport report = home_.statistics.report();
@@ -185,24 +185,24 @@ Task<json> SessionView::statistics() {
 
 // away: the acceptor's observation of the thread; null if it is at home, makes a call here, or the
 // acceptor, which observes a limited number of threads, has left it out.
-json SessionView::thread(const HomeThread& thread, const ObservedThread* away) const {
-    const ThreadView here = view_of_thread(thread.tid);
+json SessionAnswers::thread(const HomeThread& thread, const ObservedThread* away) const {
+    const ThreadStatus here = status_of_thread(thread.tid);
     const paging::ThreadTraffic traffic = home_.pager.traffic.of_thread(thread.tid);
     const bool in_call_here = thread.remote() && thread.is_in(HomeThread::Business::call);
     const bool shows_away = thread.remote() && !in_call_here && away;
-    const ThreadView& view = shows_away ? away->view : here;
+    const ThreadStatus& status = shows_away ? away->status : here;
     const bool for_page = shows_away ? away->waits_for_page : home_.pager.faults.waits(thread.tid);
     const bool is_told = away || !thread.remote() || in_call_here;
-    std::string waits = is_told ? waits_for(view, for_page) : "";
+    std::string waits = is_told ? waits_for(status, for_page) : "";
     if (in_call_here && !waits.empty()) waits += ", at home";
-    const uint64_t cpu_away = away ? away->view.cpu_ns : 0;
+    const uint64_t cpu_away = away ? away->status.cpu_ns : 0;
     return json{
         {"pid", thread.process->pid},
         {"tid", thread.tid},
         {"name", command_name(thread.tid)},
         {"node", thread.node},
         {"where", name_of(thread.node)},
-        {"state", is_told ? state_name(view.letter) : "unknown"},
+        {"state", is_told ? state_name(status.letter) : "unknown"},
         {"waits_for", waits},
         {"cpu_s", {{"home", seconds(here.cpu_ns)}, {"away", seconds(cpu_away)}}},
         {"crossings", {{"out", thread.counts.departures}, {"back", thread.counts.arrivals}}},
@@ -211,7 +211,7 @@ json SessionView::thread(const HomeThread& thread, const ObservedThread* away) c
         {"pages_in", {{"home", traffic.pages}, {"away", away ? away->pages : 0}}}};
 }
 
-Task<json> SessionView::threads(std::function<bool(pid_t pid)> may_read) {
+Task<json> SessionAnswers::threads(std::function<bool(pid_t pid)> may_read) {
     home::Observations::Question question;
     question.threads = true;
     const std::vector<Observed> seen = co_await home_.observations.ask(std::move(question));
@@ -224,7 +224,7 @@ Task<json> SessionView::threads(std::function<bool(pid_t pid)> may_read) {
             if (before.tid == 0) continue;
             sum.faults = before.faults + thread.faults;
             sum.pages = before.pages + thread.pages;
-            sum.view.cpu_ns = before.view.cpu_ns + thread.view.cpu_ns;
+            sum.status.cpu_ns = before.status.cpu_ns + thread.status.cpu_ns;
         }
     }
     std::map<pid_t, pid_t> in_order;
@@ -246,8 +246,8 @@ Task<json> SessionView::threads(std::function<bool(pid_t pid)> may_read) {
     co_return json{{"version", json_version}, {"session", root_}, {"threads", list}};
 }
 
-json SessionView::range(const HomeProcess& process, const Mapping& m,
-                        const std::string& name) const {
+json SessionAnswers::range(const HomeProcess& process, const Mapping& m,
+                           const std::string& name) const {
     const auto copy = process.copied_files.find(m.object);
     const bool is_copy = m.file && !m.shared && copy != process.copied_files.end();
     const bool remote_code = m.code == CodeClass::remote;
@@ -265,7 +265,7 @@ json SessionView::range(const HomeProcess& process, const Mapping& m,
 }
 
 // Some mappings at a time: in between the process and its mappings may go.
-Task<std::vector<json>> SessionView::ranges_of(pid_t pid) {
+Task<std::vector<json>> SessionAnswers::ranges_of(pid_t pid) {
     const std::map<Address, MapsEntry> maps = kernels_maps(pid);
     std::vector<json> list;
     if (!home_.find_process(pid)->fragment) {
@@ -298,7 +298,7 @@ Task<std::vector<json>> SessionView::ranges_of(pid_t pid) {
 }
 
 // Some mappings at a time: in between the process may go.
-Task<void> SessionView::add_resident(pid_t pid, std::vector<json>& mappings) {
+Task<void> SessionAnswers::add_resident(pid_t pid, std::vector<json>& mappings) {
     for (size_t first = 0; first < mappings.size(); first += most_observed_ranges) {
         const size_t end = std::min(first + most_observed_ranges, mappings.size());
         home::Observations::Question question;
@@ -327,7 +327,7 @@ Task<void> SessionView::add_resident(pid_t pid, std::vector<json>& mappings) {
     }
 }
 
-Task<json> SessionView::registers(pid_t pid) {
+Task<json> SessionAnswers::registers(pid_t pid) {
     home::Observations::Question question;
     question.pid = pid;
     question.threads = question.registers = true;
@@ -346,23 +346,23 @@ Task<json> SessionView::registers(pid_t pid) {
         if (full && ++told > most_observed_stacks) full->stack.clear();
         const HomeThread* each = home_.find_thread(pid, tid);
         if (!each) continue;
-        ThreadView view = view_of_thread(tid);
+        ThreadStatus status = status_of_thread(tid);
         if (each->remote()) {
             const auto& there = seen.at(each->node - 1u).threads;
             const auto found = std::ranges::find(there, tid, &ObservedThread::tid);
             if (found == there.end()) continue;
-            view = found->view;
+            status = found->status;
             full = found->standing;
         }
         std::string stack;
         if (full) append_digits(stack, full->stack);
-        list.push_back({{"tid", tid}, {"registers", registers_of(full, view)}, {"stack", stack}});
+        list.push_back({{"tid", tid}, {"registers", registers_of(full, status)}, {"stack", stack}});
     }
     co_return json{{"version", json_version}, {"pid", pid}, {"threads", list}};
 }
 
 // Reads page by page, to return what is before the first page that is not mapped.
-Task<json> SessionView::memory(pid_t pid, uint64_t address, uint64_t bytes) {
+Task<json> SessionAnswers::memory(pid_t pid, uint64_t address, uint64_t bytes) {
     std::string digits;
     bytes = std::min(bytes, most_memory_bytes);
     while (bytes > 0) {
@@ -384,7 +384,7 @@ Task<json> SessionView::memory(pid_t pid, uint64_t address, uint64_t bytes) {
     co_return json{{"version", json_version}, {"pid", pid}, {"bytes", digits}};
 }
 
-Task<json> SessionView::pages(pid_t pid) {
+Task<json> SessionAnswers::pages(pid_t pid) {
     if (!home_.find_process(pid)) co_return ended(pid);
     const std::vector<MovedPage> moved = co_await moved_pages(home_, pid, most_moved_pages);
     json list = json::array();
@@ -401,7 +401,7 @@ Task<json> SessionView::pages(pid_t pid) {
     co_return json{{"version", json_version}, {"session", root_}, {"pid", pid}, {"pages", list}};
 }
 
-Task<json> SessionView::mappings(pid_t pid, bool with_resident) {
+Task<json> SessionAnswers::mappings(pid_t pid, bool with_resident) {
     if (!home_.find_process(pid)) co_return ended(pid);
     const std::string name = command_name(pid);
     std::vector<json> list = co_await ranges_of(pid);

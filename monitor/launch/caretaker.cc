@@ -1,4 +1,4 @@
-#include "monitor/launch/resident.h"
+#include "monitor/launch/caretaker.h"
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -24,13 +24,13 @@ namespace gpr {
 
 namespace {
 
-constexpr int begins = resident_listener + 1;  // a pipe that execve of gpr closes
+constexpr int begins = caretaker_listener + 1;  // a pipe that execve of gpr closes
 
-[[noreturn]] void become_resident(int listener, int begun, const std::vector<std::string>& words) {
+[[noreturn]] void become_caretaker(int listener, int begun, const std::vector<std::string>& words) {
     setsid();
     const int null = open("/dev/null", O_RDWR);
     for (int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, number);
-    dup2(listener, resident_listener);
+    dup2(listener, caretaker_listener);
     dup3(begun, begins, O_CLOEXEC);
     close_range(begins + 1, ~0U, 0);
     sigset_t none;
@@ -57,8 +57,8 @@ std::vector<std::string> words_of(pid_t pid) {
 }
 
 // Whether the process runs our executable, rather than only using the command's name.
-bool is_resident(pid_t pid, const std::vector<std::string>& words) {
-    if (words.size() < 3 || words[1] != resident_command) return false;
+bool is_caretaker(pid_t pid, const std::vector<std::string>& words) {
+    if (words.size() < 3 || words[1] != caretaker_command) return false;
     std::error_code error;
     const auto one = std::filesystem::read_symlink("/proc/self/exe", error);
     const auto other = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
@@ -91,8 +91,10 @@ std::string name_of_filter(std::span<const sock_filter> filter) {
     return fmt::format("{:016x}", std::hash<std::string_view>{}(bytes));
 }
 
-Result<> leave_resident(const Fd& listener, const std::string& filter,
-                        const std::vector<pid_t>& processes) {
+namespace {
+
+Result<> leave_caretaker(const LeftFilter& left, const std::string& filter) {
+    const auto& [listener, processes] = left;
     if (!anybody_has_filter(listener)) return {};
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return fail(errno, "cannot make a pipe");
@@ -102,12 +104,12 @@ Result<> leave_resident(const Fd& listener, const std::string& filter,
     const Fd high(fcntl(listener.get(), F_DUPFD, begins + 1));
     Fd high_pipe(fcntl(begins_now.get(), F_DUPFD_CLOEXEC, begins + 1));
     if (!high || !high_pipe) return fail(errno, "cannot keep the program's filter answered");
-    std::vector<std::string> words{"gpr", resident_command, filter};
+    std::vector<std::string> words{"gpr", caretaker_command, filter};
     for (const pid_t pid : processes) words.push_back(name_of(pid));
     const pid_t middle = fork();
     if (middle < 0) return fail(errno, "cannot keep the program's filter answered");
     if (middle == 0) {
-        if (fork() == 0) become_resident(high.get(), high_pipe.get(), words);
+        if (fork() == 0) become_caretaker(high.get(), high_pipe.get(), words);
         _exit(EXIT_SUCCESS);
     }
     waitpid(middle, nullptr, 0);
@@ -119,24 +121,41 @@ Result<> leave_resident(const Fd& listener, const std::string& filter,
     return {};
 }
 
+}  // namespace
+
+Result<> leave_caretakers(const std::vector<LeftFilter>& left, const std::string& filter) {
+    Result<> all;
+    for (const LeftFilter& each : left) {
+        if (auto one = leave_caretaker(each, filter); !one) all = one;
+    }
+    return all;
+}
+
 int answer_filter() {
     for (;;) {
-        pollfd reported{resident_listener, POLLIN, 0};
+        pollfd reported{caretaker_listener, POLLIN, 0};
         if (poll(&reported, 1, -1) < 0 && errno != EINTR) return EXIT_FAILURE;
         if (!(reported.revents & POLLIN)) {
             if (reported.revents != 0) return EXIT_SUCCESS;  // no process has the filter any more
             continue;
         }
         seccomp_notif n{};
-        if (ioctl(resident_listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) continue;
+        if (ioctl(caretaker_listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) continue;
         seccomp_notif_resp go_on{n.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE};
-        ioctl(resident_listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on);
+        ioctl(caretaker_listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on);
     }
 }
 
-std::optional<FilterResident> resident_of(pid_t process) {
-    std::vector<std::string> family;
-    for (pid_t pid = process; pid > 1; pid = parent_of(pid)) family.push_back(name_of(pid));
+std::optional<unsigned> generations_to(const std::vector<std::string>& processes, pid_t process) {
+    unsigned generations = 0;
+    for (pid_t pid = process; pid > 1; pid = parent_of(pid), generations++) {
+        if (std::ranges::find(processes, name_of(pid)) != processes.end()) return generations;
+    }
+    return std::nullopt;
+}
+
+std::optional<Caretaker> caretaker_of(pid_t process) {
+    std::optional<Caretaker> nearest;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
         const pid_t pid = std::atoi(entry.path().filename().c_str());
@@ -144,22 +163,22 @@ std::optional<FilterResident> resident_of(pid_t process) {
         const auto words = words_of(pid);
         // Trusts only processes of the same user, or of root.
         const auto user = user_of(pid);
-        if (!is_resident(pid, words) || (user != user_of(process) && user != 0)) continue;
-        const bool answers = std::any_of(words.begin() + 3, words.end(), [&](const auto& word) {
-            return std::ranges::find(family, word) != family.end();
-        });
-        if (answers) return FilterResident{pid, words[2]};
+        if (!is_caretaker(pid, words) || (user != user_of(process) && user != 0)) continue;
+        std::vector<std::string> processes(words.begin() + 3, words.end());
+        const auto generations = generations_to(processes, process);
+        if (!generations || (nearest && nearest->generations <= *generations)) continue;
+        nearest = Caretaker{pid, words[2], std::move(processes), *generations};
     }
-    return std::nullopt;
+    return nearest;
 }
 
-Result<Fd> relieve(const FilterResident& resident) {
-    const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, resident.pid, 0)));
-    Fd listener(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), resident_listener, 0)));
+Result<Fd> relieve(const Caretaker& caretaker) {
+    const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, caretaker.pid, 0)));
+    Fd listener(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), caretaker_listener, 0)));
     if (!listener) {
         return fail(errno, fmt::format("cannot take over from process {}, which answers for the "
                                        "filter of an earlier session",
-                                       resident.pid));
+                                       caretaker.pid));
     }
     syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
     return listener;

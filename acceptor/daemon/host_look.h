@@ -1,0 +1,16 @@
+// What an acceptor looks at on its host when it starts, and warns of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpr {
+
+// Features of the kernel; warns of those that it lacks.
+std::vector<std::string> present_features();
+// Globs that match no file.
+void warn_of_missing_exports(const std::vector<std::string>& exports);
+uint64_t host_memory();  // bytes
+
+}  // namespace gpr

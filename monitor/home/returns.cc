@@ -1,0 +1,314 @@
+#include "monitor/home/returns.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "monitor/home/acceptor_files.h"
+#include "monitor/home/detachment.h"
+#include "monitor/home/failures.h"
+#include "monitor/home/home.h"
+#include "monitor/home/remote_usage.h"
+#include "monitor/home/resting.h"
+#include "monitor/home/shared_memory.h"
+#include "monitor/tracee/infection.h"
+#include "monitor/tracee/process_stat.h"
+#include "monitor/tracee/ptrace.h"
+#include "syscall/resting_filter.h"
+
+namespace gpr::home {
+
+namespace {
+
+using std::chrono::milliseconds;
+using Nanoseconds = AwayCost::Nanoseconds;
+
+constexpr milliseconds looks_every{100};
+// Calls that take more than this part of the time of its threads are a loss.
+constexpr double most_time_in_calls = 0.1;
+constexpr unsigned most_doublings = 10;
+// For threads to come home, while those that have come stand still.
+constexpr milliseconds patience{300}, patience_if_asked{5'000};
+constexpr std::chrono::seconds next_try{2};
+
+uint64_t calls_of(const HomeProcess& process) {
+    uint64_t calls = 0;
+    for (const auto& [tid, thread] : process.threads) calls += thread->counts.calls;
+    return calls;
+}
+
+size_t threads_of_program(const HomeProcess& process) {
+    return static_cast<size_t>(std::ranges::count_if(process.threads, [](const auto& entry) {
+        return !entry.second->helper && !entry.second->ends();
+    }));
+}
+
+// What rests shares no memory that may be written: decision 51.
+const Mapping* memory_that_stays(const HomeProcess& process) {
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        const bool may_be_written = m.shared && (m.may_write || (m.prot & PROT_WRITE));
+        if (may_be_written || m.sealed || (m.grows_down && !m.main_stack)) return &m;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+void Returns::begin_to_look() {
+    if (std::exchange(looks_, true)) return;
+    look_later();
+}
+
+void Returns::look_later() {
+    const auto pause = home_.options.returns_after_ms
+                           ? std::clamp(milliseconds(*home_.options.returns_after_ms),
+                                        milliseconds(1), looks_every)
+                           : looks_every;
+    home_.loop.after(pause, [this] { look(); });
+}
+
+// Ends when nothing is split any more.
+void Returns::look() {
+    looks_ = false;
+    std::vector<HomeProcess*> split;
+    for (const auto& [pid, process] : home_.processes) {
+        if (process->state == HomeProcess::State::split) split.push_back(process.get());
+    }
+    for (HomeProcess* process : split) look_at(*process);
+    looks_ = !split.empty();
+    if (looks_) look_later();
+}
+
+void Returns::look_at(HomeProcess& process) {
+    const auto now = Clock::now();
+    const uint64_t calls = calls_of(process);
+    if (!process.stay) {
+        process.stay = std::make_unique<Stay>();
+        process.stay->began = process.stay->looked_at = now;
+        process.stay->calls = calls;
+        process.stay->pages = resident_pages(process.pid);
+        return;
+    }
+    Stay& stay = *process.stay;
+    if (stay.returning || now < stay.stays_until) return;
+    const Nanoseconds time = now - std::exchange(stay.looked_at, now);
+    // Threads that have ended are counted no longer.
+    const uint64_t made = calls - std::min(calls, std::exchange(stay.calls, calls));
+    const Nanoseconds lost = static_cast<double>(made) * cost_.of_call();
+    const auto threads = static_cast<double>(std::max<size_t>(1, threads_of_program(process)));
+    const bool too_much = lost > most_time_in_calls * threads * time;
+    stay.lost_ns = too_much ? stay.lost_ns + lost.count() : stay.lost_ns / 2;
+    if (const auto told = home_.options.returns_after_ms) {
+        if (now - stay.began >= milliseconds(*told))
+            spawn(bring_back(process.pid, "as it was told"));
+        return;
+    }
+    // To come home, and to go again, if it was wrong.
+    const double times = 2.0 * (1U << std::min(process.returns, most_doublings));
+    const Nanoseconds price = times * cost_.of_going(stay.pages);
+    if (home_.options.goes_after_ms || stay.lost_ns < price.count()) return;
+    spawn(bring_back(process.pid, fmt::format("has lost {:.2f} s by calls that are made here",
+                                              stay.lost_ns / 1e9)));
+}
+
+Result<void> Returns::can_return(const HomeProcess& process, Until until) const {
+    GPR_CHECK(home_.homecoming.can_leave(process));
+    if (process.state != HomeProcess::State::split || process.stopped || process.executing ||
+        process.finished || process.group_exit || process.doomed || process.comes_home ||
+        process.forks > 0 || process.shares_memory_with) {
+        return fail("it is doing something else");
+    }
+    if (std::ranges::any_of(home_.processes, [&](const auto& entry) {
+            return entry.second->shares_memory_with == &process;
+        })) {
+        return fail("a child has its memory (vfork)");
+    }
+    if (!process.listener) return fail("its calls are not reported by a filter of its own");
+    const auto main = process.threads.find(process.pid);
+    if (main == process.threads.end() || main->second->ends()) {
+        return fail("its main thread has ended");
+    }
+    if (!process.memory_limits.empty()) return fail("it has a limit of memory");
+    if (!process.names_told.empty() || home_.acceptor_files.may_be_open()) {
+        return fail("files of the acceptor may be open");
+    }
+    for (const auto& [tid, thread] : process.threads) {
+        if (!thread->filters.empty()) return fail("it has a seccomp filter of its own");
+        if (!thread->memory_policy.empty()) return fail("it has a memory policy");
+    }
+    const Mapping* stays = until == Until::needed_again ? memory_that_stays(process) : nullptr;
+    if (stays) {
+        return fail(fmt::format("its memory at {:#x} cannot be at rest", stays->range.begin.value));
+    }
+    return {};
+}
+
+Task<void> Returns::bring_back(pid_t pid, std::string why) {
+    HomeProcess* process = home_.find_process(pid);
+    if (!process || !process->stay || process->stay->returning) co_return;
+    if (home_.detachment.is_under_way()) co_return;
+    process->stay->lost_ns = 0;
+    auto possible = can_return(*process, Until::needed_again);
+    if (!possible) {
+        spdlog::debug("process {} {}, and stays: {}", pid, why, possible.error().message());
+        co_return;
+    }
+    const auto began = Clock::now();
+    process->stay->returning = true;
+    auto home = co_await come_home(*process);
+    const std::chrono::duration<double, std::milli> took = Clock::now() - began;
+    if (home) {
+        spdlog::info("process {} {}: it comes home, within {:.1f} ms", pid, why, took.count());
+    } else {
+        spdlog::info("process {} {}, and stays: {}", pid, why, home.error().message());
+    }
+}
+
+Task<Result<void>> Returns::bring_home(std::vector<pid_t> pids, Until until) {
+    std::vector<pid_t> here;
+    Result<void> all;
+    for (const pid_t pid : pids) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process || process->finished) continue;
+        const bool returning = process->stay && process->stay->returning;
+        auto one = returning ? fail("it comes home already") : can_return(*process, until);
+        if (one) {
+            if (!process->stay) process->stay = std::make_unique<Stay>();
+            process->stay->returning = true;
+            one = co_await gather(*process, until, patience_if_asked);
+        }
+        if (one) {
+            here.push_back(pid);
+        } else if (one.error().code != ESRCH) {
+            all = fail(fmt::format("process {}: {}", pid, one.error().message()));
+            break;
+        }
+    }
+    if (!all) {
+        for (const pid_t pid : here) {
+            if (HomeProcess* process = home_.find_process(pid)) co_await let_stay(*process);
+        }
+        co_return all;
+    }
+    std::map<pid_t, Homecoming::GrownStack> stacks;
+    for (const pid_t pid : here) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process) continue;
+        auto grown = co_await bring_memory(*process);
+        if (grown) stacks[pid] = std::move(*grown);
+    }
+    for (auto& [pid, grown] : stacks) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process) continue;
+        const unsigned returns = process->returns;
+        auto left = co_await leave_stub(*process, std::move(grown));
+        process = home_.find_process(pid);
+        if (!process) continue;
+        process->returns = std::max(1U, returns);  // it has lost nothing there
+        note_left(*process, left);
+    }
+    co_return all;
+}
+
+Task<Result<void>> Returns::come_home(HomeProcess& process) {
+    const pid_t pid = process.pid;
+    auto here = co_await gather(process, Until::needed_again, patience);
+    if (!here) co_return here;
+    auto grown = co_await bring_memory(process);
+    if (!grown) co_return tl::make_unexpected(grown.error());
+    auto left = co_await leave_stub(process, std::move(*grown));
+    if (home_.find_process(pid) == &process) note_left(process, left);
+    co_return left;
+}
+
+// All of its threads are in their stubs at home.
+Task<Result<void>> Returns::gather(HomeProcess& process, Until until, milliseconds longest) {
+    const pid_t pid = process.pid;
+    const std::shared_ptr<Fragment> fragment = process.fragment;
+    process.comes_home = true;
+    auto home = co_await home_.homecoming.bring_threads(process, longest);
+    if (home_.find_process(pid) != &process) co_return fail(ESRCH, "the process has ended");
+    process.comes_home = false;  // for the question
+    if (home && process.fragment == fragment) home = can_return(process, until);
+    process.comes_home = true;
+    if (home && process.fragment == fragment) co_return home;
+    co_await let_stay(process);
+    if (!home) co_return home;
+    co_return fail("it has begun another program");
+}
+
+// It goes on where it was.
+Task<void> Returns::let_stay(HomeProcess& process) {
+    const pid_t pid = process.pid;
+    co_await home_.homecoming.go_on_as_before(process);
+    if (home_.find_process(pid) != &process || !process.stay) co_return;
+    process.stay->returning = false;
+    process.stay->stays_until = Clock::now() + next_try;
+}
+
+// What it used at acceptors is known, and its memory is here.
+Task<Result<Homecoming::GrownStack>> Returns::bring_memory(HomeProcess& process) {
+    const pid_t pid = process.pid;
+    co_await home_.remote_usage.note_used_by_threads(process);
+    if (home_.find_process(pid) != &process) co_return fail(ESRCH, "the process has ended");
+    auto grown = co_await home_.homecoming.bring_memory(process);
+    if (home_.find_process(pid) != &process) co_return fail(ESRCH, "the process has ended");
+    if (!grown) note_left(process, tl::make_unexpected(grown.error()));
+    co_return grown;
+}
+
+// If it can neither rest nor go on where it was, it ends.
+void Returns::note_left(HomeProcess& process, const Result<void>& left) {
+    if (left || process.finished || is_being_killed(process.pid)) return;
+    home_.failures.give_up(process, fmt::format("process {} could not come home: {}", process.pid,
+                                                left.error().message()));
+}
+
+// The process continues as an ordinary one, under the filters that it has.
+Task<Result<void>> Returns::leave_stub(HomeProcess& process, Homecoming::GrownStack grown) {
+    const pid_t pid = process.pid;
+    auto out = co_await home_.homecoming.take_out(process, std::move(grown));
+    if (!out) co_return tl::make_unexpected(out.error());
+    if (home_.find_process(pid) != &process || process.finished) {
+        co_return fail(ESRCH, "the process has ended");
+    }
+    Homecoming::Remains& remains = *out;
+    home_.homecoming.forget_fragment(process);
+    process.comes_home = false;
+    process.stay.reset();
+    process.marked.clear();
+    process.inherited_growing.clear();
+    home_.remote_changed.notify_all();
+    home_.resting.begin(process);
+    process.rest->settles = true;  // the calls that follow are ours
+    std::vector<pid_t> tids;
+    for (const StoppedThread& thread : remains.taken.threads) tids.push_back(thread.tid);
+    Infection infection(std::move(remains.taken));
+    infection.serve_calls_by([this] { home_.notifier->poll(); });
+    auto cured = Homecoming::cure(infection, remains);
+    if (cured && process.returns == 0) {
+        auto stops = infection.install(cpu_clock_filter(), false);
+        if (!stops) {  // the program goes on all the same
+            spdlog::warn("clocks of process {} lack the CPU time that it used away: {}", pid,
+                         stops.error().message());
+        }
+    }
+    bool stopped = false;
+    for (const StoppedThread& thread : infection.threads()) stopped |= thread.by_job_control;
+    infection.give_back();
+    process.rest->settles = false;
+    process.returns++;
+    for (const Infection::End& end : infection.take_ends()) {
+        home_.loop.after(milliseconds(0), [this, end] { home_.on_wait(end.tid, end.status); });
+    }
+    if (!cured) co_return cured;
+    process.threads.at(pid)->stop_met |= stopped;
+    for (const pid_t tid : tids) trace::resume(tid);
+    co_return Result<void>{};
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,49 @@
+#include "monitor/launch/greeting.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <csignal>
+#include <utility>
+
+namespace gpr {
+
+namespace {
+
+// An acceptor inside this command would end with the thread that started it.
+Result<LocalAcceptor> start_none(const LogOptions&) {
+    return fail("a session cannot move to an acceptor inside of it ('local')");
+}
+
+}  // namespace
+
+Greeting::Greeting(Loop& loop, ExecOptions options, std::string session, pid_t program)
+    : options_(std::move(options)),
+      session_(std::move(session)),
+      program_(program),
+      over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      watch_(loop.watch(over_.get(), POLLIN, [this](uint32_t) { done_.set(true); })),
+      done_(loop) {
+    // Signals are for the session's own thread.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] {
+        outcome_ = greet_acceptor_of(options_, 1, session_, {}, start_none, program_);
+        eventfd_write(over_.get(), 1);
+    });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Greeting::~Greeting() {
+    if (thread_.joinable()) thread_.join();
+}
+
+Task<Result<EstablishedAcceptor>> Greeting::outcome() {
+    co_await done_;
+    watch_.reset();
+    thread_.join();
+    co_return std::move(*outcome_);
+}
+
+}  // namespace gpr

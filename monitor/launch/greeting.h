@@ -1,0 +1,41 @@
+// Connects to an acceptor while a session runs: in a thread, because a handshake takes as long as
+// the network and the acceptor want.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/task.h"
+#include "monitor/launch/connections.h"
+#include "transport/loop.h"
+
+namespace gpr {
+
+class Greeting {
+public:
+    // Begins. options: with the acceptor as the only one. The destructor waits until it is over.
+    Greeting(Loop& loop, ExecOptions options, std::string session, pid_t program);
+    ~Greeting();
+    Greeting(const Greeting&) = delete;
+    Greeting& operator=(const Greeting&) = delete;
+
+    // To be called once.
+    Task<Result<EstablishedAcceptor>> outcome();
+
+private:
+    ExecOptions options_;
+    std::string session_;
+    pid_t program_;
+    Fd over_;  // an eventfd
+    Watch watch_;
+    OneShot<bool> done_;
+    std::optional<Result<EstablishedAcceptor>> outcome_;  // the thread's, until it is over
+    std::thread thread_;
+};
+
+}  // namespace gpr

@@ -1,0 +1,36 @@
+#include "monitor/node/crossing_context.h"
+
+#include <sys/syscall.h>
+
+#include <cstring>
+
+#include "monitor/node/robust_list.h"
+#include "monitor/tracee/extended_state.h"
+
+namespace gpr {
+
+std::vector<std::byte> put_context(wire::Crossing::Builder crossing, const ThreadContext& context) {
+    crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
+    crossing.setSignalMask(context.signal_mask);
+    return pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
+}
+
+Result<ThreadContext> context_of(const ReceivedFrame& frame) {
+    auto crossing = frame.session().getCrossing();
+    ThreadContext context;
+    if (crossing.getRegisters().size() != sizeof context.regs) {
+        return fail("a thread came without its registers");
+    }
+    std::memcpy(&context.regs, crossing.getRegisters().begin(), sizeof context.regs);
+    GPR_TRY(context.xstate,
+            unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame.raw()));
+    context.signal_mask = crossing.getSignalMask();
+    return context;
+}
+
+Task<void> take_robust_list(StubThread& stub, pid_t tid, uint64_t head) {
+    if (head == 0 || head == robust_list_of(tid)) co_return;
+    co_await stub.call(SYS_set_robust_list, head, robust_head_size);
+}
+
+}  // namespace gpr

@@ -1,0 +1,43 @@
+// What it costs a process to be at an acceptor rather than at home: estimates from the round trip
+// of this session's link, and from how long earlier processes took to go there. The constants are
+// what this program adds to a round trip, as bench/run measures it (bench/reports).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace gpr {
+
+class AwayCost {
+public:
+    using Nanoseconds = std::chrono::duration<double, std::nano>;
+
+    // Of the link; zero if unknown.
+    void note_round_trip(std::chrono::nanoseconds time) { round_trip_ = time; }
+    // A process was stopped, prepared and sent there within this time.
+    void note_went(Nanoseconds took) {
+        to_go_ = went_ ? (to_go_ + took) / 2 : took;
+        went_ = true;
+    }
+
+    // One call that home makes for it.
+    [[nodiscard]] Nanoseconds of_call() const { return added_to_call + round_trip_; }
+    // Going there with so many resident pages, all of which it will need.
+    [[nodiscard]] Nanoseconds of_going(uint64_t pages) const {
+        const Nanoseconds page = added_to_page + round_trip_ / pages_of_a_round_trip;
+        const Nanoseconds begin = went_ ? to_go_ : to_go_ + round_trips_to_go * round_trip_;
+        return begin + static_cast<double>(pages) * page;
+    }
+
+private:
+    static constexpr Nanoseconds added_to_call = std::chrono::microseconds(40);
+    static constexpr Nanoseconds added_to_page = std::chrono::microseconds(8);
+    static constexpr double pages_of_a_round_trip = 16;  // thanks to read-ahead
+    static constexpr double round_trips_to_go = 20;
+
+    Nanoseconds round_trip_{};
+    Nanoseconds to_go_ = std::chrono::milliseconds(30);
+    bool went_ = false;
+};
+
+}  // namespace gpr
