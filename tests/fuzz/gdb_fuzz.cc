@@ -54,6 +54,11 @@ std::vector<Bytes> seeds() {
         lines({"vFile:setfs:0", "vFile:open:2f62696e2f66616b65,0,1c0", "vFile:fstat:0",
                "vFile:pread:0,3fff,0", "vFile:close:0",
                "vFile:open:2f70726f632f3235362f6d617073,0,0", "vFile:pread:0,47ff,0"}),
+        lines({"qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;vfork-events+",
+               "Z1,400000,1", "Z2,1001,7", "Z4,1010,8", "z2,1001,7", "QCatchSyscalls:1;27;e7",
+               "vCont;c", "Hgp200.200", "z0,1000,1", "D;200", "QCatchSyscalls:0"}),
+        lines({"qSymbol::", "qSymbol:1000:5f7468726561645f64625f707468726561645f64747670",
+               "qGetTLSAddr:p100.101,10,1300"}),
         lines({"qRcmd,6770722074687265616473", "D;100"}),
         lines({"G" + std::string(4000, '0'), "vKill;100", "k"}),
         lines({std::string(debug::most_packet_bytes + 9, 'm'), "qC"}),
@@ -75,7 +80,10 @@ void one_input(std::span<const uint8_t> input) {
     for (size_t at = 0; at < stream.size(); at += piece) {
         server.receive(std::string_view(stream).substr(at, piece));
         const int signal = static_cast<uint8_t>(stream[at]) % 70;
-        if (at % 3 == 0) server.on_stop({debug::StopReason::Kind::signal, 0x101, signal});
+        debug::StopReason why{debug::StopReason::Kind::signal, 0x101, signal};
+        if (signal % 5 == 1) why.fork = {0x200, signal % 2 == 0, signal % 3 == 0};
+        if (signal % 5 == 2) why.call = {static_cast<uint64_t>(signal), signal % 2 == 0};
+        if (at % 3 == 0) server.on_stop(why);
     }
     refused += hung_up;
     server.closed();

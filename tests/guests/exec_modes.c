@@ -2,38 +2,14 @@
 // read the time stamp counter (without which the dynamic linker dies), its timer slack and its
 // processors. CPUID it may ask in any case.
 #include <asm/prctl.h>
-#include <cpuid.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <x86intrin.h>
 
+#include "cpu_modes.h"
 #include "guest.h"
-
-static sigjmp_buf back;
-
-static void on_fault(int number) {
-    (void)number;
-    siglongjmp(back, 1);
-}
-
-static int may_read(void) {
-    if (sigsetjmp(back, 1)) return 0;
-    volatile unsigned long long now = __rdtsc();
-    (void)now;
-    return 1;
-}
-
-static int may_ask(void) {
-    if (sigsetjmp(back, 1)) return 0;
-    unsigned a, b, c, d;
-    __cpuid(0, a, b, c, d);
-    return a != 0;
-}
 
 static void say(const char* who) {
     signal(SIGSEGV, on_fault);

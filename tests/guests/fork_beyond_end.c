@@ -1,36 +1,13 @@
 // What lies beyond the end of a mapped file is not there in a child either: at once, after a while,
 // and in its own child; what the file has, and what was written to the mapping, is.
 #include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "bus_error.h"
 #include "guest.h"
 
 enum { PAGE = 4096, PAGES = 5, HAS = 2, LATER_US = 60000 };
-
-static sigjmp_buf fault;
-static siginfo_t met;
-
-static void on_bus(int number, siginfo_t* info, void* context) {
-    (void)number, (void)context;
-    met = *info;
-    siglongjmp(fault, 1);
-}
-
-// -1: SIGBUS, and it says where and why.
-static int look(volatile char* at, int write) {
-    memset(&met, 0, sizeof met);
-    if (sigsetjmp(fault, 1) == 0) {
-        if (write) *at = 5;
-        return *at;
-    }
-    CHECK_EQ(met.si_signo, SIGBUS);
-    CHECK_EQ(met.si_code, BUS_ADRERR);
-    CHECK(met.si_addr == (void*)at);
-    return -1;
-}
 
 static void look_at_all(char* memory, int writes) {
     CHECK_EQ(look(memory, 0), writes ? 'w' : 'a');

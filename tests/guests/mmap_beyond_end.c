@@ -1,36 +1,12 @@
 // Whole pages beyond the end of a private mapping's file: SIGBUS, or EFAULT of a system call; once
 // the file is long enough there is memory, and none where it was made shorter.
 #include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/mman.h>
 
+#include "bus_error.h"
 #include "guest.h"
 
 enum { PAGE = 4096, PAGES = 6 };
-
-static sigjmp_buf fault;
-static siginfo_t met;
-
-static void on_bus(int number, siginfo_t* info, void* context) {
-    (void)number, (void)context;
-    met = *info;
-    siglongjmp(fault, 1);
-}
-
-// -1: SIGBUS, and it says where and why.
-static int look(volatile char* at, int write) {
-    memset(&met, 0, sizeof met);
-    if (sigsetjmp(fault, 1) == 0) {
-        if (write) *at = 5;
-        return *at;
-    }
-    CHECK_EQ(met.si_signo, SIGBUS);
-    CHECK_EQ(met.si_code, BUS_ADRERR);
-    CHECK_EQ(met.si_errno, 0);
-    CHECK(met.si_addr == (void*)at);
-    return -1;
-}
 
 static void with(int prot) {
     int fd = open("data", O_RDWR | O_CREAT | O_TRUNC, 0600);

@@ -2,34 +2,18 @@
 // EFAULT for a system call, and once there is room the page is there. What has room can be written.
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
+#include "bus_error.h"
 #include "guest.h"
 
 enum { PAGE = 4096, PAGES = 64, ROOM = 16 };
 
-static sigjmp_buf fault;
-static siginfo_t met;
-
-static void on_bus(int number, siginfo_t* info, void* context) {
-    (void)number, (void)context;
-    met = *info;
-    siglongjmp(fault, 1);
-}
-
 enum { NO_PAGE = -1 };
-
-static void check_met(const volatile char* at) {
-    CHECK_EQ(met.si_signo, SIGBUS);
-    CHECK_EQ(met.si_code, BUS_ADRERR);
-    CHECK(met.si_addr == (const void*)at);
-}
 
 static int get(const volatile char* at) {
     if (sigsetjmp(fault, 1) == 0) return *at;

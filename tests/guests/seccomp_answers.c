@@ -1,30 +1,17 @@
 // What seccomp(2) answers: which thread a TSYNC failed for, actions without a tracer, numbers
 // beyond what an errno can be, which actions there are.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "call_filter.h"
 #include "guest.h"
 
 #ifndef SECCOMP_FILTER_FLAG_TSYNC_ESRCH
 #define SECCOMP_FILTER_FLAG_TSYNC_ESRCH 16
 #endif
-
-static long install(int call, unsigned action, unsigned flags) {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, action),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
-}
 
 static void show(const char* what, int call) {
     errno = 0;

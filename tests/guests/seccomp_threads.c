@@ -1,27 +1,18 @@
 // Who is under a seccomp filter: the thread that installs it, those it makes, its children and what
 // they exec, and with TSYNC all threads there are. Also what a filter and the strict mode kill.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "call_filter.h"
 #include "guest.h"
 
 static void deny(int call, unsigned action, unsigned flags) {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, action),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
     CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    CHECK_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program), 0);
+    CHECK_EQ(install(call, action, flags), 0);
 }
 
 static int denied(int call) { return syscall(call, 0) == -1 && errno == 42; }

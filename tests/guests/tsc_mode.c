@@ -1,26 +1,10 @@
 // A thread that may not read the time stamp counter: PR_SET_TSC is of the thread, wherever it runs,
 // and its children have it.
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <x86intrin.h>
 
+#include "cpu_modes.h"
 #include "guest.h"
-
-static sigjmp_buf back;
-
-static void on_fault(int number) {
-    (void)number;
-    siglongjmp(back, 1);
-}
-
-static int may_read(void) {
-    if (sigsetjmp(back, 1)) return 0;
-    volatile unsigned long long now = __rdtsc();
-    (void)now;
-    return 1;
-}
 
 static void read_often(int expected) {
     for (int i = 0; i < 100; i++) {

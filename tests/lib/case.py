@@ -51,7 +51,7 @@ class Case:
     def runs_in(self, mode: str) -> bool:
         if mode == "function":
             return bool(self.library and self.functions)
-        if mode in ("attach", "detach", "auto", "sent"):  # and is split then
+        if mode in ("attach", "detach", "auto", "sent", "returned"):  # and is split then
             mode = "split"
         if mode == "three":  # crossing at random over two acceptors
             mode = "chaos"

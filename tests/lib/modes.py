@@ -11,9 +11,10 @@ from lane import Lane
 
 NATIVE_MODES = ("native", "again")  # "again" runs natively once more: is the case deterministic?
 GPR_MODES = ("home", "split", "local", "library", "bound", "function", "chaos", "three",
-             "attach", "detach", "auto", "sent")
-RESTING_MODES = ("auto", "sent")  # processes begin at home
+             "attach", "detach", "auto", "sent", "returned")
+RESTING_MODES = ("auto", "sent", "returned")  # processes begin at home
 SENT_AFTER_MS = (1, 2, 5, 10, 20, 50, 100)
+RETURNED_AFTER_MS = (20, 50, 100, 200)  # less leaves a process no time for anything else
 LATE_MODES = ("attach", "detach")  # split in the middle of its life
 ALL_MODES = NATIVE_MODES + GPR_MODES
 DEFAULT_MODES = ("native", "home", "split", "library", "bound", "function")
@@ -71,6 +72,10 @@ def command_line(mode: str, case: Case, lane: Lane, stats: Path, extra: list[str
     if mode == "sent":
         chance = random.Random(f"{seed} {case.name}")
         extra = [f"--go-after={chance.choice(SENT_AFTER_MS)}", *extra]
+    if mode == "returned":
+        chance = random.Random(f"{seed} {case.name} returned")
+        extra = [f"--go-after={chance.choice(RETURNED_AFTER_MS)}",
+                 f"--return-after={chance.choice(RETURNED_AFTER_MS)}", *extra]
     split = [] if mode in RESTING_MODES else [word for rule in _rules(mode, case, seed)
                                               for word in ("--split", rule)]
     return lane.on_initiator([str(lane.gpr), "exec", *where, *split, f"--stats={stats}", *extra,

@@ -104,7 +104,7 @@ def _bounds(case: Case, mode: str) -> dict[str, float]:
     bounds: dict[str, float] = {"crossings_min": 1, "node1_pages_in_min": 1}
     if mode == "home":  # supervised, and nothing of it belongs elsewhere
         return {"crossings_max": 0, "home_calls_min": 0}
-    if mode in ("auto", "sent"):  # a short one may end before it goes
+    if mode in ("auto", "sent", "returned"):  # a short one may end before it goes
         return {}
     if mode == "bound":  # each call of the library crosses twice
         return bounds | case.expect_bound

@@ -31,30 +31,30 @@ struct Tree {
 
     std::vector<std::string> hidden;  // with the root
 
-    [[nodiscard]] Result<std::vector<SandboxView>> plan(std::vector<RemotePath> rules) const {
+    [[nodiscard]] Result<std::vector<SandboxMount>> plan(std::vector<RemotePath> rules) const {
         for (RemotePath& rule : rules) {
             rule.glob = at(rule.glob);
             if (!rule.target.empty()) rule.target = at(rule.target);
         }
-        return plan_views(rules, {at("/open"), at("/dev/x*")}, hidden);
+        return plan_mounts(rules, {at("/open"), at("/dev/x*")}, hidden);
     }
 
     // Places, without the root; sources that differ behind a colon.
     [[nodiscard]] std::vector<std::string> shown(const std::vector<RemotePath>& rules) const {
         std::vector<std::string> names;
-        const auto views = plan(rules);
-        REQUIRE(views);
-        for (const SandboxView& view : *views) {
-            std::string name = view.place.substr(root.size());
-            if (view.source != view.place) name += ":" + view.source.substr(root.size());
+        const auto mounts = plan(rules);
+        REQUIRE(mounts);
+        for (const SandboxMount& mount : *mounts) {
+            std::string name = mount.place.substr(root.size());
+            if (mount.source != mount.place) name += ":" + mount.source.substr(root.size());
             names.push_back(std::move(name));
         }
         return names;
     }
 
     [[nodiscard]] std::string refusal(const RemotePath& rule) const {
-        const auto views = plan({rule});
-        return views ? "" : views.error().message();
+        const auto mounts = plan({rule});
+        return mounts ? "" : mounts.error().message();
     }
 };
 
@@ -96,10 +96,10 @@ TEST_CASE("a link shows no more than what it leads to may") {
 TEST_CASE("a detour by .. is no absolute path") {
     const Tree tree;
     CHECK(has(tree.refusal({"/open/../closed/secret"}), "is not an absolute path"));
-    CHECK_FALSE(plan_views({{"open"}}, {"/"}));
+    CHECK_FALSE(plan_mounts({{"open"}}, {"/"}));
     CHECK_FALSE(
-        plan_views({{tree.at("/open/x"), tree.at("/open/../closed/secret")}}, {tree.at("/open")}));
-    CHECK_FALSE(plan_views({{tree.at("/open/..")}}, {tree.at("/open")}));
+        plan_mounts({{tree.at("/open/x"), tree.at("/open/../closed/secret")}}, {tree.at("/open")}));
+    CHECK_FALSE(plan_mounts({{tree.at("/open/..")}}, {tree.at("/open")}));
 }
 
 TEST_CASE("a wildcard in an exported directory shows all of the directory") {
@@ -154,9 +154,9 @@ TEST_CASE("what is hidden from a session is not shown, however it is asked for")
 TEST_CASE("files of users are not exported by default") {
     for (const char* path : {"/etc/shadow", "/root", "/var/lib", "/etc/ssl/private", "/dev/mem"}) {
         CAPTURE(path);
-        if (fs::exists(path)) CHECK_FALSE(plan_views({{path}}, default_exports()));
+        if (fs::exists(path)) CHECK_FALSE(plan_mounts({{path}}, default_exports()));
     }
-    CHECK(plan_views({{"/usr/lib"}}, default_exports()));
+    CHECK(plan_mounts({{"/usr/lib"}}, default_exports()));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_CASE("of exported files it reads what everybody may read") {
     folder.write("closed/file", "x", 0644);
     REQUIRE(chmod((folder.path() + "/closed").c_str(), 0700) == 0);
     auto options = of_nobody();
-    options.views = {{"/shown", folder.path()}};
+    options.mounts = {{"/shown", folder.path()}};
     REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
     const mode_t before = umask(077);
     auto sandbox = make_sandbox(options);
@@ -82,7 +82,7 @@ TEST_CASE("a device that it was given opens, though its node is the host's root'
         return;
     }
     auto options = of_nobody();
-    options.views = {{node, node}, {"/dev/other-name", "/dev/null"}};
+    options.mounts = {{node, node}, {"/dev/other-name", "/dev/null"}};
     auto sandbox = make_sandbox(options);
     auto process = make_process(*sandbox, 100);
     CHECK(try_open(process, node, O_RDWR) >= 0);

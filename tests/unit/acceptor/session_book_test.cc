@@ -42,12 +42,16 @@ TEST_CASE("what a worker counts is told while it is there, and stays counted") {
     Device device;
     device.id = "gpu0";
     book.is_session(100, hello_of("abc"), {device});
-    workers->cpu_ns = 2'500'000'000;
-    workers->threads = 3;
-    workers->arrivals = 7;
-    workers->bytes_in = 1000;
-    workers->fault_waits[0] = 2;
-    workers->fault_waits_sum_ns = 3'000'000'000;
+    SessionTally counted;
+    counted.cpu_ns = 2'500'000'000;
+    counted.threads = 3;
+    counted.arrivals = 7;
+    counted.bytes_in = 1000;
+    counted.counts.pages.pages_in = 11;
+    counted.counts.calls.by_rule = 4;
+    counted.fault_waits.counts[0] = 2;
+    counted.fault_waits.sum_ns = 3'000'000'000;
+    workers.write(counted);
     const auto sessions = book.sessions();
     REQUIRE(sessions.size() == 1);
     const SessionDescription& about = sessions.front();
@@ -70,6 +74,8 @@ TEST_CASE("what a worker counts is told while it is there, and stays counted") {
     CHECK(tells(book, "gpr_acceptor_sessions_begun_total 1"));
     CHECK(tells(book, "gpr_acceptor_cpu_seconds_total 2.5"));
     CHECK(tells(book, "gpr_acceptor_crossings_total 7"));
+    CHECK(tells(book, "gpr_acceptor_pages_total{direction=\"in\"} 11"));
+    CHECK(tells(book, "gpr_acceptor_calls_total{made=\"by_rule\"} 4"));
     CHECK(tells(book, "gpr_acceptor_fault_wait_seconds_sum 3"));
     CHECK(tells(book, "gpr_acceptor_fault_wait_seconds_count 2"));
 }
@@ -92,12 +98,14 @@ TEST_CASE("memory of a tally cannot be cut short by the other one who has it") {
     REQUIRE(tally);
     SharedTally other = same(*tally);
     CHECK(ftruncate(other.fd(), 0) != 0);
-    (**tally).faults = 5;
-    CHECK((*other).faults == 5);
+    SessionTally five;
+    five.counts.pages.faults = 5;
+    tally->write(five);
+    CHECK(other.read().counts.pages.faults == 5);
     SharedTally moved = std::move(other);
-    CHECK((*moved).faults == 5);
+    CHECK(moved.read().counts.pages.faults == 5);
     moved = std::move(*tally);
-    (*moved).faults = 6;
+    CHECK(moved.read().counts.pages.faults == 5);
 
     CHECK(!SharedTally::map(Fd()));
     CHECK(!SharedTally::map(Fd(memfd_create("short", MFD_CLOEXEC))));

@@ -129,7 +129,7 @@ TEST_CASE("file, environment and flag, in rising rank") {
     CHECK(no_stats->acceptors.front().address == "file:1");
 }
 
-TEST_CASE("every flag has an environment twin and a key") {
+TEST_CASE("every flag has an environment variable and a key") {
     for (const gpr::CommandSpec* spec : {&gpr::exec_spec(), &gpr::acceptor_spec()}) {
         for (const gpr::Setting& setting : spec->settings) {
             const std::string value =

@@ -223,8 +223,8 @@ TEST_CASE("content is dropped of what is private, up to what is locked") {
     locked.for_each(at(1, 1), [](Mapping& m) { m.locked = true; });
     CHECK(plan(locked, 3, MADV_DONTNEED).error == EINVAL);
     CHECK(plan(locked, 3, MADV_DONTNEED).range == at(0, 1));
-    CHECK(plan(locked, 3, madv_dontneed_locked).error == 0);
-    CHECK(plan(locked, 3, madv_dontneed_locked).range == at(0, 3));
+    CHECK(plan(locked, 3, MADV_DONTNEED_LOCKED).error == 0);
+    CHECK(plan(locked, 3, MADV_DONTNEED_LOCKED).range == at(0, 3));
 }
 
 TEST_CASE("a break that stays in its page changes nothing") {

@@ -17,7 +17,7 @@
 
 namespace gpr::debug {
 
-struct FakeDebuggee : Debuggee, DebuggeeMemory {
+struct FakeDebuggee : Debuggee, DebuggeeMemory, DebuggeeTraps {
     static constexpr pid_t its_pid = 0x100;
     static constexpr uint64_t memory_at = 0x1000;
 
@@ -26,9 +26,14 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory {
     std::vector<std::vector<Continuation>> continued;
     std::vector<std::string> opened;
     std::set<Address> breakpoints;
+    HardwareBreakpoints hardware;
+    CaughtCalls caught;
+    bool catches_forks = false, catches_vforks = false;
+    bool started = false;
     int interrupted = 0;
     int killed = 0;
     int detached = 0;
+    int gathered = 0;
     bool delays = false;  // reads wait for continue_reads()
     std::coroutine_handle<> waiting = nullptr;
 
@@ -41,7 +46,19 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory {
     }
 
     DebuggeeMemory& memory() override { return *this; }
+    DebuggeeTraps& traps() override { return *this; }
     [[nodiscard]] pid_t pid() const override { return its_pid; }
+    [[nodiscard]] bool was_started() const override { return started; }
+    bool set_hardware(const HardwareBreakpoint& one, bool there) override {
+        if (there) return hardware.add(one);
+        hardware.remove(one);
+        return true;
+    }
+    void catch_calls(CaughtCalls calls) override { caught = std::move(calls); }
+    void catch_forks(bool forks, bool vforks) override {
+        catches_forks = forks;
+        catches_vforks = vforks;
+    }
     [[nodiscard]] std::vector<pid_t> threads() const override {
         std::vector<pid_t> tids;
         for (const auto& [tid, registers] : state) tids.push_back(tid);
@@ -99,6 +116,13 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory {
             breakpoints.erase(at);
         }
         co_return true;
+    }
+    Task<void> gather(bool on) override {
+        gathered += on ? 1 : -1;
+        co_return;
+    }
+    Task<std::vector<Range>> content_of(Range mapping, bool) override {
+        co_return std::vector<Range>{{mapping.begin, mapping.begin + page_size}};
     }
     [[nodiscard]] std::string auxv() const override { return std::string("#}$*\0a", 6); }
     [[nodiscard]] std::string maps() const override {

@@ -31,26 +31,26 @@ TEST_CASE("who lost nothing is not advised") {
     CHECK(lasting(10, 9'000'000'000).advice().empty());
     CHECK(lasting(3600, 0).advice().empty());  // it slept
     StatsReport quick = lasting(0.2, 0);
-    quick.calls_home = 100'000;
+    quick.calls.home = 100'000;
     CHECK(quick.advice().empty());
 }
 
 TEST_CASE("system calls that took the time are told, however slow the link is") {
     StatsReport report = lasting(8, 100'000'000);
-    report.calls_home = 4'500;
+    report.calls.home = 4'500;
     CHECK(advises(report, "4,500 system calls were carried home, 562 a second"));
     report.acceptors[0].cpu.total_ns = 7'000'000'000;  // it computed meanwhile
     CHECK(report.advice().empty());
-    report.calls_home = 40'000;
+    report.calls.home = 40'000;
     CHECK(advises(report, "40,000 system calls"));
     StatsReport patient = lasting(60, 100'000'000);
-    patient.calls_home = 1'200;
+    patient.calls.home = 1'200;
     CHECK(patient.advice().empty());
 }
 
 TEST_CASE("time spent waiting for memory is told first") {
     StatsReport report = lasting(8, 100'000'000);
-    report.calls_home = 4'500;
+    report.calls.home = 4'500;
     report.acceptors[0].pages.waited_ns = 5'000'000'000;
     CHECK(advises(report, "62 % of the time threads waited for memory"));
 }

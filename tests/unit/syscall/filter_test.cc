@@ -346,6 +346,23 @@ TEST_CASE("a name is always wherever a call has a descriptor, and in no other") 
     }
 }
 
+TEST_CASE("the filter of a process that has come home stops reads of clocks of CPU time") {
+    constexpr uint32_t stop = SECCOMP_RET_TRACE | resting_filter_mark;
+    const auto filter = cpu_clock_filter();
+    auto action = [&](uint32_t number, uint64_t clock) {
+        CHECK(run(filter, call(number, {clock}, stub_ip)).action == SECCOMP_RET_ALLOW);
+        return run(filter, call(number, {clock})).action;
+    };
+    for (const uint64_t wall : {0, 1, 4, 5, 6, 7, 11}) {
+        CHECK(action(SYS_clock_gettime, wall) == SECCOMP_RET_ALLOW);
+    }
+    for (const int64_t cpu : {2, 3, -6, -1234 * 8 + 2}) {
+        CHECK(action(SYS_clock_gettime, static_cast<uint64_t>(cpu)) == stop);
+    }
+    CHECK(action(SYS_clock_getres, 2) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_getrusage, 2) == SECCOMP_RET_ALLOW);
+}
+
 TEST_CASE("the filter of a process at rest stops what ends its rest, and few calls else") {
     constexpr uint32_t stop = SECCOMP_RET_TRACE | resting_filter_mark;
     const auto plain = resting_filter(false, stub_high_word), names = resting_filter(true);

@@ -24,7 +24,7 @@ TEST_CASE("oracle: sockets and their names") {
         sockaddr_storage address;
         socklen_t length;
     };
-    Twins<Name> names;
+    Both<Name> names;
     names.by_forward.length = names.by_direct.length = sizeof(sockaddr_storage);
     CHECK(forwarded(SYS_getsockname, listener.get(), &names.by_forward.address,
                     &names.by_forward.length) == 0);
@@ -50,7 +50,7 @@ TEST_CASE("oracle: sockets and their names") {
     REQUIRE(getsockname(client.get(), reinterpret_cast<sockaddr*>(&client_name), &client_length) ==
             0);
     CHECK(std::memcmp(&names.by_forward.address, &client_name, sizeof client_name) == 0);
-    Twins<std::array<int, 4>> option;
+    Both<std::array<int, 4>> option;
     socklen_t option_length = 4;
     int keep = 1;
     CHECK(forwarded(SYS_setsockopt, client.get(), SOL_SOCKET, SO_KEEPALIVE, &keep, 4) == 0);

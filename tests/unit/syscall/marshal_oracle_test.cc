@@ -27,21 +27,21 @@ namespace {
 using namespace oracle;
 
 TEST_CASE("oracle: files and names") {
-    Twins<struct stat> stats;
+    Both<struct stat> stats;
     CHECK(forwarded(SYS_stat, "/etc/passwd", &stats.by_forward) == 0);
     CHECK(direct(SYS_stat, "/etc/passwd", &stats.by_direct) == 0);
     CHECK(stats.agree());
     CHECK(forwarded(SYS_stat, "/no/such/file", &stats.by_forward) == -ENOENT);
     CHECK(stats.agree());
-    Twins<struct statx> extended;
+    Both<struct statx> extended;
     CHECK(forwarded(SYS_statx, AT_FDCWD, "/", 0, STATX_ALL, &extended.by_forward) == 0);
     CHECK(direct(SYS_statx, AT_FDCWD, "/", 0, STATX_ALL, &extended.by_direct) == 0);
     CHECK(extended.agree());
-    Twins<struct statfs> fs;
+    Both<struct statfs> fs;
     CHECK(forwarded(SYS_statfs, "/proc", &fs.by_forward) == 0);
     CHECK(direct(SYS_statfs, "/proc", &fs.by_direct) == 0);
     CHECK(fs.agree());
-    Twins<std::array<char, 300>> texts;
+    Both<std::array<char, 300>> texts;
     CHECK(forwarded(SYS_readlink, "/proc/self/exe", &texts.by_forward, 300) ==
           direct(SYS_readlink, "/proc/self/exe", &texts.by_direct, 300));
     CHECK(texts.agree());
@@ -54,7 +54,7 @@ TEST_CASE("oracle: files and names") {
 
 TEST_CASE("oracle: directories") {
     Fd a(open("/proc/sys", O_RDONLY | O_DIRECTORY)), b(open("/proc/sys", O_RDONLY | O_DIRECTORY));
-    Twins<std::array<char, 2000>> entries;
+    Both<std::array<char, 2000>> entries;
     long got = forwarded(SYS_getdents64, a.get(), &entries.by_forward, 2000);
     CHECK(got > 0);
     CHECK(got == direct(SYS_getdents64, b.get(), &entries.by_direct, 2000));
@@ -77,7 +77,7 @@ TEST_CASE("oracle: reading and writing, plain and in vectors") {
     CHECK(forwarded(SYS_write, p.in.get(), text, 10) == 10);
     iovec out[3]{{text, 3}, {nullptr, 0}, {text + 5, 4}};
     CHECK(forwarded(SYS_writev, p.in.get(), out, 3) == 7);
-    Twins<std::array<char, 40>> buffers;
+    Both<std::array<char, 40>> buffers;
     CHECK(forwarded(SYS_read, p.out.get(), &buffers.by_forward, 5) == 5);
     CHECK(std::string_view(buffers.by_forward.data(), 6) == "01234Z");
     char x[4] = "...", y[20] = "...................";
@@ -142,7 +142,7 @@ TEST_CASE("oracle: epoll") {
     Fd epoll(epoll_create1(0));
     epoll_event event{EPOLLIN, {.u64 = 0x1122334455667788}};
     CHECK(forwarded(SYS_epoll_ctl, epoll.get(), EPOLL_CTL_ADD, p.out.get(), &event) == 0);
-    Twins<std::array<epoll_event, 4>> events;
+    Both<std::array<epoll_event, 4>> events;
     CHECK(forwarded(SYS_epoll_wait, epoll.get(), &events.by_forward, 4, 0) == 1);
     CHECK(direct(SYS_epoll_wait, epoll.get(), &events.by_direct, 4, 0) == 1);
     CHECK(events.agree());
@@ -160,7 +160,7 @@ TEST_CASE("oracle: terminals") {
     CHECK(forwarded(SYS_ioctl, t.get(), TIOCSWINSZ, &size) == 0);
     CHECK(forwarded(SYS_ioctl, t.get(), TIOCGWINSZ, &seen) == 0);
     CHECK(same(size, seen));
-    Twins<std::array<char, 60>> settings;
+    Both<std::array<char, 60>> settings;
     CHECK(forwarded(SYS_ioctl, t.get(), TCGETS, &settings.by_forward) == 0);
     CHECK(direct(SYS_ioctl, t.get(), TCGETS, &settings.by_direct) == 0);
     CHECK(settings.agree());
@@ -191,7 +191,7 @@ TEST_CASE("oracle: locks, names, identity, limits") {
     CHECK(forwarded(SYS_prctl, PR_GET_NAME, name) == 0);
     CHECK(std::string_view(name) == "marshalled");
     CHECK(name[15] == '\0');
-    Twins<utsname> system;
+    Both<utsname> system;
     CHECK(forwarded(SYS_uname, &system.by_forward) == 0);
     CHECK(direct(SYS_uname, &system.by_direct) == 0);
     CHECK(system.agree());
@@ -202,22 +202,22 @@ TEST_CASE("oracle: locks, names, identity, limits") {
     };
     for (uint32_t version :
          std::array<uint32_t, 3>{_LINUX_CAPABILITY_VERSION_1, _LINUX_CAPABILITY_VERSION_3, 0}) {
-        Twins<Capabilities> c;
+        Both<Capabilities> c;
         c.by_forward.header = c.by_direct.header = {version, 0};
         CHECK(forwarded(SYS_capget, &c.by_forward.header, &c.by_forward.data) ==
               direct(SYS_capget, &c.by_direct.header, &c.by_direct.data));
         CHECK(c.agree());
     }
-    Twins<std::array<gid_t, 70>> groups;
+    Both<std::array<gid_t, 70>> groups;
     long count = forwarded(SYS_getgroups, 64, &groups.by_forward);
     CHECK(count == direct(SYS_getgroups, 64, &groups.by_direct));
     CHECK(groups.agree());
     CHECK(forwarded(SYS_getgroups, 0, nullptr) == count);
-    Twins<rlimit> limit;
+    Both<rlimit> limit;
     CHECK(forwarded(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit.by_forward) == 0);
     CHECK(direct(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit.by_direct) == 0);
     CHECK(limit.agree());
-    Twins<std::array<uid_t, 3>> ids;
+    Both<std::array<uid_t, 3>> ids;
     auto &f = ids.by_forward, &d = ids.by_direct;
     CHECK(forwarded(SYS_getresuid, &f[0], &f[1], &f[2]) == 0);
     CHECK(direct(SYS_getresuid, &d[0], &d[1], &d[2]) == 0);

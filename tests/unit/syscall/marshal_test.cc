@@ -64,7 +64,7 @@ TEST_CASE("a path travels up to its NUL, also across pages") {
     REQUIRE(call.in_bytes.size() == 11);
     Home home(call);
     CHECK(std::strcmp(reinterpret_cast<char*>(home.at(home.args[0])), "/etc/hosts") == 0);
-    CHECK(collect(call, 3, home.memory()).empty());
+    CHECK(gather(call, 3, home.memory()).empty());
 }
 
 TEST_CASE("the page after a string's NUL need not exist; a missing one is asked for") {
@@ -127,7 +127,7 @@ TEST_CASE("a read returns what was read and no more") {
     CHECK(call.in_bytes.empty());
     Home home(call);
     std::memcpy(home.at(home.args[1]), "abc", 3);
-    auto out = collect(call, 3, home.memory());
+    auto out = gather(call, 3, home.memory());
     CHECK(out.size() == 8 + 3);
     auto scattered = scatter(call, out);
     REQUIRE(scattered);
@@ -136,10 +136,10 @@ TEST_CASE("a read returns what was read and no more") {
     memory.apply(*scattered);
     CHECK(memory.get<std::array<char, 10>>(data) ==
           std::array<char, 10>{'a', 'b', 'c', 'o', 'u', 'c', 'h', 'e', 'd', ' '});
-    CHECK(collect(call, -EFAULT, home.memory()).empty());
-    CHECK(collect(call, 0, home.memory()).empty());
+    CHECK(gather(call, -EFAULT, home.memory()).empty());
+    CHECK(gather(call, 0, home.memory()).empty());
     // A result above the capacity (MSG_TRUNC) gives the whole buffer.
-    CHECK(collect(call, 5000, home.memory()).size() == 8 + 100);
+    CHECK(gather(call, 5000, home.memory()).size() == 8 + 100);
 }
 
 TEST_CASE("large reads name the pages they replace altogether") {
@@ -148,7 +148,7 @@ TEST_CASE("large reads name the pages they replace altogether") {
     auto call = marshalled(marshal(SYS_read, {0, data.value + 100, 4 * page_size}, memory));
     CHECK(call.pieces[0].offset % page_size == 100);
     Home home(call);
-    auto out = collect(call, static_cast<long>(3 * page_size), home.memory());
+    auto out = gather(call, static_cast<long>(3 * page_size), home.memory());
     auto scattered = scatter(call, out);
     REQUIRE(scattered);
     CHECK(scattered->overwritten == std::vector<Range>{{data + page_size, data + 3 * page_size}});
@@ -198,16 +198,16 @@ TEST_CASE("poll writes back nothing but the revents that changed") {
     memory.put(data, std::array<pollfd, 3>{pollfd{3, POLLIN, 0}, {4, POLLIN, 0}, {5, POLLOUT, 0}});
     auto call = marshalled(marshal(SYS_poll, {data.value, 3, 1000}, memory));
     Home home(call);
-    CHECK(collect(call, 0, home.memory()).empty());
+    CHECK(gather(call, 0, home.memory()).empty());
     home.put(home.args[0] + 8 + 6, short{POLLIN});
-    auto scattered = scatter(call, collect(call, 1, home.memory()));
+    auto scattered = scatter(call, gather(call, 1, home.memory()));
     REQUIRE(scattered);
     REQUIRE(scattered->writes.size() == 1);
     CHECK(scattered->writes[0].to >= data + 8 + 6);
     CHECK(scattered->writes[0].to + scattered->writes[0].bytes.size() <= data + 16);
     // Another thread replaced an fd meanwhile: it survives.
     memory.put(data + 8, 77);
-    auto out = collect(call, 1, home.memory());
+    auto out = gather(call, 1, home.memory());
     memory.apply(*scatter(call, out));
     CHECK(memory.get<pollfd>(data + 8).fd == 77);
     CHECK(memory.get<pollfd>(data + 8).revents == POLLIN);
@@ -222,7 +222,7 @@ TEST_CASE("an fd between two revents that changed is left alone") {
     home.put(home.args[0] + 6, short{POLLIN});
     home.put(home.args[0] + 14, short{POLLIN});
     memory.put(data + 8, 77);
-    auto out = collect(call, 2, home.memory());
+    auto out = gather(call, 2, home.memory());
     memory.apply(*scatter(call, out));
     CHECK(memory.get<pollfd>(data).revents == POLLIN);
     CHECK(memory.get<pollfd>(data + 8).fd == 77);
@@ -264,7 +264,7 @@ TEST_CASE("recvmsg returns name, control, data and the header's results") {
     there.msg_controllen = 24;
     there.msg_flags = MSG_TRUNC;
     home.put(home.args[1], there);
-    auto out = collect(call, 10, home.memory());
+    auto out = gather(call, 10, home.memory());
     auto scattered = scatter(call, out);
     REQUIRE(scattered);
     m.memory.apply(*scattered);
@@ -290,7 +290,7 @@ TEST_CASE("sendmsg carries everything and brings nothing back") {
     auto call = marshalled(marshal(SYS_sendmsg, {3, data.value, 0}, m.memory));
     CHECK(call.in_bytes.size() == 56 + 64 + 48 + 32 + 8 + 100);
     Home home(call);
-    CHECK(collect(call, 108, home.memory()).empty());
+    CHECK(gather(call, 108, home.memory()).empty());
     auto parsed = parse_call(serialise_call(call));
     REQUIRE(parsed);
     CHECK(parsed->in_bytes == call.in_bytes);
@@ -304,7 +304,7 @@ TEST_CASE("a length that the kernel enlarges is returned, the buffer is not exce
     Home home(call);
     home.put(home.args[1], std::array{'1', '2', '3', '4'});
     home.put(home.args[2], uint32_t{16});
-    auto out = collect(call, 0, home.memory());
+    auto out = gather(call, 0, home.memory());
     memory.apply(*scatter(call, out));
     CHECK(memory.get<uint32_t>(data + 0x80) == 16);
     CHECK(memory.get<std::array<char, 5>>(data) == std::array{'1', '2', '3', '4', '\0'});
@@ -321,16 +321,16 @@ TEST_CASE("the rest of a sleep comes back when it was interrupted, restart codes
     memory.map(data, page_size);
     auto call = marshalled(marshal(SYS_nanosleep, {data.value, data.value + 16}, memory));
     Home home(call);
-    CHECK(collect(call, 0, home.memory()).empty());
-    CHECK(collect(call, -EINVAL, home.memory()).empty());
+    CHECK(gather(call, 0, home.memory()).empty());
+    CHECK(gather(call, -EINVAL, home.memory()).empty());
     for (long code : {-EINTR, -512, -516})
-        CHECK(collect(call, code, home.memory()).size() == 8 + 16);
+        CHECK(gather(call, code, home.memory()).size() == 8 + 16);
     // select's time left: whatever the outcome, if it changed.
     call = marshalled(marshal(SYS_select, {0, 0, 0, 0, data.value}, memory));
     Home selecting(call);
     selecting.put(selecting.args[4], uint64_t{5});
-    CHECK(collect(call, -EINTR, selecting.memory()).size() == 8 + 16);
-    CHECK(collect(call, 0, selecting.memory()).size() == 8 + 16);
+    CHECK(gather(call, -EINTR, selecting.memory()).size() == 8 + 16);
+    CHECK(gather(call, 0, selecting.memory()).size() == 8 + 16);
 }
 
 TEST_CASE("execve's vectors travel with their strings") {

@@ -67,7 +67,7 @@ long forwarded(uint32_t number, A... a) {
     auto placed = place(*at_home, area.address(), area.memory());
     expect_elsewhere(call, placed);
     long result = kernel(number, placed);
-    auto out = collect(*at_home, result, area.memory());
+    auto out = gather(*at_home, result, area.memory());
     auto scattered = scatter(call, out);
     REQUIRE(scattered);
     for (const MemoryWrite& w : scattered->writes) {
@@ -88,9 +88,9 @@ bool same(const T& a, const T& b) {
 
 // Two results of one kind, with the same junk in both before the call.
 template <class T>
-struct Twins {
+struct Both {
     T by_forward, by_direct;
-    Twins() {
+    Both() {
         std::memset(&by_forward, 0x5a, sizeof(T));
         std::memset(&by_direct, 0x5a, sizeof(T));
     }

@@ -49,7 +49,7 @@ void use(const MarshalledCall& call, long result) {
     RC_ASSERT(call.bounce_size <= bounce_limit);
     std::vector<std::byte> area(call.bounce_size);
     place(call, {0x7000'0000}, {area.data(), area.size()});
-    auto out = collect(call, result, {area.data(), area.size()});
+    auto out = gather(call, result, {area.data(), area.size()});
     RC_ASSERT(out.size() <= call.bounce_size + 8 * call.pieces.size());
     auto scattered = scatter(call, out);
     RC_ASSERT(scattered.has_value());
@@ -199,7 +199,7 @@ TEST_CASE("altered results are refused or stay inside the buffers that were sent
         std::vector<std::byte> area(call.bounce_size, std::byte{0x55});
         place(call, {0x7000'0000}, {area.data(), area.size()});
         if (call.bounce_size > 60) area[call.bounce_size / 2] ^= std::byte{1};
-        auto out = collect(call, *rc::gen::inRange(0l, 200l), {area.data(), area.size()});
+        auto out = gather(call, *rc::gen::inRange(0l, 200l), {area.data(), area.size()});
         if (!out.empty()) {
             int alterations = *rc::gen::inRange(0, 3);
             for (int i = 0; i < alterations; ++i) {

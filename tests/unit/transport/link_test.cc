@@ -91,6 +91,8 @@ TEST_CASE("frames go there and back") {
         CHECK(ends.initiator->stats().frames_in == 200);
         CHECK(ends.initiator->stats().bytes_in > 200 * 4096);
         CHECK(ends.initiator->stats().bytes_in == ends.acceptor->stats().bytes_out);
+        CHECK((ends.initiator->round_trip() > 0s) == (wire != Wire::unix_socket));
+        CHECK(ends.initiator->round_trip() < 1s);
     }
 }
 

@@ -1,8 +1,15 @@
 #include "transport/loop.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
+
+#include "base/fd.h"
 
 using namespace gpr;
 using namespace std::chrono_literals;
@@ -43,4 +50,21 @@ TEST_CASE("a timer may cancel another that is due at once, and set itself again"
     loop->run();
     CHECK(rounds == 3);
     CHECK_FALSE(cancelled_ran);
+}
+
+TEST_CASE("what waits for a timer may watch a descriptor when the loop ends") {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    const Fd reader(ends[0]), writer(ends[1]);
+    auto loop = std::move(*Loop::create());
+    auto watch = std::make_shared<Watch>(loop->watch(reader.get(), POLLIN, [](uint32_t) {}));
+    loop->after(0ms, [&] { loop->stop(); });
+    loop->run();  // the kernel watches it
+    const auto timer = loop->after(1h, [] {});
+    loop->after(1h, [watch] {});
+    loop->post([watch = std::exchange(watch, nullptr), &loop = *loop, timer] {
+        loop.cancel(timer);  // never, as the loop ends first
+    });
+    loop.reset();
+    CHECK_FALSE(watch);
 }
