@@ -1,5 +1,6 @@
 """Adds up what tools/test ran: meson's log, and stage-NAME.txt with stage-NAME.status for the rest.
-What failed is shown again, by its last words, then in one line for each failed check. The last line
+What failed is shown again, by its last words, then in one line for each failed check; what passed
+at the second try (first-try-NAME.txt has the first) in such lines alone. The last line
 is `N passed, N failed, N skipped`; the exit status is 1 if anything failed, was cut short, or did
 not run at all."""
 
@@ -57,6 +58,11 @@ def stages(folder):
         yield path.stem.removeprefix("stage-"), counts, text
 
 
+def first_tries(folder):
+    for path in sorted(folder.glob("first-try-*.txt")):
+        yield path.stem.removeprefix("first-try-"), path.read_text(errors="replace")
+
+
 def main():
     total = Counter()
     results = [*meson_tests(Path(sys.argv[1])), *stages(Path(sys.argv[2]))]
@@ -68,6 +74,9 @@ def main():
         if counts["failed"]:
             for line in FAILED_CHECK.findall(text)[:MOST_FAILED_CHECKS]:
                 print(f"{name}: {line[:LINE_WIDTH]}")
+    for name, text in first_tries(Path(sys.argv[2])):
+        print(f"{name}: ran a second time, because at first:")
+        print("\n".join(line[:LINE_WIDTH] for line in FAILED_CHECK.findall(text)))
     for name, counts, _ in results:
         total.update(counts)
         if counts["failed"] or counts["skipped"]:
