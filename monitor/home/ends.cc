@@ -17,6 +17,7 @@
 #include "monitor/home/last_words.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/shared_memory.h"
+#include "monitor/home/signals.h"
 #include "monitor/home/statistics.h"
 #include "monitor/home/tracing.h"
 #include "monitor/home/vfork_children.h"
@@ -108,6 +109,7 @@ void Ends::on_end(HomeThread& thread) {
     home_.forks_at_home.end_fork(thread);
     home_.pager.on_thread_end(tid);
     home_.notifier->on_thread_gone(tid);
+    home_.signals.on_thread_end(tid);
     home_.waits.remove_handler(tid);
     process.threads.erase(tid);
     bury(std::move(home_.threads[tid]), process);

@@ -82,16 +82,34 @@ void Signals::stop_after_all(const HomeThread& thread) {
     if (!continued) syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGSTOP);
 }
 
-// A call counts as not begun if it is reported and not answered, or not even reported yet. The
-// latter is known only under chaos, where all calls are reported.
+// A call counts as not begun if it is reported and not answered, or is to be reported and has not
+// been yet: then the last one that was is another one, or one just like it, which cannot be told
+// from a call that has begun.
 void Signals::restart_what_has_not_begun(const HomeThread& thread) {
-    gpr::restart_what_has_not_begun(thread.tid, [&](const Row& row, const CallArguments&) {
+    gpr::restart_what_has_not_begun(thread.tid, [&](const Row& row, const CallArguments& args) {
         const size_t waiting = home_.notifier->waiting();
         home_.notifier->on_thread_gone(thread.tid);  // a thread that has stopped no longer waits
         if (home_.notifier->waiting() < waiting) return true;
+        if (!is_to_be_reported(*thread.process, row, args)) return false;
         auto last = reported_.find(thread.tid);
-        return home_.chaos && (last == reported_.end() || last->second != row.number);
+        if (last == reported_.end() || last->second != Reported{row.number, args}) return true;
+        return row.opens_by_name() && !may_wait_to_open(thread.tid, row, args);
     });
+}
+
+// Of calls that may wait: the filter reports those that may be about files of an acceptor.
+bool Signals::is_to_be_reported(const HomeProcess& process, const Row& row,
+                                const std::array<uint64_t, 6>& args) const {
+    if (home_.chaos) return true;
+    const unsigned fd_base = home_.acceptors.fd_base();
+    if (!process.listener || fd_base == 0) return false;
+    if (row.opens_by_name()) return true;
+    for (size_t i = 0; i < args.size(); i++) {
+        const auto number = static_cast<uint32_t>(args[i]);
+        const bool elsewhere = number >= fd_base && number <= INT32_MAX;
+        if ((row.fd_arguments() >> i & 1) && elsewhere) return true;
+    }
+    return false;
 }
 
 // Goes on without a signal that is not the program's, or does not matter to it any more.

@@ -3,11 +3,14 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
+#include "monitor/tracee/notifier.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -23,8 +26,11 @@ public:
     // Whether the signal would end the process, with a core file.
     [[nodiscard]] static bool would_dump_core(const HomeThread& thread, int signal);
     void on_remote_signal(Frame frame, NodeId from);
-    // Under chaos, where all calls are reported: a thread at home has reported one.
-    void note_reported(pid_t tid, uint32_t number) { reported_[tid] = number; }
+    // The filter has reported a call of a thread.
+    void note_reported(const Notification& n) {
+        reported_[n.tid] = {n.number, std::to_array(n.args)};
+    }
+    void on_thread_end(pid_t tid) { reported_.erase(tid); }
 
 private:
     void pass_on(HomeThread& thread, int signal);
@@ -32,9 +38,17 @@ private:
     bool dumps_core(HomeThread& thread, int signal);
     bool postpone_signal(HomeThread& thread, int signal);
     void restart_what_has_not_begun(const HomeThread& thread);
+    [[nodiscard]] bool is_to_be_reported(const HomeProcess& process, const Row& row,
+                                         const std::array<uint64_t, 6>& args) const;
+
+    struct Reported {
+        uint32_t number;
+        std::array<uint64_t, 6> args;
+        bool operator==(const Reported&) const = default;
+    };
 
     Home& home_;
-    std::unordered_map<pid_t, uint32_t> reported_;  // the last one, by tid
+    std::unordered_map<pid_t, Reported> reported_;  // the last one, by tid
 };
 
 }  // namespace gpr::home

@@ -1,12 +1,19 @@
 #include "monitor/tracee/interrupted_call.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
+#include <climits>
+#include <cstring>
+#include <string>
 
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
 #include "syscall/park.h"
 #include "syscall/table.h"
 
@@ -15,8 +22,10 @@ namespace gpr {
 namespace {
 
 bool may_wait(const Row& row, const user_regs_struct& regs) {
+    const auto command = static_cast<uint32_t>(regs.rsi);
+    if (row.number == SYS_fcntl) return command == F_SETLKW || command == F_OFD_SETLKW;
     if (row.number != SYS_futex) return row.blocks();
-    switch (regs.rsi & FUTEX_CMD_MASK) {
+    switch (command & FUTEX_CMD_MASK) {
         case FUTEX_WAKE:
         case FUTEX_REQUEUE:
         case FUTEX_CMP_REQUEUE:
@@ -47,6 +56,24 @@ void restart_what_has_not_begun(pid_t tid, const IsUnseen& is_unseen) {
     if (may_wait(*row, *regs) && !(only_sometimes_waits(*row) && is_unseen(*row, args))) return;
     regs->rax = static_cast<uint64_t>(-trace::restart_nointr);
     trace::set_registers(tid, *regs);
+}
+
+bool may_wait_to_open(pid_t tid, const Row& row, const CallArguments& args) {
+    constexpr unsigned memory_devices = 1;  // such as /dev/null
+    const int at = row.path_argument();
+    std::array<char, PATH_MAX> name{};
+    auto memory = RemoteMemory::open(tid);
+    if (!memory || at < 0) return false;
+    const size_t got = memory->read({args[static_cast<size_t>(at)]}, name.data(), name.size());
+    if (strnlen(name.data(), got) == got) return false;
+    const bool from_folder = at == 1 && static_cast<int>(args[0]) != AT_FDCWD;  // openat
+    const std::string begin = name.front() == '/' ? "root"
+                              : from_folder       ? fmt::format("fd/{}/", static_cast<int>(args[0]))
+                                                  : "cwd/";
+    struct stat its {};
+    const std::string path = fmt::format("/proc/{}/{}{}", tid, begin, name.data());
+    if (stat(path.c_str(), &its) != 0) return false;
+    return S_ISFIFO(its.st_mode) || (S_ISCHR(its.st_mode) && major(its.st_rdev) != memory_devices);
 }
 
 void end_interrupted_call(pid_t tid) {

@@ -23,6 +23,10 @@ using IsUnseen = std::function<bool(const Row& row, const CallArguments& args)>;
 // to a file, for example. So such a call is always restarted: the signal came before it.
 void restart_what_has_not_begun(pid_t tid, const IsUnseen& is_unseen);
 
+// Whether a call that opens a file by its name may wait: for the other end of a FIFO, or for a
+// device. Only what the name stands for now can be looked at.
+bool may_wait_to_open(pid_t tid, const Row& row, const CallArguments& args);
+
 // Ends a stopped thread's call with EINTR instead of restarting it, because another node has made
 // it.
 void end_interrupted_call(pid_t tid);
