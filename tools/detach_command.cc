@@ -23,8 +23,7 @@ const CommandSpec& detach_spec() {
         "PID",
         "Let a split process go on here: all of its threads and pages come back to this host, and "
         "those of\nits descendants that are in the session. What 'gpr attach' has split goes on "
-        "without gpr; what 'gpr\nexec' has begun under supervision, but for programs begun with "
-        "'--split', which go on without.",
+        "without gpr, what 'gpr\nexec' has begun under its supervision.",
         {},
         false,
         1,

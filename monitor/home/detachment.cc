@@ -27,6 +27,8 @@ namespace {
 constexpr std::chrono::milliseconds looks_every{1};
 // For threads, each of which may have to wait for pages.
 constexpr std::chrono::seconds patience{10};
+// For a process that is doing what it must end first, such as a vfork.
+constexpr std::chrono::seconds tries_for{2};
 constexpr std::chrono::milliseconds between_tries{10};
 
 }  // namespace
@@ -49,10 +51,10 @@ Task<Result<void>> Detachment::detach(std::string why) {
     if (is_under_way_) co_return fail("the session is being detached already");
     if (!home_.acceptors.reachable()) co_return fail("the program has left its acceptors already");
     Result<void> done;
-    if (home_.policy.rests()) {
-        done = co_await rest_for_good();
-    } else {
+    if (home_.options.attaches) {
         done = co_await detach_all();
+    } else {
+        done = co_await rest_for_good();
     }
     if (done && !why.empty()) home_.outputs.tell(why + ": the program goes on here");
     co_return done;
@@ -62,6 +64,8 @@ Task<Result<void>> Detachment::rest_for_good() {
     auto home = co_await bring_all_to_rest(Returns::Until::forever);
     is_under_way_ = false;
     if (!home) co_return tl::make_unexpected(home.error());
+    home_.policy.let_all_rest();
+    home_.futexes.stop_watching();
     home_.acceptors.note_lost();
     home_.acceptors.close("the program goes on at its initiator");
     co_return Result<void>{};
@@ -81,7 +85,7 @@ void Detachment::end_move(const std::vector<pid_t>& were_away) {
 
 // Returns those that were away. is_under_way_, so that nobody goes, at the end.
 Task<Result<std::vector<pid_t>>> Detachment::bring_all_to_rest(Returns::Until for_how_long) {
-    const auto until = Clock::now() + patience;
+    const auto until = Clock::now() + tries_for;
     std::vector<pid_t> came;
     for (;;) {
         is_under_way_ = true;
@@ -92,7 +96,7 @@ Task<Result<std::vector<pid_t>>> Detachment::bring_all_to_rest(Returns::Until fo
         }
         auto home = co_await home_.resting.returns().bring_home(away, for_how_long);
         if (home) came.insert(came.end(), away.begin(), away.end());
-        if (home && home_.resting.nothing_is_away()) co_return came;
+        if (home && home_.resting.all_rest()) co_return came;
         if (Clock::now() > until) {
             is_under_way_ = false;
             if (home) co_return fail("a child of the program neither rests nor ends");
@@ -141,7 +145,7 @@ Task<Result<void>> Detachment::detach_all() {
 // mappings that tells where; and what comes home to rest must have been split.
 bool Detachment::must_be_split(const HomeProcess& process) const {
     if (process.rest || !process.can_be_split()) return false;
-    return home_.policy.rests() || !process.inherited.empty() ||
+    return !home_.options.attaches || !process.inherited.empty() ||
            !process.inherited_functions.empty();
 }
 

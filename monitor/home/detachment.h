@@ -1,7 +1,7 @@
 // A program leaves its acceptors and continues here: all threads and pages of its processes come
-// home, and everything of gpr is removed from them except the seccomp filter. If a small process
-// can answer for that, the session ends. The filter of processes that rest at first needs a tracer:
-// those rest from then on, in the session, which has no acceptors any more.
+// home, and everything of gpr is removed from them except the seccomp filter. What the session
+// began rests from then on, in the session, which has no acceptors any more. What it was attached
+// to is let go: a small process answers for its filter, and the session ends.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ public:
     // prevents it; then the program runs on as before, except for a process that had to be given
     // up.
     Task<Result<void>> detach(std::string why);
-    // In a session whose processes rest at first: all come home, and rest, to leave when another
+    // In a session whose processes begin at rest: all come home, and rest, to leave when another
     // acceptor is there. Returns those that were away. Nobody goes until end_move().
     Task<Result<std::vector<pid_t>>> begin_move();
     void end_move(const std::vector<pid_t>& were_away);

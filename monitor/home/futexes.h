@@ -17,6 +17,8 @@ public:
     // Optional, before start(): private wakes are reported by the watch instead of being
     // intercepted.
     void watch_futexes(std::unique_ptr<CallWatch> watch);
+    // Nothing of the session is at an acceptor any more.
+    void stop_watching() { news_.stop(); }
     void futex_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     static bool is_futex_call(uint32_t number);
     // For a vfork child, whose memory belongs to a process that may run at an acceptor.

@@ -106,14 +106,14 @@ std::string name_of_call(uint32_t number) {
 // Where a process goes that rests no longer.
 RemoteNode& Resting::acceptor() const { return home_.acceptors.at(home_.policy.begins_at()); }
 
-bool Resting::nothing_is_away() const {
-    return home_.policy.rests() && std::ranges::all_of(home_.processes, [](const auto& entry) {
-               const HomeProcess& process = *entry.second;
-               if (process.state != HomeProcess::State::native) return false;
-               if (process.rest) return !process.rest->being_split;
-               // The child of a process that is away may have to be split.
-               return !process.listener || process.stays_home;
-           });
+bool Resting::all_rest() const {
+    return std::ranges::all_of(home_.processes, [](const auto& entry) {
+        const HomeProcess& process = *entry.second;
+        if (process.state != HomeProcess::State::native) return false;
+        if (process.rest) return !process.rest->being_split;
+        // The child of a process that is away may have to be split.
+        return !process.listener || process.stays_home;
+    });
 }
 
 void Resting::begin(HomeProcess& process) {
@@ -160,6 +160,7 @@ void Resting::look_later(HomeProcess& process, milliseconds pause) {
 }
 
 void Resting::look(HomeProcess& process) {
+    if (!home_.acceptors.reachable()) return look_later(process, longest_pause);
     Rest& rest = *process.rest;
     const auto now = Clock::now();
     const auto wall = std::chrono::duration<double, std::nano>(now - rest.looked_at).count();

@@ -35,8 +35,8 @@ public:
     // home_filter(), for processes that are split.
     void set_filter(std::vector<sock_filter> filter) { filter_ = std::move(filter); }
 
-    // Whether nothing of the session is at an acceptor.
-    [[nodiscard]] bool nothing_is_away() const;
+    // Whether every process of the session rests, or stays at home for another reason.
+    [[nodiscard]] bool all_rest() const;
     // A program begins, or the child of one that rests.
     void begin(HomeProcess& process);
     // Whether a process that rests is about to make a call that only a split process can make.

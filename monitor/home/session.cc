@@ -489,7 +489,7 @@ void HomeSession::on_link_closed(const home::RemoteNode& node, const Error& reas
     home_->remote_changed.notify_all();
     if (home_->processes.empty()) {
         home_->loop.stop();
-    } else if (home_->resting.nothing_is_away()) {
+    } else if (home_->policy.rests() && home_->resting.all_rest()) {
         if (!has_left)
             home_->outputs.tell(fmt::format("{}; the program goes on here", reason.message()));
     } else {

@@ -20,6 +20,11 @@ void FutexNews::use(std::unique_ptr<CallWatch> watch, OnWake on_wake) {
     });
 }
 
+void FutexNews::stop() {
+    wakes_.reset();
+    watch_.reset();
+}
+
 Result<> FutexNews::join(pid_t pid, pid_t name, Openers openers) {
     if (!watch_) return {};
     return watch_->join(pid, name, openers);
@@ -47,6 +52,7 @@ WaiterSummary FutexNews::waiting_elsewhere(const Peer* but) const {
 }
 
 void FutexNews::tell_waiters(Peer& peer) {
+    if (!watch_) return;
     WaiterSummary waiting = watch_->waiting();
     if (peers_.size() > 1) waiting.join(waiting_elsewhere(&peer));
     if (peer.told == waiting) return;

@@ -30,6 +30,7 @@ public:
     // From now on private wakes of processes that join are reported to `on_wake`, some time after
     // they were made, and need not be intercepted.
     void use(std::unique_ptr<CallWatch> watch, OnWake on_wake);
+    void stop();  // there is nobody to tell any more
     [[nodiscard]] bool watched() const { return watch_ != nullptr; }
     // pid: as this node's kernel sees it; name: as the session does.
     Result<> join(pid_t pid, pid_t name, Openers openers);

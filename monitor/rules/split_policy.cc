@@ -34,6 +34,13 @@ SplitPolicy::SplitPolicy(const std::vector<SplitRule>& rules, bool begins_here) 
     mixed_ = mixed_ || several || begins_here;
 }
 
+void SplitPolicy::let_all_rest() {
+    rules_.clear();
+    rests_ = true;
+    mixed_ = has_functions_ = false;
+    chaos_seed_ = 0;
+}
+
 const SplitRule* SplitPolicy::rule_for(const std::string& path) const {
     for (const SplitRule& rule : rules_) {
         bool names_files = rule.kind == SplitKind::lib || rule.kind == SplitKind::home;

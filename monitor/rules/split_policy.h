@@ -55,6 +55,9 @@ public:
     // Seed of chaos mode; 0: off.
     [[nodiscard]] uint64_t chaos_seed() const { return chaos_seed_; }
 
+    // From now on every process rests, whatever the rules said.
+    void let_all_rest();
+
 private:
     std::vector<SplitRule> rules_;
     NodeId all_at_ = directory_node;  // the node of an `all` rule; 0: there is none
