@@ -23,7 +23,9 @@ Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
     if (!context) co_return std::nullopt;
     // Still on its way back to the program.
     bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;
-    const bool in_vdso = stands_in_vdso(thread.process->pid, context->regs);
+    const HomeProcess& process = *thread.process;
+    const bool in_vdso = !(process.fragment && process.fragment->space.find({context->regs.rip})) &&
+                         stands_in_vdso(process.pid, context->regs);
     if (in_stub || in_vdso || has_fault_pending(thread.tid)) {
         trace::resume(thread.tid);
         co_return std::nullopt;
