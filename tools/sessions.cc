@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "base/file_text.h"
 #include "base/terminal_text.h"
@@ -50,13 +51,33 @@ std::vector<ListedSession> list_sessions(bool everybody,
     return listed;
 }
 
+// First the session that is named after the process; then those that answer at once, so that nobody
+// waits for one that is stopped or stuck and is not meant.
 Result<ListedSession> session_with(pid_t pid) {
+    constexpr std::chrono::seconds at_once{1};
+    std::vector<ControlClient> clients = ControlClient::find(geteuid() == 0);
+    std::ranges::stable_partition(clients, [pid](const auto& each) { return each.pid() == pid; });
+    std::vector<ControlClient> silent;
     std::string mute;
-    auto listed =
-        list_sessions(geteuid() == 0, [&](const Error& error) { mute = error.message(); });
-    for (ListedSession& each : listed) {
-        if (has_process(each.about, pid) && may_belong_to(pid, each.client.owner()))
-            return std::move(each);
+    auto ask = [&](ControlClient& client, std::chrono::seconds patience,
+                   bool last) -> std::optional<ListedSession> {
+        auto about = client.ask({{"want", "session"}}, patience);
+        if (about && has_process(*about, pid) && may_belong_to(pid, client.owner())) {
+            return ListedSession{std::move(client), std::move(*about)};
+        }
+        if (about || !client.is_there()) return std::nullopt;
+        if (last) mute = fmt::format("session {}: {}", client.pid(), about.error().message());
+        if (!last) silent.push_back(std::move(client));
+        return std::nullopt;
+    };
+    for (ControlClient& client : clients) {
+        const bool named = client.pid() == pid;
+        auto found = ask(client, named ? ControlClient::usual_patience : at_once, named);
+        if (found) return std::move(*found);
+    }
+    for (ControlClient& client : silent) {
+        auto found = ask(client, ControlClient::usual_patience, true);
+        if (found) return std::move(*found);
     }
     if (!mute.empty()) return fail(mute);
     return fail(fmt::format("no session that you may ask has process {}; 'gpr ps' lists them{}",
