@@ -18,6 +18,7 @@
 #include "acceptor/worker/memory_calls.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/names.h"
+#include "acceptor/worker/own_signals.h"
 #include "acceptor/worker/polls.h"
 #include "acceptor/worker/remaps.h"
 #include "acceptor/worker/selects.h"
@@ -120,6 +121,7 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
 }
 
 Task<void> Calls::make_other_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (worker_.own_signals.make(process, thread, n)) co_return;
     const Row* row = worker_.files.has_rules() ? find_row(n.number) : nullptr;
     if (row && row->path_argument() >= 0) {
         co_await worker_.files.path_call(process, thread, n, n.args[row->path_argument()]);

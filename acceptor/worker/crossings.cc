@@ -8,6 +8,7 @@
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/observations.h"
+#include "acceptor/worker/signals.h"
 #include "acceptor/worker/standstill.h"
 #include "acceptor/worker/threads.h"
 #include "acceptor/worker/worker.h"
@@ -214,8 +215,12 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
         crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
-    // Home takes back the signals that it has passed on and that were not reported as handled. They
-    // may still be pending in this kernel; without a record here they are dropped at delivery.
+    // Home takes back the signals that it has passed on and that were not reported as handled; what
+    // the thread has sent to itself is told. They may still be pending in this kernel; without a
+    // record here they are dropped at delivery.
+    if (thread.passed && thread.passed->own) {
+        worker_.signals.bounce(thread.process->pid, thread.tid, *thread.passed);
+    }
     thread.passed = thread.answer_signal = thread.borrowed_for = std::nullopt;
     trace::block_all_signals(thread.host_tid);
     bool stub_first = std::exchange(thread.alt_stack_changed, false);
@@ -314,7 +319,7 @@ Task<void> Crossings::arrive(Frame frame) {
     worker_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
     thread->arrival_regs = crossing.getVisit() ? context.regs : user_regs_struct{};
-    thread->mask = context.signal_mask;
+    thread->mask = thread->mask_at_home = context.signal_mask;
     thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await worker_.threads.set_free(*thread, context);

@@ -152,6 +152,7 @@ Task<Result<RemoteProcess*>> Forks::clone_memory(RemoteProcess& parent, pid_t pi
     process.fd_last = parent.fd_last;
     process.limits_memory = parent.limits_memory;
     process.fault_actions = parent.fault_actions;
+    process.lasting_handlers = no_handlers ? 0 : parent.lasting_handlers;
     if (no_handlers) {
         std::erase_if(process.fault_actions, [](const auto& a) { return a.second.catches(); });
     }

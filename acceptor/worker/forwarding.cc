@@ -267,6 +267,7 @@ Task<int64_t> Forwarding::answer_to(RemoteThread& thread, FrameBuilder& frame) {
     thread.answer_bytes.clear();
     OneShot<int64_t>& answer = *thread.answer;
     if (thread.process->frozen) worker_.stopped.notify_all();
+    if (thread.mask) worker_.signals.tell_mask(thread, *thread.mask);
     worker_.link.send(frame, gpr::Priority::urgent);
     int64_t result = co_await answer;
     thread.answer.reset();

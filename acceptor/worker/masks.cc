@@ -22,7 +22,7 @@ Task<void> Masks::mask_call(RemoteProcess& process, RemoteThread& thread, Notifi
     if (changes) {
         auto next = co_await mask_after(process, thread, n);
         if (!co_await change_mask(process, thread, n, n)) co_return;
-        thread.mask = next;
+        thread.mask = thread.mask_at_home = next;
     }
     process.notifier->let_it_run(n.id);
 }
@@ -74,15 +74,16 @@ Task<void> Masks::handler_return(RemoteProcess& process, RemoteThread& thread, N
     auto bytes = std::as_writable_bytes(std::span(&frame, 1));
     bool readable = co_await worker_.pager.memory.read(*process.fragment, {origin.stack}, bytes);
     if (frame.stack.ss_size != 0) thread.alt_stack_changed = true;
-    if (readable && thread.mask != frame.mask) {
+    if (readable && thread.mask_at_home != frame.mask) {
         Notification change = n;
         change.number = SYS_rt_sigprocmask;
         uint64_t mask_at = origin.stack + offsetof(SignalFrame, mask);
         const uint64_t args[6] = {SIG_SETMASK, mask_at, 0, sizeof frame.mask, 0, 0};
         std::memcpy(change.args, args, sizeof args);
         if (!co_await change_mask(process, thread, n, change)) co_return;
-        thread.mask = frame.mask;
+        thread.mask_at_home = frame.mask;
     }
+    if (readable) thread.mask = frame.mask;
     process.notifier->let_it_run(n.id);
 }
 

@@ -5,6 +5,7 @@
 
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/growth.h"
+#include "acceptor/worker/own_signals.h"
 #include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mirrored_call.h"
@@ -52,12 +53,13 @@ Task<void> Mirrors::action_call(RemoteProcess& process, RemoteThread& thread, No
         auto bytes = std::as_writable_bytes(std::span(action.kernel));
         std::shared_ptr<Fragment> fragment = process.fragment;
         const Address at{n.args[1]};
-        bool known =
-            n.args[1] != 0 && n.args[3] == sizeof(uint64_t) && is_fault_signal(action.signal);
+        bool known = n.args[1] != 0 && n.args[3] == sizeof(uint64_t);
         if (known) known = co_await worker_.pager.memory.read(*fragment, at, bytes);
-        if (known) Growth::note_action(process, action);
+        if (known && is_fault_signal(action.signal)) Growth::note_action(process, action);
+        if (n.args[1] != 0) OwnSignals::note_action(process, action);
         co_await mirror(process, thread, n);
     } else if (n.args[1] != 0) {
+        OwnSignals::note_action(process, {static_cast<int>(n.args[0]), {}});
         co_await worker_.forwarding.forward(process, thread, n);
     } else {
         worker_.counts.native++;
@@ -150,6 +152,7 @@ Task<void> Mirrors::set_action(Frame frame) {
     auto action = action_of(change.getAction());
     if (!process || !process->fragment || !action) co_return;
     Growth::note_action(*process, *action);
+    OwnSignals::note_action(*process, *action);
     std::shared_ptr<Fragment> fragment = process->fragment;
     if (!fragment->has_helpers()) co_return;
     StubThread& executor = fragment->executor();

@@ -35,6 +35,15 @@ struct RemoteProcess;
 struct HandledSignal {
     siginfo_t info{};
     uint32_t serial = 0;
+    bool own = false;  // sent by the thread itself, here: OwnSignals
+};
+
+// A signal that a thread may have sent to itself: OwnSignals.
+struct OwnSignal {
+    uint32_t call = 0;  // 0: none yet
+    int signal = 0;
+    pid_t process = 0, thread = 0;  // as the call names them
+    std::optional<siginfo_t> info;  // what its handler was told; unknown: it is not known to be one
 };
 
 struct RemoteThread {
@@ -48,7 +57,9 @@ struct RemoteThread {
     pid_t host_tid = 0;  // as this supervisor sees it
     RemoteProcess* process = nullptr;
     std::unique_ptr<StubThread> stub;
-    std::optional<uint64_t> mask;            // its signal mask, if known
+    std::optional<uint64_t> mask;          // its signal mask, if known
+    std::optional<uint64_t> mask_at_home;  // what home takes for it, if known
+    OwnSignal own_signal;
     std::optional<HandledSignal> passed;     // by home; this kernel is to deliver it
     std::optional<HandledSignal> beginning;  // its handler is about to start
     bool awaits_others = false;  // stopped at the handler until home has sent the other signals
@@ -146,7 +157,9 @@ struct RemoteProcess {
     Usage used;
     // For signals that faults caused by gpr raise: Growth.
     std::map<int, SignalAction> fault_actions;
-    bool has_timers = false;           // on CPU-time clocks, made here
+    uint64_t lasting_handlers =
+        0;                    // bits of signals that have one, known to be without SA_RESETHAND
+    bool has_timers = false;  // on CPU-time clocks, made here
     std::set<int> timers_named_by_id;  // made without a sigevent, so si_value is their id
     uint64_t pending_timers = 0;       // signals left to the next image: bit n-1 is signal n
     unsigned fd_base = 0;              // first of its descriptors here; 0: it has none

@@ -11,6 +11,7 @@
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/growth.h"
 #include "acceptor/worker/masks.h"
+#include "acceptor/worker/own_signals.h"
 #include "acceptor/worker/process_end.h"
 #include "acceptor/worker/standstill.h"
 #include "acceptor/worker/threads.h"
@@ -76,6 +77,7 @@ bool seems_discarded(const RemoteThread& thread) {
 
 // One at a time: home passes on no other before it has heard about this one.
 void Signals::deliver(RemoteThread& thread, const HandledSignal& signal) {
+    OwnSignals::note_passed(thread, signal);
     thread.passed = signal;
     syscall(SYS_tgkill, thread.process->host_pid, thread.host_tid, signal.info.si_signo);
 }
@@ -85,6 +87,7 @@ void Signals::deliver(RemoteThread& thread, const HandledSignal& signal) {
 void Signals::hand_over(RemoteThread& thread, const HandledSignal& signal) {
     uint64_t blocked = trace::signal_set(thread.host_tid, "SigBlk:");
     if (blocked >> (signal.info.si_signo - 1) & 1) {
+        if (thread.mask) tell_mask(thread, *thread.mask);  // not that of its stub
         bounce(thread.process->pid, thread.tid, signal);
     } else {
         deliver(thread, signal);
@@ -94,6 +97,15 @@ void Signals::hand_over(RemoteThread& thread, const HandledSignal& signal) {
 // Delivers a signal that interrupted the call at home, before the call returns.
 void Signals::hand_over_answered(RemoteThread& thread) {
     if (auto signal = std::exchange(thread.answer_signal, std::nullopt)) hand_over(thread, *signal);
+}
+
+// Home takes another mask for the thread's: it is to know this one before what follows.
+void Signals::tell_mask(RemoteThread& thread, uint64_t mask) {
+    if (!thread.mask_at_home || thread.mask_at_home == mask) return;
+    thread.mask_at_home = mask;
+    HandledSignal none;
+    none.info.si_signo = SIGKILL;  // which never has a handler
+    tell_of_signal(thread.process->pid, thread.tid, none, News::handled, mask);
 }
 
 // The thread is not here (any more): home knows where it is.
@@ -282,7 +294,7 @@ void Signals::begin_handler(RemoteProcess& process, RemoteThread& thread, int si
     }
     auto info = trace::signal_info(thread.host_tid);
     if (!info) return;
-    thread.beginning = HandledSignal{*info, sent ? sent->serial : 0};
+    thread.beginning = HandledSignal{*info, sent ? sent->serial : 0, sent && sent->own};
     Growth::note_handled(process, signal);
     trace::single_step(thread.host_tid, signal);
 }
@@ -293,11 +305,17 @@ void Signals::begin_handler(RemoteProcess& process, RemoteThread& thread, int si
 bool Signals::handler_begun(RemoteProcess& process, RemoteThread& thread) {
     HandledSignal begun = *std::exchange(thread.beginning, std::nullopt);
     auto stopped_by = trace::signal_info(thread.host_tid);
-    uint64_t mask = trace::signal_set(thread.host_tid, "SigBlk:");
+    uint64_t mask = trace::signal_mask(thread.host_tid);
     thread.mask = mask;
-    tell_of_signal(process.pid, thread.tid, begun, News::handled, mask);
+    // What was caused here need not change the mask that home takes for the thread's: it will be
+    // restored when the handler returns, and be told of if home needs it before.
+    const bool is_ours = begun.serial == 0 && thread.mask_at_home;
+    if (!is_ours) thread.mask_at_home = mask;
+    const uint64_t told = is_ours ? mask_is_kept : mask;
+    if (!begun.own) tell_of_signal(process.pid, thread.tid, begun, News::handled, told);
     auto& other = thread.passed;
     if (other && mask >> (other->info.si_signo - 1) & 1) {
+        tell_mask(thread, mask);
         bounce(process.pid, thread.tid, *std::exchange(other, std::nullopt));
     }
     bool stands_there = stopped_by && stopped_by->si_signo == SIGTRAP &&

@@ -26,6 +26,7 @@ public:
                         uint64_t mask = 0);
     void bounce(pid_t pid, pid_t tid, const HandledSignal& signal);
     static void deliver(RemoteThread& thread, const HandledSignal& signal);
+    void tell_mask(RemoteThread& thread, uint64_t mask);
     void hand_over_answered(RemoteThread& thread);
     bool has_signal_to_handle(RemoteThread& thread);
     void look_for_discarded(pid_t pid);

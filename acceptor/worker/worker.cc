@@ -24,6 +24,7 @@
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/names.h"
 #include "acceptor/worker/observations.h"
+#include "acceptor/worker/own_signals.h"
 #include "acceptor/worker/polls.h"
 #include "acceptor/worker/remaps.h"
 #include "acceptor/worker/selects.h"
@@ -83,6 +84,7 @@ struct Worker::Parts {
     Futexes futexes{worker};
     // Signals.
     Signals signals{worker};
+    OwnSignals own_signals{worker};
     Masks masks{worker};
     Timers timers{worker};
 };
@@ -136,6 +138,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       growth(parts_->growth),
       futexes(parts_->futexes),
       signals(parts_->signals),
+      own_signals(parts_->own_signals),
       masks(parts_->masks),
       timers(parts_->timers) {}
 

@@ -43,6 +43,7 @@ class Inheritance;
 class KernelPages;
 class MappingChanges;
 class Masks;
+class OwnSignals;
 class MemoryCalls;
 class Mirrors;
 class Names;
@@ -133,6 +134,7 @@ public:
     Futexes& futexes;
     // Signals.
     Signals& signals;
+    OwnSignals& own_signals;
     Masks& masks;
     Timers& timers;
 };

@@ -102,10 +102,12 @@ void PassedSignals::pass_on(HomeThread& thread, const siginfo_t& info) {
 // serial: 0 if the acceptor's kernel raised the signal itself, such as for a fault of the program.
 void PassedSignals::handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask) {
     if (!thread.remote()) return;
+    const bool keeps_mask = mask & mask_is_kept;
     if (thread.passed && thread.passed->serial != serial) {
-        thread.passed->mask = mask;
+        if (!keeps_mask) thread.passed->mask = mask;
         return;
     }
+    if (keeps_mask) return;
     auto begun = std::exchange(thread.passed, std::nullopt);
     if (begun && (serial & others_wait)) {
         spawn(let_others_come(thread, *begun, mask));
@@ -132,13 +134,23 @@ Task<void> PassedSignals::let_others_come(HomeThread& thread, PassedSignal begun
 // The acceptor could not deliver the signal: the thread was leaving, the program no longer has a
 // handler, or another handler has started that blocks it. Ignored if the thread came home
 // meanwhile.
-void PassedSignals::came_back(HomeThread& thread, uint32_t serial) {
+void PassedSignals::came_back(HomeThread& thread, const siginfo_t& info, uint32_t serial) {
+    if (serial == 0) {  // the thread has sent it to itself there
+        spawn(send_to_itself(thread, info));
+        return;
+    }
     if (!thread.passed || thread.passed->serial != serial) return;
     HomeProcess& process = *thread.process;
     if (!home_.signal_actions.actions_of(process).locked()) {
         process.caught_signals &= trace::signal_set(process.pid, "SigCgt:");
     }
     spawn(take_back(thread, true));
+}
+
+Task<void> PassedSignals::send_to_itself(HomeThread& thread, siginfo_t info) {
+    StubThread& stub = *thread.stub;
+    auto guard = co_await stub.lock();
+    co_await queue(stub, thread, info);
 }
 
 // Puts the signal back into this kernel's queue, before those that came later. to_shadow: the

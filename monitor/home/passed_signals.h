@@ -23,13 +23,14 @@ public:
     static void keep_order(HomeThread& thread, int signal);
     void pass_on(HomeThread& thread, const siginfo_t& info);
     void handler_begun(HomeThread& thread, uint32_t serial, uint64_t mask);
-    void came_back(HomeThread& thread, uint32_t serial);
+    void came_back(HomeThread& thread, const siginfo_t& info, uint32_t serial);
     Task<void> take_back(HomeThread& thread, bool to_shadow);
     Task<void> give_to_others(HomeThread& thread);
     static void wake_others(const HomeThread& thread, uint64_t mask);
     Task<void> pass_on_sent(SentSignal signal);
 
 private:
+    static Task<void> send_to_itself(HomeThread& thread, siginfo_t info);
     Task<void> let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask);
     Task<void> take_own_mask(HomeThread& thread, uint64_t mask);
 

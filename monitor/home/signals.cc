@@ -315,7 +315,7 @@ void Signals::on_remote_signal(Frame frame, NodeId from) {
         return;
     }
     if (!delivery.getFatal()) {
-        home_.passed_signals.came_back(*thread, delivery.getSerial());
+        home_.passed_signals.came_back(*thread, *info, delivery.getSerial());
         return;
     }
     const auto& masked = home_.acceptors.at(from).masked;

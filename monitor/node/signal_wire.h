@@ -16,6 +16,10 @@ namespace gpr {
 // signals that are ready together start their handlers in the kernel's order, the last one first.
 inline constexpr uint32_t others_wait = 1U << 31;
 
+// The mask of a handled signal, if home shall keep the one that it takes for the thread's. SIGKILL
+// cannot be blocked.
+inline constexpr uint64_t mask_is_kept = 1ULL << (SIGKILL - 1);
+
 // Valid as long as `info` is.
 inline capnp::Data::Reader signal_bytes(const siginfo_t& info) {
     return {reinterpret_cast<const uint8_t*>(&info), sizeof info};
