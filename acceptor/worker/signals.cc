@@ -89,6 +89,8 @@ void Signals::hand_over(RemoteThread& thread, const HandledSignal& signal) {
     if (blocked >> (signal.info.si_signo - 1) & 1) {
         if (thread.mask) tell_mask(thread, *thread.mask);  // not that of its stub
         bounce(thread.process->pid, thread.tid, signal);
+    } else if (thread.passed && thread.passed->own) {  // which home does not know of
+        bounce(thread.process->pid, thread.tid, signal);
     } else {
         deliver(thread, signal);
     }

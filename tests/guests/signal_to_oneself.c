@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -211,6 +212,20 @@ static void sent_meanwhile(void) {
     CHECK_EQ(status, 0);
 }
 
+// Signals from elsewhere come at the same time.
+static void beside_timer(void) {
+    memset((void*)seen, 0, sizeof seen);
+    set(SIGUSR1, count, 0, 0);
+    set(SIGALRM, count, SA_RESTART, 0);
+    const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {0};
+    CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+    for (int i = 0; i < 5 * rounds || seen[SIGALRM] < 5; i++) {
+        CHECK_EQ(raise(SIGUSR1), 0);
+        CHECK_EQ(seen[SIGUSR1], i + 1);
+    }
+    CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+}
+
 static pthread_t handled_by[rounds * threads];
 static volatile sig_atomic_t handled_count;
 
@@ -266,6 +281,7 @@ int main(void) {
     flags_of_actions();
     masks_after_handlers();
     sent_meanwhile();
+    beside_timer();
     in_threads();
     as_another_user();
     return guest_passed();
