@@ -380,9 +380,11 @@ struct SignalDelivery {
   info @2 :Data;    # siginfo_t
   fatal @3 :Bool;   # acceptor: it has no handler, so let it kill the process
   handled @4 :Bool; # acceptor: its handler has begun; home: no other comes first, run the handler
-  mask @5 :UInt64;  # acceptor, with handled: the thread's mask in the handler; fatal: hit_traps()
+  mask @5 :UInt64;  # acceptor, with handled: the thread's mask from now on, or mask_is_kept; fatal:
+                    # hit_traps()
   serial @6 :UInt32;  # counts the signals that home passes on; the acceptor's answer repeats it.
-                      # 0: caused at the acceptor. Highest bit: see monitor/node/signal_wire.h
+                      # 0: caused at the acceptor; with SIGKILL as handled, only the mask is told.
+                      # Highest bit: see monitor/node/signal_wire.h
 }
 
 struct FutexWake {
