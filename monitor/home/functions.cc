@@ -114,6 +114,27 @@ Result<void> Functions::place_functions(HomeProcess& process, Mapping& m, const 
     return set_breakpoints(process.fragment->memory(), m, m.range);
 }
 
+Result<void> Functions::remove_breakpoints(const HomeProcess& process) {
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        if (!m.functions || !m.content) continue;
+        const uint64_t first = m.content_offset, last = first + m.range.size();
+        for (const ChosenFunction& f : m.functions->list) {
+            const uint64_t from = std::max(f.begin, first), to = std::min(f.end, last);
+            if (from >= to) continue;
+            std::vector<std::byte> code(to - from);
+            const ssize_t got =
+                pread(m.content->get(), code.data(), code.size(), static_cast<off_t>(from));
+            const Address at = begin + (from - first);
+            if (got != static_cast<ssize_t>(code.size()) ||
+                !process.fragment->memory().write_exact(at, code.data(), code.size())) {
+                return fail(fmt::format("a breakpoint in {}!{} cannot be removed",
+                                        m.functions->library, f.name));
+            }
+        }
+    }
+    return {};
+}
+
 // The child has a copy of its parent's memory, or shares it.
 void Functions::inherit_functions(const HomeProcess& parent, HomeProcess& child) {
     child.trap_action = parent.trap_action;

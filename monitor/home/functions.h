@@ -29,6 +29,8 @@ public:
 
     Result<void> place_functions(HomeProcess& process, Mapping& mapping, const std::string& path,
                                  uint64_t file_offset);
+    // The process is about to go on without acceptors.
+    static Result<void> remove_breakpoints(const HomeProcess& process);
     static void inherit_functions(const HomeProcess& parent, HomeProcess& child);
     bool meets_breakpoint(HomeThread& thread);
     Task<void> run_function_here(HomeThread& thread, ThreadContext context, Breakpoint met);

@@ -13,6 +13,7 @@
 #include "monitor/home/debugging.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/faultfds.h"
+#include "monitor/home/functions.h"
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/shared_memory.h"
@@ -203,6 +204,7 @@ Task<Result<Homecoming::GrownStack>> Homecoming::bring_memory(HomeProcess& proce
     if (is_gone()) co_return fail(ESRCH, "the process has ended");
     auto restored = co_await show_files_again(process);
     if (is_gone()) co_return fail(ESRCH, "the process has ended");
+    if (restored) restored = Functions::remove_breakpoints(process);
     if (!restored) co_return tl::make_unexpected(restored.error());
     co_await home_.shared_memory.save_shared(process);
     if (is_gone()) co_return fail(ESRCH, "the process has ended");
