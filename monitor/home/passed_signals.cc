@@ -136,7 +136,7 @@ Task<void> PassedSignals::let_others_come(HomeThread& thread, PassedSignal begun
 // meanwhile.
 void PassedSignals::came_back(HomeThread& thread, const siginfo_t& info, uint32_t serial) {
     if (serial == 0) {  // the thread has sent it to itself there
-        spawn(send_to_itself(thread, info));
+        if (thread.remote()) spawn(send_to_itself(thread, info));
         return;
     }
     if (!thread.passed || thread.passed->serial != serial) return;

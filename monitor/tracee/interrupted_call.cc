@@ -2,16 +2,18 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <string>
 
+#include "base/fd.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/remote_memory_raw.h"
 #include "syscall/park.h"
@@ -66,14 +68,25 @@ bool may_wait_to_open(pid_t tid, const Row& row, const CallArguments& args) {
     if (!memory || at < 0) return false;
     const size_t got = memory->read({args[static_cast<size_t>(at)]}, name.data(), name.size());
     if (strnlen(name.data(), got) == got) return false;
+    const bool absolute = name.front() == '/';
     const bool from_folder = at == 1 && static_cast<int>(args[0]) != AT_FDCWD;  // openat
-    const std::string begin = name.front() == '/' ? "root"
-                              : from_folder       ? fmt::format("fd/{}/", static_cast<int>(args[0]))
-                                                  : "cwd/";
-    struct stat its {};
-    const std::string path = fmt::format("/proc/{}/{}{}", tid, begin, name.data());
-    if (stat(path.c_str(), &its) != 0) return false;
-    return S_ISFIFO(its.st_mode) || (S_ISCHR(its.st_mode) && major(its.st_rdev) != memory_devices);
+    const std::string begin = absolute      ? "root"
+                              : from_folder ? fmt::format("fd/{}", static_cast<int>(args[0]))
+                                            : "cwd";
+    const Fd folder(
+        ::open(fmt::format("/proc/{}/{}", tid, begin).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    // Only what the kernel has cached: the program itself may serve the file system.
+    open_how how{};
+    how.flags = O_PATH | O_CLOEXEC;
+    how.resolve = RESOLVE_CACHED | (absolute ? RESOLVE_IN_ROOT : 0);
+    const Fd file(
+        static_cast<int>(syscall(SYS_openat2, folder.get(), name.data(), &how, sizeof how)));
+    if (!file) return errno == EAGAIN;
+    struct statx its {};
+    const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+    if (statx(file.get(), "", flags, STATX_TYPE, &its) != 0) return true;
+    return S_ISFIFO(its.stx_mode) ||
+           (S_ISCHR(its.stx_mode) && its.stx_rdev_major != memory_devices);
 }
 
 void end_interrupted_call(pid_t tid) {
