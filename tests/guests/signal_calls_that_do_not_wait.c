@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -73,6 +74,13 @@ static void wake_and_set(void) {
     CHECK(getpid() > 0);
 }
 
+// One that does wait: for the other end of a FIFO.
+static void wait_for_writer(void) {
+    CHECK_EQ(mkfifo("fifo", 0600), 0);
+    for (int i = 0; i < 3; i++) CHECK_ERRNO(open("fifo", O_RDONLY), EINTR);
+    CHECK_EQ(unlink("fifo"), 0);
+}
+
 int main(void) {
     struct sigaction action = {0};
     action.sa_handler = handle;
@@ -90,6 +98,7 @@ int main(void) {
         CHECK_EQ(pthread_create(&thread, NULL, nothing, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
     }
+    wait_for_writer();
     CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
     return guest_passed();
 }
