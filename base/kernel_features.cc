@@ -77,6 +77,7 @@ KernelFeatures KernelFeatures::probe() {
     settle(f.ipc_namespace, probe_namespace(CLONE_NEWIPC));
     settle(f.clone3_set_tid, probe_clone3_set_tid());
     settle(f.io_uring, probe_io_uring());
+    settle(f.io_uring_futex, probe_io_uring_futex());
     settle_open_files(f.open_files);
     settle(f.fsgsbase, probe_fsgsbase());
     settle(f.cpuid_faulting, probe_cpuid_faulting());
@@ -89,45 +90,16 @@ KernelFeatures KernelFeatures::probe() {
 }
 
 std::vector<const Feature*> KernelFeatures::all() const {
-    return {&userfaultfd,
-            &uffd_missing,
-            &uffd_wp,
-            &uffd_wp_unpopulated,
-            &uffd_move,
-            &uffd_thread_id,
-            &uffd_event_remap,
-            &uffd_event_remove,
-            &uffd_event_unmap,
-            &uffd_event_fork,
-            &uffd_shmem,
-            &uffd_wp_shmem,
-            &uffd_wp_async,
-            &uffd_poison,
-            &pagemap_scan,
-            &populate_write,
-            &ptrace,
-            &pidfd_getfd,
-            &seccomp_notify,
-            &seccomp_wait_killable,
-            &seccomp_addfd,
-            &seccomp_sync_wake,
-            &user_namespace,
-            &pid_namespace,
-            &time_namespace,
-            &uts_namespace,
-            &mount_namespace,
-            &network_namespace,
-            &ipc_namespace,
-            &clone3_set_tid,
-            &io_uring,
-            &open_files,
-            &fsgsbase,
-            &cpuid_faulting,
-            &bpf,
-            &cgroup_memory,
-            &cgroup_cpu,
-            &cgroup_pids,
-            &cgroup_dmem};
+    return {&userfaultfd,      &uffd_missing,      &uffd_wp,          &uffd_wp_unpopulated,
+            &uffd_move,        &uffd_thread_id,    &uffd_event_remap, &uffd_event_remove,
+            &uffd_event_unmap, &uffd_event_fork,   &uffd_shmem,       &uffd_wp_shmem,
+            &uffd_wp_async,    &uffd_poison,       &pagemap_scan,     &populate_write,
+            &ptrace,           &pidfd_getfd,       &seccomp_notify,   &seccomp_wait_killable,
+            &seccomp_addfd,    &seccomp_sync_wake, &user_namespace,   &pid_namespace,
+            &time_namespace,   &uts_namespace,     &mount_namespace,  &network_namespace,
+            &ipc_namespace,    &clone3_set_tid,    &io_uring,         &io_uring_futex,
+            &open_files,       &fsgsbase,          &cpuid_faulting,   &bpf,
+            &cgroup_memory,    &cgroup_cpu,        &cgroup_pids,      &cgroup_dmem};
 }
 
 std::vector<std::string> KernelFeatures::names() const {

@@ -83,6 +83,7 @@ struct KernelFeatures {
 
     Feature io_uring{"io_uring", "the event loop of a session",
                      "set kernel.io_uring_disabled to 0, and allow io_uring in the container"};
+    Feature io_uring_futex{"io_uring futex", "gpr attach", cure_newer_kernel, false};
     Feature open_files{"open file limit", "descriptor numbers shared out among nodes",
                        "raise the hard limit to 4096 or more (ulimit -Hn, /etc/security/limits.d)"};
     Feature fsgsbase{"FSGSBASE", "crossings without arch_prctl",

@@ -13,12 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 
 #include "base/address.h"
 #include "base/fd.h"
+#include "base/uapi/io_uring.h"
 #include "base/uapi/mman.h"
 #include "base/uapi/pagemap.h"
 #include "base/uapi/ptrace.h"
@@ -133,6 +136,25 @@ int probe_io_uring() {
     io_uring_params parameters{};
     const Fd ring(static_cast<int>(syscall(SYS_io_uring_setup, 4, &parameters)));
     return errno_unless(static_cast<bool>(ring));
+}
+
+int probe_io_uring_futex() {
+    io_uring_params parameters{};
+    const Fd ring(static_cast<int>(syscall(SYS_io_uring_setup, 4, &parameters)));
+    // The answer, an io_uring_probe, which ends with these.
+    constexpr size_t operations = io_uring_futex_wait + 1;
+    constexpr size_t head_size = sizeof(io_uring_probe);
+    alignas(io_uring_probe) std::array<char, head_size + operations * sizeof(io_uring_probe_op)>
+        known{};
+    if (syscall(SYS_io_uring_register, ring.get(), IORING_REGISTER_PROBE, known.data(),
+                operations) == -1) {
+        return errno;
+    }
+    io_uring_probe_op futex_wait{};
+    std::memcpy(&futex_wait, known.data() + head_size + io_uring_futex_wait * sizeof futex_wait,
+                sizeof futex_wait);
+    const bool has = (futex_wait.flags & IO_URING_OP_SUPPORTED) != 0;
+    return has ? 0 : EOPNOTSUPP;
 }
 
 int probe_fsgsbase() {

@@ -27,6 +27,7 @@ int probe_seccomp_sync_wake();
 int probe_populate_write();
 int probe_pagemap_scan();
 int probe_io_uring();
+int probe_io_uring_futex();
 int probe_fsgsbase();
 int probe_cpuid_faulting();
 int probe_bpf_tracing();

@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <x86intrin.h>
 
+#include "base/uapi/io_uring.h"
+
 namespace gpr {
 
 namespace {
@@ -73,7 +75,39 @@ void Loop::arm(uint64_t id, const Watched& watched) {
     io_uring_sqe_set_data64(entry, id);
 }
 
+Watch Loop::watch_word(const uint32_t* word, uint32_t value, std::function<void()> handler) {
+    const uint64_t id = next_id_++;
+    words_[id] = std::move(handler);
+    io_uring_sqe* entry = sqe();
+    io_uring_prep_rw(io_uring_futex_wait, entry, io_uring_futex_of_32_bits, word, 0, value);
+    entry->addr3 = ~0U;  // whatever bits the one who wakes us names
+    io_uring_sqe_set_data64(entry, id);
+    return {this, id};
+}
+
+bool Loop::can_watch_words() const {
+    io_uring_probe* probe = io_uring_get_probe_ring(const_cast<io_uring*>(&ring_));
+    const bool can = probe && io_uring_opcode_supported(probe, io_uring_futex_wait);
+    io_uring_free_probe(probe);
+    return can;
+}
+
+bool Loop::complete_word(uint64_t id) {
+    auto it = words_.find(id);
+    if (it == words_.end()) return false;
+    const auto handler = std::move(it->second);
+    words_.erase(it);
+    handler();
+    return true;
+}
+
 void Loop::unwatch(uint64_t id) {
+    if (words_.erase(id) > 0) {
+        io_uring_sqe* cancel = sqe();
+        io_uring_prep_cancel64(cancel, id, 0);
+        io_uring_sqe_set_data64(cancel, ignored);
+        return;
+    }
     if (watched_.erase(id) == 0) return;
     io_uring_sqe* entry = sqe();
     io_uring_prep_poll_remove(entry, id);
@@ -178,7 +212,7 @@ void Loop::reap() {
         if (id == timeout_id) {
             // A timeout that was replaced by an earlier one ends with ECANCELED.
             if (result != -ECANCELED) armed_until_ = Clock::time_point::max();
-        } else if (id != ignored && !complete_reception(id, result)) {
+        } else if (id != ignored && !complete_word(id) && !complete_reception(id, result)) {
             complete_watch(id, result);
         }
         run_ready();

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 class Loop;
 
-// Watches a descriptor as long as it lives. The descriptor must outlive it.
+// Watches a descriptor, or a word, as long as it lives. What it watches must outlive it.
 class Watch {
 public:
     Watch() = default;
@@ -85,6 +85,13 @@ public:
     // Level triggered: the handler is called again as long as the events (POLLIN, ...) last.
     [[nodiscard]] Watch watch(int fd, uint32_t events, Handler handler);
 
+    // Calls the handler once, when the word no longer has this value and its writer has woken those
+    // who wait for it (futex(2)), also in another process. It may be called without a change.
+    [[nodiscard]] Watch watch_word(const uint32_t* word, uint32_t value,
+                                   std::function<void()> handler);
+    // Whether the kernel can do that (Linux 6.7).
+    [[nodiscard]] bool can_watch_words() const;
+
     // The descriptor must outlive the reception.
     [[nodiscard]] Reception receive(int fd, std::function<void(int result)> handler);
 
@@ -138,6 +145,7 @@ private:
     void end_reception(uint64_t id);
     bool complete_reception(uint64_t id, int result);
     void complete_watch(uint64_t id, int result);
+    bool complete_word(uint64_t id);
     void arm_timeout();
     void arm(uint64_t id, const Watched& watched);
     void unwatch(uint64_t id);
@@ -153,6 +161,7 @@ private:
     bool stopped_ = false;
     uint64_t next_id_ = 1;
     std::map<uint64_t, Watched> watched_;
+    std::map<uint64_t, std::function<void()>> words_;
     std::map<uint64_t, Receiving> receiving_;
     // The kernel's timer stays armed over many waits. It may be earlier than any timer of ours.
     Clock::time_point armed_until_ = Clock::time_point::max();

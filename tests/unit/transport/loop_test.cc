@@ -2,10 +2,15 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <climits>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -67,4 +72,53 @@ TEST_CASE("what waits for a timer may watch a descriptor when the loop ends") {
     });
     loop.reset();
     CHECK_FALSE(watch);
+}
+
+namespace {
+void set_and_wake(std::atomic<uint32_t>& word, uint32_t value) {
+    word = value;
+    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+const uint32_t* plain(const std::atomic<uint32_t>& word) {
+    return reinterpret_cast<const uint32_t*>(&word);
+}
+}  // namespace
+
+TEST_CASE("a word that is watched calls once, when it changes or if it has changed already") {
+    auto loop = std::move(*Loop::create());
+    if (!loop->can_watch_words()) return;
+    std::atomic<uint32_t> word{1};
+    int calls = 0;
+    const Watch other_value = loop->watch_word(plain(word), 7, [&] { calls++; });
+    const Watch changed = loop->watch_word(plain(word), 1, [&] {
+        calls++;
+        loop->stop();
+    });
+    std::thread writer;
+    loop->after(20ms, [&] {
+        CHECK(calls == 1);
+        writer = std::thread([&] { set_and_wake(word, 2); });
+    });
+    loop->run();
+    writer.join();
+    CHECK(calls == 2);
+    set_and_wake(word, 3);
+    loop->after(20ms, [&] { loop->stop(); });
+    loop->run();
+    CHECK(calls == 2);
+}
+
+TEST_CASE("a word that is not watched any more calls nobody") {
+    auto loop = std::move(*Loop::create());
+    if (!loop->can_watch_words()) return;
+    std::atomic<uint32_t> word{1};
+    bool called = false;
+    Watch watch = loop->watch_word(plain(word), 1, [&] { called = true; });
+    loop->after(10ms, [&] {
+        watch.reset();
+        set_and_wake(word, 2);
+    });
+    loop->after(30ms, [&] { loop->stop(); });
+    loop->run();
+    CHECK_FALSE(called);
 }
