@@ -45,7 +45,7 @@
 #define GPR_ARENA_BASE GPR_UL(0x7e8000000000)
 #define GPR_ARENA_SIZE GPR_UL(0x004000000000)
 
-/* A system call number that no kernel has: always sent to the supervisor, ENOSYS outside gpr. */
+/* A system call number that no kernel has: a seccomp filter always sends it to the supervisor. */
 #define GPR_PARK 0x4770
 
 #ifndef __ASSEMBLER__
@@ -75,7 +75,9 @@ struct gpr_slot {
     uint32_t count;
     uint32_t done;          /* calls finished since the op was given */
     uint32_t stop_on_error; /* after a failed call, skip the rest of the batch */
-    uint64_t set_bases;     /* for GPR_OP_RESUME: set the bases below */
+    uint32_t by_futex;      /* wait for a change of `given`; else in the park call */
+    uint32_t parks;     /* how often the thread has begun to wait so; it wakes who waits for it */
+    uint64_t set_bases; /* for GPR_OP_RESUME: set the bases below */
     uint64_t fs_base;
     uint64_t gs_base;
     uint64_t frame; /* address of the rt_sigframe */

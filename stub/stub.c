@@ -7,7 +7,11 @@
 #define NR_FORK 57
 #define NR_VFORK 58
 #define NR_CLONE3 435
+#define NR_FUTEX 202
 #define NR_ARCH_PRCTL 158
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
+#define INT_MAX 0x7fffffff
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_FS 0x1002
 
@@ -16,9 +20,24 @@ long gpr_syscall(const struct gpr_call* call);
 void gpr_use_tiles(void);
 void gpr_sigreturn(uint64_t frame) __attribute__((noreturn));
 
-static long call2(uint64_t number, uint64_t a, uint64_t b) {
-    struct gpr_call call = {number, {a, b}, 0};
+static long call4(uint64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    struct gpr_call call = {number, {a, b, c, d}, 0};
     return gpr_syscall(&call);
+}
+
+/* Until the supervisor has written an op. */
+static void park(struct gpr_slot* slot) {
+    if (!slot->by_futex) {
+        /* It answers the call. An interrupted park is repeated. */
+        while (call4(GPR_PARK, (uint64_t)slot, slot->done, 0, 0) != 0) continue;
+        return;
+    }
+    __atomic_add_fetch(&slot->parks, 1, __ATOMIC_SEQ_CST);
+    /* All, because one may be a wait that the supervisor is about to cancel. */
+    call4(NR_FUTEX, (uint64_t)&slot->parks, FUTEX_WAKE, INT_MAX, 0);
+    while (__atomic_load_n(&slot->given, __ATOMIC_SEQ_CST) == slot->taken) {
+        call4(NR_FUTEX, (uint64_t)&slot->given, FUTEX_WAIT, slot->taken, 0);
+    }
 }
 
 static void run_calls(struct gpr_slot* slot) {
@@ -32,8 +51,7 @@ static void run_calls(struct gpr_slot* slot) {
 
 __attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
     for (;;) {
-        /* The supervisor answers when it has written an op. An interrupted park is repeated. */
-        if (call2(GPR_PARK, (uint64_t)slot, slot->done) != 0) continue;
+        park(slot);
         slot->taken = slot->given;
         if (slot->op == GPR_OP_CALLS) {
             run_calls(slot);
@@ -41,8 +59,8 @@ __attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
             gpr_use_tiles();
         } else if (slot->op == GPR_OP_RESUME) {
             if (slot->set_bases) {
-                call2(NR_ARCH_PRCTL, ARCH_SET_FS, slot->fs_base);
-                call2(NR_ARCH_PRCTL, ARCH_SET_GS, slot->gs_base);
+                call4(NR_ARCH_PRCTL, ARCH_SET_FS, slot->fs_base, 0, 0);
+                call4(NR_ARCH_PRCTL, ARCH_SET_GS, slot->gs_base, 0, 0);
             }
             gpr_sigreturn(slot->frame);
         }

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/suggest.h"
-#include "monitor/launch/caretaker.h"
 #include "tools/commands.h"
 #include "tools/common_settings.h"
 #include "tools/manual_page.h"
@@ -70,7 +69,6 @@ int main(int argc, char** argv) {
     }
     if (first == "serve-session") return gpr::serve_session_main({});
     if (first == "complete") return gpr::complete_main({words.begin() + 1, words.end()});
-    if (first == gpr::caretaker_command) return gpr::answer_filter();
     const gpr::Command* command = gpr::find_command(first);
     if (command == nullptr) return unknown_command(first);
     // Not an error: the variable may be for another version of gpr, or for the program.

@@ -76,7 +76,9 @@ bool Debugged::takes_stop(pid_t host_tid, const WaitStatus& status) {
         watched_.erase(host_tid);
         given_.erase(host_tid);
     }
-    return passed_calls_.takes_stop(host_tid, status);
+    const bool passes = passed_calls_.takes_stop(host_tid, status);
+    if (passes) trace::resume(host_tid);
+    return passes;
 }
 
 bool Debugged::takes_call(RemoteThread& thread, const siginfo_t& info) {

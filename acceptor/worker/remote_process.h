@@ -21,8 +21,8 @@
 #include "monitor/rules/gravity.h"
 #include "monitor/tracee/cpu_mask.h"
 #include "monitor/tracee/cpu_modes.h"
+#include "monitor/tracee/filter_notifier.h"
 #include "monitor/tracee/memory_policy.h"
-#include "monitor/tracee/notifier.h"
 #include "monitor/tracee/signal_action.h"
 #include "monitor/tracee/waits.h"
 #include "syscall/marshal.h"
@@ -125,7 +125,7 @@ struct RemoteProcess {
     pid_t host_pid = 0;
     Fd pidfd;
     std::shared_ptr<Fragment> fragment;
-    std::shared_ptr<Notifier> notifier;                                // a fork shares its parent's
+    std::shared_ptr<FilterNotifier> notifier;                          // a fork shares its parent's
     std::unordered_map<pid_t, std::unique_ptr<RemoteThread>> threads;  // by tid
     // Host tids of its living tasks, helpers included, by their ids in the process.
     std::map<pid_t, pid_t> host_tids;

@@ -70,9 +70,9 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
 
 bool WorkerSession::nothing_runs() const {
     size_t waiting = worker_.pager.faults.faulting();
-    std::set<const Notifier*> counted;
+    std::set<const FilterNotifier*> counted;
     for (const auto& [pid, process] : worker_.processes) {
-        const Notifier* notifier = process->notifier.get();
+        const FilterNotifier* notifier = process->notifier.get();
         if (notifier && counted.insert(notifier).second) waiting += notifier->waiting();
     }
     return waiting >= worker_.owners.size() && waiting > 0;

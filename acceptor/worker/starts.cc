@@ -172,7 +172,7 @@ Result<RemoteThread*> Starts::adopt(RemoteProcess& process, EmptyProcess& empty,
                               [this, host_pid](WaitStatus s) { worker_.on_wait(host_pid, s); });
     auto seized = trace::seize(host_pid, trace::acceptor_options);
     if (!seized) return tl::make_unexpected(seized.error());
-    process.notifier = std::make_shared<Notifier>(
+    process.notifier = std::make_shared<FilterNotifier>(
         worker_.loop, [this](const Notification& n) { worker_.on_notification(n); });
     process.notifier->listen(std::make_shared<Fd>(std::move(empty.listener)));
     auto adopted = fragment.adopt_uffd(std::move(empty.uffd));

@@ -10,6 +10,7 @@
 #include "monitor/home/namespaces.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
+#include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
@@ -44,10 +45,9 @@ void Adoption::note_thread(HomeThread& thread, const StoppedThread& was) {
 void Adoption::adopt_all(std::vector<Infection::Taken> taken,
                          const std::function<void()>& is_attached) {
     for (Infection::Taken& each : taken) {
-        HomeProcess& process = add_process(each, &each == &taken.front());
-        process.listener = std::make_shared<Fd>(std::move(each.listener));
-        home_.notifier->listen(process.listener);
+        add_process(each, &each == &taken.front());
     }
+    home_.orphaned_helpers.expect();
     auto missing = std::make_shared<size_t>(taken.size());
     for (Infection::Taken& each : taken) {
         HomeProcess& process = *home_.processes.at(each.pid);
@@ -57,7 +57,7 @@ void Adoption::adopt_all(std::vector<Infection::Taken> taken,
     }
 }
 
-HomeProcess& Adoption::add_process(Infection::Taken& taken, bool is_root) {
+void Adoption::add_process(Infection::Taken& taken, bool is_root) {
     auto made = std::make_unique<HomeProcess>();
     HomeProcess& process = *made;
     process.pid = taken.pid;
@@ -72,8 +72,8 @@ HomeProcess& Adoption::add_process(Infection::Taken& taken, bool is_root) {
         note_thread(thread, was);
         process.stopped |= was.by_job_control;
         home_.stops.watch(thread);
+        CallStops::begin(was.tid);
     }
-    return process;
 }
 
 Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken,

@@ -23,7 +23,7 @@ public:
     static void note_thread(HomeThread& thread, const StoppedThread& was);
 
 private:
-    HomeProcess& add_process(Infection::Taken& taken, bool is_root);
+    void add_process(Infection::Taken& taken, bool is_root);
     Task<void> take_over(HomeProcess& process, Infection::Taken taken,
                          std::function<void()> is_attached);
     void go_on(HomeProcess& process, const StoppedThread& was);

@@ -49,7 +49,7 @@ Task<void> Aio::aio_call_here(HomeThread& thread, Notification n) {
         known = co_await home_.pager.memory.read(*fragment, {n.args[1]}, bytes);
     }
     if (known) co_await note_aio_call(process, n.number, {context});
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 }  // namespace gpr::home

@@ -32,6 +32,7 @@
 #include "monitor/home/tracing.h"
 #include "monitor/home/vfork_children.h"
 #include "monitor/node/clone_call.h"
+#include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
@@ -130,6 +131,9 @@ void Births::add_born(HomeThread& parent, pid_t tid, int event) {
 void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
     HomeThread& child = add_thread(*parent.process, tid);
     child.helper = helper;
+    // Threads that their parent's shadow makes begin in the stub.
+    const bool in_stub = parent.stub && parent.stub->in_stub();
+    if (home_.call_stops && !helper && !in_stub) CallStops::begin(tid);
     if (!helper && home_.policy.mixed()) home_.last_words.note_clear_tid(parent, child);
     if (!helper) Filters::inherit_filters(parent, child);
     inherit(parent, child);
@@ -163,6 +167,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     if (!planned || shares) home_.kept_calls.on_birth(parents, child);
     home_.processes[tid] = std::move(process);
     HomeThread& first = add_thread(child, tid);
+    if (home_.call_stops) CallStops::begin(tid);
     if (planned && shares) first.clear_tid = planned->clear_tid;
     Filters::inherit_filters(parent, first);
     inherit(parent, first);
@@ -216,7 +221,7 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
         home_.resting.begin(child);
     } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
         home_.loop.after(std::chrono::milliseconds(30),
-                         [this, tid = child.pid] { spawn(home_.children.split_child(tid)); });
+                         [this, tid = child.pid] { spawn(home_.children.split_if_it_can(tid)); });
     }
 }
 

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include <algorithm>
+
 #include "base/uapi/mman.h"
 #include "monitor/home/acceptor_files.h"
 #include "monitor/home/detachment.h"
@@ -125,6 +127,12 @@ Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadConte
         context = std::move(*now);
     }
     co_await split_stopped(*thread.process, thread, *context);
+}
+
+Task<void> Children::split_if_it_can(pid_t pid) {
+    const auto maps = read_maps(pid);
+    const bool can = maps && std::ranges::find(*maps, "[vdso]", &MapsEntry::name) != maps->end();
+    if (can) co_await split_child(pid);
 }
 
 Task<void> Children::split_child(pid_t pid) {

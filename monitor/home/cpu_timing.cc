@@ -232,7 +232,7 @@ Task<void> CpuTiming::timer_call_here(HomeThread& thread, Notification n) {
         }
         note_timer_call(thread, n.number, n.args, result, made);
     }
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 void CpuTiming::note_timer_call(const HomeThread& thread, uint64_t number, const uint64_t* args,

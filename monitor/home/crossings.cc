@@ -189,7 +189,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
         co_await cross(*thread->process, *thread, context, *to);
         co_return;
     }
-    co_await stub.resume(context);
+    co_await home_.stops.go_on(*thread, context);
     home_.stats.arrivals.note(static_cast<uint64_t>((Clock::now() - began).count()));
     if (missed_one && !stub.dead()) PassedSignals::wake_others(*thread, context.signal_mask);
 }

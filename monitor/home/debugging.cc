@@ -5,6 +5,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/tracing.h"
 #include "monitor/node/signal_wire.h"
+#include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/context_raw.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -134,7 +135,9 @@ void Debugging::let_handle(const HomeThread& thread, const siginfo_t& info) {
 }
 
 bool Debugging::takes_stop(pid_t tid, const WaitStatus& status) {
-    return passed_calls_.takes_stop(tid, status);
+    if (!passed_calls_.takes_stop(tid, status)) return false;
+    home_.call_stops ? home_.call_stops->on_call_stop(tid) : trace::resume(tid);
+    return true;
 }
 
 void Debugging::equip(HomeThread& thread) {

@@ -1,7 +1,5 @@
 #include "monitor/home/detachment.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -19,12 +17,20 @@
 #include "monitor/home/returns.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/statistics.h"
+#include "monitor/tracee/call_stops.h"
 
 namespace gpr::home {
 
 namespace {
 
 constexpr std::chrono::milliseconds looks_every{1};
+// One that is stopped cannot do its part.
+Result<void> goes_on(const HomeProcess& process) {
+    if (!process.stopped) return {};
+    return fail(fmt::format("process {} is stopped by job control; continue it (SIGCONT) first",
+                            process.pid));
+}
+
 // For threads, each of which may have to wait for pages.
 constexpr std::chrono::seconds patience{10};
 // For a process that is doing what it must end first, such as a vfork.
@@ -116,6 +122,10 @@ Task<Result<void>> Detachment::detach_all() {
         if (!possible) co_return possible;
     }
     auto result = co_await gather_all();
+    for (const auto& [pid, process] : home_.processes) {
+        if (result) result = goes_on(*process);  // nobody else here can continue it meanwhile
+    }
+    if (!result) spdlog::debug("stays attached: {}", result.error().message());
     std::map<pid_t, Homecoming::GrownStack> stacks;
     if (result) stacks = co_await bring_memory();
     std::vector<pid_t> pids;  // parents usually come before children
@@ -135,10 +145,35 @@ Task<Result<void>> Detachment::detach_all() {
     is_under_way_ = false;
     if (!result) co_return result;
     if (!home_.processes.empty()) co_return co_await detach_all();  // born meanwhile
+    end_session();
+    co_return result;
+}
+
+void Detachment::end_session() {
     home_.statistics.write_stats(EXIT_SUCCESS);
     home_.acceptors.close("the program has been detached");
     home_.loop.after(std::chrono::milliseconds(0), [this] { home_.loop.stop(); });
-    co_return result;
+}
+
+Task<bool> Detachment::release(HomeProcess& process) {
+    const pid_t pid = process.pid;
+    if (is_under_way_ || process.comes_home) co_return false;
+    auto done = co_await gather(process);
+    if (home_.find_process(pid) != &process) co_return true;
+    if (!done) {
+        if (process.comes_home) co_await home_.homecoming.go_on_as_before(process);
+        co_return false;
+    }
+    Homecoming::GrownStack stack;
+    if (process.fragment) {
+        auto brought = co_await home_.homecoming.bring_memory(process);
+        if (brought) stack = std::move(*brought);
+        if (!brought) done = tl::make_unexpected(brought.error());
+    }
+    if (done) done = co_await leave(process, std::move(stack));
+    if (!done && home_.find_process(pid) == &process) give_up(process, done.error());
+    if (home_.processes.empty()) end_session();
+    co_return true;
 }
 
 // Unsplit children, too, have copies in place of file mappings. Only a split process has a list of
@@ -198,6 +233,7 @@ Task<Result<void>> Detachment::gather(HomeProcess& process) {
         if (home_.find_process(pid) != &process) co_return Result<void>{};
     }
     auto possible = home_.homecoming.can_leave(process);
+    if (possible) possible = goes_on(process);
     if (!possible) co_return possible;
     process.comes_home = true;
     // Opening a file of /proc is no longer intercepted.
@@ -236,31 +272,12 @@ Task<Result<void>> Detachment::leave(HomeProcess& process, Homecoming::GrownStac
     auto out = co_await home_.homecoming.take_out(process, std::move(grown));
     if (!out) co_return tl::make_unexpected(out.error());
     Homecoming::Remains& remains = *out;
-    remains.taken.listener = Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0));
-    note_left(process);
+    left_.push_back(process.pid);
     forget(process);
     // The session has forgotten the process. The destructor of `cured` restores what was changed in
     // the process and releases it.
     Infection cured(std::move(remains.taken));
     co_return Homecoming::cure(cured, remains);
-}
-
-void Detachment::note_left(const HomeProcess& process) {
-    const auto known = std::ranges::find(listeners_, process.listener);
-    const auto number = static_cast<size_t>(known - listeners_.begin());
-    if (known == listeners_.end()) {
-        listeners_.push_back(process.listener);
-        left_filters_.push_back({Fd(fcntl(process.listener->get(), F_DUPFD_CLOEXEC, 0)), {}});
-    }
-    left_filters_[number].processes.push_back(process.pid);
-}
-
-std::vector<pid_t> Detachment::left() const {
-    std::vector<pid_t> all;
-    for (const LeftFilter& each : left_filters_) {
-        all.insert(all.end(), each.processes.begin(), each.processes.end());
-    }
-    return all;
 }
 
 void Detachment::forget(HomeProcess& process) {
@@ -270,6 +287,7 @@ void Detachment::forget(HomeProcess& process) {
         home_.pager.on_thread_end(tid);
         home_.notifier->on_thread_gone(tid);
         home_.waits.remove_handler(tid);
+        CallStops::end(tid);
         std::shared_ptr<HomeThread> gone = std::move(home_.threads[tid]);
         home_.threads.erase(tid);
         home_.loop.after(std::chrono::seconds(1), [gone] {});

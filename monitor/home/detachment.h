@@ -1,7 +1,7 @@
 // A program leaves its acceptors and continues here: all threads and pages of its processes come
-// home, and everything of gpr is removed from them except the seccomp filter. What the session
-// began rests from then on, in the session, which has no acceptors any more. What it was attached
-// to is let go: a small process answers for its filter, and the session ends.
+// home, and everything of gpr is removed from them. What the session began rests from then on, in
+// the session, which has no acceptors any more: no kernel takes its seccomp filters off. What it
+// was attached to has none, and is let go; the session ends.
 #pragma once
 
 #include <map>
@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "monitor/home/homecoming.h"
-#include "monitor/home/left_filter.h"
 #include "monitor/home/part.h"
 #include "monitor/home/returns.h"
 
@@ -37,9 +36,10 @@ public:
     void on_drain(const RemoteNode& node);
     // Nobody goes to an acceptor, and no child is split.
     [[nodiscard]] bool is_under_way() const { return is_under_way_ && !splits_; }
-    // The processes that continue without gpr, and their filters.
-    [[nodiscard]] std::vector<pid_t> left() const;
-    [[nodiscard]] const std::vector<LeftFilter>& left_filters() const { return left_filters_; }
+    // One process of a session that was attached leaves it alone. False if it cannot.
+    Task<bool> release(HomeProcess& process);
+    // The processes that continue without gpr.
+    [[nodiscard]] const std::vector<pid_t>& left() const { return left_; }
 
 private:
     Task<Result<void>> detach_all();
@@ -53,15 +53,14 @@ private:
     Task<std::map<pid_t, Homecoming::GrownStack>> bring_memory();
     void give_up(HomeProcess& process, const Error& why);
     Task<Result<void>> leave(HomeProcess& process, Homecoming::GrownStack grown);
-    void note_left(const HomeProcess& process);
+    void end_session();
     void forget(HomeProcess& process);
 
     Home& home_;
     bool is_under_way_ = false;
     bool splits_ = false;
     std::set<const RemoteNode*> asked_by_;  // acceptors that are about to shut down
-    std::vector<LeftFilter> left_filters_;
-    std::vector<std::shared_ptr<Fd>> listeners_;  // of these filters
+    std::vector<pid_t> left_;
 };
 
 }  // namespace gpr::home

@@ -23,6 +23,7 @@
 #include "monitor/home/vfork_children.h"
 #include "monitor/node/node_counts.h"
 #include "monitor/node/usage_wire.h"
+#include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
@@ -109,6 +110,7 @@ void Ends::on_end(HomeThread& thread) {
     home_.forks_at_home.end_fork(thread);
     home_.pager.on_thread_end(tid);
     home_.notifier->on_thread_gone(tid);
+    if (home_.call_stops) CallStops::end(tid);
     home_.signals.on_thread_end(tid);
     home_.waits.remove_handler(tid);
     process.threads.erase(tid);

@@ -91,7 +91,7 @@ Task<void> Faultfds::make_faultfd_here(HomeProcess& process, HomeThread& thread,
     auto taken = co_await home_.taken_calls.take_call(thread);
     if (!taken) co_return;
     int64_t made = co_await make_faultfd(process, *taken->stub, n.args[0]);
-    co_await TakenCalls::return_from(thread, std::move(*taken), made);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), made);
 }
 
 Task<void> Faultfds::ioctl_here(HomeProcess& process, HomeThread& thread, Notification n,
@@ -100,7 +100,7 @@ Task<void> Faultfds::ioctl_here(HomeProcess& process, HomeThread& thread, Notifi
     if (!taken) co_return;
     int64_t result =
         co_await ioctl_faultfd(process, held, static_cast<uint32_t>(n.args[1]), {n.args[2]});
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 Task<int64_t> Faultfds::ioctl_faultfd(HomeProcess& process, std::shared_ptr<ProgramFaultfd> held,

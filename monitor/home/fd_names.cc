@@ -308,6 +308,10 @@ void FdNames::tell(HomeProcess& process, RemoteNode& node, const Names& names) {
 // use the name itself.
 Task<bool> FdNames::watch(HomeProcess& process, StubThread& stub, int number) {
     if (process.names_watched.contains(number)) co_return true;
+    if (home_.call_stops) {  // it stops at each call, and asks
+        process.names_watched.insert(number);
+        co_return true;
+    }
     ProgramFilter filter{0, name_filter(static_cast<uint32_t>(number))};
     int64_t result = co_await install_filter(stub, filter, true);
     if (result != 0) {
@@ -333,9 +337,11 @@ Task<void> FdNames::watch_all(HomeProcess& process, StubThread& stub) {
 int64_t FdNames::name_for_vfork_child(const Notification& n, NodeId owner, uint64_t file) {
     auto name = make(file_at(owner, file));
     bool closes = n.number == SYS_dup3 && (n.args[2] & O_CLOEXEC);
-    int64_t result =
-        name ? home_.notifier->put_fd(n.id, name->get(), static_cast<int>(n.args[1]), closes)
-             : -EMFILE;
+    int64_t result = -EMFILE;
+    if (name && home_.filter_notifier) {
+        result =
+            home_.filter_notifier->put_fd(n.id, name->get(), static_cast<int>(n.args[1]), closes);
+    }
     look_for_gone();
     return result;
 }

@@ -8,7 +8,9 @@
 #include <csignal>
 
 #include "monitor/home/calls.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/home.h"
+#include "monitor/home/homecoming.h"
 #include "monitor/home/last_words.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/taken_calls.h"
@@ -83,6 +85,10 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
                                 std::array<uint64_t, 6> args) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<StubThread> stub = thread.stub;
+    if (home_.call_stops) {
+        co_await release_for_filters(process, thread);
+        co_return;
+    }
     auto call = co_await read_filter_call(home_.pager, process.fragment, number, args);
     if (call.all_threads) {
         co_await await_ends(pid);
@@ -105,11 +111,32 @@ Task<void> Filters::install_for(HomeProcess& process, HomeThread& thread, uint64
     home_.calls.reply(thread, result);
 }
 
+// Filters would judge the calls that stops change. The thread calls again where it goes on.
+Task<void> Filters::release_for_filters(HomeProcess& process, HomeThread& thread) {
+    std::shared_ptr<StubThread> stub = thread.stub;
+    if (!process.comes_home) {
+        auto possible = home_.homecoming.can_leave(process);
+        if (!possible) {
+            home_.calls.reply(thread, -EINVAL);
+            co_return;
+        }
+        home_.calls.reply(thread, -trace::restart_nointr);
+        co_await home_.detachment.release(process);
+        co_return;
+    }
+    home_.calls.reply(thread, -trace::restart_nointr);
+}
+
 // For program code at home.
 Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notification n) {
     std::array<uint64_t, 6> args;
     std::copy(n.args, n.args + 6, args.begin());
     pid_t pid = process.pid;
+    if (home_.call_stops) {
+        const bool released = co_await home_.detachment.release(process);
+        if (!released) home_.notifier->reply_error(n.id, EINVAL);
+        co_return;
+    }
     auto call = co_await read_filter_call(home_.pager, process.fragment, n.number, args);
     if (call.all_threads) co_await await_ends(pid);
     if (!home_.notifier->still_valid(n.id)) co_return;
@@ -128,7 +155,7 @@ Task<void> Filters::filter_call(HomeProcess& process, HomeThread& thread, Notifi
         tell_common_filters(thread);
         note_common_filters(thread);
     }
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 void Filters::tell_common_filters(const HomeThread& thread, NodeId from) {

@@ -30,6 +30,7 @@ public:
     Task<void> die_by_filter(HomeThread& thread, FilterDeath death);
 
 private:
+    Task<void> release_for_filters(HomeProcess& process, HomeThread& thread);
     Task<int64_t> install(HomeThread& thread, uint64_t number, std::array<uint64_t, 6> args,
                           FilterCall call);
     Task<void> await_ends(pid_t pid);

@@ -88,7 +88,7 @@ Task<void> Growth::go_on_after(HomeThread& thread, int signal) {
     }
     if (stub->dead()) co_return;
     thread.masked = false;
-    co_await stub->resume(*context);
+    co_await home_.stops.go_on(thread, *context);
 }
 
 bool Growth::meets_end_of_file(HomeThread& thread) {

@@ -20,11 +20,15 @@
 #include "monitor/rules/exec_options.h"
 #include "monitor/rules/rule_use.h"
 #include "monitor/rules/split_policy.h"
-#include "monitor/tracee/notifier.h"
+#include "monitor/tracee/filter_notifier.h"
 #include "monitor/tracee/orphaned_helpers.h"
 #include "monitor/tracee/waits.h"
 #include "transport/link.h"
 #include "transport/loop.h"
+
+namespace gpr {
+class CallStops;
+}  // namespace gpr
 
 namespace gpr::home {
 
@@ -110,7 +114,11 @@ struct Home {
     PageDirectory directory;
     Pager pager;
     Acceptors acceptors;
+    // How calls are reported: by seccomp filters, or because threads stop at them. The other
+    // pointer is null.
     std::unique_ptr<Notifier> notifier;
+    FilterNotifier* filter_notifier = nullptr;
+    CallStops* call_stops = nullptr;
     std::unordered_map<pid_t, std::unique_ptr<HomeProcess>> processes;
     std::unordered_map<pid_t, std::unique_ptr<HomeThread>> threads;
     AsyncMutex metadata{loop};    // held while a change of an address space is applied

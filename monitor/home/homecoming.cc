@@ -163,8 +163,7 @@ Task<void> Homecoming::let_go(HomeThread& thread) {
         co_await home_.crossings.cross(process, thread, *context, thread.last_away);
         co_return;
     }
-    std::shared_ptr<StubThread> stub = thread.stub;
-    co_await stub->resume(*context);
+    co_await home_.stops.go_on(thread, *context);
 }
 
 Result<void> Homecoming::can_leave(const HomeProcess& process) const {

@@ -29,6 +29,7 @@
 #include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signal_actions.h"
+#include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
 #include "monitor/home/tracing.h"
@@ -211,6 +212,7 @@ Task<Result<void>> Images::prepare(HomeProcess& process, HomeThread& thread) {
     co_await home_.fd_names.watch_all(process, *thread.stub);
     co_await StubEntry::take_mask(thread, context->signal_mask);
     process.state = HomeProcess::State::split;
+    if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
     home_.cpu_timing.watch_cpu_limit(process);
     co_return Result<void>{};
 }
@@ -399,7 +401,7 @@ Task<void> Images::begin(HomeProcess& process, HomeThread& thread, const ThreadC
     if (at != directory_node) {
         co_await home_.crossings.cross(process, thread, context, at);
     } else {
-        co_await thread.stub->resume(context);
+        co_await home_.stops.go_on(thread, context);
     }
 }
 

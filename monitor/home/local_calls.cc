@@ -4,11 +4,13 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "monitor/home/acceptor_files.h"
 #include "monitor/home/affinity.h"
 #include "monitor/home/aio.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/faultfds.h"
+#include "monitor/home/fd_names.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/futexes.h"
@@ -30,11 +32,40 @@
 #include "monitor/node/mirrored_call.h"
 #include "monitor/node/refusals.h"
 #include "monitor/paging/program_faultfd.h"
+#include "monitor/rules/chaos.h"
 #include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/reserved_range.h"
 #include "syscall/table.h"
 
 namespace gpr::home {
+
+void LocalCalls::on_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    home_.pager.on_progress(n.tid);
+    bool forks = n.number == SYS_fork || n.number == SYS_clone || n.number == SYS_clone3;
+    // The fork has failed.
+    if (thread.fork.ready && !forks) home_.forks_at_home.end_fork(thread);
+    bool by_name = home_.fd_names.concerns(process, n.number, n.args);
+    if (by_name) home_.fd_names.tell(process);
+    if (auto owner = home_.acceptor_files.owner_of(n); owner || by_name) {
+        NodeId to = owner ? *owner : home_.fd_names.owner_of(process, n);
+        spawn(home_.crossings.leave_at_call(process, thread, to, true));
+        return;
+    }
+    if (home_.chaos && may_leave_at_call(n.number) && home_.chaos->leaves_at_call()) {
+        NodeId to = home_.chaos->acceptor(home_.acceptors.size());
+        spawn(home_.crossings.leave_at_call(process, thread, to, false));
+        return;
+    }
+    const Row* row = find_row(n.number);
+    if (row && row->polls() && home_.acceptor_files.has_fds()) {
+        spawn(home_.acceptor_files.poll_call(process, thread, n));
+    } else if (row && (home_.acceptor_files.paths().empty() ? row->opens_by_name()
+                                                            : row->path_argument() >= 0)) {
+        spawn(home_.acceptor_files.path_call(process, thread, n, n.args[row->path_argument()]));
+    } else {
+        local_call(process, thread, n);
+    }
+}
 
 void LocalCalls::local_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
     if (installs_filter(n.number, n.args)) {
@@ -137,7 +168,7 @@ Task<void> LocalCalls::populate_call(HomeThread& thread, Notification n) {
     int64_t result = co_await TakenCalls::make_call(*taken, n);
     if (taken->stub->dead()) co_return;
     if (result == -EHWPOISON) result = -EFAULT;
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 // Whether the call asks for what only the acceptor knows of children, or could reveal our helpers.
@@ -190,7 +221,7 @@ Task<void> LocalCalls::use_call(HomeThread& thread, Notification n, SharedUse us
     int64_t result = co_await TakenCalls::make_call(*taken, n);
     if (taken->stub->dead()) co_return;
     co_await home_.shared_memory.after_use(use);
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 // told: the thread's acceptor has made the call, too.

@@ -16,6 +16,9 @@ class LocalCalls {
 public:
     explicit LocalCalls(Home& home) : home_(home) {}
 
+    // A thread at home has called, and waits for an answer.
+    void on_call(HomeProcess& process, HomeThread& thread, const Notification& n);
+    // The same, where the call is about nothing of an acceptor's.
     void local_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     void note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told);
 

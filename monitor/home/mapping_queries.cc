@@ -53,7 +53,7 @@ Task<void> MappingQueries::answer_here(HomeProcess& process, HomeThread& thread,
     SyscallArguments args;
     std::ranges::copy(n.args, args.begin());
     int64_t result = co_await answer(process, args);
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 // Checks in the order of the kernel's errors. The program's struct begins with its size, as for

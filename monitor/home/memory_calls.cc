@@ -168,7 +168,7 @@ Task<void> MemoryCalls::memory_call(HomeProcess& process, HomeThread& thread, No
     int64_t result = co_await change_memory(process, stub, n, n, process.pid);
     if (stub.dead()) co_return;
     guard.release();
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, Notification n,

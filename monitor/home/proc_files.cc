@@ -22,6 +22,7 @@
 #include "monitor/node/memory_lock.h"
 #include "monitor/node/proc_file.h"
 #include "monitor/paging/growth.h"
+#include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/reserved_range.h"
@@ -80,14 +81,16 @@ bool tells_numbers(const std::string& name) {
 }
 
 // The state of a thread. This kernel knows it, unless the thread is at an acceptor and not in a
-// call that its shadow makes here.
-std::optional<ThreadState> shown_state(const HomeThread* thread,
+// call that its shadow makes here. held: it waits for our answer about a call.
+std::optional<ThreadState> shown_state(const HomeThread* thread, bool held,
                                        const std::optional<ThreadState>& there) {
     if (!thread) return std::nullopt;
     ThreadState here = thread_state(thread->tid);
     if (here.letter == 'Z' || here.letter == 'X') return here;
     if (thread->process->stopped) return ThreadState{'T', "do_signal_stop"};
-    return thread->remote() && !thread->is_in(HomeThread::Business::call) && there ? *there : here;
+    if (thread->remote() && !thread->is_in(HomeThread::Business::call) && there) return *there;
+    const bool parked = thread->stub && thread->stub->in_stub() && !thread->stub->working();
+    return held || parked ? ThreadState{} : here;
 }
 
 }  // namespace
@@ -119,7 +122,8 @@ Task<std::string> ProcFiles::shown_numbers(HomeProcess& process, ProcFile file, 
     if (home_.find_process(pid) != &process) co_return text_of(path);
     more.used = told.used;
     const HomeThread* thread = home_.find_thread(pid, file.thread != 0 ? file.thread : pid);
-    more.state = shown_state(thread, told.state);
+    const bool held = thread && home_.call_stops && home_.call_stops->holds(thread->tid);
+    more.state = shown_state(thread, held, told.state);
     if (file.thread == 0) {
         more.used.join(process.used_by_images);
         more.by_children = RemoteUsage::used_by_children(process);
@@ -201,7 +205,7 @@ Task<void> ProcFiles::open_call(HomeProcess& process, HomeThread& thread, Notifi
     context->regs.rax = static_cast<uint64_t>(calls[0].result);
     context->regs.orig_rax = ~0UL;
     thread.masked = false;
-    co_await stub.resume(*context);
+    co_await home_.stops.go_on(thread, *context);
 }
 
 // Whether a CallWatch has stopped the thread because it has opened a file that may show the
@@ -230,7 +234,7 @@ Task<void> ProcFiles::show_opened(HomeThread& thread) {
     }
     context->regs.orig_rax = ~0UL;
     thread.masked = false;
-    co_await stub.resume(*context);
+    co_await home_.stops.go_on(thread, *context);
 }
 
 }  // namespace gpr::home

@@ -272,6 +272,7 @@ struct HomeProcess {
     std::shared_ptr<Fd> listener;
     std::shared_ptr<ForkedMemory> inherits;  // until it has a fragment that shows it
     std::unordered_map<pid_t, HomeThread*> threads;
+    int mailbox_asked_for = -1;   // our descriptor, while it may ask for a copy
     Address syscall_instruction;  // for injecting calls before the stub is installed
     std::string executable;       // path of the program's file
     std::map<ObjectId, CopiedFile> copied_files;

@@ -145,7 +145,7 @@ Task<void> RemoteUsage::usage_call_here(HomeThread& thread, Notification n) {
         add_usage(n.number, *tells, told, used, used_by_children(process));
         if (read) co_await home_.pager.memory.write(*fragment, at, told);
     }
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 Task<ToldUsage> RemoteUsage::ask_usage(pid_t pid, pid_t tid, UsageCall call, bool state,

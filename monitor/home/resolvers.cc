@@ -63,7 +63,7 @@ Task<void> Resolvers::run_resolver(HomeThread& thread, ThreadContext context, Br
     }
     if (!home_.stops.divert(thread, *now)) co_return;
     co_await home_.trap_state.repair_trap_action(thread);
-    co_await thread.stub->resume(*now);
+    co_await home_.stops.go_on(thread, *now);
 }
 
 // Single-steps until the resolver returns, unless it takes too long or does something else. A fault

@@ -404,7 +404,7 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
     }
     if (!process.listener) {
         process.listener = std::make_shared<Fd>(std::move(ready->listener));
-        home_.notifier->listen(process.listener);
+        home_.filter_notifier->listen(process.listener);
     }
     Adoption::note_flags(process, memory);
     for (const StoppedThread& was : ready->threads) {

@@ -47,6 +47,7 @@
 #include "monitor/node/guard_advice.h"
 #include "monitor/node/usage_wire.h"
 #include "monitor/paging/page_wire.h"
+#include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/name_filter.h"
@@ -75,8 +76,10 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
     events_ = std::make_unique<home::EventStream>(*home_);
     home_->on_wait = [this](pid_t tid, WaitStatus status) { on_wait(tid, status); };
     home_->on_notification = [this](const Notification& n) { on_notification(n); };
-    home_->notifier = std::make_unique<Notifier>(
+    auto reports = std::make_unique<FilterNotifier>(
         home_->loop, [this](const Notification& n) { on_notification(n); });
+    home_->filter_notifier = reports.get();
+    home_->notifier = std::move(reports);
     home_->loop.spin_while([this] {
         const size_t threads = home_->supervised_threads();
         return threads > 0 &&
@@ -166,6 +169,19 @@ HomeProcess& HomeSession::begin(pid_t root) {
 
 void HomeSession::start(pid_t root, Fd listener) { listen(begin(root), std::move(listener)); }
 
+void HomeSession::report_by_stops(std::vector<sock_filter> filter) {
+    auto stops = std::make_unique<CallStops>(
+        home_->waits, std::move(filter), [this](const Notification& n) { on_notification(n); },
+        [this](const Notification& n) {
+            const auto it = home_->threads.find(n.tid);
+            return it != home_->threads.end() &&
+                   home_->fd_names.concerns(*it->second->process, n.number, n.args);
+        });
+    home_->filter_notifier = nullptr;
+    home_->call_stops = stops.get();
+    home_->notifier = std::move(stops);
+}
+
 void HomeSession::start_resting(pid_t root, std::vector<sock_filter> filter) {
     home_->resting.set_filter(std::move(filter));
     begin(root);
@@ -190,21 +206,21 @@ void HomeSession::detach(std::function<void(const Result<>&)> done) {
     }(*home_, std::move(done)));
 }
 
-const std::vector<LeftFilter>& HomeSession::left_filters() const {
-    return home_->detachment.left_filters();
-}
-
-std::vector<pid_t> HomeSession::detached() const { return home_->detachment.left(); }
+const std::vector<pid_t>& HomeSession::detached() const { return home_->detachment.left(); }
 
 void HomeSession::listen(HomeProcess& process, Fd listener) {
     process.listener = std::make_shared<Fd>(std::move(listener));
-    home_->notifier->listen(process.listener);
+    home_->filter_notifier->listen(process.listener);
 }
 
 void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     auto it = home_->threads.find(tid);
     if (it == home_->threads.end() || home_->debugging.takes_stop(tid, status)) return;
     HomeThread& thread = *it->second;
+    if (home_->call_stops && status.kind == WaitStatus::Kind::syscall_stop) {
+        home_->call_stops->on_call_stop(tid);  // whoever waits for another stop still gets that
+        return;
+    }
     if (thread.process->doomed && !thread.helper && !status.ended()) {
         home_->failures.on_doomed_stop(thread, status);
         return;
@@ -296,7 +312,7 @@ void HomeSession::on_notification(const Notification& n) {
         on_call(thread, n);
         return;
     }
-    if (n.instruction_pointer >> 32 != GPR_STUB_HIGH_WORD) {
+    if (n.instruction_pointer >> 32 != GPR_STUB_HIGH_WORD || !home_->filter_notifier) {
         home_->stub_entry.answer(process, n);
         return;
     }
@@ -310,7 +326,7 @@ void HomeSession::on_notification(const Notification& n) {
         if (is_child) home_->failures.has_broken_ours(process);
         return;
     }
-    stub->on_park(*home_->notifier, n.id, n.tid);
+    stub->on_park(*home_->filter_notifier, n.id, n.tid);
 }
 
 // A call of a thread of the program, or of a helper.
@@ -347,32 +363,7 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     } else if (home_->children.must_split_for(process, n)) {
         spawn(home_->children.split_child(process.pid));  // and the thread calls again
     } else if (local) {
-        home_->pager.on_progress(n.tid);
-        bool forks = n.number == SYS_fork || n.number == SYS_clone || n.number == SYS_clone3;
-        // The fork has failed.
-        if (thread.fork.ready && !forks) home_->forks_at_home.end_fork(thread);
-        bool by_name = home_->fd_names.concerns(process, n.number, n.args);
-        if (by_name) home_->fd_names.tell(process);
-        if (auto owner = home_->acceptor_files.owner_of(n); owner || by_name) {
-            NodeId to = owner ? *owner : home_->fd_names.owner_of(process, n);
-            spawn(home_->crossings.leave_at_call(process, thread, to, true));
-            return;
-        }
-        if (home_->chaos && may_leave_at_call(n.number) && home_->chaos->leaves_at_call()) {
-            NodeId to = home_->chaos->acceptor(home_->acceptors.size());
-            spawn(home_->crossings.leave_at_call(process, thread, to, false));
-            return;
-        }
-        const Row* row = find_row(n.number);
-        if (row && row->polls() && home_->acceptor_files.has_fds()) {
-            spawn(home_->acceptor_files.poll_call(process, thread, n));
-        } else if (row && (home_->acceptor_files.paths().empty() ? row->opens_by_name()
-                                                                 : row->path_argument() >= 0)) {
-            spawn(
-                home_->acceptor_files.path_call(process, thread, n, n.args[row->path_argument()]));
-        } else {
-            home_->local_calls.local_call(process, thread, n);
-        }
+        home_->local_calls.on_call(process, thread, n);
     } else if (process.shares_memory_with && home::Futexes::is_futex_call(n.number)) {
         home_->futexes.call_of_vfork_child(thread, n);
     } else {

@@ -11,7 +11,6 @@
 
 #include "base/fd.h"
 #include "monitor/home/acceptors.h"
-#include "monitor/home/left_filter.h"
 #include "monitor/tracee/infection.h"
 
 namespace gpr {
@@ -45,6 +44,9 @@ public:
     void record(DirectoryRecord& to);
     // root must be seized, have the filter and be about to exec.
     void start(pid_t root, Fd listener);
+    // Before adopt(): no process of the session gets a seccomp filter. filter: what it would
+    // report.
+    void report_by_stops(std::vector<sock_filter> filter);
     // The same if processes rest at first: root has resting_filter(), and `filter` is for processes
     // that are split later.
     void start_resting(pid_t root, std::vector<sock_filter> filter);
@@ -55,10 +57,8 @@ public:
     void adopt(std::vector<Infection::Taken> taken, std::function<void()> is_attached);
     // The program leaves its acceptors: detachment.h. done is called with the result.
     void detach(std::function<void(const Result<>&)> done);
-    // For use after the session: processes that continue with the filter need somebody to answer
-    // for it.
-    [[nodiscard]] const std::vector<LeftFilter>& left_filters() const;
-    [[nodiscard]] std::vector<pid_t> detached() const;
+    // Processes that continue without the session.
+    [[nodiscard]] const std::vector<pid_t>& detached() const;
     // Before start(): of the profiles on standby, the acceptor has files for these.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     // The program goes on at another acceptor: Detachment.

@@ -93,7 +93,7 @@ Task<void> SignalActions::action_call(HomeProcess& process, HomeThread& thread, 
         if (stub.dead()) co_return;
         if (calls[0].result == 0) after_action(process, action);
     }
-    co_await TakenCalls::return_from(thread, std::move(*taken), calls[0].result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), calls[0].result);
 }
 
 AsyncMutex& SignalActions::actions_of(HomeProcess& process) {

@@ -151,6 +151,12 @@ void Signals::on_signal(HomeThread& thread, int signal) {
     Tracing::restore_signal(thread, signal);
     if (signal == SIGTRAP && home_.functions.meets_breakpoint(thread)) return;
     if (signal == SIGBUS && home_.growth.meets_end_of_file(thread)) return;
+    // Its other threads may be stopped by us until it is prepared, and could not take part.
+    if (signal == SIGSTOP && thread.process->state == HomeProcess::State::preparing) {
+        thread.process->threads.at(thread.process->pid)->stop_met = true;
+        trace::resume(thread.tid);
+        return;
+    }
     if (!thread.helper && is_fault_in_stub(thread.tid)) {
         // Exec failed after the point of no return: execve(2), SIGSEGV.
         if (thread.process->executing) {

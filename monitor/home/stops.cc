@@ -2,11 +2,16 @@
 
 #include "monitor/home/failures.h"
 #include "monitor/home/home.h"
+#include "monitor/home/signals.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/vdso_place.h"
 
 namespace gpr::home {
+
+namespace {
+constexpr std::chrono::milliseconds looks_every{1};
+}
 
 // Stops a thread that runs the program here. nullopt if another event came first: then the thread
 // goes on, and faults or calls again.
@@ -79,6 +84,49 @@ Task<Result<void>> Stops::take_out(HomeThread& thread, const ThreadContext& cont
     home_.notifier->on_thread_gone(tid);
     // Once more, because `become` sets orig_rax to no call, and this context may be inside one.
     co_return trace::set_registers(tid, context.regs);
+}
+
+Task<void> Stops::go_on(HomeThread& thread, const ThreadContext& context) {
+    std::shared_ptr<StubThread> stub = thread.stub;
+    const pid_t tid = thread.tid;
+    if (!home_.call_stops) {
+        co_await stub->resume(context);
+        co_return;
+    }
+    // The stub could lead it there as well, but not so that it stops at its next call.
+    co_await stub->make_room(context);
+    bool stands = false;
+    while (!stands && !stub->dead() && thread.stub == stub) {
+        stands = co_await stand_still(thread);
+        if (!stands) co_await home_.loop.sleep(looks_every);
+    }
+    if (!stands) co_return;
+    stub->become(tid, context);
+    trace::resume(tid);
+}
+
+Task<bool> Stops::stand_still(HomeThread& thread) {
+    std::shared_ptr<StubThread> stub = thread.stub;
+    pid_t tid = thread.tid;
+    for (;;) {
+        auto guard = co_await stub->lock();
+        co_await stub->parked();
+        if (stub->dead() || thread.awaited) co_return false;
+        trace::interrupt(tid);
+        WaitStatus status = co_await next_stop(thread, true);
+        while (status.kind == WaitStatus::Kind::group_stop) {
+            home_.signals.stop_remotely(*thread.process, true);
+            trace::stay_stopped(tid);
+            status = co_await next_stop(thread);
+        }
+        if (status.ended()) co_return false;
+        if (status.kind == WaitStatus::Kind::trap_stop) {
+            home_.signals.stop_remotely(*thread.process, false);
+            co_return true;
+        }
+        guard.release();
+        home_.on_wait(tid, status);
+    }
 }
 
 void Stops::watch(HomeThread& thread) {

@@ -23,6 +23,11 @@ public:
     Task<std::optional<ThreadContext>> stop(HomeThread& thread);
     bool divert(HomeThread& thread, const ThreadContext& context);
     Task<std::optional<ThreadContext>> capture(HomeThread& thread);
+    // Makes a thread that is in its stub go on as the program, with these registers.
+    Task<void> go_on(HomeThread& thread, const ThreadContext& context);
+    // Stops a thread that is parked. False if it has ended or begun a new image, or somebody else
+    // waits for its stop.
+    Task<bool> stand_still(HomeThread& thread);
     // Takes the thread from its stub to a stop outside of it, with these registers, which may be
     // those of a system call that this kernel continues. If the context has no extended state, the
     // thread keeps its own.

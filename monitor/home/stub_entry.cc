@@ -28,11 +28,11 @@ constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 }  // namespace
 
 void StubEntry::answer(const HomeProcess& process, const Notification& n) const {
-    bool ours = process.state == HomeProcess::State::preparing && process.fragment;
-    if (ours && n.args[0] == 1) {
-        home_.notifier->reply_with_fd(n.id, stub_code_.get());
-    } else if (ours && n.args[0] == 2) {
-        home_.notifier->reply_with_fd(n.id, process.fragment->mailbox().memfd());
+    const bool ours = process.mailbox_asked_for >= 0;
+    if (ours && n.args[0] == gpr_park_code) {
+        home_.filter_notifier->reply_with_fd(n.id, stub_code_.get());
+    } else if (ours && n.args[0] == gpr_park_mailbox) {
+        home_.filter_notifier->reply_with_fd(n.id, process.mailbox_asked_for);
     } else {
         home_.notifier->reply_error(n.id, ENOSYS);
     }
@@ -87,36 +87,80 @@ Task<Result<void>> StubEntry::prepare_stub(HomeProcess& process, HomeThread& thr
     auto instruction = find_syscall_instruction(*maps, *memory);
     if (!instruction) co_return tl::make_unexpected(instruction.error());
     process.syscall_instruction = *instruction;
-    auto mailbox = Mailbox::create();
-    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
-    process.fragment = std::make_shared<Fragment>(home_.loop, process.pid, process.pid,
-                                                  std::move(*memory), std::move(*mailbox));
-    {
-        RoomForDescriptors room(process.pid);
-        auto entered = co_await enter_stub(process, thread);
-        if (!entered) co_return entered;
-        auto opened = co_await open_uffd(process, thread);
-        if (!opened) co_return opened;
+    RoomForDescriptors room(process.pid);
+    Result<Files> files;
+    if (home_.call_stops) {
+        files = co_await files_of_its_own(process, thread, *maps);
+    } else {
+        files = co_await files_of_ours(process, thread);
     }
-    co_return Result<void>{};
+    if (!files) co_return tl::make_unexpected(files.error());
+    process.fragment = std::make_shared<Fragment>(home_.loop, process.pid, process.pid,
+                                                  std::move(*memory), std::move(files->box));
+    auto entered = co_await enter_stub(process, thread, *files);
+    if (!entered) co_return entered;
+    auto opened = co_await open_uffd(process, thread);
+    co_return opened;
 }
 
-Task<Result<void>> StubEntry::enter_stub(HomeProcess& process, HomeThread& thread) {
+// The filter's report of a call is answered with a descriptor.
+Task<Result<StubEntry::Files>> StubEntry::files_of_ours(HomeProcess& process, HomeThread& thread) {
+    Files files;
+    auto box = Mailbox::create();
+    if (!box) co_return tl::make_unexpected(box.error());
+    files.box = std::move(*box);
+    process.mailbox_asked_for = files.box->memfd();
+    auto code = co_await inject(thread, gpr_park_number, gpr_park_code);
+    if (!code) co_return tl::make_unexpected(code.error());
+    auto mailbox = co_await inject(thread, gpr_park_number, gpr_park_mailbox);
+    process.mailbox_asked_for = -1;
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    files.code = *code;
+    files.mailbox = *mailbox;
+    co_return files;
+}
+
+// Without a filter we cannot give the process a descriptor, but can take one.
+Task<Result<StubEntry::Files>> StubEntry::files_of_its_own(HomeProcess& process, HomeThread& thread,
+                                                           const std::vector<MapsEntry>& maps) {
+    Files files;
+    const auto vdso = std::ranges::find(maps, "[vdso]", &MapsEntry::name);
+    if (vdso == maps.end()) co_return fail("it has no vdso, where gpr looks for an empty name");
+    constexpr uint64_t zeros_of_elf_header = 9;
+    const uint64_t name = vdso->range.begin.value + zeros_of_elf_header;
+    auto code = co_await inject(thread, SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (!code) co_return tl::make_unexpected(code.error());
+    auto mailbox = co_await inject(thread, SYS_memfd_create, name, MFD_CLOEXEC);
+    if (!mailbox) co_return tl::make_unexpected(mailbox.error());
+    const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+    const Fd ours(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), *code, 0)));
+    Fd box(static_cast<int>(syscall(SYS_pidfd_getfd, pidfd.get(), *mailbox, 0)));
+    if (!ours || !box) co_return fail(errno, "cannot take the program's new memory");
+    auto written = Mailbox::write_code(ours.get());
+    if (!written) co_return tl::make_unexpected(written.error());
+    auto made = Mailbox::create(home_.loop, std::move(box));
+    if (!made) co_return tl::make_unexpected(made.error());
+    files.box = std::move(*made);
+    files.code = *code;
+    files.mailbox = *mailbox;
+    co_return files;
+}
+
+Task<Result<void>> StubEntry::enter_stub(HomeProcess& process, HomeThread& thread,
+                                         const Files& files) {
     Fragment& fragment = *process.fragment;
     struct Part {
-        uint64_t which, address, size;
+        int64_t fd;
+        uint64_t address, size;
         int prot;
     };
-    std::vector<uint64_t> fds;
-    for (Part part : {Part{1, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
-                      Part{2, GPR_MAILBOX, fragment.mailbox().size(), PROT_READ | PROT_WRITE}}) {
-        auto fd = co_await inject(thread, gpr_park_number, part.which);
-        if (!fd) co_return tl::make_unexpected(fd.error());
+    for (Part part :
+         {Part{files.code, GPR_STUB_CODE, page_size, PROT_READ | PROT_EXEC},
+          Part{files.mailbox, GPR_MAILBOX, fragment.mailbox().size(), PROT_READ | PROT_WRITE}}) {
         auto mapped = co_await inject(
             thread, SYS_mmap, part.address, part.size, static_cast<uint64_t>(part.prot),
-            MAP_SHARED | MAP_FIXED | MAP_NORESERVE, static_cast<uint64_t>(*fd), 0);
+            MAP_SHARED | MAP_FIXED | MAP_NORESERVE, static_cast<uint64_t>(part.fd), 0);
         if (!mapped) co_return tl::make_unexpected(mapped.error());
-        fds.push_back(static_cast<uint64_t>(*fd));
     }
     auto slot = fragment.mailbox().allocate();
     if (!slot) co_return tl::make_unexpected(slot.error());
@@ -124,16 +168,12 @@ Task<Result<void>> StubEntry::enter_stub(HomeProcess& process, HomeThread& threa
     fragment.add_stub_thread(*thread.stub);
     auto regs = trace::registers(thread.tid);
     if (!regs) co_return tl::make_unexpected(regs.error());
-    regs->rip = GPR_STUB_CODE;
-    regs->rdi = Mailbox::slot_address(*slot).value;
-    regs->orig_rax = ~0UL;
-    auto set = trace::set_registers(thread.tid, *regs);
-    if (!set) co_return set;
     trace::set_signal_mask(thread.tid, all_signals);
-    if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
-    trace::resume(thread.tid);
+    thread.stub->capture(thread.tid, *regs);
     // From now on only the stub makes our calls; the program's filters let it.
-    for (uint64_t fd : fds) co_await thread.stub->call(SYS_close, fd);
+    for (const int64_t fd : {files.code, files.mailbox}) {
+        co_await thread.stub->call(SYS_close, static_cast<uint64_t>(fd));
+    }
     // A core dump would write gigabytes of unused memory, and allocate it.
     co_await thread.stub->call(SYS_madvise, GPR_MAILBOX, fragment.mailbox().size(), MADV_DONTDUMP);
     co_return Result<void>{};
@@ -165,6 +205,10 @@ Task<Result<void>> StubEntry::open_uffd(HomeProcess& process, HomeThread& thread
     auto helped =
         co_await process.fragment->start_helpers(stub, static_cast<int>(number), any_id, false);
     if (!helped) co_return helped;
+    if (!process.listener) {
+        if (!home_.policy.mixed()) co_return helped;
+        co_return co_await process.fragment->start_waker(stub, any_id, false);
+    }
     // If the monitor is killed, no call of the program may fail with ENOSYS before the program
     // ends.
     bool held = co_await process.fragment->page_mover().take_fd(process.listener->get(),

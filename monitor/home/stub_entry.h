@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
 #include "monitor/home/part.h"
+#include "monitor/tracee/mailbox.h"
+#include "monitor/tracee/remote_memory_raw.h"
 
 namespace gpr::home {
 
@@ -25,7 +29,15 @@ private:
     Task<Result<int64_t>> inject(HomeThread& thread, uint64_t number, uint64_t a = 0,
                                  uint64_t b = 0, uint64_t c = 0, uint64_t d = 0, uint64_t e = 0,
                                  uint64_t f = 0);
-    Task<Result<void>> enter_stub(HomeProcess& process, HomeThread& thread);
+    // The stub's code and a mailbox, as descriptors of the process; and our end of the mailbox.
+    struct Files {
+        int64_t code = -1, mailbox = -1;
+        std::unique_ptr<Mailbox> box;
+    };
+    Task<Result<Files>> files_of_ours(HomeProcess& process, HomeThread& thread);
+    Task<Result<Files>> files_of_its_own(HomeProcess& process, HomeThread& thread,
+                                         const std::vector<MapsEntry>& maps);
+    Task<Result<void>> enter_stub(HomeProcess& process, HomeThread& thread, const Files& files);
     Task<Result<void>> open_uffd(HomeProcess& process, HomeThread& thread);
 
     Home& home_;

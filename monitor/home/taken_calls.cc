@@ -27,7 +27,7 @@ Task<void> TakenCalls::return_from(HomeThread& thread, TakenCall taken, int64_t 
     taken.context.regs.rax = static_cast<uint64_t>(result);
     taken.context.regs.orig_rax = ~0UL;
     thread.masked = false;
-    co_await taken.stub->resume(taken.context);
+    co_await home_.stops.go_on(thread, taken.context);
 }
 
 }  // namespace gpr::home

@@ -23,7 +23,7 @@ public:
 
     Task<std::optional<TakenCall>> take_call(HomeThread& thread);
     static Task<int64_t> make_call(const TakenCall& taken, const Notification& n);
-    static Task<void> return_from(HomeThread& thread, TakenCall taken, int64_t result);
+    Task<void> return_from(HomeThread& thread, TakenCall taken, int64_t result);
 
 private:
     Home& home_;

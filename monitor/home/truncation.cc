@@ -122,7 +122,7 @@ Task<void> Truncation::truncate_here(HomeThread& thread, Notification n) {
     if (taken->stub->dead()) co_return;
     co_await home_.shared_memory.after_use(use);
     co_await after_truncation(std::move(sizes));
-    co_await TakenCalls::return_from(thread, std::move(*taken), result);
+    co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
 }  // namespace gpr::home

@@ -101,7 +101,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     // A signal that comes now waits until the thread has its own mask.
     thread.node = directory_node;
     co_await stub->make_room(context);
-    if (!co_await stand_still(thread)) co_return;
+    if (!co_await home_.stops.stand_still(thread)) co_return;
     thread.twin(thread.last_away).alt_stack_changed = false;  // handlers run at the acceptor
     thread.begin(HomeThread::Business::visit);
     thread.masked = thread.wants_device = false;
@@ -189,31 +189,6 @@ Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
     if (signal) home_.passed_signals.pass_on(thread, *signal);
     home_.stops.divert(thread, *left);
     home_.pager.on_thread_gone(static_cast<Tid>(tid));
-}
-
-// False if the thread has ended or begun a new image.
-Task<bool> Visits::stand_still(HomeThread& thread) {
-    std::shared_ptr<StubThread> stub = thread.stub;
-    pid_t tid = thread.tid;
-    for (;;) {
-        auto guard = co_await stub->lock();
-        co_await stub->parked();
-        if (stub->dead() || thread.awaited) co_return false;
-        trace::interrupt(tid);
-        WaitStatus status = co_await home_.stops.next_stop(thread, true);
-        while (status.kind == WaitStatus::Kind::group_stop) {
-            home_.signals.stop_remotely(*thread.process, true);
-            trace::stay_stopped(tid);
-            status = co_await home_.stops.next_stop(thread);
-        }
-        if (status.ended()) co_return false;
-        if (status.kind == WaitStatus::Kind::trap_stop) {
-            home_.signals.stop_remotely(*thread.process, false);
-            co_return true;
-        }
-        guard.release();
-        home_.on_wait(tid, status);
-    }
 }
 
 }  // namespace gpr::home

@@ -30,7 +30,6 @@ private:
                          bool stands_where_it_came, std::optional<siginfo_t>& signal);
     Task<void> go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
                        std::optional<siginfo_t> signal, bool at_call);
-    Task<bool> stand_still(HomeThread& thread);
 
     Home& home_;
 };

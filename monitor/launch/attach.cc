@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/kernel_features.h"
 #include "base/log.h"
 #include "monitor/launch/attachable.h"
-#include "monitor/launch/caretaker.h"
 #include "monitor/launch/session_host.h"
 #include "monitor/node/process_names.h"
 #include "monitor/tracee/infection.h"
@@ -93,9 +93,7 @@ private:
 // Takes a process that runs, and its descendants.
 class Takeover {
 public:
-    Takeover(const ExecOptions& options, const SessionHost& host)
-        : fd_base_(host.fd_base()),
-          filter_(home_filter_for(options, host.fd_base(), host.watches_calls())) {}
+    explicit Takeover(int fd_base) : fd_base_(fd_base) {}
 
     // The process itself comes first. It is left unchanged if it cannot be taken. A descendant that
     // cannot runs on as it is, and `tell` says why.
@@ -167,48 +165,13 @@ private:
             if (m.locked) locked.push_back(m.range);
         }
         GPR_CHECK(infection.unlock(std::move(locked)));
-        GPR_TRY(Fd listener, listener_of_before(pid));
-        if (listener) {
-            infection.use_listener(std::move(listener));
-        } else {
-            GPR_CHECK(infection.install(filter_));
-        }
         GPR_TRY(Infection::Taken taken, infection.hand_over(trace::home_options));
         taken.memory = std::move(memory);
         return taken;
     }
 
-    // Of the filter that an earlier session has left, which the descendants of its processes have,
-    // too. Empty: there is none.
-    Result<Fd> listener_of_before(pid_t pid) {
-        const auto caretaker = caretaker_of(pid);
-        unsigned nearest = caretaker ? caretaker->generations : ~0U;
-        const Fd* known = nullptr;
-        for (const auto& [processes, listener] : relieved_) {
-            const auto generations = generations_to(processes, pid);
-            if (!generations || *generations >= nearest) continue;
-            nearest = *generations;
-            known = &listener;
-        }
-        if (known) return Fd(dup_of(*known));
-        if (!caretaker) return Fd();
-        if (caretaker->filter != name_of_filter(filter_)) {
-            return fail(fmt::format(
-                "process {} has the filter of an earlier session, which is not what these options "
-                "need; attach it with the options of that session",
-                pid));
-        }
-        GPR_TRY(Fd listener, relieve(*caretaker));
-        relieved_.emplace_back(caretaker->processes, std::move(listener));
-        return Fd(dup_of(relieved_.back().second));
-    }
-
-    static int dup_of(const Fd& fd) { return fcntl(fd.get(), F_DUPFD_CLOEXEC, 0); }
-
     const int fd_base_;
-    const std::vector<sock_filter> filter_;
     std::map<pid_t, DescriptorsBelow> descriptors_;
-    std::vector<std::pair<std::vector<std::string>, Fd>> relieved_;
 };
 
 constexpr std::array signals_to_detach{SIGINT, SIGTERM, SIGHUP};
@@ -251,22 +214,25 @@ int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& 
         return refuse("cannot attach: " + alike.error().message());
     }
     if (auto made = (*host)->make_session(); !made) return refuse(made.error().message());
+    if (!(*host)->loop().can_watch_words()) {
+        return refuse("cannot attach: this kernel's io_uring cannot wait for futexes; " +
+                      std::string(cure_newer_kernel));
+    }
     sigset_t set;
     block_signals_to_detach(set);
-    Takeover takeover(options, **host);
+    HomeSession& session = (*host)->session();
+    session.report_by_stops(home_filter_for(options, (*host)->fd_base(), (*host)->watches_calls()));
+    Takeover takeover((*host)->fd_base());
     auto taken = takeover.take(pid, [&](const std::string& line) { outputs->tell(line); });
     if (!taken) {
         takeover.release({pid});
         return refuse("cannot attach: " + taken.error().message());
     }
-    HomeSession& session = (*host)->session();
     session.adopt(std::move(*taken), [&] { is_attached(outputs->user().fd()); });
     const Watch wish = detach_on_signals(**host, *outputs);
     const int status = (*host)->run();
     takeover.release(session.detached());
-    const auto filter = home_filter_for(options, (*host)->fd_base(), (*host)->watches_calls());
-    auto left = leave_caretakers(session.left_filters(), name_of_filter(filter));
-    return left ? status : refuse(left.error().message());
+    return status;
 }
 
 }  // namespace gpr

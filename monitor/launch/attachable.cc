@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "monitor/launch/caretaker.h"
+#include "monitor/node/own_namespaces.h"
 #include "monitor/node/process_names.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/remote_memory_raw.h"
@@ -126,8 +126,7 @@ Result<> check_attachable(pid_t pid) {
     GPR_CHECK(check_tracer(pid, status));
     GPR_CHECK(check_64_bit(pid));
     GPR_CHECK(check_shared(pid));
-    const bool only_ours = number_in(status, "Seccomp_filters") == 1 && caretaker_of(pid);
-    if (number_in(status, "Seccomp") != 0 && !only_ours) {
+    if (number_in(status, "Seccomp") != 0) {
         return fail(fmt::format(
             "{} has seccomp filters of its own, which cannot be taken along; begin it under "
             "'gpr exec'",
@@ -146,6 +145,19 @@ Result<> check_attachable(pid_t pid) {
         return fail(fmt::format(
             "{} is in a PID namespace of its own; run gpr in there, or begin it under 'gpr exec'",
             named(pid)));
+    }
+    if (namespaces_of(pid).time != namespaces_of(getpid()).time) {
+        return fail(
+            fmt::format("{} is in another time namespace; run gpr in there, or begin it "
+                        "under 'gpr exec'",
+                        named(pid)));
+    }
+    // Such a process can begin no thread, and gpr needs three.
+    if (namespaces_of(pid, true) != namespaces_of(pid)) {
+        return fail(
+            fmt::format("{} has put its children into a PID or time namespace of their own "
+                        "(unshare); begin it under 'gpr exec'",
+                        named(pid)));
     }
     return {};
 }

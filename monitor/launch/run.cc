@@ -16,7 +16,6 @@
 
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
-#include "monitor/launch/caretaker.h"
 #include "monitor/launch/session_host.h"
 #include "monitor/node/process_names.h"
 #include "monitor/rules/device_variables.h"
@@ -205,11 +204,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     if (gdb.is_wanted()) session.await_debugger();
     send_word(channel, Word::go);
     close(channel);
-    const int status = (*host)->run();
-    const auto filter = home_filter_for(options, launch.fd_base, launch.calls_watched);
-    auto left = leave_caretakers(session.left_filters(), name_of_filter(filter));
-    if (!left) outputs->tell(left.error().message());
-    return status;
+    return (*host)->run();
 }
 
 // Returns the filter's listener, or 0 if the process rests at first and its filter has none.

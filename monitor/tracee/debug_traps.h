@@ -43,8 +43,8 @@ class PassedCalls {
 public:
     // The thread is in the stop of its call.
     void let_pass(pid_t tid);
-    // To be asked about each stop first. True if the stop belongs to let_pass(), and the thread
-    // has gone on.
+    // To be asked about each stop first. True if the stop belongs to let_pass(), and nothing is
+    // left but to resume the thread.
     bool takes_stop(pid_t tid, const WaitStatus& status);
 
 private:

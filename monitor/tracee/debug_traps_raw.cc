@@ -96,9 +96,7 @@ bool PassedCalls::takes_stop(pid_t tid, const WaitStatus& status) {
         auto info = trace::signal_info(tid);
         at_entry = info && info->si_code == SIGTRAP;
     }
-    if (!at_entry) return false;
-    trace::resume(tid);
-    return true;
+    return at_entry;
 }
 
 }  // namespace gpr

@@ -63,9 +63,7 @@ public:
     // filter has one.
     Result<> install(std::span<const sock_filter> filter, bool has_listener = true);
 
-    // The same with a filter that the process has already.
-    void use_listener(Fd listener) { listener_ = std::move(listener); }
-    // The same if somebody else reads the listener: `serve` does so while we wait for our calls.
+    // For a process whose calls are reported already: `serve` reads them while we wait for ours.
     void serve_calls_by(std::function<void()> serve) { serve_ = std::move(serve); }
 
     // The process, stopped and traced with these options, passed to the supervisor.

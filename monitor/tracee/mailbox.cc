@@ -31,7 +31,15 @@ uint64_t slots_allowed() {
 Result<std::unique_ptr<Mailbox>> Mailbox::create() {
     Fd fd(memfd_create("gpr-mailbox", MFD_CLOEXEC));
     if (!fd) return fail(errno, "cannot create a mailbox memfd");
-    std::unique_ptr<Mailbox> made(new Mailbox(std::move(fd), slots_allowed()));
+    return create(std::move(fd), nullptr);
+}
+
+Result<std::unique_ptr<Mailbox>> Mailbox::create(Loop& loop, Fd memfd) {
+    return create(std::move(memfd), &loop);
+}
+
+Result<std::unique_ptr<Mailbox>> Mailbox::create(Fd fd, Loop* loop) {
+    std::unique_ptr<Mailbox> made(new Mailbox(std::move(fd), slots_allowed(), loop));
     int memfd = made->memfd();
     auto size = static_cast<off_t>(made->size());
     if (ftruncate(memfd, size) != 0) {
@@ -52,16 +60,18 @@ Mailbox::~Mailbox() {
 }
 
 Result<Mailbox::SlotIndex> Mailbox::allocate() {
+    SlotIndex index = next_;
     if (!free_.empty()) {
-        SlotIndex index = free_.back();
+        index = free_.back();
         free_.pop_back();
-        return index;
-    }
-    if (next_ == slots_) {
+    } else if (next_ == slots_) {
         auto why = slots_ < GPR_SLOT_COUNT ? ", because of RLIMIT_AS" : "";
         return fail(EAGAIN, fmt::format("a process may have {} threads under gpr{}", slots_, why));
+    } else {
+        next_++;
     }
-    return next_++;
+    if (loop_) slot(index).put(offsetof(gpr_slot, by_futex), uint32_t{1});
+    return index;
 }
 
 void Mailbox::release(SlotIndex index) {
@@ -96,13 +106,18 @@ void Mailbox::prepare_birth(SlotIndex index) {
 Result<Fd> Mailbox::create_code_memfd() {
     Fd fd(memfd_create("gpr-stub", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd) return fail(errno, "cannot create the stub memfd");
+    GPR_CHECK(write_code(fd.get()));
+    return fd;
+}
+
+Result<> Mailbox::write_code(int memfd) {
     auto size = static_cast<ssize_t>(stub_image_size);
-    if (::write(fd.get(), stub_image, stub_image_size) != size) {
+    if (::write(memfd, stub_image, stub_image_size) != size) {
         return fail(errno, "cannot write the stub");
     }
-    if (ftruncate(fd.get(), page_size) != 0) return fail(errno, "cannot size the stub");
-    fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    return fd;
+    if (ftruncate(memfd, page_size) != 0) return fail(errno, "cannot size the stub");
+    fcntl(memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return {};
 }
 
 }  // namespace gpr

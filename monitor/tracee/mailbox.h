@@ -14,17 +14,25 @@
 
 namespace gpr {
 
+class Loop;
+
 class Mailbox {
 public:
     using SlotIndex = uint32_t;
 
     // With the largest number of slots, or fewer where RLIMIT_FSIZE or our own RLIMIT_AS, which is
-    // usually the program's too, is small.
+    // usually the program's too, is small. Its threads park in a call that a seccomp filter
+    // reports.
     static Result<std::unique_ptr<Mailbox>> create();
+    // For threads without such a filter, which park on a futex that the loop watches. memfd: an
+    // empty one, of the program's or ours.
+    static Result<std::unique_ptr<Mailbox>> create(Loop& loop, Fd memfd);
     ~Mailbox();
     Mailbox(const Mailbox&) = delete;
     Mailbox& operator=(const Mailbox&) = delete;
 
+    // Null: its threads park in the reserved call.
+    [[nodiscard]] Loop* parking_loop() const { return loop_; }
     [[nodiscard]] int memfd() const { return memfd_.get(); }
     [[nodiscard]] uint64_t size() const { return GPR_SLOT_STRIDE * slots_; }  // bytes
 
@@ -35,6 +43,11 @@ public:
     [[nodiscard]] HostileMemory slot(SlotIndex index) const;  // a gpr_slot
     [[nodiscard]] HostileMemory frame(SlotIndex index) const;
     [[nodiscard]] HostileMemory bounce(SlotIndex index) const;
+
+    // A futex in the gpr_slot.
+    [[nodiscard]] const uint32_t* word(SlotIndex index, size_t offset) const {
+        return reinterpret_cast<const uint32_t*>(at(index) + offset);
+    }
 
     [[nodiscard]] static Address slot_address(SlotIndex index) {
         return {GPR_MAILBOX + GPR_SLOT_STRIDE * index};
@@ -52,11 +65,16 @@ public:
 
     // The stub's code, sealed; all processes share it.
     static Result<Fd> create_code_memfd();
+    // The same in an empty memfd.
+    static Result<> write_code(int memfd);
 
 private:
-    Mailbox(Fd memfd, uint64_t slots) : memfd_(std::move(memfd)), slots_(slots) {}
+    Mailbox(Fd memfd, uint64_t slots, Loop* loop)
+        : loop_(loop), memfd_(std::move(memfd)), slots_(slots) {}
+    static Result<std::unique_ptr<Mailbox>> create(Fd memfd, Loop* loop);
     [[nodiscard]] std::byte* at(SlotIndex index) const { return base_ + GPR_SLOT_STRIDE * index; }
 
+    Loop* loop_;
     Fd memfd_;
     uint64_t slots_;
     std::byte* base_ = nullptr;

@@ -14,8 +14,10 @@ class OrphanedHelpers {
 public:
     // A process of the session has made this prctl call.
     void note_prctl(const uint64_t* args) {
-        expected_ = expected_ || static_cast<int>(args[0]) == PR_SET_CHILD_SUBREAPER;
+        if (static_cast<int>(args[0]) == PR_SET_CHILD_SUBREAPER) expect();
     }
+    // One of them may have made it before the session began.
+    void expect() { expected_ = true; }
     [[nodiscard]] bool expected() const { return expected_; }
 
     void note_end(pid_t pid, bool helper) {

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "monitor/tracee/resume_request.h"
 #include "monitor/tracee/resumed_wait.h"
@@ -23,6 +24,11 @@ Result<Value> fetch(__ptrace_request request, pid_t tid, const char* what) {
 std::unordered_map<pid_t, int>& requests() {
     static std::unordered_map<pid_t, int> by_tid;
     return by_tid;
+}
+
+std::unordered_set<pid_t>& interrupted() {
+    static std::unordered_set<pid_t> tids;
+    return tids;
 }
 }  // namespace
 
@@ -82,7 +88,12 @@ void single_step(pid_t tid, int signal) {
 void resume_to_call(pid_t tid, int signal) {
     ::ptrace(PTRACE_SYSCALL, tid, nullptr, static_cast<long>(signal));
 }
-void interrupt(pid_t tid) { ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L); }
+void interrupt(pid_t tid) {
+    interrupted().insert(tid);
+    ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L);
+}
+bool is_stop_wanted(pid_t tid) { return interrupted().contains(tid); }
+void note_interrupted(pid_t tid) { interrupted().erase(tid); }
 void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
 
 uint64_t signal_mask(pid_t tid) {

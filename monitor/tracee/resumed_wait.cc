@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/resume_request.h"
 
 namespace gpr {
 
@@ -180,9 +181,11 @@ bool ResumedWait::is_interrupted(pid_t tid, const user_regs_struct& regs,
     auto place = [](const user_regs_struct& r) { return std::tuple(r.rip, r.rsp, r.orig_rax); };
     bool alike = is_interrupted_wait(regs) && place(regs) == place(regs_) &&
                  arguments_of(regs) == arguments_of(regs_) && begun == begun_;
-    // Since it was resumed, the thread has slept once in the call and once in its present stop. If
-    // it has slept more often, this may be a new call.
-    return alike && (begun || sleeps_of(tid) <= sleeps_ + 2);
+    // Since it was resumed, the thread has slept once in the call and once in its present stop, and
+    // in stops before and after the call if there are any. If it has slept more often, this may be
+    // a new call.
+    const uint64_t slept = trace::goes_on_by(tid) == PTRACE_SYSCALL ? 4 : 2;
+    return alike && (begun || sleeps_of(tid) <= sleeps_ + slept);
 }
 
 bool ResumedWait::is_about_to_begin(const user_regs_struct& regs) const {

@@ -1,9 +1,16 @@
 #include "monitor/tracee/stub_thread.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 
+#include "monitor/tracee/call_stops.h"
+#include "monitor/tracee/descriptor_passing.h"
 #include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -13,7 +20,7 @@ namespace {
 constexpr uint64_t trap_flag = 0x100;  // in eflags: SIGTRAP after each instruction
 }  // namespace
 
-void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t caller) {
+void StubThread::on_park(FilterNotifier& notifier, uint64_t notification, pid_t caller) {
     if (host_tid_ == 0) host_tid_ = caller;
     if (host_tid_ != caller) {  // a thread of the program imitates a stub thread
         notifier.reply_error(notification, ENOSYS);
@@ -21,6 +28,10 @@ void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t 
     }
     notifier_ = &notifier;
     notification_ = notification;
+    note_parked();
+}
+
+void StubThread::note_parked() {
     bool busy = state_ == State::working || state_ == State::in_program;
     bool lost = busy && !slot_memory().get<uint32_t>(offsetof(gpr_slot, taken)).is(given_);
     // The program may have overwritten `given`. If it stayed wrong, the stub would keep taking an
@@ -34,8 +45,25 @@ void StubThread::on_park(const Notifier& notifier, uint64_t notification, pid_t 
     changed_.notify_all();
 }
 
+void StubThread::watch_parks() {
+    Loop* loop = mailbox_.parking_loop();
+    if (!loop || state_ == State::dead) return;
+    constexpr size_t at = offsetof(gpr_slot, parks);
+    park_ = loop->watch_word(mailbox_.word(slot_, at), parks_, [this] {
+        const uint32_t parks = slot_memory().get<uint32_t>(at).to_pass_on();
+        if (std::exchange(parks_, parks) == parks) return watch_parks();
+        note_parked();
+    });
+}
+
+void StubThread::wake() {
+    syscall(SYS_futex, mailbox_.word(slot_, offsetof(gpr_slot, given)), FUTEX_WAKE, INT_MAX,
+            nullptr, nullptr, 0);
+}
+
 void StubThread::on_death() {
     state_ = State::dead;
+    park_.reset();
     changed_.notify_all();
 }
 
@@ -43,6 +71,8 @@ void StubThread::capture(pid_t host_tid, user_regs_struct regs) {
     bases_ = {regs.fs_base, regs.gs_base};
     point_at_entry(host_tid, regs);
     if (state_ != State::dead) state_ = State::arriving;
+    watch_parks();
+    if (mailbox_.parking_loop()) CallStops::end(host_tid);
     trace::resume(host_tid);
 }
 
@@ -55,6 +85,12 @@ void StubThread::point_at_entry(pid_t host_tid, user_regs_struct regs) const {
 }
 
 void StubThread::send() {
+    if (mailbox_.parking_loop()) {
+        state_ = resuming_ ? State::in_program : State::working;
+        watch_parks();
+        wake();
+        return;
+    }
     // The reply fails if a signal interrupted the park: the thread parks again, see on_park.
     bool sent = notifier_->reply(notification_, 0);
     state_ = !sent ? State::ordered : resuming_ ? State::in_program : State::working;
@@ -161,6 +197,10 @@ void StubThread::take_back(pid_t host_tid, user_regs_struct regs) {
 }
 
 Task<bool> StubThread::take_fd(int fd, int number) {
+    if (mailbox_.parking_loop()) {
+        int64_t passed = co_await pass_descriptor(*this, fd, number, true);
+        co_return passed >= 0;
+    }
     auto guard = co_await mutex_.lock();
     for (;;) {
         while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
@@ -176,6 +216,10 @@ Task<bool> StubThread::take_fd(int fd, int number) {
 }
 
 Task<int64_t> StubThread::put_fd(int fd, int number, bool closes_on_exec) {
+    if (mailbox_.parking_loop()) {
+        int64_t passed = co_await pass_descriptor(*this, fd, number, closes_on_exec);
+        co_return passed;
+    }
     auto guard = co_await mutex_.lock();
     for (;;) {
         while (state_ != State::parked && state_ != State::dead) co_await changed_.wait();
@@ -217,6 +261,8 @@ Task<void> StubThread::parked() {
 void StubThread::become(pid_t host_tid, const ThreadContext& context) {
     bases_.reset();
     state_ = State::in_program;
+    park_.reset();
+    if (mailbox_.parking_loop()) CallStops::begin(host_tid);
     ThreadContext begin = context;
     begin.regs.orig_rax = ~0UL;
     apply_context(host_tid, begin);

@@ -9,8 +9,9 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "monitor/tracee/context_raw.h"
+#include "monitor/tracee/filter_notifier.h"
 #include "monitor/tracee/mailbox.h"
-#include "monitor/tracee/notifier.h"
+#include "transport/loop.h"
 
 namespace gpr {
 
@@ -30,11 +31,14 @@ public:
           mailbox_(mailbox),
           slot_(slot),
           mutex_(scheduler),
-          changed_(scheduler) {}
+          changed_(scheduler) {
+        watch_parks();
+    }
 
     // Events, from the code that reads the listener and the waits. caller: the thread that parks,
-    // in our pid namespace. It must always be the same kernel thread.
-    void on_park(const Notifier& notifier, uint64_t notification, pid_t caller);
+    // in our pid namespace. It must always be the same kernel thread. One that parks on a futex
+    // tells by itself.
+    void on_park(FilterNotifier& notifier, uint64_t notification, pid_t caller);
     void on_death();
 
     // Runs one system call (or a batch that stops at the first error) in the thread, once it is
@@ -55,8 +59,8 @@ public:
     [[nodiscard]] bool has_begun(uint64_t rip) const;
     void take_back(pid_t host_tid, user_regs_struct regs);
 
-    // Puts a copy of our descriptor into the thread's table, as `number`, which must not be 0.
-    // False if the thread died or may not have such a number.
+    // Puts a copy of our descriptor into the thread's table, close-on-exec, as `number`, which must
+    // not be 0. False if the thread died or may not have such a number.
     Task<bool> take_fd(int fd, int number);
     // The same, replacing what `number`, which may be 0, refers to. Returns the kernel's result.
     Task<int64_t> put_fd(int fd, int number, bool closes_on_exec);
@@ -92,6 +96,10 @@ private:
 
     Task<bool> give(uint32_t op);
     void send();
+    void note_parked();
+    // Hears when it parks on its futex.
+    void watch_parks();
+    void wake();
     void write_calls(std::span<const Call> calls);
     // How many of the given calls were made; stores their results.
     size_t take_results(std::span<Call> calls) const;
@@ -102,7 +110,7 @@ private:
     Mailbox& mailbox_;
     Mailbox::SlotIndex slot_;
     State state_ = State::arriving;
-    const Notifier* notifier_ = nullptr;
+    FilterNotifier* notifier_ = nullptr;
     uint64_t notification_ = 0;
     pid_t host_tid_ = 0;
     uint32_t given_ = 0;
@@ -111,6 +119,8 @@ private:
     bool taken_back_ = false;
     bool has_tiles_ = false;                              // the kernel has allocated room for them
     std::optional<std::pair<uint64_t, uint64_t>> bases_;  // fs and gs, while it is in the stub
+    uint32_t parks_ = 0;                                  // that we have heard of
+    Watch park_;
     AsyncMutex mutex_;
     Signal changed_;
 };

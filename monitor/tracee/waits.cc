@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/log.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/resume_request.h"
 
 namespace gpr {
 
@@ -65,7 +67,7 @@ void Waits::poll() {
             continue;
         }
         auto handler = it->second;
-        (*handler)(WaitStatus::decode(status));
+        deliver(tid, *handler, WaitStatus::decode(status));
     }
     if (tid < 0 && errno == ECHILD && !handlers_.empty()) {
         loop_.after(second_look, [this] { report_vanished(); });
@@ -95,7 +97,22 @@ void Waits::look_for_stop(pid_t tid) {
     int rc = waitid(P_PID, static_cast<id_t>(tid), &info, WSTOPPED | WNOHANG | __WALL);
     if (rc != 0 || info.si_pid != tid) return;
     auto handler = it->second;
-    (*handler)(WaitStatus::decode(info.si_status << 8 | 0x7f));
+    deliver(tid, *handler, WaitStatus::decode(info.si_status << 8 | 0x7f));
+}
+
+void Waits::deliver(pid_t tid, Handler& handler, WaitStatus status) {
+    if (look_) look_(tid, status);
+    if (status.kind != WaitStatus::Kind::syscall_stop) trace::note_interrupted(tid);
+    handler(status);
+}
+
+void Waits::deliver_later(pid_t tid, int raw) {
+    loop_.post([this, tid, raw] {
+        auto it = handlers_.find(tid);
+        if (it == handlers_.end()) return;
+        auto handler = it->second;
+        deliver(tid, *handler, WaitStatus::decode(raw));
+    });
 }
 
 void Waits::set_handler(pid_t tid, Handler handler) {
@@ -104,8 +121,8 @@ void Waits::set_handler(pid_t tid, Handler handler) {
     if (it == early_.end()) return;
     int status = it->second;
     early_.erase(it);
-    auto deliver = handlers_[tid];
-    (*deliver)(WaitStatus::decode(status));
+    auto its = handlers_[tid];
+    deliver(tid, *its, WaitStatus::decode(status));
 }
 
 void Waits::remove_handler(pid_t tid) { handlers_.erase(tid); }

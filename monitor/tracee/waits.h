@@ -43,6 +43,13 @@ public:
     void set_handler(pid_t tid, Handler handler);
     void remove_handler(pid_t tid);
 
+    // Called before the handler, with each status of each thread.
+    void look_first(std::function<void(pid_t tid, const WaitStatus& status)> look) {
+        look_ = std::move(look);
+    }
+    // Hands the thread's handler a status, as waitpid(2) has stored it, in the loop's next round.
+    void deliver_later(pid_t tid, int raw);
+
     // Handles the statuses that are pending, without waiting.
     void poll();
 
@@ -54,8 +61,10 @@ public:
 private:
     explicit Waits(Loop& loop) : loop_(loop) {}
     void report_vanished();
+    void deliver(pid_t tid, Handler& handler, WaitStatus status);
 
     Loop& loop_;
+    std::function<void(pid_t tid, const WaitStatus& status)> look_;
     Fd signal_fd_;
     Watch watch_;
     std::unordered_map<pid_t, std::shared_ptr<Handler>> handlers_;

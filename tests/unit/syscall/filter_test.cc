@@ -10,6 +10,7 @@
 #include <cstring>
 #include <set>
 
+#include "syscall/filter_verdict.h"
 #include "syscall/name_filter.h"
 #include "syscall/resting_filter.h"
 #include "syscall/stub_calls.h"
@@ -48,7 +49,10 @@ Outcome run(const std::vector<sock_filter>& program, const seccomp_data& data) {
             case BPF_JMP | BPF_JGE | BPF_K: pc += a >= i.k ? i.jt : i.jf; break;
             case BPF_JMP | BPF_JGT | BPF_K: pc += a > i.k ? i.jt : i.jf; break;
             case BPF_ALU | BPF_AND | BPF_K: a &= i.k; break;
-            case BPF_RET | BPF_K: outcome.action = i.k; return outcome;
+            case BPF_RET | BPF_K:
+                outcome.action = i.k;
+                REQUIRE(filter_verdict(program, data) == i.k);
+                return outcome;
             default: FAIL("unexpected instruction " << i.code);
         }
     }

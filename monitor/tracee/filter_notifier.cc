@@ -1,4 +1,4 @@
-#include "monitor/tracee/notifier.h"
+#include "monitor/tracee/filter_notifier.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr int most_at_once = 64;
 }  // namespace
 
-void Notifier::listen(std::shared_ptr<Fd> listener) {
+void FilterNotifier::listen(std::shared_ptr<Fd> listener) {
     const int fd = listener->get();
     // Linux 6.6: caller and supervisor, of whom one runs at a time, then stay on one processor.
     ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
@@ -30,7 +30,7 @@ void Notifier::listen(std::shared_ptr<Fd> listener) {
     listeners_.push_back({std::move(listener), std::move(watch)});
 }
 
-void Notifier::hang_up(int listener) {
+void FilterNotifier::hang_up(int listener) {
     auto at = std::ranges::find_if(
         listeners_, [listener](const Listener& each) { return each.fd->get() == listener; });
     if (at == listeners_.end()) return;
@@ -46,13 +46,13 @@ void Notifier::hang_up(int listener) {
     loop_.after(std::chrono::milliseconds(0), [gone] {});
 }
 
-void Notifier::poll() {
+void FilterNotifier::poll() {
     std::vector<int> all;
     for (const Listener& each : listeners_) all.push_back(each.fd->get());
     for (const int listener : all) poll(listener);
 }
 
-void Notifier::poll(int listener) {
+void FilterNotifier::poll(int listener) {
     // NOTIF_RECV blocks if the notification has vanished since, so look right before each. The
     // limit is for threads that do nothing but call: the end of the session must be heard, too.
     for (int taken = 0; taken < most_at_once; taken++) {
@@ -74,14 +74,14 @@ void Notifier::poll(int listener) {
     }
 }
 
-void Notifier::on_thread_gone(pid_t tid) {
+void FilterNotifier::on_thread_gone(pid_t tid) {
     auto it = waiting_.find(tid);
     if (it == waiting_.end()) return;
     callers_.erase(it->second);
     waiting_.erase(it);
 }
 
-int Notifier::listener_of(uint64_t id) const {
+int FilterNotifier::listener_of(uint64_t id) const {
     auto it = callers_.find(id);
     if (it != callers_.end()) return it->second.listener;
     for (const Listener& each : listeners_) {
@@ -90,7 +90,7 @@ int Notifier::listener_of(uint64_t id) const {
     return -1;
 }
 
-int Notifier::answered(uint64_t id) const {
+int FilterNotifier::answered(uint64_t id) {
     const int listener = listener_of(id);
     if (auto it = callers_.find(id); it != callers_.end()) {
         waiting_.erase(it->second.tid);
@@ -99,22 +99,20 @@ int Notifier::answered(uint64_t id) const {
     return listener;
 }
 
-bool Notifier::send(uint64_t id, int64_t value, int error, uint32_t flags) const {
+bool FilterNotifier::send(uint64_t id, int64_t value, int error, uint32_t flags) {
     seccomp_notif_resp r{id, value, error, flags};
     return ioctl(answered(id), SECCOMP_IOCTL_NOTIF_SEND, &r) == 0;
 }
 
-bool Notifier::reply(uint64_t id, int64_t value) const { return send(id, value, 0, 0); }
-bool Notifier::reply_error(uint64_t id, int error) const { return send(id, 0, -error, 0); }
-bool Notifier::reply_raw(uint64_t id, int64_t result) const {
+bool FilterNotifier::reply_raw(uint64_t id, int64_t result) {
     bool is_error = result < 0 && result >= -4095;
     return is_error ? send(id, 0, static_cast<int>(result), 0) : send(id, result, 0, 0);
 }
-bool Notifier::let_it_run(uint64_t id) const {
+bool FilterNotifier::let_it_run(uint64_t id) {
     return send(id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
-bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
+bool FilterNotifier::reply_with_fd(uint64_t id, int fd, int number) {
     seccomp_notif_addfd add{};
     add.id = id;
     add.flags = SECCOMP_ADDFD_FLAG_SEND;
@@ -125,7 +123,7 @@ bool Notifier::reply_with_fd(uint64_t id, int fd, int number) const {
     return ioctl(answered(id), SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0;
 }
 
-int64_t Notifier::put_fd(uint64_t id, int fd, int number, bool closes_on_exec) const {
+int64_t FilterNotifier::put_fd(uint64_t id, int fd, int number, bool closes_on_exec) const {
     seccomp_notif_addfd add{};
     add.id = id;
     add.flags = SECCOMP_ADDFD_FLAG_SETFD;
@@ -136,7 +134,7 @@ int64_t Notifier::put_fd(uint64_t id, int fd, int number, bool closes_on_exec) c
     return put < 0 ? -errno : put;
 }
 
-bool Notifier::still_valid(uint64_t id) const {
+bool FilterNotifier::still_valid(uint64_t id) const {
     return ioctl(listener_of(id), SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
