@@ -169,7 +169,7 @@ std::vector<sock_filter> resting_filter(bool names, uint32_t stub_word) {
     return Builder(names, stub_word).build();
 }
 
-std::vector<sock_filter> cpu_clock_filter(uint32_t stub_word) {
+std::vector<sock_filter> homecoming_filter(bool tracers, uint32_t stub_word) {
     constexpr uint32_t of_some_process = 0x80000000;  // clock_getcpuclockid(3)
     FilterProgram program;
     const Label allow = program.ret(SECCOMP_RET_ALLOW);
@@ -179,8 +179,12 @@ std::vector<sock_filter> cpu_clock_filter(uint32_t stub_word) {
     for (const uint32_t own : {CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID}) {
         clock = program.by_argument(0, every_bit, own, stop, clock);
     }
-    const Label calls = program.by_number({{SYS_clock_gettime, clock}}, allow);
-    program.by_architecture(calls, allow);
+    std::map<uint32_t, Label> calls{{SYS_clock_gettime, clock}};
+    if (tracers) {
+        for (const uint32_t call : {SYS_ptrace, SYS_wait4, SYS_waitid}) calls[call] = stop;
+        calls[SYS_clone] = program.by_argument(0, CLONE_UNTRACED, CLONE_UNTRACED, stop, allow);
+    }
+    program.by_architecture(program.by_number(calls, allow), allow);
     return program.finish();
 }
 

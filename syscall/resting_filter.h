@@ -21,8 +21,9 @@ inline constexpr uint16_t resting_filter_mark = 0x4772;
 std::vector<sock_filter> resting_filter(bool names, uint32_t stub_word = stub_high_word);
 
 // For a process that has come home to rest: it stops, with the same mark, calls that read a clock
-// of CPU time, because what was used at an acceptor has to be added. All others run natively.
-std::vector<sock_filter> cpu_clock_filter(uint32_t stub_word = stub_high_word);
+// of CPU time, because what was used at an acceptor has to be added. With `tracers`, for one that
+// has no resting_filter(), also the calls of who traces others. All others run natively.
+std::vector<sock_filter> homecoming_filter(bool tracers, uint32_t stub_word = stub_high_word);
 
 // Such a call, made in whatever circumstances, is one that no process makes at rest.
 bool ends_rest(uint32_t number, const uint64_t* args);

@@ -11,7 +11,7 @@ constexpr Row table[] = {
     {63, "uname", home, full, by_rule, {out(utsname_size)}},
     {99, "sysinfo", home, full, by_rule, {out(sysinfo_size)}, "describes home"},
     {101, "ptrace", home, partial, blocks | notify, {num, num, raw, raw},
-     "of processes that are not split"},
+     "who traces or is traced comes home"},
     {103, "syslog", home, full, blocks, {num, narrow(out_n(2)), num}},
     {134, "uselib", refused, none, plain, {raw}, gone},
     {153, "vhangup", home, full, plain, {}},

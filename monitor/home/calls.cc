@@ -192,6 +192,7 @@ Task<void> Calls::make_call(HomeProcess& process, HomeThread& thread, Frame fram
     if (memory_call_of(number) != MemoryCall::none) {
         co_await make_memory_call(process, thread, frame, args);
     } else if (handlers.there == AtAcceptor::clone) {
+        if (home_.debugging.tracing().calls.brings_home_for_clone(thread, args[0])) co_return;
         if (args[0] & CLONE_THREAD) {
             co_await home_.births.spawn_thread(process, thread, frame);
         } else {

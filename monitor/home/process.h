@@ -304,6 +304,8 @@ struct HomeProcess {
     // fd_names.h: the names that acceptors know, by number; and the numbers that filters watch.
     std::map<int, uint64_t> names_told;
     std::set<int> names_watched;
+    bool stops_waits = false;            // filters stop its waits for children: trace_waits.h
+    bool cannot_be_traced = false;       // it could not come home for that
     std::map<int, NodeId> epolls_there;  // epoll descriptors that also watch files of that acceptor
     size_t common_filters = 0;           // how many filters all threads have, at the acceptors too
     int forks = 0;  // threads here that are in a fork; meanwhile none runs at an acceptor

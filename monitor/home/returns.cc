@@ -291,10 +291,14 @@ Task<Result<void>> Returns::leave_stub(HomeProcess& process, Homecoming::GrownSt
     infection.serve_calls_by([this] { home_.notifier->poll(); });
     auto cured = Homecoming::cure(infection, remains);
     if (cured && process.returns == 0) {
-        auto stops = infection.install(cpu_clock_filter(), false);
-        if (!stops) {  // the program goes on all the same
-            spdlog::warn("clocks of process {} lack the CPU time that it used away: {}", pid,
-                         stops.error().message());
+        auto stops = infection.install(homecoming_filter(!process.stops_waits), false);
+        if (stops) {
+            process.stops_waits = true;
+        } else {  // the program goes on all the same
+            spdlog::warn(
+                "process {} cannot trace others, and its clocks lack the CPU time that it "
+                "used away: {}",
+                pid, stops.error().message());
         }
     }
     bool stopped = false;

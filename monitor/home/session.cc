@@ -184,7 +184,7 @@ void HomeSession::report_by_stops(std::vector<sock_filter> filter) {
 
 void HomeSession::start_resting(pid_t root, std::vector<sock_filter> filter) {
     home_->resting.set_filter(std::move(filter));
-    begin(root);
+    begin(root).stops_waits = true;
 }
 
 void HomeSession::await_debugger() {

@@ -14,8 +14,14 @@
 
 #include "base/file_text.h"
 #include "base/log.h"
+#include "monitor/home/calls.h"
+#include "monitor/home/children.h"
 #include "monitor/home/debugging.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/home.h"
+#include "monitor/home/resting.h"
+#include "monitor/home/returns.h"
+#include "monitor/home/stops.h"
 #include "monitor/home/tracing.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
@@ -32,6 +38,9 @@ namespace {
 constexpr uint64_t sysemu = 31, sysemu_step = 32;  // PTRACE_SYSEMU, _SYSEMU_SINGLESTEP
 constexpr int last_signal = 64;
 constexpr uint64_t memory_flags = CLONE_VM | CLONE_VFORK | CLONE_THREAD;
+// For a process to come home; it may be doing what it must end first.
+constexpr std::chrono::seconds patience{2};
+constexpr std::chrono::milliseconds looks_every{2};
 constexpr uint64_t capability_to_trace = 1ULL << 19;  // CAP_SYS_PTRACE
 
 // The tracer's memory at home, where all of it is.
@@ -94,6 +103,17 @@ bool is_below(pid_t process, pid_t ancestor) {
     return process == ancestor;
 }
 
+// As a leak checker's child, which nobody shall trace, does in its parent's memory.
+bool traces_its_parent(uint64_t clone_flags) {
+    return (clone_flags & CLONE_UNTRACED) && (clone_flags & memory_flags) == CLONE_VM;
+}
+
+// Nothing of it is away, or on its way.
+bool is_at_home(const HomeProcess& process) {
+    const bool is_being_split = process.rest && process.rest->being_split;
+    return process.state == HomeProcess::State::native && !process.fragment && !is_being_split;
+}
+
 // Yama: only descendants may be traced.
 bool only_descendants() {
     const std::string scope = text_of("/proc/sys/kernel/yama/ptrace_scope");
@@ -117,6 +137,28 @@ void TraceCalls::on_call(HomeThread& thread, const user_regs_struct& regs) {
         return;
     }
     spawn(serve(process.pid, thread.tid, regs));
+}
+
+// It waits for an answer, and must stop to get other arguments.
+Task<void> TraceCalls::call_without_untraced(pid_t pid, Notification n) {
+    trace::interrupt(n.tid);
+    home_.notifier->reply_raw(n.id, -trace::restart_nointr);
+    WaitStatus status = co_await home_.stops.next_stop(*home_.find_thread(pid, n.tid), true);
+    HomeThread* thread = home_.find_thread(pid, n.tid);
+    if (!thread || status.ended()) co_return;
+    auto regs = trace::registers(n.tid);
+    const bool stands_before = regs && regs->orig_rax == SYS_clone &&
+                               static_cast<long>(regs->rax) == -trace::restart_nointr;
+    if (stands_before) {
+        regs->rdi &= ~uint64_t{CLONE_UNTRACED};
+        trace::set_registers(n.tid, *regs);
+        with_untraced_.insert(n.tid);
+    }
+    if (status.kind == WaitStatus::Kind::trap_stop) {
+        trace::resume(n.tid);
+    } else {
+        home_.on_wait(n.tid, status);
+    }
 }
 
 bool TraceCalls::takes_clone(HomeThread& thread, user_regs_struct regs) {
@@ -155,7 +197,13 @@ Task<void> TraceCalls::serve(pid_t pid, pid_t tid, user_regs_struct regs) {
 }
 
 bool TraceCalls::on_notification(const HomeThread& thread, const Notification& n) {
-    if (n.number != SYS_ptrace || thread.process->fragment || thread.helper) return false;
+    if (thread.helper) return false;
+    if (n.number == SYS_clone && thread.process->stays_home && traces_its_parent(n.args[0])) {
+        spawn(call_without_untraced(thread.process->pid, n));
+        return true;
+    }
+    if (n.number != SYS_ptrace) return false;
+    if (is_of_others(n.args[0], static_cast<pid_t>(n.args[1]))) return false;
     spawn(serve_notified(thread.process->pid, n));
     return true;
 }
@@ -166,11 +214,15 @@ Task<void> TraceCalls::serve_notified(pid_t pid, Notification n) {
     if (!thread) co_return;
     const int64_t result = co_await make(*thread, static_cast<pid_t>(n.args[1]), request);
     spdlog::trace("thread {}: ptrace({:#x}), as it reports, is {}", n.tid, request.kind, result);
+    // The kernel makes a call again only on the way to a signal or a stop.
+    if (trace::is_restart(result)) trace::interrupt(n.tid);
     home_.notifier->reply_raw(n.id, result);
 }
 
-Task<int64_t> TraceCalls::serve_forwarded(pid_t pid, pid_t tid, std::array<uint64_t, 6> args) {
+Task<std::optional<int64_t>> TraceCalls::serve_forwarded(pid_t pid, pid_t tid,
+                                                         std::array<uint64_t, 6> args) {
     const Request request{args[0], args[2], args[3]};
+    if (is_of_others(request.kind, static_cast<pid_t>(args[1]))) co_return std::nullopt;
     HomeThread* thread = home_.find_thread(pid, tid);
     if (!thread) co_return -ESRCH;
     const int64_t result = co_await make(*thread, static_cast<pid_t>(args[1]), request);
@@ -179,10 +231,16 @@ Task<int64_t> TraceCalls::serve_forwarded(pid_t pid, pid_t tid, std::array<uint6
     co_return result;
 }
 
+// A tracer that `gpr attach` has taken may have tracees that are not in the session.
+bool TraceCalls::is_of_others(uint64_t kind, pid_t target) const {
+    return home_.call_stops && kind != PTRACE_TRACEME && !home_.threads.contains(target);
+}
+
 Task<int64_t> TraceCalls::make(HomeThread& thread, pid_t target, Request request) {
-    if (request.kind == PTRACE_TRACEME) co_return trace_me(thread);
+    const pid_t pid = thread.process->pid, tid = thread.tid;
+    if (request.kind == PTRACE_TRACEME) co_return co_await trace_me(pid, tid);
     if (request.kind == PTRACE_ATTACH || request.kind == PTRACE_SEIZE)
-        co_return begin(thread, target, request);
+        co_return co_await begin(pid, tid, target, request);
     Tracee* tracee = home_.debugging.tracing().find(target);
     if (!tracee || tracee->tracer != thread.tid || tracee->state == Tracee::State::ended)
         co_return -ESRCH;
@@ -211,23 +269,115 @@ Task<int64_t> TraceCalls::make(HomeThread& thread, pid_t target, Request request
     co_return co_await ptrace::make_data_request(target, request, memory);
 }
 
-int64_t TraceCalls::trace_me(HomeThread& thread) {
-    HomeProcess& process = *thread.process;
-    if (home_.debugging.tracing().find(thread.tid)) return -EPERM;
-    const pid_t parent = parent_of(process.pid);
-    HomeProcess* parents = home_.find_process(parent);
-    if (!parents || process.fragment || !may_be_tracer(*parents)) return -EPERM;
-    HomeThread* tracer = home_.find_thread(parent, home_.debugging.tracing().maker_of(process.pid));
+Task<int64_t> TraceCalls::trace_me(pid_t pid, pid_t tid) {
+    Tracing& tracing = home_.debugging.tracing();
+    const pid_t parent = parent_of(pid);
+    if (home_.call_stops) co_return co_await leave_session(pid, parent);
+    if (tracing.find(tid) || !home_.find_process(parent)) co_return -EPERM;
+    const int64_t ready = co_await prepare(pid, parent, pid);
+    if (ready != 0) co_return ready;
+    HomeThread* thread = home_.find_thread(pid, tid);
+    HomeThread* tracer = home_.find_thread(parent, tracing.maker_of(pid));
     if (!tracer) tracer = home_.find_thread(parent, parent);
-    if (!tracer) return -EPERM;
-    home_.debugging.tracing().begin(*tracer, thread);
-    return 0;
+    if (!thread || !tracer) co_return -EPERM;
+    tracing.begin(*tracer, *thread);
+    co_return 0;
 }
 
-// One whose waits we see: by the filter of those that rest, or because all of it has gone.
+// Whoever traces or is traced, and is not where it can be, comes home for good. Returns 0, an
+// error, or that the caller is to call again, from home.
+Task<int64_t> TraceCalls::prepare(pid_t caller, pid_t tracer, pid_t tracee) {
+    if (home_.policy.mixed()) co_return -EPERM;  // home's filter reports waits, and lets them run
+    for (const pid_t pid : {tracee, tracer}) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process) co_return -ESRCH;
+        if (pid == tracer ? may_be_tracer(*process) : is_at_home(*process)) continue;
+        if (process->cannot_be_traced) co_return -EPERM;
+        if (pid == caller) {
+            make_caller_ready(pid, pid == tracer);
+            co_return -trace::restart_nointr;
+        }
+        const bool ready = co_await make_ready(pid, pid == tracer);
+        if (!ready) co_return -EPERM;
+    }
+    co_return 0;
+}
+
+// What `gpr attach` has taken can be released: both go on natively, and call again there.
+Task<int64_t> TraceCalls::leave_session(pid_t caller, pid_t other) {
+    if (HomeProcess* process = home_.find_process(other)) {
+        const bool left = co_await home_.detachment.release(*process);
+        if (!left) co_return -EPERM;
+    }
+    HomeProcess* process = home_.find_process(caller);
+    if (!process || process->cannot_be_traced) co_return -EPERM;
+    make_caller_ready(caller, true);
+    co_return -trace::restart_nointr;
+}
+
+// Once its call has been answered.
+void TraceCalls::make_caller_ready(pid_t pid, bool as_tracer) {
+    if (!coming_home_.insert(pid).second) return;
+    home_.loop.after(std::chrono::milliseconds(0), [this, pid, as_tracer] {
+        auto make = [](TraceCalls& calls, pid_t its_pid, bool traces) -> Task<void> {
+            HomeProcess* process = calls.home_.find_process(its_pid);
+            if (process && calls.home_.call_stops) {
+                const bool left = co_await calls.home_.detachment.release(*process);
+                process = left ? nullptr : calls.home_.find_process(its_pid);
+                if (process) process->cannot_be_traced = true;
+            } else {
+                co_await calls.make_ready(its_pid, traces);
+            }
+            calls.coming_home_.erase(its_pid);
+        };
+        spawn(make(*this, pid, as_tracer));
+    });
+}
+
+// False if it cannot be, or not soon.
+Task<bool> TraceCalls::make_ready(pid_t pid, bool as_tracer) {
+    using State = HomeProcess::State;
+    const auto until = Clock::now() + patience;
+    const std::vector<pid_t> only{pid};
+    for (;;) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process || process->finished) co_return false;
+        if (as_tracer ? may_be_tracer(*process) : is_at_home(*process)) {
+            if (is_at_home(*process)) Tracing::keep_home(*process);
+            co_return true;
+        }
+        Result<void> done = fail("it is doing something else");
+        if (process->state == State::split) {
+            auto& returns = home_.resting.returns();
+            done = co_await returns.bring_home(only, Returns::Until::needed_again);
+        } else if (is_at_home(*process) && process->can_be_split()) {
+            co_await home_.children.split_child(pid);  // its filter does not stop its waits
+        }
+        if (done) continue;
+        if (Clock::now() > until) {
+            process = home_.find_process(pid);
+            if (process) process->cannot_be_traced = true;
+            spdlog::info("process {} can neither trace nor be traced: {}", pid,
+                         done.error().message());
+            co_return false;
+        }
+        co_await home_.loop.sleep(looks_every);
+    }
+}
+
+bool TraceCalls::brings_home_for_clone(HomeThread& thread, uint64_t flags) {
+    HomeProcess& process = *thread.process;
+    const bool mixed = home_.policy.mixed() && !home_.call_stops;
+    if (!traces_its_parent(flags) || process.cannot_be_traced || mixed) return false;
+    home_.calls.reply(thread, -trace::restart_nointr);
+    make_caller_ready(process.pid, false);
+    return true;
+}
+
+// One whose waits we see: by a filter, or because all of it has gone.
 bool TraceCalls::may_be_tracer(const HomeProcess& process) const {
-    if (!process.fragment) return home_.policy.rests();
-    return process.state == HomeProcess::State::split && !home_.policy.mixed();
+    if (!process.fragment) return is_at_home(process) && process.stops_waits;
+    return process.state == HomeProcess::State::split;
 }
 
 // As the kernel decides for PTRACE_MODE_ATTACH_REALCREDS.
@@ -241,21 +391,33 @@ bool TraceCalls::may_trace(const HomeThread& tracer, const HomeThread& target) c
     return shares || !only_descendants() || is_below(other, pid);
 }
 
-// PTRACE_ATTACH and PTRACE_SEIZE.
-int64_t TraceCalls::begin(HomeThread& tracer, pid_t target, Request request) {
-    const bool seizes = request.kind == PTRACE_SEIZE;
-    if (seizes && (request.address != 0 || request.data & ~ptrace::all_options)) return -EIO;
+Result<HomeThread*> TraceCalls::may_begin(const HomeThread& tracer, pid_t target) const {
     auto it = home_.threads.find(target);
     HomeThread* thread =
         it == home_.threads.end() || it->second->helper ? nullptr : it->second.get();
-    if (!thread) return kill(target, 0) == 0 || errno == EPERM ? -EPERM : -ESRCH;
-    HomeProcess& process = *thread->process;
-    if (&process == tracer.process || home_.debugging.tracing().find(target) || thread->ends())
-        return -EPERM;
-    if (!may_trace(tracer, *thread)) return -EPERM;
-    if (process.fragment || !may_be_tracer(*tracer.process)) return -EPERM;
-    if (process.rest && process.rest->being_split) return -EPERM;
-    Tracee& tracee = home_.debugging.tracing().begin(tracer, *thread);
+    if (!thread) return fail(kill(target, 0) == 0 || errno == EPERM ? EPERM : ESRCH, "");
+    const bool is_own = thread->process == tracer.process;
+    if (is_own || home_.debugging.tracing().find(target) || thread->ends()) return fail(EPERM, "");
+    if (!may_trace(tracer, *thread)) return fail(EPERM, "");
+    return thread;
+}
+
+// PTRACE_ATTACH and PTRACE_SEIZE.
+Task<int64_t> TraceCalls::begin(pid_t pid, pid_t tid, pid_t target, Request request) {
+    const bool seizes = request.kind == PTRACE_SEIZE;
+    if (seizes && (request.address != 0 || request.data & ~ptrace::all_options)) co_return -EIO;
+    HomeThread* tracer = home_.find_thread(pid, tid);
+    auto thread = may_begin(*tracer, target);
+    if (!thread) co_return -thread.error().code;
+    if (home_.call_stops) co_return co_await leave_session(pid, (*thread)->process->pid);
+    const int64_t ready = co_await prepare(pid, pid, (*thread)->process->pid);
+    if (ready != 0) co_return ready;
+    tracer = home_.find_thread(pid, tid);
+    if (!tracer) co_return -ESRCH;
+    thread = may_begin(*tracer, target);
+    if (!thread) co_return -thread.error().code;
+    HomeProcess& process = *(*thread)->process;
+    Tracee& tracee = home_.debugging.tracing().begin(*tracer, **thread);
     tracee.seized = seizes;
     tracee.options = seizes ? request.data : 0;
     if (!seizes) tracee.expected = Tracee::Expected::stop_of_attach;
@@ -264,7 +426,7 @@ int64_t TraceCalls::begin(HomeThread& tracer, pid_t target, Request request) {
     } else if (!seizes) {
         syscall(SYS_tgkill, process.pid, target, SIGSTOP);
     }
-    return 0;
+    co_return 0;
 }
 
 int64_t TraceCalls::interrupt(Tracee& tracee, bool listens) const {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -352,7 +353,7 @@ TEST_CASE("a name is always wherever a call has a descriptor, and in no other") 
 
 TEST_CASE("the filter of a process that has come home stops reads of clocks of CPU time") {
     constexpr uint32_t stop = SECCOMP_RET_TRACE | resting_filter_mark;
-    const auto filter = cpu_clock_filter();
+    const auto filter = homecoming_filter(false), tracers = homecoming_filter(true);
     auto action = [&](uint32_t number, uint64_t clock) {
         CHECK(run(filter, call(number, {clock}, stub_ip)).action == SECCOMP_RET_ALLOW);
         return run(filter, call(number, {clock})).action;
@@ -365,6 +366,14 @@ TEST_CASE("the filter of a process that has come home stops reads of clocks of C
     }
     CHECK(action(SYS_clock_getres, 2) == SECCOMP_RET_ALLOW);
     CHECK(action(SYS_getrusage, 2) == SECCOMP_RET_ALLOW);
+    for (const uint32_t number : {SYS_ptrace, SYS_wait4, SYS_waitid}) {
+        CHECK(action(number, 0) == SECCOMP_RET_ALLOW);
+        CHECK(run(tracers, call(number)).action == stop);
+        CHECK(run(tracers, call(number, {}, stub_ip)).action == SECCOMP_RET_ALLOW);
+    }
+    CHECK(run(tracers, call(SYS_clone, {CLONE_VM | CLONE_UNTRACED})).action == stop);
+    CHECK(run(tracers, call(SYS_clone, {CLONE_VM | CLONE_THREAD})).action == SECCOMP_RET_ALLOW);
+    CHECK(run(tracers, call(SYS_clock_gettime, {2})).action == stop);
 }
 
 TEST_CASE("the filter of a process at rest stops what ends its rest, and few calls else") {
