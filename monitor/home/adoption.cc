@@ -35,6 +35,7 @@ void Adoption::note_flags(HomeProcess& process, const std::vector<MappingFlags>&
 void Adoption::note_thread(HomeThread& thread, const StoppedThread& was) {
     thread.rseq = was.rseq;
     thread.cpu_modes = was.cpu_modes;
+    thread.memory_policy = was.memory_policy;
     thread.blocks_trap = was.signal_mask >> (SIGTRAP - 1) & 1;
     if (CpuMask its = cpu_mask_now(was.tid); its != cpu_mask_now(getpid())) {
         thread.affinity = std::move(its);

@@ -2,6 +2,7 @@
 
 #include <asm/prctl.h>
 #include <dirent.h>
+#include <linux/mempolicy.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -267,6 +269,7 @@ Result<> Infection::take_thread_state() {
             return fail(EIO, "cannot read what the program was told");
         }
         GPR_TRY(thread.cpu_modes, cpu_modes_of(thread, memory));
+        thread.memory_policy = memory_policy_in(thread, memory);
         GPR_CHECK(forget_rseq(thread));
     }
     close_room();
@@ -284,6 +287,22 @@ Result<CpuModes> Infection::cpu_modes_of(StoppedThread& thread, const RemoteMemo
     const auto works = call(thread, SYS_arch_prctl, {ARCH_GET_CPUID, 0});
     if (works && *works == 0) modes.cpuid = CpuModes::faults;
     return modes;
+}
+
+// Empty also if the kernel knows no policies.
+MemoryPolicy Infection::memory_policy_in(StoppedThread& thread, const RemoteMemory& memory) {
+    struct {
+        uint64_t mode = 0;  // an int
+        std::array<uint64_t, most_memory_nodes / 64> nodes{};
+    } its;
+    const uint64_t nodes_at = room_.value + offsetof(decltype(its), nodes);
+    if (!memory.write_exact(room_, &its, sizeof its)) return {};
+    const auto got =
+        call(thread, SYS_get_mempolicy, {room_.value, nodes_at, most_memory_nodes + 1, 0, 0});
+    if (!got || !memory.read_exact(room_, &its, sizeof its) || its.mode == MPOL_DEFAULT) return {};
+    MemoryPolicy policy{its.mode};
+    policy.insert(policy.end(), its.nodes.begin(), its.nodes.end());
+    return policy;
 }
 
 Result<> Infection::forget_rseq(StoppedThread& thread) {

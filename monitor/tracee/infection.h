@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "monitor/tracee/cpu_modes.h"
 #include "monitor/tracee/mapping_flags.h"
+#include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/remote_memory_raw.h"
 #include "monitor/tracee/rseq_area.h"
 #include "monitor/tracee/waits.h"
@@ -36,6 +37,7 @@ struct StoppedThread {
     uint64_t clear_tid = 0;  // set_tid_address(2)
     RseqArea rseq;
     CpuModes cpu_modes;
+    MemoryPolicy memory_policy;
 };
 
 class Infection {
@@ -51,8 +53,8 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] const std::vector<StoppedThread>& threads() const { return threads_; }
 
-    // Reads what only the threads themselves can ask the kernel for: clear_child_tid and the CPU
-    // modes. Unregisters their rseq areas.
+    // Reads what only the threads themselves can ask the kernel for: clear_child_tid, the CPU modes
+    // and the memory policy. Unregisters their rseq areas.
     Result<> take_thread_state();
     // Whether an interval timer on CPU time is armed: setitimer(2), ITIMER_VIRTUAL, ITIMER_PROF.
     Result<bool> has_cpu_interval_timer();
@@ -114,6 +116,7 @@ private:
     bool meets_end_beside(pid_t tid);
     Result<> open_room();
     void close_room();
+    MemoryPolicy memory_policy_in(StoppedThread& thread, const RemoteMemory& memory);
     Result<CpuModes> cpu_modes_of(StoppedThread& thread, const RemoteMemory& memory);
     void tell_thread_state(StoppedThread& thread);
     void undo();
