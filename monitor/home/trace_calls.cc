@@ -190,9 +190,13 @@ Task<void> TraceCalls::serve(pid_t pid, pid_t tid, user_regs_struct regs) {
     const int64_t result = co_await make(*thread, static_cast<pid_t>(regs.rsi), request);
     spdlog::trace("thread {}: ptrace({:#x}, {}, {:#x}, {:#x}) is {}", tid, request.kind,
                   static_cast<pid_t>(regs.rsi), request.address, request.data, result);
-    regs.rax = static_cast<uint64_t>(result);
-    regs.orig_rax = ~0UL;
-    trace::set_registers(tid, regs);
+    if (trace::is_restart(result)) {
+        trace::take_call_back(tid, regs);
+    } else {
+        regs.rax = static_cast<uint64_t>(result);
+        regs.orig_rax = ~0UL;
+        trace::set_registers(tid, regs);
+    }
     trace::resume(tid);
 }
 
