@@ -387,8 +387,15 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     } else {
         if (waits) {
             co_await wait_without(home_.orphaned_helpers, shadow, calls);
-            const bool woken = home_.debugging.tracing().waits.was_woken(thread.tid);
-            if (woken && calls[0].result == -EINTR) calls[0].result = -trace::restart_nointr;
+            Tracing& tracing = home_.debugging.tracing();
+            const bool woken = tracing.waits.was_woken(thread.tid);
+            // The signal of a tracee's stop may come before that wakes the wait.
+            const bool can_be_answered =
+                woken || std::ranges::any_of(tracing.tracees_of(process.pid),
+                                             [](const auto* one) { return one->has_news(); });
+            if (can_be_answered && calls[0].result == -EINTR) {
+                calls[0].result = -trace::restart_nointr;
+            }
         } else {
             co_await shadow.run_locked(calls);
         }

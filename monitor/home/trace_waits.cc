@@ -278,10 +278,13 @@ Task<std::optional<int64_t>> TraceWaits::serve_forwarded(pid_t pid, pid_t tid, u
             const bool put = co_await put_away(fragment, *call, std::move(news), std::move(usage));
             co_return put ? result : -EFAULT;
         }
-        if (thread->interrupted) co_return -EINTR;
-        if (thread->passed) co_return -trace::restart_sys;
         const auto made = co_await make_without_waiting(pid, tid, *call, args);
         if (made && !(*made == -ECHILD && unknown)) co_return *made;
+        // Only then: the signal may have come with news of a child, which count first.
+        thread = home_.find_thread(pid, tid);
+        if (!thread) co_return -ESRCH;
+        if (thread->interrupted) co_return -EINTR;
+        if (thread->passed) co_return -trace::restart_sys;
         if (call->returns_at_once()) {
             std::vector<std::byte> nobody(call->with_info ? sizeof(siginfo_t) : 0), none;
             HomeProcess* process = home_.find_process(pid);
