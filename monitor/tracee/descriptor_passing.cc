@@ -1,6 +1,7 @@
 #include "monitor/tracee/descriptor_passing.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -9,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "base/fd.h"
+#include "base/file_text.h"
 #include "monitor/tracee/stub_thread.h"
 
 namespace gpr {
@@ -52,8 +55,11 @@ bool send_descriptor(int socket, int fd) {
     return sendmsg(socket, &m.header, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-// Our copy of the process's descriptor.
+// Our copy of the process's descriptor. The program can forge the pid, so that of a process which
+// we do not trace is refused.
 Fd copy_of(int64_t pid, int number) {
+    const std::string status = text_of(fmt::format("/proc/{}/status", pid));
+    if (status.find(fmt::format("\nTracerPid:\t{}\n", getpid())) == std::string::npos) return {};
     const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     return Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
 }
@@ -72,7 +78,7 @@ Task<int64_t> pass_descriptor(StubThread& stub, int fd, int number, bool closes_
     };
     co_await stub.run_locked(calls);
     if (calls.back().result != 0) co_return calls.back().result;
-    // The program can forge these numbers: they are used in its own table only.
+    // The program can forge these numbers, too: they are used in its own table only.
     const auto ends = scratch.get<std::array<int, 2>>().to_pass_on();
     int64_t result = -EBADF;
     if (const Fd end = copy_of(calls.front().result, ends[0]);
