@@ -1,12 +1,14 @@
 #include "monitor/tracee/call_stops.h"
 
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "base/result.h"
 #include "monitor/tracee/ptrace.h"
@@ -25,6 +27,17 @@ void go_on(pid_t tid) {
     if (!trace::is_stop_wanted(tid)) return trace::resume(tid);
     trace::interrupt(tid);
     ptrace(PTRACE_CONT, tid, nullptr, 0L);
+}
+
+// A thread in pause(2) stops at once. False if it is gone, or does not stop: its tracer must not be
+// held up by it, and hears of a later stop as of any other.
+bool await_stop(pid_t tid, int& raw) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    for (;;) {
+        const pid_t got = waitpid(tid, &raw, __WALL | WNOHANG);
+        if (got != 0 || std::chrono::steady_clock::now() > until) return got == tid;
+        sched_yield();
+    }
 }
 
 // False if the thread is gone.
@@ -174,7 +187,7 @@ bool CallStops::stop_pausing(pid_t tid, Caller& caller, user_regs_struct& regs, 
     others_wait = trace::is_stop_wanted(tid);
     if (!others_wait) ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L);
     int raw = 0;
-    if (waitpid(tid, &raw, __WALL) != tid) return false;
+    if (!await_stop(tid, raw)) return false;
     const WaitStatus status = WaitStatus::decode(raw);
     const bool ours = status.kind == WaitStatus::Kind::trap_stop;
     Result<user_regs_struct> now;
