@@ -70,6 +70,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     thread.node = thread.last_away = to;
     home_.stats.crossings++;
     thread.counts.departures++;
+    places_[process.pid].leaves(thread.tid, {context.regs.rip});
     if (home_.acceptors.at(to).counts.arrivals++ == 0) {
         spdlog::info("thread {} is the first to go to {}", thread.tid, link.peer_name());
     }
@@ -165,6 +166,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
         co_return;
     }
     home_.stats.drawn_home += crossing.getByGravity();
+    places_[thread->process->pid].comes_home(thread->tid, from, {context.regs.rip});
     home_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     thread->node = directory_node;
     thread->masked = false;
@@ -192,6 +194,11 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     co_await home_.stops.go_on(*thread, context);
     home_.stats.arrivals.note(static_cast<uint64_t>((Clock::now() - began).count()));
     if (missed_one && !stub.dead()) PassedSignals::wake_others(*thread, context.signal_mask);
+}
+
+std::vector<CountedPlace> Crossings::places_of(pid_t pid, size_t most) const {
+    const auto found = places_.find(pid);
+    return found == places_.end() ? std::vector<CountedPlace>() : found->second.most_frequent(most);
 }
 
 }  // namespace gpr::home

@@ -1,9 +1,12 @@
 // Crossings of threads from home to an acceptor, and back.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "mm/page_protocol.h"
+#include "monitor/home/crossing_places.h"
 #include "monitor/home/part.h"
 
 namespace gpr {
@@ -26,11 +29,17 @@ public:
     Task<void> leave_at_call(HomeProcess& process, HomeThread& thread, NodeId to, bool visit);
     Task<void> arrive(Frame frame, NodeId from);
 
+    // Where threads of the process crossed most since its image began, for whoever looks.
+    [[nodiscard]] std::vector<CountedPlace> places_of(pid_t pid, size_t most) const;
+    // Its image has ended.
+    void forget_places(pid_t pid) { places_.erase(pid); }
+
 private:
     static std::optional<NodeId> goes_on_at(const HomeThread& thread, const ThreadContext& context);
     static Task<void> take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from);
 
     Home& home_;
+    std::map<pid_t, CrossingPlaces> places_;  // by process
 };
 
 }  // namespace gpr::home

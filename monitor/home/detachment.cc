@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "bpf/call_watch.h"
 #include "monitor/home/children.h"
+#include "monitor/home/crossings.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/futexes.h"
@@ -294,6 +295,7 @@ void Detachment::forget(HomeProcess& process) {
     }
     std::shared_ptr<HomeProcess> gone = std::move(home_.processes[pid]);
     home_.processes.erase(pid);
+    home_.crossings.forget_places(pid);
     home_.loop.after(std::chrono::seconds(1), [gone] {});
     home_.remote_changed.notify_all();
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "monitor/home/births.h"
+#include "monitor/home/crossings.h"
 #include "monitor/home/debugging.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
@@ -136,6 +137,7 @@ void Ends::on_end(HomeThread& thread) {
     for (const auto& window : process.changes) window->close();
     std::shared_ptr<HomeProcess> gone = std::move(home_.processes[pid]);
     home_.processes.erase(pid);
+    home_.crossings.forget_places(pid);
     home_.loop.after(std::chrono::seconds(1), [gone] {});
     if (home_.processes.empty()) {
         home_.acceptors.close("the program has ended");

@@ -84,6 +84,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
         home_.loop.after(std::chrono::seconds(1),
                          [old, fragment = std::exchange(process.fragment, nullptr)] {});
     }
+    home_.crossings.forget_places(process.pid);
     home_.filters.take_state_of_caller(process, thread);
     home_.ends.forget_other_threads(process);
     home_.debugging.tracing().on_exec(thread);
