@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "monitor/control/moved_pages.h"
+#include "monitor/control/page_cells.h"
+#include "monitor/home/crossings.h"
 #include "monitor/home/home.h"
 #include "monitor/home/observations.h"
 #include "monitor/home/statistics.h"
@@ -25,6 +27,8 @@ using nlohmann::json;
 
 constexpr int json_version = 1;
 constexpr size_t most_moved_pages = 256;
+constexpr size_t most_crossing_places = 64;
+constexpr uint64_t most_cells_of_mapping = 256;
 constexpr uint64_t most_memory_bytes = 64 << 10;
 // The kernel needs some 20 us for each.
 constexpr size_t most_threads_at_once = 32;
@@ -401,11 +405,44 @@ Task<json> SessionAnswers::pages(pid_t pid) {
     co_return json{{"version", json_version}, {"session", root_}, {"pid", pid}, {"pages", list}};
 }
 
-Task<json> SessionAnswers::mappings(pid_t pid, bool with_resident) {
+Task<json> SessionAnswers::crossings(pid_t pid) {
+    if (!home_.find_process(pid)) co_return ended(pid);
+    json list = json::array();
+    for (const auto& [place, times] : home_.crossings.places_of(pid, most_crossing_places)) {
+        list.push_back({{"node", name_of(place.node)},
+                        {"there", place.there.value},
+                        {"here", place.here.value},
+                        {"times", times}});
+    }
+    co_return json{
+        {"version", json_version}, {"session", root_}, {"pid", pid}, {"crossings", list}};
+}
+
+// Each as {"count": N, "moved": [[CELL, MOVES, SHARED, ONLY AT HOME, ONLY AT NODE 1, ...], ...]}.
+Task<void> SessionAnswers::add_cells(pid_t pid, uint64_t most, std::vector<json>& mappings) {
+    most = std::min(most, most_cells_of_mapping);
+    const PageCells all = co_await page_cells(home_, pid, most);
+    for (json& mapping : mappings) {
+        const Address begin{mapping["begin"].get<uint64_t>()};
+        const uint64_t pages = (mapping["end"].get<uint64_t>() - begin.value) / page_size;
+        json moved = json::array();
+        const auto found = all.find(begin);
+        for (const auto& [number, cell] :
+             found == all.end() ? PageCells::mapped_type() : found->second) {
+            json row{number, cell.moves, cell.shared};
+            for (const uint64_t only : cell.only) row.push_back(only);
+            moved.push_back(std::move(row));
+        }
+        mapping["cells"] = {{"count", cell_count(pages, most)}, {"moved", std::move(moved)}};
+    }
+}
+
+Task<json> SessionAnswers::mappings(pid_t pid, bool with_resident, uint64_t most_cells) {
     if (!home_.find_process(pid)) co_return ended(pid);
     const std::string name = command_name(pid);
     std::vector<json> list = co_await ranges_of(pid);
     if (with_resident) co_await add_resident(pid, list);
+    if (most_cells > 0) co_await add_cells(pid, most_cells, list);
     co_return json{{"version", json_version}, {"session", root_}, {"pid", pid}, {"name", name},
                    {"page_size", page_size},  {"mappings", list}};
 }

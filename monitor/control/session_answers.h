@@ -39,10 +39,13 @@ public:
     Task<nlohmann::json> statistics();
     // Tells what a thread waits for only if the asking user may read its process in /proc.
     Task<nlohmann::json> threads(std::function<bool(pid_t pid)> may_read);
-    // The mappings of one process.
-    Task<nlohmann::json> mappings(pid_t pid, bool with_resident);
+    // The mappings of one process. most_cells: with its pages that have moved, in so many cells of
+    // each mapping (page_cells.h); 0: without.
+    Task<nlohmann::json> mappings(pid_t pid, bool with_resident, uint64_t most_cells);
     // The pages that moved most.
     Task<nlohmann::json> pages(pid_t pid);
+    // Between which places in its code the process's threads crossed most.
+    Task<nlohmann::json> crossings(pid_t pid);
     // Where the process's threads are: for those that compute all registers and the top of their
     // stacks, for which they are stopped for a moment; for those that wait rip and rsp.
     Task<nlohmann::json> registers(pid_t pid);
@@ -59,6 +62,7 @@ private:
                                        const std::string& name) const;
     Task<std::vector<nlohmann::json>> ranges_of(pid_t pid);
     Task<void> add_resident(pid_t pid, std::vector<nlohmann::json>& mappings);
+    Task<void> add_cells(pid_t pid, uint64_t most, std::vector<nlohmann::json>& mappings);
 
     home::Home& home_;
     SessionFacts facts_;

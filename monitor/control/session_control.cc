@@ -53,6 +53,11 @@ std::vector<std::byte> bytes_of_digits(const json& text) {
     return bytes;
 }
 
+// Whether the answer is what files in /proc/PID tell of the process's memory and code.
+bool is_about_memory(const std::string& want) {
+    return want == R"("mappings")" || want == R"("pages")" || want == R"("crossings")";
+}
+
 // Process names may contain any bytes.
 std::string text_of_answer(const json& answer) {
     return answer.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -225,16 +230,20 @@ Task<json> SessionControl::look(json asked, uid_t by) {
         answer = co_await answers_.statistics();
     } else if (want == R"("threads")") {
         answer = co_await answers_.threads([by](pid_t each) { return may_read(each, by); });
-    } else if ((want == R"("mappings")" || want == R"("pages")") && pid.is_number_integer() &&
+    } else if (is_about_memory(want) && pid.is_number_integer() &&
                !may_read(pid.get<pid_t>(), by) && home_.find_process(pid.get<pid_t>())) {
         answer = {{"error", fmt::format("the memory of process {} is for root to see, as its files "
                                         "in /proc are; run the command with sudo",
                                         pid.get<pid_t>())}};
     } else if (want == R"("mappings")" && pid.is_number_integer()) {
         const bool with_resident = asked.value("resident", json()) != json(false);
-        answer = co_await answers_.mappings(pid.get<pid_t>(), with_resident);
+        const json cells = asked.value("cells", json());
+        answer = co_await answers_.mappings(pid.get<pid_t>(), with_resident,
+                                            cells.is_number_unsigned() ? cells.get<uint64_t>() : 0);
     } else if (want == R"("pages")" && pid.is_number_integer()) {
         answer = co_await answers_.pages(pid.get<pid_t>());
+    } else if (want == R"("crossings")" && pid.is_number_integer()) {
+        answer = co_await answers_.crossings(pid.get<pid_t>());
     } else if ((want == R"("registers")" || want == R"("memory")") && pid.is_number_integer()) {
         answer = co_await look_inside(asked, by);
     } else if (want == R"("kill")") {
