@@ -2,7 +2,9 @@ const { Worker, isMainThread, parentPort, workerData } = require('worker_threads
 const crypto = require('crypto');
 if (!isMainThread) {
   let sum = Buffer.alloc(32);
-  for (let i = 0; i < 2000; i++) sum = crypto.createHash('sha256').update(sum).update(String(workerData)).digest();
+  for (let i = 0; i < 2000; i++) {
+    sum = crypto.createHash('sha256').update(sum).update(String(workerData)).digest();
+  }
   parentPort.postMessage(sum.toString('hex').slice(0, 16));
 } else {
   const results = [];
@@ -10,7 +12,10 @@ if (!isMainThread) {
   for (let w = 0; w < 4; w++) {
     const worker = new Worker(__filename, { workerData: w });
     worker.on('message', (text) => { results[w] = text; });
-    worker.on('exit', (code) => { if (code) process.exit(1); if (--left === 0) console.log(results.join('\n')); });
+    worker.on('exit', (code) => {
+      if (code) process.exit(1);
+      if (--left === 0) console.log(results.join('\n'));
+    });
   }
   process.on('SIGUSR2', () => console.log('signal'));
   setTimeout(() => process.kill(process.pid, 'SIGUSR2'), 50);
