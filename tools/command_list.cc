@@ -18,6 +18,7 @@ constexpr std::array commands = {
     Command{"threads", "list a session's threads, and what they wait for", threads_spec,
             threads_main},
     Command{"top", "show live what the threads of sessions do", top_spec, top_main},
+    Command{"view", "show a session live in a browser", view_spec, view_main},
     Command{"stat", "say what has crossed so far in a session", stat_spec, stat_main},
     Command{"maps", "list a process's mappings, and where their pages are", maps_spec, maps_main},
     Command{"pages", "list the pages of a process that go to and fro", pages_spec, pages_main},

@@ -72,6 +72,13 @@ inline constexpr std::string_view no_bpf =
     R"(With BPF, sessions whose threads live on two nodes need not stop threads that wake futexes,
 but every system call on those hosts costs some 60 ns more while such a session lives.)";
 
+// Of gpr view.
+
+inline constexpr std::string_view view_listen =
+    R"(127.0.0.1:8080, [::1]:8080, or localhost; without a port one that is free. No other host can
+reach it. From one, use 'ssh -L PORT:127.0.0.1:PORT THIS_HOST', with the same port on both
+sides, and open the address that gpr view has printed.)";
+
 // Of gpr acceptor.
 
 inline constexpr std::string_view exported =

@@ -30,15 +30,6 @@ namespace {
 constexpr size_t most_variables = 4;
 constexpr size_t most_rows = 40;
 
-std::string mapping_at(const nlohmann::json& mappings, uint64_t address) {
-    for (const nlohmann::json& each : mappings) {
-        if (word_at(each, "begin") > address || word_at(each, "end") <= address) continue;
-        const std::string file = text_at(each, "file");
-        return file.empty() ? text_at(each, "protection") : file;
-    }
-    return "";
-}
-
 // With what is in each page; why that is not known, where it is not.
 Result<> add_names(const ListedSession& session, pid_t pid, nlohmann::json& answer) {
     const nlohmann::json about{{"want", "mappings"}, {"pid", pid}, {"resident", false}};

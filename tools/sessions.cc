@@ -115,6 +115,15 @@ std::string lines_at(const nlohmann::json& object, const char* key) {
     return value.is_string() ? without_controls(value.get<std::string>(), true) : "";
 }
 
+std::string mapping_at(const nlohmann::json& mappings, uint64_t address) {
+    for (const nlohmann::json& each : mappings) {
+        if (word_at(each, "begin") > address || word_at(each, "end") <= address) continue;
+        const std::string file = text_at(each, "file");
+        return file.empty() ? text_at(each, "protection") : file;
+    }
+    return "";
+}
+
 bool is_list_of_objects(const nlohmann::json& value) {
     return value.is_array() &&
            std::ranges::all_of(value, [](const auto& each) { return each.is_object(); });

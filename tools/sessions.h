@@ -42,6 +42,10 @@ uint64_t word_at(const nlohmann::json& object, const char* key);
 std::string text_at(const nlohmann::json& object, const char* key);
 const nlohmann::json& object_at(const nlohmann::json& object, const char* key);
 
+// The file of the mapping that has the address, or its protection if it has none; empty: there is
+// no mapping.
+std::string mapping_at(const nlohmann::json& mappings, uint64_t address);
+
 bool is_list_of_objects(const nlohmann::json& value);
 // Without control characters but for line ends.
 std::string lines_at(const nlohmann::json& object, const char* key);
