@@ -44,7 +44,11 @@ void PageAgent::drop(ObjectId object, uint64_t first, uint64_t count) {
         });
     }
     o->table.drop(first, count);
-    c.drop_pages(*o, keys);
+    for (const PageKey& key : keys) {
+        Core::Busy& b = *c.find_busy(key);
+        o->table.set(key.index, busy_bit);  // as born, with a Busy
+        c.drop_busy(*o, b);
+    }
     c.end();
 }
 
@@ -85,6 +89,7 @@ void PageAgent::on_fault(const Fault& fault, uint64_t now_ns) {
             c.read_ahead.on_fault({fault.tid, fault.key, fault.access, kept, fault.pages_before,
                                    fault.pages_after, fault.ahead});
         for (const ReadAhead::Ask& ask : asks) c.ask_stream(*o, fault, a, ask);
+        if (fault.has_trail) c.ask_trail(*o, fault, a);
     }
     c.end();
 }
@@ -165,6 +170,8 @@ void PageAgent::on_thread_gone(Tid tid, uint64_t now_ns) {
     on_progress(tid, now_ns);
     core_->actors.erase(static_cast<uint32_t>(tid));
 }
+
+void PageAgent::forget_thread(Tid tid) { core_->trails.forget(tid); }
 
 void PageAgent::on_timer(uint64_t now_ns) {
     core_->begin(now_ns);
@@ -388,14 +395,6 @@ void PageAgent::Core::refuse_waiters(Busy& b, NodeId anchor) {
             out.add(AcquireDone{a->cookie, true, anchor});
             end_acquire(a->id);
         }
-    }
-}
-
-void PageAgent::Core::drop_pages(Object& o, const std::vector<PageKey>& keys) {
-    for (const PageKey& key : keys) {
-        Busy& b = *find_busy(key);
-        o.table.set(key.index, busy_bit);  // as born, with a Busy
-        drop_busy(o, b);
     }
 }
 

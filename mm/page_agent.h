@@ -22,6 +22,7 @@ struct Fault {
     uint64_t pages_before = 0;
     uint64_t pages_after = 0;
     bool may_wait = true;  // pages that were read ahead may be kept outside of the program's memory
+    bool has_trail = true;  // what the thread missed next the last time may be asked for as well
 };
 
 // The result of a Take, for each page.
@@ -80,6 +81,8 @@ public:
     void on_past_progress(Tid tid, uint64_t now_ns);
     // The thread is gone, or no longer waits here because it was moved.
     void on_thread_gone(Tid tid, uint64_t now_ns);
+    // The thread has ended.
+    void forget_thread(Tid tid);
     void on_timer(uint64_t now_ns);
     // When on_timer() is needed next; UINT64_MAX: never.
     [[nodiscard]] uint64_t next_deadline() const;

@@ -14,6 +14,7 @@
 #include "mm/agent_state.h"
 #include "mm/busy_page.h"
 #include "mm/directory_reports.h"
+#include "mm/fault_trails.h"
 #include "mm/page_actors.h"
 #include "mm/page_operations.h"
 #include "mm/page_table.h"
@@ -59,6 +60,7 @@ struct PageAgent::Core : AgentState {
     std::vector<Deferred> deferred;
     uint32_t ahead = 0;  // pages wanted after the one that settle() is called for
     ReadAhead read_ahead;
+    FaultTrails trails;
     std::unordered_set<PageKey, PageKeyHash> markers;  // requested, or kept
     std::deque<PageKey> marker_order;
     bool may_keep = true;
@@ -72,7 +74,6 @@ struct PageAgent::Core : AgentState {
     void handle(const Refused& refused);
     void handle(const Census& census);
     void refuse_waiters(Busy& b, NodeId anchor);
-    void drop_pages(Object& o, const std::vector<PageKey>& keys);
     void forget_object(ObjectId object);
     void drop_busy(Object& o, Busy& b);
 
@@ -91,6 +92,7 @@ struct PageAgent::Core : AgentState {
     void ask(Object& o, Busy& b);
     void ask_ahead(Object& o, Request& request);
     void ask_stream(Object& o, const Fault& fault, const Actor& a, const ReadAhead::Ask& ask);
+    void ask_trail(const Object& o, const Fault& fault, const Actor& a);
     void add_marker(PageKey key);
     void keep_or_settle(Object& o, Busy& b);
     void put_in(PageKey key);

@@ -257,6 +257,31 @@ void PageAgent::Core::ask_stream(Object& o, const Fault& fault, const Actor& a,
     }
 }
 
+// Requests what the thread missed after this page the last time, in the same way.
+void PageAgent::Core::ask_trail(const Object& o, const Fault& fault, const Actor& a) {
+    auto is_missing = [this](const FaultTrails::Page& page) {
+        const Object* its = object_of(page.key.object);
+        return its && its->table.generation(page.key.index) == page.generation &&
+               !(its->table.get(page.key.index) & busy_bit) &&
+               !enough(state(*its, page.key.index).presence, page.access);
+    };
+    const uint32_t generation = o.table.generation(fault.key.index);
+    auto pages = trails.on_fault(fault.tid, {fault.key, fault.access, generation}, is_missing);
+    std::ranges::sort(pages, {}, [](const FaultTrails::Page& page) { return page.key; });
+    for (const FaultTrails::Page& page : pages) {
+        const State s = state(*object_of(page.key.object), page.key.index);
+        auto& request = out.extend_message<Request>(
+            directory_node, page.key, false, clock,
+            [&](const Request& r) {
+                return r.must == 0 && r.lost && r.access == page.access && r.have == s.presence &&
+                       r.tid == a.tid && r.age == a.age && r.run.count < options.read_ahead.chunk;
+            },
+            [&] { return Request{{}, 0, page.access, s.presence, a.tid, a.age, {}, true}; });
+        request.have_epochs.push_back(s.epoch);
+        ++stats.pages_ahead;
+    }
+}
+
 void PageAgent::Core::add_marker(PageKey key) {
     if (!may_keep || !markers.insert(key).second) return;
     marker_order.push_back(key);

@@ -207,7 +207,8 @@ void PageDirectory::Core::hold_back(Object& o, Busy& b) {
                         w.have,
                         w.who.tid,
                         w.who.age,
-                        {w.have_epoch}};
+                        {w.have_epoch},
+                        w.lost};
         o.held_back.emplace_back(w.who.node, std::move(request));
         return true;
     });
@@ -238,8 +239,9 @@ void PageDirectory::Core::handle(NodeId from, const Request& r) {
                 continue;
             }
         }
-        request_page(*o, key,
-                     {{r.age, from, r.tid}, r.access, r.have, have_epoch, i >= r.must, false, 0});
+        request_page(
+            *o, key,
+            {{r.age, from, r.tid}, r.access, r.have, have_epoch, i >= r.must, false, 0, r.lost});
     }
 }
 
@@ -249,7 +251,7 @@ void PageDirectory::Core::request_page(Object& o, PageKey key, const Wish& w) {
     if (w.optional) {
         // Read-ahead takes only pages that are easy to get.
         const auto others = static_cast<uint16_t>(p.nodes & ~bit(w.who.node));
-        if (is_busy || p.anchored || p.migratory > 0) return;
+        if (is_busy || p.anchored || (p.migratory > 0 && !w.lost)) return;
         if (w.access == Access::write && std::popcount(others) > 1) return;
     }
     if (!is_busy && is_served(p, w)) return;

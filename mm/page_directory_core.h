@@ -33,10 +33,11 @@ struct PageDirectory::Core {
         bool optional = false;
         bool internal = false;  // our own (collect, repair): the node has what the entry says
         uint32_t collect = 0;
+        bool lost = false;  // see Request
 
         friend auto fields(Either<Wish> auto& x) {
             return std::tie(x.who, x.access, x.have, x.have_epoch, x.optional, x.internal,
-                            x.collect);
+                            x.collect, x.lost);
         }
     };
 

@@ -12,7 +12,7 @@ auto fields(Either<PageRun> auto& x) { return std::tie(x.object, x.first, x.coun
 auto fields(Either<PageContent> auto& x) { return std::tie(x.kind); }
 auto fields(Either<Seniority> auto& x) { return std::tie(x.age, x.node, x.tid); }
 auto fields(Either<Request> auto& x) {
-    return std::tie(x.run, x.must, x.access, x.have, x.tid, x.age, x.have_epochs);
+    return std::tie(x.run, x.must, x.access, x.have, x.tid, x.age, x.have_epochs, x.lost);
 }
 auto fields(Either<Grant> auto& x) {
     return std::tie(x.run, x.presence, x.tid, x.collect, x.epochs, x.contents);

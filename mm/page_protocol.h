@@ -117,6 +117,7 @@ struct Request {
     Tid tid = 0;
     uint64_t age = 0;
     std::vector<Epoch> have_epochs;  // of the first pages: at least `must`, at most run.count
+    bool lost = false;  // the thread had all of these pages, and they went to another node
 };
 
 // Directory to agent. contents: data, zero, or none for "you have it, only the right is new".

@@ -278,6 +278,7 @@ struct Crossing {
   cpuModes @10 :UInt8;     # to the acceptor: PR_SET_TSC, ARCH_SET_CPUID; 0: unchanged
   affinity @11 :Data;      # to the acceptor: what the program has set; empty: unchanged
   clearTid @12 :UInt64;    # what its end clears, if the receiver does not know it; else 0
+  stalls @13 :UInt32;      # how many pages it waited for at the sender, if gravity counts them
 }
 
 struct CallRequest {
@@ -299,6 +300,7 @@ struct CallRequest {
   cgroup @12 :UInt32;
   file @13 :UInt64;        # for dup2 and dup3: the acceptor's file that gets a name; 0: home's. For
                            # epoll_ctl: not 0 if the file to be watched is the acceptor's
+  waited @14 :UInt64;      # for answers to earlier calls at the sender, in ns
 }
 
 struct CallReply {
@@ -427,6 +429,7 @@ struct PageRequest {
   have @2 :UInt8;
   tid @3 :Int32;
   age @4 :UInt64;
+  lost @5 :Bool;
 }
 
 struct PageGrant {

@@ -215,6 +215,7 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
         crossing.setRobustList(robust_list_of(thread.host_tid));
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
+    crossing.setStalls(thread.gravity.stalls());
     // Home takes back the signals that it has passed on and that were not reported as handled; what
     // the thread has sent to itself is told. They may still be pending in this kernel; without a
     // record here they are dropped at delivery.
@@ -320,7 +321,7 @@ Task<void> Crossings::arrive(Frame frame) {
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
     thread->arrival_regs = crossing.getVisit() ? context.regs : user_regs_struct{};
     thread->mask = thread->mask_at_home = context.signal_mask;
-    thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
+    thread->gravity.arrived(Clock::now(), crossing.getStalls());
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await worker_.threads.set_free(*thread, context);
 }

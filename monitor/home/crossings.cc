@@ -53,6 +53,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
         twin.filters = thread.filters.size();
     }
     put_missed(crossing, home_.pager.hot.take_missed(thread.tid));
+    crossing.setStalls(thread.gravity.stalls());
     std::shared_ptr<StubThread> kept = thread.stub;  // another thread may call exec
     StubThread& stub = *kept;
     if (std::exchange(twin.alt_stack_changed, false)) co_await put_alt_stack(stub, crossing);
@@ -170,7 +171,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     home_.pager.hot.on_missed(thread->tid, missed_of(crossing));
     thread->node = directory_node;
     thread->masked = false;
-    thread->gravity.arrived(Clock::now(), crossing.getMissed().size());
+    thread->gravity.arrived(Clock::now(), crossing.getStalls());
     thread->blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time;
     bool missed_one = thread->passed.has_value();  // it left before the signal got there

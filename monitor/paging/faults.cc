@@ -83,9 +83,10 @@ void Faults::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid
     fault.ahead = mapping->file ? file_ahead : 0;
     // The kernel shows shared objects to others, too, and trapped code is never installed.
     fault.may_wait = !pager_.shared.contains(fault.key.object) && !mapping->trapped;
+    fault.has_trail = fault.may_wait && !mapping->anchored;
     if (m.program_fills || m.follows != 0) {  // such pages come one at a time
         fault.pages_before = fault.pages_after = 0;
-        fault.may_wait = false;
+        fault.may_wait = fault.has_trail = false;
     }
     spdlog::trace("fault: tid {} {:#x} {} object {:#x} page {} presence {}", tid, at.value,
                   write ? "write" : "read", fault.key.object, fault.key.index,

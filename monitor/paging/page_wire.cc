@@ -41,6 +41,7 @@ struct Encoder {
         r.setHave(static_cast<uint8_t>(m.have));
         r.setTid(m.tid);
         r.setAge(m.age);
+        r.setLost(m.lost);
     }
     void operator()(const Grant& m) {
         put_run(out, m.run);
@@ -171,7 +172,8 @@ private:
                   checked(r.getHave(), Presence::exclusive),
                   r.getTid(),
                   r.getAge(),
-                  epochs_};
+                  epochs_,
+                  r.getLost()};
         if (m.must > run_.count || epochs_.size() < m.must) bad_ = "a wish beyond its run";
         return m;
     }

@@ -56,6 +56,7 @@ void Pager::on_thread_gone(Tid tid) {
 
 void Pager::on_thread_end(Tid tid) {
     hot.forget(tid);
+    core.agent.forget_thread(tid);
     on_thread_gone(tid);
     traffic.forget(tid);
 }

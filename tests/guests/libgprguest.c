@@ -39,6 +39,10 @@ uint64_t remote_sum(const uint64_t* values, uint64_t count) {
     return sum;
 }
 
+void remote_add_to_each(uint64_t* const* where, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) ++*where[i];
+}
+
 void remote_fill(void* memory, uint64_t size, int byte) { memset(memory, byte, size); }
 
 double remote_doubles(double a, double b, double c, double d, double e, double f, double g,

@@ -28,6 +28,7 @@ int remote_resolved(void);
 int remote_add(int a, int b);
 uint64_t remote_count(uint64_t loops);
 uint64_t remote_sum(const uint64_t* values, uint64_t count);
+void remote_add_to_each(uint64_t* const* where, uint64_t count);
 void remote_fill(void* memory, uint64_t size, int byte);
 double remote_doubles(double a, double b, double c, double d, double e, double f, double g,
                       double h, double on_stack, int i, float j);
