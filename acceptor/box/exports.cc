@@ -190,7 +190,11 @@ std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
     std::vector<std::string> found;
     for (auto& [name, rules] : profiles) {
         const bool can_be_shown = plan_mounts(rules, exports, hidden).has_value();
-        std::erase_if(rules, [](const RemotePath& rule) { return rule.when_missing; });
+        // A directory is shown for a pattern also if nothing in it matches.
+        std::erase_if(rules, [](const RemotePath& rule) {
+            return rule.when_missing ||
+                   (has_wildcard(rule.glob) && files_matching(rule.glob).empty());
+        });
         const auto mounts = plan_mounts(rules, exports, hidden);
         if (can_be_shown && mounts && !mounts->empty()) found.push_back(name);
     }

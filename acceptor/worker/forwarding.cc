@@ -90,6 +90,7 @@ void describe_call(wire::CallRequest::Builder call, const RemoteThread& thread, 
     call.setPid(thread.process->pid);
     call.setTid(thread.tid);
     call.setNumber(number);
+    call.setWaited(thread.waited_ns);
     auto list = call.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, args[i]);
 }
@@ -124,14 +125,16 @@ Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Not
     }
     bool met_shared = false;
     int64_t result = 0;
+    const auto began = Clock::now();
     if (here) {
         result = co_await worker_.polls.ask_both(process, thread, n, *here);
     } else {
         result =
             co_await ask_home(process, thread, n, true, nullptr, may_leave ? &met_shared : nullptr);
     }
-    bool elsewhere = !(result == thread_gone && thread.stub->dead()) &&
-                     std::exchange(thread.answered_elsewhere, false);
+    const bool gone = result == thread_gone && thread.stub->dead();
+    if (!gone) thread.waited_ns += static_cast<uint64_t>((Clock::now() - began).count());
+    bool elsewhere = !gone && std::exchange(thread.answered_elsewhere, false);
     if (met_shared || (elsewhere && may_leave)) {
         co_await worker_.crossings.leave_at_call(thread, n);
     } else {

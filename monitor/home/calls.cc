@@ -117,6 +117,7 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
     if (!thread || !thread->stub || thread->node != from) co_return;
     HomeProcess& process = *thread->process;
     thread->counts.calls++;
+    thread->counts.note_waited(call.getWaited());
     thread->counts.call_since = Clock::now();
     thread->wait = call.getWait();
     thread->interrupted = false;
@@ -466,8 +467,9 @@ void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte>
     // Nobody waits any more: the thread has ended, or its id belongs to a new image.
     if (!thread.remote() || !thread.stub || thread.stub->dead()) return;
     thread.wait = 0;
-    home_.stats.calls.note(
-        static_cast<uint64_t>((Clock::now() - thread.counts.call_since).count()));
+    thread.counts.served_ns =
+        static_cast<uint64_t>((Clock::now() - thread.counts.call_since).count());
+    home_.stats.calls.note(thread.counts.served_ns);
     FrameBuilder frame;
     auto done = frame.session().initCallDone();
     done.setPid(thread.process->pid);

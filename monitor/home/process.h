@@ -75,6 +75,17 @@ struct ThreadCounts {
     uint64_t departures = 0, arrivals = 0;  // to an acceptor, and back
     uint64_t calls = 0;                     // made here for it while it was there
     Clock::time_point call_since{};         // when the last one came
+    uint64_t served_ns = 0;                 // what the last one took here
+    uint64_t waited_ns = 0;                 // for all but the last one, as the acceptor has said
+    uint64_t on_way_ns = 0;                 // the part of it that they did not take here
+
+    // The acceptor says how long the thread has waited for all earlier calls.
+    void note_waited(uint64_t ns) {
+        const uint64_t waited = ns - std::min(ns, waited_ns);
+        on_way_ns += waited - std::min(waited, served_ns);
+        waited_ns = ns;
+        served_ns = 0;
+    }
 };
 
 struct HomeThread {
@@ -246,9 +257,9 @@ struct Rest {
 // What being at an acceptor has cost a process that may return to rest: returns.h.
 struct Stay {
     Clock::time_point began{}, looked_at{}, stays_until{};
-    uint64_t pages = 0;  // that it had here when it went
-    uint64_t calls = 0;  // that home had made for its threads at the last look
-    double lost_ns = 0;  // by calls, while they cost more than they should
+    uint64_t pages = 0;                 // that it had here when it went
+    uint64_t calls = 0, on_way_ns = 0;  // of its threads (ThreadCounts), at the last look
+    double lost_ns = 0;                 // by calls, beyond what they may cost
     bool returning = false;
 };
 

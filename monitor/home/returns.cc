@@ -28,17 +28,24 @@ using std::chrono::milliseconds;
 using Nanoseconds = AwayCost::Nanoseconds;
 
 constexpr milliseconds looks_every{100};
-// Calls that take more than this part of the time of its threads are a loss.
+// What calls take beyond this part of the time of its threads is a loss.
 constexpr double most_time_in_calls = 0.1;
 constexpr unsigned most_doublings = 10;
 // For threads to come home, while those that have come stand still.
 constexpr milliseconds patience{300}, patience_if_asked{5'000};
 constexpr std::chrono::seconds next_try{2};
 
-uint64_t calls_of(const HomeProcess& process) {
-    uint64_t calls = 0;
-    for (const auto& [tid, thread] : process.threads) calls += thread->counts.calls;
-    return calls;
+struct CallsMade {
+    uint64_t calls = 0, on_way_ns = 0;
+};
+
+CallsMade calls_of(const HomeProcess& process) {
+    CallsMade all;
+    for (const auto& [tid, thread] : process.threads) {
+        all.calls += thread->counts.calls;
+        all.on_way_ns += thread->counts.on_way_ns;
+    }
+    return all;
 }
 
 size_t threads_of_program(const HomeProcess& process) {
@@ -85,11 +92,12 @@ void Returns::look() {
 
 void Returns::look_at(HomeProcess& process) {
     const auto now = Clock::now();
-    const uint64_t calls = calls_of(process);
+    const CallsMade made = calls_of(process);
     if (!process.stay) {
         process.stay = std::make_unique<Stay>();
         process.stay->began = process.stay->looked_at = now;
-        process.stay->calls = calls;
+        process.stay->calls = made.calls;
+        process.stay->on_way_ns = made.on_way_ns;
         process.stay->pages = resident_pages(process.pid);
         return;
     }
@@ -97,11 +105,13 @@ void Returns::look_at(HomeProcess& process) {
     if (stay.returning || now < stay.stays_until) return;
     const Nanoseconds time = now - std::exchange(stay.looked_at, now);
     // Threads that have ended are counted no longer.
-    const uint64_t made = calls - std::min(calls, std::exchange(stay.calls, calls));
-    const Nanoseconds lost = static_cast<double>(made) * cost_.of_call();
+    const uint64_t calls = made.calls - std::min(made.calls, std::exchange(stay.calls, made.calls));
+    const Nanoseconds lost(static_cast<double>(
+        made.on_way_ns - std::min(made.on_way_ns, std::exchange(stay.on_way_ns, made.on_way_ns))));
+    cost_.note_calls(calls, lost);
     const auto threads = static_cast<double>(std::max<size_t>(1, threads_of_program(process)));
-    const bool too_much = lost > most_time_in_calls * threads * time;
-    stay.lost_ns = too_much ? stay.lost_ns + lost.count() : stay.lost_ns / 2;
+    const Nanoseconds allowed = most_time_in_calls * threads * time;
+    stay.lost_ns = std::max(0.0, stay.lost_ns + (lost - allowed).count());
     if (const auto told = home_.options.returns_after_ms) {
         if (now - stay.began >= milliseconds(*told))
             spawn(bring_back(process.pid, "as it was told"));

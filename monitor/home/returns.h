@@ -19,7 +19,7 @@ namespace gpr::home {
 class Returns {
 public:
     // cost: what it costs to be away, by what is known at any time.
-    Returns(Home& home, const AwayCost& cost) : home_(home), cost_(cost) {}
+    Returns(Home& home, AwayCost& cost) : home_(home), cost_(cost) {}
 
     // A process has been split: from now on those that are split are looked at.
     void begin_to_look();
@@ -45,7 +45,7 @@ private:
     Task<Result<void>> leave_stub(HomeProcess& process, Homecoming::GrownStack grown);
 
     Home& home_;
-    const AwayCost& cost_;
+    AwayCost& cost_;
     bool looks_ = false;
 };
 

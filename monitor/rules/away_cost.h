@@ -1,6 +1,7 @@
 // What it costs a process to be at an acceptor rather than at home: estimates from the round trip
 // of this session's link, and from how long earlier processes took to go there. The constants are
-// what this program adds to a round trip, as bench/run measures it (bench/reports).
+// what this program adds to a round trip, as bench/run measures it (bench/reports); what calls cost
+// is measured as soon as some were made.
 #pragma once
 
 #include <chrono>
@@ -20,8 +21,17 @@ public:
         went_ = true;
     }
 
+    // So many calls were made for processes there, and took that much longer than at home.
+    void note_calls(uint64_t calls, Nanoseconds took) {
+        if (calls < enough_calls) return;
+        const Nanoseconds one = took / static_cast<double>(calls);
+        call_ = call_ == Nanoseconds{} ? one : (call_ + one) / 2;
+    }
+
     // One call that home makes for it.
-    [[nodiscard]] Nanoseconds of_call() const { return added_to_call + round_trip_; }
+    [[nodiscard]] Nanoseconds of_call() const {
+        return call_ == Nanoseconds{} ? added_to_call + round_trip_ : call_;
+    }
     // Going there with so many resident pages, all of which it will need.
     [[nodiscard]] Nanoseconds of_going(uint64_t pages) const {
         const Nanoseconds page = added_to_page + round_trip_ / pages_of_a_round_trip;
@@ -35,7 +45,9 @@ private:
     static constexpr double pages_of_a_round_trip = 16;  // thanks to read-ahead
     static constexpr double round_trips_to_go = 20;
 
-    Nanoseconds round_trip_{};
+    static constexpr uint64_t enough_calls = 16;
+
+    Nanoseconds round_trip_{}, call_{};
     Nanoseconds to_go_ = std::chrono::milliseconds(30);
     bool went_ = false;
 };

@@ -178,6 +178,7 @@ TEST_CASE("a profile stands by where all of it can be shown and some of it is th
     CHECK_FALSE(standing_by({{"/open/a.so"}, {"/closed/secret"}}));
     CHECK_FALSE(standing_by({{"/open/a.so", "", true}}));  // it has nothing of its own
     CHECK_FALSE(standing_by({{"/dev/nothing*"}, {"/open", "", true}}));
+    CHECK_FALSE(standing_by({{"/open/nothing*"}, {"/open", "", true}}));
 }
 
 }  // namespace gpr

@@ -40,5 +40,19 @@ TEST_CASE("what going has cost counts more than what was guessed") {
     CHECK(cost.of_going(0) < Nanoseconds(milliseconds(6)));
 }
 
+TEST_CASE("what calls have cost replaces the estimate, once there were enough of them") {
+    AwayCost cost;
+    cost.note_round_trip(microseconds(50));
+    const Nanoseconds guessed = cost.of_call();
+    cost.note_calls(3, milliseconds(9));
+    CHECK(cost.of_call() == guessed);
+    cost.note_calls(100, milliseconds(20));
+    CHECK(cost.of_call() == Nanoseconds(microseconds(200)));
+    cost.note_calls(100, milliseconds(10));  // half of it is news
+    CHECK(cost.of_call() == Nanoseconds(microseconds(150)));
+    cost.note_round_trip(microseconds(500));
+    CHECK(cost.of_call() == Nanoseconds(microseconds(150)));
+}
+
 }  // namespace
 }  // namespace gpr
