@@ -26,6 +26,8 @@
 
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/resume_request.h"
+#include "monitor/tracee/resumed_wait.h"
 #include "monitor/tracee/room_for_descriptors.h"
 
 namespace gpr {
@@ -446,7 +448,10 @@ void Infection::let_go() {
     undo();
     pid_ = 0;
     for (const StoppedThread& thread : threads_) {
-        if (thread.tid != 0) ptrace(PTRACE_DETACH, thread.tid, nullptr, 0L);
+        if (thread.tid == 0) continue;
+        // After a stop by job control some waits end with EINTR natively, too.
+        if (thread.by_job_control) let_wait_end(thread.tid);
+        trace::detach(thread.tid);
     }
 }
 

@@ -30,7 +30,25 @@ std::unordered_set<pid_t>& interrupted() {
     static std::unordered_set<pid_t> tids;
     return tids;
 }
+
+std::unordered_set<pid_t>& to_be_detached() {
+    static std::unordered_set<pid_t> tids;
+    return tids;
+}
 }  // namespace
+
+void detach(pid_t tid) {
+    make_wait_again(tid);
+    if (::ptrace(PTRACE_DETACH, tid, nullptr, 0L) != 0 && errno == ESRCH) {
+        to_be_detached().insert(tid);
+    }
+}
+
+bool detach_late(pid_t tid) {
+    if (to_be_detached().erase(tid) == 0) return false;
+    detach(tid);
+    return true;
+}
 
 void go_on_by(pid_t tid, int request) {
     if (request == PTRACE_CONT) {

@@ -11,6 +11,11 @@ int goes_on_by(pid_t tid);
 // Whether interrupt() has asked for a stop, and none has come yet but at calls.
 bool is_stop_wanted(pid_t tid);
 void note_interrupted(pid_t tid);
+// Detaches the thread, as if it had never been interrupted: now if it has stopped, otherwise when
+// it does (Waits).
+void detach(pid_t tid);
+// The same for one of those, which has stopped now. False if detach() was not called for it.
+bool detach_late(pid_t tid);
 // PTRACE_O_*, of a thread that has stopped.
 void set_options(pid_t tid, long options);
 

@@ -61,6 +61,7 @@ void Waits::poll() {
             // A newborn whose parent was killed before it could report the birth: let it die.
             bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
             if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
+            if (trace::detach_late(tid)) continue;
             early_[tid] = status;
             // After that time this end is not asked for any more, and the tid may be reused.
             if (!WIFSTOPPED(status)) loop_.after(forgotten_in, [this, tid] { early_.erase(tid); });
