@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
     CHECK_EQ(pthread_create(&threads[0], NULL, goes_to_and_fro, argc > 2 ? argv[2] : "to and fro"),
              0);
     CHECK_EQ(pthread_create(&threads[1], NULL, calls_often, file), 0);
-    printf("ready %lx %lx\n", (unsigned long)here, (unsigned long)there);
+    if (argc > 1) printf("ready %lx %lx\n", (unsigned long)here, (unsigned long)there);
     fflush(stdout);
     char byte;
     if (read(STDIN_FILENO, &byte, 1) < 0) return 1;
