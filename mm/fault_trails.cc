@@ -7,6 +7,10 @@ namespace gpr {
 const std::vector<FaultTrails::Page>& FaultTrails::on_fault(Tid tid, const Page& page,
                                                             const Test& is_missing) {
     asked_.clear();
+    if (steps_of_all_ > most_steps_of_all) {
+        trails_.clear();
+        steps_of_all_ = 0;
+    }
     Trail& trail = trails_[tid];
     const uint64_t until = trail.end;
     auto known = trail.last.find(page.key);
@@ -36,6 +40,13 @@ const std::vector<FaultTrails::Page>& FaultTrails::on_fault(Tid tid, const Page&
     return asked_;
 }
 
+void FaultTrails::forget(Tid tid) {
+    auto it = trails_.find(tid);
+    if (it == trails_.end()) return;
+    steps_of_all_ -= it->second.steps.size();
+    trails_.erase(it);
+}
+
 void FaultTrails::ask(Trail& trail, uint64_t from, uint64_t until, const Test& is_missing) {
     uint64_t position = from;
     uint32_t present = 0;
@@ -62,6 +73,7 @@ void FaultTrails::append(Trail& trail, Step step) {
     const uint64_t size = trail.steps.size();
     if (trail.end == size && size < most_steps) {
         trail.steps.resize(size == 0 ? least_steps : 2 * size);
+        steps_of_all_ += trail.steps.size() - size;
     } else if (trail.end >= size) {
         auto old = trail.last.find(trail.at(trail.end).page.key);
         if (old != trail.last.end() && old->second + size == trail.end) trail.last.erase(old);

@@ -31,7 +31,7 @@ public:
     // The thread has missed this page. Returns what to ask for as well, valid until the next call.
     // is_missing: whether a page is not here, or not with this access.
     const std::vector<Page>& on_fault(Tid tid, const Page& page, const Test& is_missing);
-    void forget(Tid tid) { trails_.erase(tid); }
+    void forget(Tid tid);
 
 private:
     struct Step {
@@ -59,11 +59,14 @@ private:
     static constexpr uint64_t near = 32;          // steps behind what was asked for
     static constexpr uint32_t most_present = 64;  // pages passed in search of missing ones
     static constexpr size_t least_steps = 64, most_steps = 8192;
+    // Of all threads, some 100 bytes each. With more, everything is forgotten: it is only a guess.
+    static constexpr size_t most_steps_of_all = 1 << 18;
 
-    static void append(Trail& trail, Step step);
+    void append(Trail& trail, Step step);
     void ask(Trail& trail, uint64_t from, uint64_t until, const Test& is_missing);
 
     std::unordered_map<Tid, Trail> trails_;
+    size_t steps_of_all_ = 0;
     std::vector<Page> asked_;
 };
 

@@ -87,6 +87,15 @@ TEST_CASE("a page that is asked for and never missed is left out, and forgotten"
     CHECK(asked_for_1 <= 20);
 }
 
+TEST_CASE("the trails of all threads together are bounded") {
+    FaultTrails trails;
+    for (Tid tid = 1; tid <= 100; tid++) {
+        for (uint64_t i = 0; i < 8192; i++) trails.on_fault(tid, page(i), missing);
+    }
+    CHECK(trails.on_fault(1, page(0), missing).empty());  // forgotten
+    CHECK_FALSE(trails.on_fault(100, page(0), missing).empty());
+}
+
 TEST_CASE("a long trail forgets its oldest pages") {
     FaultTrails trails;
     CHECK(faults_of_a_pass(trails, 20'000) == 20'000);
