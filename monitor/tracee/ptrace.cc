@@ -44,9 +44,11 @@ void detach(pid_t tid) {
     }
 }
 
-bool detach_late(pid_t tid) {
+bool detach_late(pid_t tid, bool ended, int signal) {
     if (to_be_detached().erase(tid) == 0) return false;
-    detach(tid);
+    if (ended) return true;
+    make_wait_again(tid);
+    ::ptrace(PTRACE_DETACH, tid, nullptr, static_cast<long>(signal));
     return true;
 }
 

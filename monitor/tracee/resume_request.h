@@ -14,8 +14,9 @@ void note_interrupted(pid_t tid);
 // Detaches the thread, as if it had never been interrupted: now if it has stopped, otherwise when
 // it does (Waits).
 void detach(pid_t tid);
-// The same for one of those, which has stopped now. False if detach() was not called for it.
-bool detach_late(pid_t tid);
+// For one of those, which has stopped now, by this signal if it is not 0, or ended. False if
+// detach() was not called for it.
+bool detach_late(pid_t tid, bool ended, int signal);
 // PTRACE_O_*, of a thread that has stopped.
 void set_options(pid_t tid, long options);
 

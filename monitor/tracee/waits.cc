@@ -61,7 +61,9 @@ void Waits::poll() {
             // A newborn whose parent was killed before it could report the birth: let it die.
             bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
             if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
-            if (trace::detach_late(tid)) continue;
+            const WaitStatus known = WaitStatus::decode(status);
+            const bool by_signal = known.kind == WaitStatus::Kind::signal_stop;
+            if (trace::detach_late(tid, known.ended(), by_signal ? known.value : 0)) continue;
             early_[tid] = status;
             // After that time this end is not asked for any more, and the tid may be reused.
             if (!WIFSTOPPED(status)) loop_.after(forgotten_in, [this, tid] { early_.erase(tid); });
