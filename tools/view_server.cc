@@ -84,7 +84,10 @@ Result<std::unique_ptr<ViewServer>> ViewServer::listen(ViewAddress address, View
                         asked));
     }
     at.port = static_cast<uint16_t>(port);
-    made->thread_ = std::thread([&server] { server.listen_after_bind(); });
+    made->thread_ = std::thread([&server, &over = made->over_] {
+        server.listen_after_bind();
+        over = true;
+    });
     return made;
 }
 
@@ -97,7 +100,7 @@ ViewServer::ViewServer(ViewAddress address, std::string token, ViewBoard& board)
 ViewServer::~ViewServer() {
     if (!thread_.joinable()) return;
     // A server that has not begun to run does not hear that it shall stop.
-    while (!server_->is_running()) std::this_thread::yield();
+    while (!server_->is_running() && !over_) std::this_thread::yield();
     server_->stop();
     thread_.join();
 }

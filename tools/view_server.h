@@ -2,6 +2,7 @@
 // a ViewBoard has. Whoever does not know the token in the address gets nothing.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -41,6 +42,7 @@ private:
     std::string token_;
     ViewBoard& board_;
     std::unique_ptr<httplib::Server> server_;
+    std::atomic<bool> over_ = false;  // its thread serves no more
     std::thread thread_;
 };
 
