@@ -300,7 +300,7 @@ struct CallRequest {
   cgroup @12 :UInt32;
   file @13 :UInt64;        # for dup2 and dup3: the acceptor's file that gets a name; 0: home's. For
                            # epoll_ctl: not 0 if the file to be watched is the acceptor's
-  waited @14 :UInt64;      # for answers to earlier calls at the sender, in ns
+  waited @14 :UInt64;      # for answers since the last call that said so, in ns
 }
 
 struct CallReply {

@@ -85,12 +85,12 @@ void hide_own_fds(const RemoteProcess& process, MarshalledCall& call) {
     }
 }
 
-void describe_call(wire::CallRequest::Builder call, const RemoteThread& thread, uint32_t number,
+void describe_call(wire::CallRequest::Builder call, RemoteThread& thread, uint32_t number,
                    const uint64_t* args) {
     call.setPid(thread.process->pid);
     call.setTid(thread.tid);
     call.setNumber(number);
-    call.setWaited(thread.waited_ns);
+    call.setWaited(std::exchange(thread.waited_ns, 0));
     auto list = call.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, args[i]);
 }

@@ -84,7 +84,7 @@ struct RemoteThread {
     bool ending = false;               // only its last call remains to be made
     bool dying = false;  // stopped at a signal that ends the program: home has been told
     bool alt_stack_changed = false;  // since home was told
-    uint64_t waited_ns = 0;          // for answers of home
+    uint64_t waited_ns = 0;          // for answers of home, since home was told
     // Calls made at home without an answer, since the last answer.
     uint32_t unanswered = 0;
     CpuModes cpu_modes;          // of the kernel thread here

@@ -76,14 +76,11 @@ struct ThreadCounts {
     uint64_t calls = 0;                     // made here for it while it was there
     Clock::time_point call_since{};         // when the last one came
     uint64_t served_ns = 0;                 // what the last one took here
-    uint64_t waited_ns = 0;                 // for all but the last one, as the acceptor has said
-    uint64_t on_way_ns = 0;                 // the part of it that they did not take here
+    uint64_t on_way_ns = 0;                 // what all but the last one took beside that
 
-    // The acceptor says how long the thread has waited for all earlier calls.
+    // The thread has waited so long at the acceptor for what was served last.
     void note_waited(uint64_t ns) {
-        const uint64_t waited = ns - std::min(ns, waited_ns);
-        on_way_ns += waited - std::min(waited, served_ns);
-        waited_ns = ns;
+        on_way_ns += ns - std::min(ns, served_ns);
         served_ns = 0;
     }
 };
