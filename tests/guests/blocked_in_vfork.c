@@ -1,5 +1,9 @@
-// A child waits in vfork(2) for a child of its own, which takes its time. Whoever attaches to the
-// parent meanwhile cannot stop the one that waits, and must leave it as it was.
+// A child waits for a child of its own, which takes its time, as in vfork(2), but with memory of
+// its own. Whoever attaches to the parent meanwhile cannot stop the one that waits, and must leave
+// it as it was.
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,7 +11,7 @@
 #include "guest.h"
 
 static int wait_in_vfork(void) {
-    const pid_t child = vfork();
+    const pid_t child = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
     if (child == 0) {
         const struct timespec time = {3, 500000000};
         nanosleep(&time, NULL);
