@@ -40,12 +40,19 @@ constexpr ArgumentRule rules[] = {
      "with FUTEX_PRIVATE_FLAG"},
     {202, 1, futex_private, 0, notify, notify, Condition::whole_session,
      "without FUTEX_PRIVATE_FLAG"},
-    {454, 0, 0, 0, allow, notify, Condition::whole_session, "futex_wake"},
-    {455, 0, 0, 0, allow, notify, Condition::whole_session, "futex_wait"},
-    // The word may be in shared memory that is used at home.
-    {202, 1, futex_private, 0, notify, allow, Condition::always, "without FUTEX_PRIVATE_FLAG"},
+    {454, 3, futex_private, futex_private, allow, notify, Condition::whole_session,
+     "with FUTEX2_PRIVATE"},
+    {454, 3, futex_private, 0, notify, notify, Condition::whole_session, "without FUTEX2_PRIVATE"},
+    {455, 3, futex_private, futex_private, allow, notify, Condition::whole_session,
+     "with FUTEX2_PRIVATE"},
+    {455, 3, futex_private, 0, notify, notify, Condition::whole_session, "without FUTEX2_PRIVATE"},
     {454, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_wake"},
     {456, 0, 0, 0, notify, notify, Condition::mixed_session, "futex_requeue"},
+    // The word may be in shared memory that is used at home.
+    {202, 1, futex_private, 0, notify, allow, Condition::always, "without FUTEX_PRIVATE_FLAG"},
+    {449, 0, 0, 0, notify, allow, Condition::always, "futex_waitv"},
+    {455, 3, futex_private, 0, notify, allow, Condition::always, "without FUTEX2_PRIVATE"},
+    {456, 0, 0, 0, notify, allow, Condition::always, "futex_requeue"},
     // The child gets a copy of the memory here: what is elsewhere is fetched first.
     {56, 0, 0x100, 0, notify, notify, Condition::mixed_session, "without CLONE_VM"},
     {57, 0, 0, 0, notify, notify, Condition::mixed_session, "fork"},

@@ -49,7 +49,7 @@ Task<void> Calls::handle_call(RemoteProcess& process, RemoteThread& thread, Noti
         bool may = co_await may_change(process, n);
         if (!may) co_return;
     }
-    if (n.number != SYS_restart_syscall) thread.waits_at = {};
+    if (n.number != SYS_restart_syscall) thread.waits_at.clear();
     if (process.fd_base != 0) {
         bool made = co_await worker_.names.named_call(process, thread, n);
         if (made) co_return;
@@ -148,7 +148,8 @@ Task<void> Calls::reuse_call(RemoteProcess& process, RemoteThread& thread, Notif
 Task<void> Calls::restart_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (std::exchange(thread.restarts_at_home, false)) {
         co_await worker_.forwarding.forward(process, thread, n);
-    } else if (n.args[0] == thread.waits_at.value && worker_.futexes.waits_for_home(thread)) {
+    } else if (thread.waits_at == std::vector<Address>{{n.args[0]}} &&
+               worker_.futexes.waits_for_home(thread)) {
         n.number = SYS_futex;  // with its whole timeout, if that is relative
         co_await worker_.crossings.leave_at_call(thread, n);
     } else {

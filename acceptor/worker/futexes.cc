@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "acceptor/worker/crossings.h"
@@ -36,24 +37,26 @@ void Futexes::send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake)
 Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
+    std::vector<FutexWord> array;
+    std::vector<Address> words{{n.args[0]}};
+    if (has_futex_array(n.number)) {
+        array = co_await futex_array(worker_.pager, fragment, n.number, n.args);
+        if (worker_.find_thread(pid, tid) != &thread) co_return;
+        words.clear();
+        for (const FutexWord& word : array) words.push_back({word.address});
+    }
     // Threads wait at home for words in memory that is used at home; in mixed sessions also for
     // locks with priority inheritance, because one kernel must know who holds them.
-    bool requeues = n.number == number_futex_requeue;
-    const Mapping* m = requeues ? nullptr : fragment->space.find({n.args[0]});
-    bool only_home = m && m->shared && worker_.pager.shared.is_used_at_home(m->object);
-    if (only_home || (!requeues && process.mixed && is_pi_call(n.number, n.args))) {
+    if (is_any_used_at_home(*fragment, words) || (process.mixed && is_pi_call(n.number, n.args))) {
         co_await worker_.crossings.leave_at_call(thread, n);
         co_return;
     }
     std::vector<FutexWakeCall> wakes;
     uint64_t hold = 0;
-    if (requeues) {
-        const Address at{n.args[0]};
-        if (auto words = co_await requeued_words(worker_.pager, fragment, at)) {
-            news_.moves_to(words->to.address);
-            wakes = {words->wake()};
-        }
-    } else if (!news_.tells(n.number, n.args)) {
+    if (n.number == number_futex_requeue && process.mixed && !array.empty()) {
+        news_.moves_to(array.back().address);
+        wakes = {wake_of_requeue(array)};
+    } else if (!has_futex_array(n.number) && !news_.tells(n.number, n.args)) {
         if (process.mixed) wakes = futex_wakes_of(n.number, n.args);
         auto changed = words_changed_by(n.number, n.args);
         hold = co_await hold_for_call(worker_.pager, fragment, std::move(changed));
@@ -61,14 +64,20 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
     release_after_call(worker_.loop, worker_.pager, hold);
     if (worker_.find_thread(pid, tid) != &thread) co_return;
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
-    if (!process.mixed) thread.waits_at = {n.args[0]};
+    if (!process.mixed) thread.waits_at = std::move(words);
     worker_.counts.native++;
     process.notifier->let_it_run(n.id);
 }
 
+bool Futexes::is_any_used_at_home(Fragment& fragment, const std::vector<Address>& words) const {
+    return std::ranges::any_of(words, [&](Address word) {
+        const Mapping* m = fragment.space.find(word);
+        return m && m->shared && worker_.pager.shared.is_used_at_home(m->object);
+    });
+}
+
 bool Futexes::waits_for_home(const RemoteThread& thread) const {
-    const Mapping* m = thread.process->fragment->space.find(thread.waits_at);
-    return m && m->shared && worker_.pager.shared.is_used_at_home(m->object);
+    return is_any_used_at_home(*thread.process->fragment, thread.waits_at);
 }
 
 // Others may use the object from now on, at home, so threads have to wait for its words there.

@@ -2,6 +2,8 @@
 // nodes tell each other about waiters.
 #pragma once
 
+#include <vector>
+
 #include "acceptor/worker/part.h"
 #include "mm/page_protocol.h"
 #include "monitor/node/futex_news.h"
@@ -22,6 +24,9 @@ public:
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
 
 private:
+    [[nodiscard]] bool is_any_used_at_home(Fragment& fragment,
+                                           const std::vector<Address>& words) const;
+
     Worker& worker_;
     FutexNews news_;
     bool watch_tried_ = false;

@@ -64,20 +64,19 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
     uint64_t hold = 0;
-    std::optional<RequeuedWords> requeued;
+    std::vector<FutexWord> requeued;
     const bool requeues = n.number == number_futex_requeue;
-    const Address at{n.args[0]};
     if (requeues) {
-        requeued = co_await requeued_words(home_.pager, fragment, at);
+        requeued = co_await futex_array(home_.pager, fragment, n.number, n.args);
     } else {
         auto changed = words_changed_by(n.number, n.args);
         hold = co_await hold_for_call(home_.pager, fragment, std::move(changed));
     }
     HomeThread* still = home_.find_thread(pid, tid);
     if (still && still->process->fragment != fragment) still = nullptr;  // it is in exec
-    if (still && requeued) {
-        news_.moves_to(requeued->to.address);
-        tell_wake(*still->process, requeued->wake());
+    if (still && !requeued.empty()) {
+        news_.moves_to(requeued.back().address);
+        tell_wake(*still->process, wake_of_requeue(requeued));
     } else if (still && !requeues && !is_pi_call(n.number, n.args)) {
         // Of locks with priority inheritance all waiters are here.
         tell_futex_wake(*still->process, n);

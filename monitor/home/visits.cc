@@ -13,6 +13,7 @@
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
+#include "monitor/node/futex_wake.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
@@ -54,12 +55,19 @@ void rewind_call(user_regs_struct& regs) {
 }  // namespace
 
 // Whether it is a futex call on a word that other processes share, whose waiters are at home. No
-// other call is made during a visit, so a call restarted after a signal is one of these.
-bool Visits::is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const {
+// other call is made during a visit, so a call restarted after a signal is one of these. Of a call
+// whose words are in an array the acceptor has seen them: it has sent the thread here to make it.
+bool Visits::is_call_for_others(Fragment& fragment, const user_regs_struct& arrived,
+                                const user_regs_struct& regs) const {
+    const auto number = static_cast<uint32_t>(regs.orig_rax);
+    if (number == SYS_restart_syscall) return true;
+    if (has_futex_array(number)) return arrived.rax == number && arrived.rdi == regs.rdi;
     const Mapping* m = fragment.space.find({regs.rdi});
-    bool waits = regs.orig_rax == SYS_futex && !(regs.rsi & futex_private);
-    return regs.orig_rax == SYS_restart_syscall ||
-           (waits && m && m->shared && home_.pager.shared.is_used_at_home(m->object));
+    const uint64_t flags = number == SYS_futex ? regs.rsi : regs.r10;
+    const bool is_futex =
+        number == SYS_futex || number == number_futex_wake || number == number_futex_wait;
+    return is_futex && !(flags & futex_private) && m && m->shared &&
+           home_.pager.shared.is_used_at_home(m->object);
 }
 
 // Whether another process has made the file shorter. The acceptor will know before the thread is
@@ -130,7 +138,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
         }
         switch (status.kind) {
             case WaitStatus::Kind::syscall_stop:
-                if (in_call || is_call_for_others(*fragment, *regs)) {
+                if (in_call || is_call_for_others(*fragment, context.regs, *regs)) {
                     in_call = !in_call;
                     home_.loop.cancel(timer);
                     in_call ? go_on() : go_on_for_a_while();

@@ -24,7 +24,8 @@ public:
     Task<void> visit(HomeThread& thread, ThreadContext context);
 
 private:
-    bool is_call_for_others(Fragment& fragment, const user_regs_struct& regs) const;
+    bool is_call_for_others(Fragment& fragment, const user_regs_struct& arrived,
+                            const user_regs_struct& regs) const;
     bool is_beyond_end(Fragment& fragment, const siginfo_t& info);
     bool is_for_acceptor(HomeThread& thread, Fragment& fragment, int number,
                          bool stands_where_it_came, std::optional<siginfo_t>& signal);

@@ -64,7 +64,8 @@ std::vector<FutexWakeCall> futex_wakes_of(uint32_t number, const uint64_t (&args
     }
 }
 
-FutexWakeCall RequeuedWords::wake() const {
+FutexWakeCall wake_of_requeue(const std::vector<FutexWord>& words) {
+    const FutexWord& from = words.front();
     return {from.address, INT_MAX, 0xffffffff, !(from.flags & futex2_private)};
 }
 
@@ -93,12 +94,18 @@ std::vector<Range> words_changed_by(uint32_t number, const uint64_t (&args)[6]) 
     }
 }
 
-Task<std::optional<RequeuedWords>> requeued_words(Pager& pager, std::shared_ptr<Fragment> fragment,
-                                                  Address at) {
-    RequeuedWords words;
-    auto bytes = std::as_writable_bytes(std::span(&words, 1));
-    const bool read = co_await pager.memory.read(*fragment, at, bytes);
-    co_return read ? std::optional(words) : std::nullopt;
+Task<std::vector<FutexWord>> futex_array(Pager& pager, std::shared_ptr<Fragment> fragment,
+                                         uint32_t number, const uint64_t (&args)[6]) {
+    constexpr uint64_t most = 128;  // FUTEX_WAITV_MAX
+    const Address at{args[0]};
+    const uint64_t count = number == number_futex_requeue ? 2 : static_cast<uint32_t>(args[1]);
+    std::vector<FutexWord> words;
+    if (count > most) co_return words;
+    words.resize(count);
+    const bool read =
+        co_await pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(words)));
+    if (!read) words.clear();
+    co_return words;
 }
 
 Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment,

@@ -33,20 +33,22 @@ std::optional<FutexWait> futex_wait_of(uint32_t number, const uint64_t (&args)[6
 // waking all waiters, so that no wake is lost. Not for futex_requeue(2), whose words are in memory.
 std::vector<FutexWakeCall> futex_wakes_of(uint32_t number, const uint64_t (&args)[6]);
 
-// futex_requeue(2): its first argument points to two struct futex_waitv.
-inline constexpr uint32_t number_futex_wake = 454, number_futex_wait = 455,
-                          number_futex_requeue = 456;
-struct RequeuedWords {
-    struct Word {
-        uint64_t value = 0, address = 0;
-        uint32_t flags = 0, reserved = 0;
-    };
-    Word from, to;
-    [[nodiscard]] FutexWakeCall wake() const;
+// Calls whose first argument points to an array of struct futex_waitv: futex_waitv(2), and
+// futex_requeue(2) with two.
+inline constexpr uint32_t number_futex_waitv = 449, number_futex_wake = 454,
+                          number_futex_wait = 455, number_futex_requeue = 456;
+inline bool has_futex_array(uint32_t number) {
+    return number == number_futex_waitv || number == number_futex_requeue;
+}
+struct FutexWord {
+    uint64_t value = 0, address = 0;
+    uint32_t flags = 0, reserved = 0;
 };
-// nullopt if they cannot be read: then the kernel refuses the call.
-Task<std::optional<RequeuedWords>> requeued_words(Pager& pager, std::shared_ptr<Fragment> fragment,
-                                                  Address at);
+// Empty if they cannot be read, or are too many: then the kernel refuses the call.
+Task<std::vector<FutexWord>> futex_array(Pager& pager, std::shared_ptr<Fragment> fragment,
+                                         uint32_t number, const uint64_t (&args)[6]);
+// What futex_requeue(2) wakes or moves. words: its array, not empty.
+FutexWakeCall wake_of_requeue(const std::vector<FutexWord>& words);
 
 // Calls with priority inheritance, for which one kernel must know the holder and all waiters.
 bool is_pi_call(uint32_t number, const uint64_t (&args)[6]);
