@@ -43,9 +43,14 @@ std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
     return same ? std::make_shared<Fd>(std::move(file)) : nullptr;
 }
 
-// The stub of a thread that is in its stub; null if no thread is.
+// The stub of a thread that is in its stub; null if no thread is. The main one's first: other
+// threads may have descriptor tables of their own (unshare(2)).
 std::shared_ptr<StubThread> some_stub(const HomeProcess& process) {
     for (const auto& [tid, thread] : process.threads) {
+    const auto main = process.threads.find(process.pid);
+    if (main != process.threads.end() && main->second->stub && main->second->goes_on_with) {
+        return main->second->stub;
+    }
         if (!thread->helper && thread->stub && thread->goes_on_with) return thread->stub;
     }
     return nullptr;

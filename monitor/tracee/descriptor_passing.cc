@@ -55,13 +55,17 @@ bool send_descriptor(int socket, int fd) {
     return sendmsg(socket, &m.header, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-// Our copy of the process's descriptor. The program can forge the pid, so that of a process which
-// we do not trace is refused.
-Fd copy_of(int64_t pid, int number) {
-    const std::string status = text_of(fmt::format("/proc/{}/status", pid));
+// Our copy of the thread's descriptor. The program can forge its id, so that of a thread which we
+// do not trace is refused. Before Linux 6.9 only descriptors of its process's main thread can be
+// had.
+Fd copy_of(int64_t pid, int64_t tid, int number) {
+    constexpr unsigned pidfd_thread = O_EXCL;  // PIDFD_THREAD, Linux 6.9
+    const std::string status = text_of(fmt::format("/proc/{}/status", tid));
     if (status.find(fmt::format("\nTracerPid:\t{}\n", getpid())) == std::string::npos) return {};
-    const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    return Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+    if (status.find(fmt::format("\nTgid:\t{}\n", pid)) == std::string::npos) return {};
+    Fd thread(static_cast<int>(syscall(SYS_pidfd_open, tid, pidfd_thread)));
+    if (!thread) thread = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    return Fd(static_cast<int>(syscall(SYS_pidfd_getfd, thread.get(), number, 0)));
 }
 
 uint64_t bits(int number) { return static_cast<uint64_t>(number); }
@@ -74,6 +78,7 @@ Task<int64_t> pass_descriptor(StubThread& stub, int fd, int number, bool closes_
     const uint64_t at = stub.scratch_address().value;
     std::vector<Call> calls{
         {SYS_getpid, {}, 0},
+        {SYS_gettid, {}, 0},
         {SYS_socketpair, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, at}, 0},
     };
     co_await stub.run_locked(calls);
@@ -81,7 +86,7 @@ Task<int64_t> pass_descriptor(StubThread& stub, int fd, int number, bool closes_
     // The program can forge these numbers, too: they are used in its own table only.
     const auto ends = scratch.get<std::array<int, 2>>().to_pass_on();
     int64_t result = -EBADF;
-    if (const Fd end = copy_of(calls.front().result, ends[0]);
+    if (const Fd end = copy_of(calls[0].result, calls[1].result, ends[0]);
         end && send_descriptor(end.get(), fd)) {
         scratch.put(0, Message::at(at));
         std::vector<Call> receive{
