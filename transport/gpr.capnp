@@ -279,6 +279,9 @@ struct Crossing {
   affinity @11 :Data;      # to the acceptor: what the program has set; empty: unchanged
   clearTid @12 :UInt64;    # what its end clears, if the receiver does not know it; else 0
   stalls @13 :UInt32;      # how many pages it waited for at the sender, if gravity counts them
+  # The registers repeat a call that the sender's kernel has interrupted: its restart code, by which
+  # a signal that comes before it is repeated ends it, or not (512, 514 or 516); else 0.
+  suspended @14 :UInt16;
 }
 
 struct CallRequest {

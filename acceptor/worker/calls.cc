@@ -25,6 +25,7 @@
 #include "acceptor/worker/timers.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/node/advice.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/reserved_range.h"
 #include "monitor/tracee/sealed_memory.h"
 #include "syscall/table.h"
@@ -32,6 +33,7 @@
 namespace gpr::worker {
 
 Task<void> Calls::handle_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    note_reported(thread.suspended, n.number, n.instruction_pointer);
     if (installs_filter(n.number, n.args)) {
         co_await worker_.filters.filter_call(process, thread, n);
         co_return;

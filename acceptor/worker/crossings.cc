@@ -19,6 +19,7 @@
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/alt_stack.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/vdso_place.h"
@@ -206,7 +207,7 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);
     crossing.setTid(thread.tid);
-    const std::vector<std::byte> state = put_context(crossing, context);
+    const std::vector<std::byte> state = put_context(crossing, context, thread.suspended);
     frame.add_raw(state);
     crossing.setVisit(visit);
     crossing.setByGravity(by_gravity);
@@ -272,7 +273,11 @@ Task<void> Crossings::come_home(RemoteThread& thread, bool gets_signal) {
         });
         co_return;
     }
-    trace::rewind_interrupted_call(context->regs);
+    worker_.signals.restart_what_has_not_begun(*thread.process, thread);
+    auto regs = trace::registers(host_tid);
+    if (!regs) co_return;
+    context->regs = *regs;
+    suspend_call(*context);
     co_await send_home(thread, *context);
 }
 
@@ -321,6 +326,7 @@ Task<void> Crossings::arrive(Frame frame) {
     if (crossing.getVisit()) thread->visits_until = Clock::now() + visit_time_away;
     thread->arrival_regs = crossing.getVisit() ? context.regs : user_regs_struct{};
     thread->mask = thread->mask_at_home = context.signal_mask;
+    thread->suspended = context.suspended;
     thread->gravity.arrived(Clock::now(), crossing.getStalls());
     spdlog::trace("arrive: tid {} at {:#x}", thread->tid, context.regs.rip);
     co_await worker_.threads.set_free(*thread, context);

@@ -77,6 +77,7 @@ struct RemoteThread {
     std::optional<HandledSignal> borrowed_for;  // to be delivered once it waits in rt_sigsuspend
     OneShot<WaitStatus>* awaited = nullptr;
     bool restarts_at_home = false;     // its latest interrupted call was made at home
+    SuspendedCall suspended;           // that it was to repeat when it arrived
     std::vector<Address> waits_at;     // the words of its latest futex call that was reported
     Clock::time_point visits_until{};  // until then it may run home's code here
     user_regs_struct arrival_regs{};   // its registers when it arrived, if for a visit

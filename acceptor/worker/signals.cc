@@ -227,6 +227,9 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
     }
     if (postpone_signal(thread, signal)) return;
     restart_what_has_not_begun(process, thread);
+    if (has_handler(process.host_pid, signal)) {
+        interrupt_suspended(thread.host_tid, thread.suspended);
+    }
     std::optional<HandledSignal> sent;
     if (thread.passed && thread.passed->info.si_signo == signal) sent.swap(thread.passed);
     auto info = trace::signal_info(thread.host_tid);

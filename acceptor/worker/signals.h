@@ -37,8 +37,10 @@ public:
     // Whether a signal has ended the thread's latest call at home after that had begun.
     void note_interrupted(const RemoteThread& thread, bool interrupted);
 
-private:
+    // Of a stopped thread: see gpr::restart_what_has_not_begun().
     void restart_what_has_not_begun(const RemoteProcess& process, const RemoteThread& thread);
+
+private:
     void hand_over(RemoteThread& thread, const HandledSignal& signal);
     bool postpone_signal(RemoteThread& thread, int signal);
     void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,

@@ -11,6 +11,7 @@
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/call_stops.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
@@ -106,6 +107,7 @@ void Adoption::go_on(HomeProcess& process, const StoppedThread& was) {
     HomeThread* thread = home_.find_thread(process.pid, was.tid);
     if (!thread) return;
     for (Twin& twin : thread->twins) twin = {twin.filters, {}, true, twin.affinity_told};
+    thread->suspended = suspended_by(was.regs);
     if (was.by_job_control) {
         let_wait_end(was.tid);  // end the call as the stop would have ended it
     } else {

@@ -20,6 +20,7 @@
 #include "monitor/home/resting.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/vdso_place.h"
 #include "syscall/table.h"
@@ -167,7 +168,7 @@ Task<void> Children::split_child(pid_t pid) {
         home_.loop.after(std::chrono::milliseconds(1), [this, pid] { spawn(split_child(pid)); });
         co_return;
     }
-    trace::rewind_interrupted_call(context->regs);
+    suspend_call(*context);
     co_await split_stopped(*process, *thread, *context);
 }
 

@@ -43,7 +43,7 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     auto crossing = frame.session().initCrossing();
     crossing.setPid(process.pid);
     crossing.setTid(thread.tid);
-    const std::vector<std::byte> state = put_context(crossing, context);
+    const std::vector<std::byte> state = put_context(crossing, context, thread.suspended);
     frame.add_raw(state);
     crossing.setVisit(visit);
     crossing.setClearTid(clear_tid);

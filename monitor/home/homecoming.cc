@@ -19,6 +19,7 @@
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
 #include "monitor/tracee/room_for_descriptors.h"
@@ -46,11 +47,11 @@ std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
 // The stub of a thread that is in its stub; null if no thread is. The main one's first: other
 // threads may have descriptor tables of their own (unshare(2)).
 std::shared_ptr<StubThread> some_stub(const HomeProcess& process) {
-    for (const auto& [tid, thread] : process.threads) {
     const auto main = process.threads.find(process.pid);
     if (main != process.threads.end() && main->second->stub && main->second->goes_on_with) {
         return main->second->stub;
     }
+    for (const auto& [tid, thread] : process.threads) {
         if (!thread->helper && thread->stub && thread->goes_on_with) return thread->stub;
     }
     return nullptr;
@@ -135,7 +136,8 @@ void Homecoming::end_call(HomeThread& thread) {
     const bool in_call = static_cast<long>(regs->orig_rax) >= 0;
     if (!in_call || (!trace::is_restart(result) && !is_interrupted_wait(*regs))) return;
     thread.timed_wait = result == -trace::restart_block ? regs->orig_rax : 0;
-    regs->rax = static_cast<uint64_t>(-trace::restart_nointr);
+    // Nobody else has interrupted such a wait.
+    if (is_interrupted_wait(*regs)) regs->rax = static_cast<uint64_t>(-trace::restart_nohand);
     regs->orig_rax = ~0UL;
     trace::set_registers(thread.tid, *regs);
 }
@@ -163,7 +165,7 @@ Task<void> Homecoming::let_go(HomeThread& thread) {
         trace::resume(thread.tid);
         co_return;
     }
-    trace::rewind_interrupted_call(context->regs);
+    suspend_call(*context);
     if (!home_.policy.mixed() && process.started_remotely) {  // no code of it runs at home
         co_await home_.crossings.cross(process, thread, *context, thread.last_away);
         co_return;
@@ -244,16 +246,20 @@ Task<Result<void>> Homecoming::take_threads_out(HomeProcess& process, Infection:
         HomeThread* thread = home_.find_thread(pid, tid);
         if (!thread || !thread->goes_on_with) co_return fail(ESRCH, "the process ends");
         ThreadContext& context = *thread->goes_on_with;
-        if (is_interrupted_wait(context.regs)) trace::rewind_interrupted_call(context.regs);
-        // The thread is about to repeat a call of which a part of the timeout has passed.
-        const bool before_call = thread->timed_wait != 0 && in_program(context.regs) &&
-                                 context.regs.rax == thread->timed_wait;
-        if (before_call) context.regs.rax = SYS_restart_syscall;
+        StoppedThread its;
+        if (is_interrupted_wait(context.regs)) {
+            context.regs.rax = static_cast<uint64_t>(-trace::restart_nohand);
+        }
+        SuspendedCall call = context.suspended;
+        if (call.code == trace::restart_block) {
+            if (call.number == thread->timed_wait) its.waits_since = thread->call_began;
+            call.code = trace::restart_nohand;
+        }
+        if (!interrupt_suspended(call, context.regs)) its.waits_since.reset();
         if (thread->stub) {
             auto back = co_await home_.stops.take_out(*thread, context);
             if (!back) co_return back;
         }
-        StoppedThread its;
         its.tid = tid;
         its.regs = context.regs;
         its.signal_mask = context.signal_mask;
@@ -317,6 +323,7 @@ void Homecoming::forget_fragment(HomeProcess& process) {
 
 Result<void> Homecoming::cure(Infection& infection, Remains& remains) {
     auto unmapped = infection.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
+    infection.renew_waits();
     infection.reap(remains.helpers);
     infection.lock_again(std::move(remains.locked), remains.lock_of_new);
     const GrownStack& grown = remains.grown;

@@ -145,9 +145,10 @@ struct HomeThread {
     std::shared_ptr<ProxyCall> proxy_call;
     MemoryPolicy memory_policy;  // as set at an acceptor
     RseqArea rseq;               // as the program has registered it
+    SuspendedCall suspended;     // that it was to repeat when it went on here
     // In a process that comes home: it has arrived, and shall continue with this.
     std::unique_ptr<ThreadContext> goes_on_with;
-    uint64_t timed_wait = 0;  // the call with a timeout that its shadow was in
+    uint64_t timed_wait = 0;  // the call with a timeout that its shadow was in, since call_began
     CpuMask affinity;         // empty: the program has set none
     // As inherited in this kernel, for a new process that is not split yet.
     CpuMask affinity_at_birth;

@@ -26,6 +26,7 @@
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/node/exit_hold.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
@@ -436,7 +437,7 @@ Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
     for (auto& [tid, context] : stopped) {
         HomeThread* thread = home_.find_thread(pid, tid);
         if (!thread) continue;
-        trace::rewind_interrupted_call(context.regs);
+        suspend_call(context);
         if (tid == pid) continue;
         for (Twin& twin : thread->twins) twin = {twin.filters, {}, true, twin.affinity_told};
         if (!home_.stops.divert(*thread, context)) co_return;

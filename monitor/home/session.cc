@@ -332,7 +332,7 @@ void HomeSession::on_notification(const Notification& n) {
 // A call of a thread of the program, or of a helper.
 void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     HomeProcess& process = *thread.process;
-    home_->signals.note_reported(n);
+    home_->signals.note_reported(thread, n);
     // Unsplit children report calls, and so do threads of split processes at home.
     if (home_->memory_gate.holds(thread, n)) return;
     if (home_->debugging.tracing().calls.on_notification(thread, n)) return;

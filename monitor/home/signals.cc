@@ -82,6 +82,11 @@ void Signals::stop_after_all(const HomeThread& thread) {
     if (!continued) syscall(SYS_tgkill, thread.process->pid, thread.tid, SIGSTOP);
 }
 
+void Signals::note_reported(HomeThread& thread, const Notification& n) {
+    reported_[n.tid] = {n.number, std::to_array(n.args)};
+    gpr::note_reported(thread.suspended, n.number, n.instruction_pointer);
+}
+
 // A call counts as not begun if it is reported and not answered, or is to be reported and has not
 // been yet: then the last one that was is another one, or one just like it, which cannot be told
 // from a call that has begun.
@@ -180,6 +185,9 @@ void Signals::on_signal(HomeThread& thread, int signal) {
         return;
     }
     if (!thread.remote()) restart_what_has_not_begun(thread);
+    if (!thread.remote() && thread.process->caught_signals & bit_of(signal)) {
+        interrupt_suspended(thread.tid, thread.suspended);
+    }
     if (signal == SIGSYS && is_strict_death(thread.tid)) {
         kill(thread.process->pid, SIGKILL);
         return;

@@ -27,9 +27,7 @@ public:
     [[nodiscard]] static bool would_dump_core(const HomeThread& thread, int signal);
     void on_remote_signal(Frame frame, NodeId from);
     // The filter has reported a call of a thread.
-    void note_reported(const Notification& n) {
-        reported_[n.tid] = {n.number, std::to_array(n.args)};
-    }
+    void note_reported(HomeThread& thread, const Notification& n);
     void on_thread_end(pid_t tid) { reported_.erase(tid); }
 
 private:

@@ -3,6 +3,7 @@
 #include "monitor/home/failures.h"
 #include "monitor/home/home.h"
 #include "monitor/home/signals.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/vdso_place.h"
@@ -36,6 +37,7 @@ Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
         co_return std::nullopt;
     }
     thread.masked = false;  // it has left its stub with its own mask
+    context->suspended = suspended_in(*context, thread.suspended);
     co_return std::move(*context);
 }
 
@@ -89,6 +91,7 @@ Task<Result<void>> Stops::take_out(HomeThread& thread, const ThreadContext& cont
 Task<void> Stops::go_on(HomeThread& thread, const ThreadContext& context) {
     std::shared_ptr<StubThread> stub = thread.stub;
     const pid_t tid = thread.tid;
+    thread.suspended = context.suspended;
     if (!home_.call_stops) {
         co_await stub->resume(context);
         co_return;

@@ -15,6 +15,7 @@
 #include "monitor/home/stops.h"
 #include "monitor/node/futex_wake.h"
 #include "monitor/tracee/fault_origin.h"
+#include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/pending_fault_raw.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -187,7 +188,7 @@ Task<void> Visits::go_back(HomeThread& thread, std::shared_ptr<StubThread> stub,
     } else if (at_call) {
         rewind_call(left->regs);
     } else {
-        trace::rewind_interrupted_call(left->regs);
+        suspend_call(*left);
     }
     co_await home_.contended_memory.meet_external_sharers(
         false);  // above all to learn a file's new size

@@ -6,12 +6,16 @@
 
 #include "monitor/node/robust_list.h"
 #include "monitor/tracee/extended_state.h"
+#include "monitor/tracee/interrupted_call.h"
+#include "monitor/tracee/ptrace.h"
 
 namespace gpr {
 
-std::vector<std::byte> put_context(wire::Crossing::Builder crossing, const ThreadContext& context) {
+std::vector<std::byte> put_context(wire::Crossing::Builder crossing, const ThreadContext& context,
+                                   const SuspendedCall& before) {
     crossing.setRegisters({reinterpret_cast<const uint8_t*>(&context.regs), sizeof context.regs});
     crossing.setSignalMask(context.signal_mask);
+    crossing.setSuspended(static_cast<uint16_t>(suspended_in(context, before).code));
     return pack_extended_state(ExtendedStateLayout::of_this_processor(), context.xstate);
 }
 
@@ -25,6 +29,8 @@ Result<ThreadContext> context_of(const ReceivedFrame& frame) {
     GPR_TRY(context.xstate,
             unpack_extended_state(ExtendedStateLayout::of_this_processor(), frame.raw()));
     context.signal_mask = crossing.getSignalMask();
+    const long code = crossing.getSuspended();
+    if (trace::is_restart(-code)) context.suspended = {context.regs.rip, context.regs.rax, code};
     return context;
 }
 

@@ -14,9 +14,11 @@
 
 namespace gpr {
 
-// Returns the frame's raw part, the extended state.
+// Returns the frame's raw part, the extended state. before: the call that the thread was to make
+// again when it went on here.
 [[nodiscard]] std::vector<std::byte> put_context(wire::Crossing::Builder crossing,
-                                                 const ThreadContext& context);
+                                                 const ThreadContext& context,
+                                                 const SuspendedCall& before);
 Result<ThreadContext> context_of(const ReceivedFrame& frame);
 
 // Gives the kernel here the list of robust futexes that the thread had at the other node; 0:

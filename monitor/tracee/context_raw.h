@@ -13,10 +13,21 @@
 
 namespace gpr {
 
+// A system call that a supervisor's stop has interrupted, and that begins again wherever the thread
+// continues. If a signal comes before that, the call has to end as if the signal had interrupted
+// it.
+struct SuspendedCall {
+    uint64_t at = 0;  // its instruction
+    uint64_t number = 0;
+    long code = 0;          // with which the kernel ended it (512..516); 0: no call
+    bool reported = false;  // its supervisor has seen it begin again
+};
+
 struct ThreadContext {
     user_regs_struct regs{};        // with fs_base and gs_base
     std::vector<std::byte> xstate;  // standard (not compacted) XSAVE layout
     uint64_t signal_mask = 0;
+    SuspendedCall suspended;  // which these registers begin again
 };
 
 // The thread must be in a ptrace stop.

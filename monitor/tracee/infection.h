@@ -38,6 +38,8 @@ struct StoppedThread {
     RseqArea rseq;
     CpuModes cpu_modes;
     MemoryPolicy memory_policy;
+    // It is in a call with a timeout, which began then and which this kernel has to begin again.
+    std::optional<std::chrono::steady_clock::time_point> waits_since;
 };
 
 class Infection {
@@ -94,6 +96,9 @@ public:
     // Extends the kernel's own stack mapping down to `to` and writes this content at its new lower
     // end.
     Result<> grow_stack(Address to, std::span<const std::byte> content);
+    // Lets the threads' calls with timeouts begin again, each with what is left of its time: the
+    // kernel remembers the rest of the time of an interrupted call.
+    void renew_waits();
     // Reaps its children that were our helpers and have ended.
     void reap(std::span<const pid_t> children);
     // future: flags for mlockall(2) about future mappings (MCL_*); 0: none.
@@ -119,6 +124,8 @@ private:
     MemoryPolicy memory_policy_in(StoppedThread& thread, const RemoteMemory& memory);
     Result<CpuModes> cpu_modes_of(StoppedThread& thread, const RemoteMemory& memory);
     void tell_thread_state(StoppedThread& thread);
+    Result<> renew_wait(StoppedThread& thread);
+    Result<user_regs_struct> interrupted_at_once(StoppedThread& thread, user_regs_struct regs);
     void undo();
     Result<> forget_rseq(StoppedThread& thread);
     void let_go();

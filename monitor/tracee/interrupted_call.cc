@@ -12,16 +12,20 @@
 #include <climits>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/fd.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/resumed_wait.h"
 #include "syscall/park.h"
 #include "syscall/table.h"
 
 namespace gpr {
 
 namespace {
+
+constexpr uint64_t syscall_size = 2;  // of the instruction
 
 bool may_wait(const Row& row, const user_regs_struct& regs) {
     const auto command = static_cast<uint32_t>(regs.rsi);
@@ -98,6 +102,58 @@ void end_interrupted_call(pid_t tid) {
     regs->rax = static_cast<uint64_t>(-EINTR);
     regs->orig_rax = ~0UL;
     trace::set_registers(tid, *regs);
+}
+
+SuspendedCall suspended_by(const user_regs_struct& regs) {
+    if (static_cast<long>(regs.orig_rax) < 0) return {};
+    const Row* row = find_row(static_cast<uint32_t>(regs.orig_rax));
+    if (!row || !may_wait(*row, regs)) return {};
+    // Only our stop has ended such a wait; a handler would end it, with or without SA_RESTART.
+    const long code =
+        is_interrupted_wait(regs) ? trace::restart_nohand : -static_cast<long>(regs.rax);
+    if (!trace::is_restart(-code) || code == trace::restart_nointr) return {};
+    return {regs.rip - syscall_size, regs.orig_rax, code};
+}
+
+void suspend_call(ThreadContext& context) {
+    const SuspendedCall call = suspended_by(context.regs);
+    trace::rewind_interrupted_call(context.regs);
+    if (call.code != 0) context.suspended = call;
+}
+
+SuspendedCall suspended_in(const ThreadContext& context, const SuspendedCall& before) {
+    if (context.suspended.code != 0) return context.suspended;
+    const bool stands_before =
+        before.code != 0 && context.regs.rip == before.at && context.regs.rax == before.number;
+    return stands_before ? SuspendedCall{before.at, before.number, before.code} : SuspendedCall{};
+}
+
+bool interrupt_suspended(const SuspendedCall& call, user_regs_struct& regs) {
+    if (call.code == 0) return false;
+    const bool in_call = static_cast<long>(regs.orig_rax) >= 0;
+    const bool stands_before = !in_call && regs.rip == call.at && regs.rax == call.number;
+    const bool is_unseen = in_call && regs.rip == call.at + syscall_size &&
+                           regs.orig_rax == call.number &&
+                           static_cast<long>(regs.rax) == -trace::restart_nointr;
+    if (!stands_before && !is_unseen) return false;
+    regs.rip = call.at + syscall_size;
+    regs.orig_rax = call.number;
+    regs.rax = static_cast<uint64_t>(-call.code);
+    return true;
+}
+
+void interrupt_suspended(pid_t tid, SuspendedCall& call) {
+    if (call.code == 0) return;
+    auto regs = trace::registers(tid);
+    // What another kernel has begun, this one cannot continue (restart_syscall), only repeat.
+    if (call.code == trace::restart_block) call.code = trace::restart_nohand;
+    if (regs && interrupt_suspended(call, *regs)) trace::set_registers(tid, *regs);
+    call = {};
+}
+
+void note_reported(SuspendedCall& call, uint32_t number, uint64_t instruction_pointer) {
+    const bool again = instruction_pointer == call.at + syscall_size && number == call.number;
+    if (!again || std::exchange(call.reported, true)) call = {};
 }
 
 bool goes_on_with_call(const Mapping& code, const user_regs_struct& regs) {

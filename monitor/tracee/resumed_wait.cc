@@ -1,5 +1,6 @@
 #include "monitor/tracee/resumed_wait.h"
 
+#include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <tuple>
@@ -63,6 +65,13 @@ constexpr Wait waits[] = {
     {SYS_sendmmsg, Limit::sending, 0, -EAGAIN},
     {SYS_sendfile, Limit::sending, 0, -EAGAIN},
     {SYS_connect, Limit::sending, 0, -EINPROGRESS},
+};
+
+constexpr Wait restarted[] = {
+    {SYS_poll, Limit::milliseconds, 2, 0},
+    {SYS_nanosleep, Limit::timespec, 0, 0},
+    {SYS_clock_nanosleep, Limit::timespec, 2, 0},
+    {SYS_futex, Limit::timespec, 3, -ETIMEDOUT},
 };
 
 const Wait* wait_of(const user_regs_struct& regs) {
@@ -139,6 +148,18 @@ std::optional<nanoseconds> time_of(pid_t pid, const user_regs_struct& regs, cons
 }
 
 }  // namespace
+
+std::optional<TimeLimit> limit_of_restarted(pid_t pid, const user_regs_struct& regs) {
+    const Wait* wait =
+        std::ranges::find(restarted, static_cast<long>(regs.orig_rax), &Wait::number);
+    if (wait == std::end(restarted)) return std::nullopt;
+    const bool at_a_time =
+        (wait->number == SYS_futex && (regs.rsi & FUTEX_CMD_MASK) != FUTEX_WAIT) ||
+        (wait->number == SYS_clock_nanosleep && (regs.rsi & TIMER_ABSTIME));
+    auto length = at_a_time ? std::nullopt : time_of(pid, regs, *wait);
+    if (!length || *length >= long_time) return std::nullopt;
+    return TimeLimit{wait->argument, wait->limit == Limit::timespec, *length};
+}
 
 bool is_interrupted_wait(const user_regs_struct& regs) {
     return static_cast<long>(regs.rax) == -EINTR && wait_of(regs) != nullptr;

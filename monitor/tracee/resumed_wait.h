@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -19,6 +20,15 @@ bool is_interrupted_wait(const user_regs_struct& regs);
 void let_wait_end(pid_t tid);
 // Restarts the call with its whole timeout, as if there had been no stop.
 void make_wait_again(pid_t tid);
+
+// The timeout of a call that the kernel continues with the rest of its time (restart_syscall).
+struct TimeLimit {
+    unsigned argument;  // holds milliseconds or the address of a timespec
+    bool in_memory;
+    std::chrono::nanoseconds length;
+};
+// regs: at the call. nullopt if it has none, or one that tells a point in time.
+std::optional<TimeLimit> limit_of_restarted(pid_t pid, const user_regs_struct& regs);
 
 // What a call that was made again says natively, when its result is this: that its object is gone
 // is news while it waits, and EINVAL for a new call.
