@@ -1,6 +1,7 @@
 // Threads of a child wait in calls of many kinds, and get a signal each, one after the other, for
-// more than a second. (The parent may be stopped and continued, after which some calls end.) Whatever happens to the process meanwhile, a handler without SA_RESTART ends the call of
-// its thread with EINTR, and after one with SA_RESTART the call goes on where that is its way
+// more than a second. (The parent may be stopped and continued, after which some calls end.)
+// Whatever happens to the process meanwhile, a handler without SA_RESTART ends the call of its
+// thread with EINTR, and after one with SA_RESTART the call goes on where that is its way
 // (signal(7)).
 #include <linux/futex.h>
 #include <poll.h>
