@@ -25,7 +25,12 @@ void Infection::renew_waits() {
     for (StoppedThread& thread : threads_) {
         if (thread.tid == 0 || !thread.waits_since) continue;
         auto renewed = renew_wait(thread);
-        if (!renewed) spdlog::debug("thread {}: {}", thread.tid, renewed.error().message());
+        if (renewed) continue;
+        spdlog::debug("thread {}: {}", thread.tid, renewed.error().message());
+        // It makes its call again, with its whole timeout.
+        trace::set_registers(thread.tid, thread.regs);
+        trace::set_signal_mask(thread.tid, thread.signal_mask);
+        close_room();
     }
 }
 
