@@ -12,8 +12,9 @@ constexpr unsigned ring_entries = 256;
 // user_data of requests whose completion we ignore.
 constexpr uint64_t ignored = 0;
 constexpr uint64_t timeout_id = ~uint64_t{0};
-// A round trip takes less time than this if both ends poll, and about this if the other end sleeps.
-constexpr std::chrono::microseconds spin_time{60};
+// Longer than a round trip between two hosts of one data center, and than a thread's short stay at
+// the other end: an answer that is missed by a little costs a wake, and the next polls as well.
+constexpr std::chrono::microseconds spin_time{150};
 constexpr int polls_per_clock_reading = 16;
 }  // namespace
 

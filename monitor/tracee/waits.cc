@@ -50,9 +50,8 @@ Result<std::unique_ptr<Waits>> Waits::create(Loop& loop) {
 }
 
 void Waits::poll() {
-    signalfd_siginfo info;
-    while (::read(signal_fd_.get(), &info, sizeof info) > 0) {
-    }
+    signalfd_siginfo info;  // SIGCHLD is pending at most once
+    [[maybe_unused]] ssize_t got = ::read(signal_fd_.get(), &info, sizeof info);
     int status = 0;
     pid_t tid;
     while ((tid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
