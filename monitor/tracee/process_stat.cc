@@ -1,16 +1,20 @@
 #include "monitor/tracee/process_stat.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 
+#include "base/fd.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr {
@@ -58,6 +62,20 @@ bool is_being_killed(pid_t pid) {
     const std::vector<std::string> fields = stat_fields(fmt::format("/proc/{}", pid));
     return fields.size() <= flags ||
            (std::strtoul(fields[flags].c_str(), nullptr, 10) & (exiting | signaled));
+}
+
+std::optional<int> processor_of(pid_t tid) {
+    // Read often, so without a stream. Of the fields behind the name none contains a ')'.
+    constexpr int fields_before = 37;  // counted from the name
+    Fd file(open(fmt::format("/proc/{}/stat", tid).c_str(), O_RDONLY | O_CLOEXEC));
+    char text[1024];
+    const ssize_t got = file ? read(file.get(), text, sizeof text - 1) : 0;
+    if (got <= 0) return std::nullopt;
+    text[got] = 0;
+    const char* at = std::strrchr(text, ')');
+    for (int i = 0; at && i < fields_before; i++) at = std::strchr(at + 1, ' ');
+    if (!at) return std::nullopt;
+    return std::atoi(at);
 }
 
 uint64_t resident_pages(pid_t pid) {
