@@ -214,13 +214,9 @@ void HomeSession::listen(HomeProcess& process, Fd listener) {
     home_->filter_notifier->listen(process.listener);
 }
 
+// Where something is split, others need this processor as well.
 void HomeSession::note_stopped(pid_t tid) {
-    // Where something is split, others need this processor as well.
-    if (home_->supervised_threads() == 0) {
-        follower_.on_event(tid);
-    } else {
-        follower_.leave();
-    }
+    home_->supervised_threads() == 0 ? follower_.on_event(tid) : follower_.leave();
 }
 
 void HomeSession::on_wait(pid_t tid, WaitStatus status) {
