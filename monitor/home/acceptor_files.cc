@@ -22,6 +22,21 @@
 
 namespace gpr::home {
 
+namespace {
+
+// nullopt if the process cannot read it, or it is too long: then the kernel refuses it as well.
+std::optional<std::string> path_in(pid_t pid, Address at) {
+    auto memory = RemoteMemory::open(pid);
+    if (!memory) return std::nullopt;
+    std::array<char, PATH_MAX> text{};
+    const size_t got = memory->read(at, text.data(), text.size());
+    const size_t length = strnlen(text.data(), got);
+    if (length == got) return std::nullopt;
+    return std::string(text.data(), length);
+}
+
+}  // namespace
+
 AcceptorFiles::AcceptorFiles(Home& home)
     : home_(home),
       paths_(path_rules_of(home.options.rules), read_root_links()),
@@ -168,10 +183,12 @@ bool AcceptorFiles::names_acceptors_file(const HomeProcess& process, const Notif
     return path && owner_of_path(process, *path).has_value();
 }
 
-bool AcceptorFiles::may_begin_profile(const HomeProcess& process, const Notification& n) const {
-    const Row* row = find_row(n.number);
-    const auto path = row && row->opens_by_name() ? path_named_by(process, n) : std::nullopt;
+bool AcceptorFiles::may_use_acceptors_file(const HomeProcess& process,
+                                           const Notification& n) const {
+    const auto path = path_named_by(process, n);
     if (!path) return false;
+    if (owner_of_path(process, *path)) return true;
+    if (!find_row(n.number)->opens_by_name()) return false;
     const PathVerdict verdict = paths_.owner_of(*path);
     return verdict.standby && verdict.owner == PathOwner::whoever && is_missing(process, *path);
 }
@@ -181,14 +198,7 @@ std::optional<std::string> AcceptorFiles::path_named_by(const HomeProcess& proce
                                                         const Notification& n) const {
     const Row* row = paths_.empty() ? nullptr : find_row(n.number);
     if (!row || row->path_argument() < 0) return std::nullopt;
-    auto memory = RemoteMemory::open(process.pid);
-    if (!memory) return std::nullopt;
-    std::array<char, PATH_MAX> text{};
-    Address at{n.args[row->path_argument()]};
-    size_t got = memory->read(at, text.data(), text.size());
-    size_t length = strnlen(text.data(), got);
-    if (length == got) return std::nullopt;
-    return std::string(text.data(), length);
+    return path_in(process.pid, {n.args[row->path_argument()]});
 }
 
 }  // namespace gpr::home

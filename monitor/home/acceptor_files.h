@@ -39,9 +39,10 @@ public:
                          uint64_t path_at);
     [[nodiscard]] bool names_acceptors_file(const HomeProcess& process,
                                             const Notification& n) const;
-    // Whether the call opens a file that home lacks and that a profile on standby names. Only the
-    // acceptor can tell whether it has the file.
-    [[nodiscard]] bool may_begin_profile(const HomeProcess& process, const Notification& n) const;
+    // The same, or whether the call opens a file that home lacks and that a profile on standby
+    // names: only the acceptor can tell whether it has the file.
+    [[nodiscard]] bool may_use_acceptors_file(const HomeProcess& process,
+                                              const Notification& n) const;
     // The acceptor has files for these of the profiles on standby: drops its rules of the others.
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     [[nodiscard]] const PathRules& paths() const { return paths_; }

@@ -117,6 +117,16 @@ bool Resting::all_rest() const {
     });
 }
 
+bool Resting::others_run(pid_t tid) const {
+    constexpr size_t most_looked_at = 16;
+    if (home_.threads.size() > most_looked_at) return true;
+    return std::ranges::any_of(home_.threads, [tid](const auto& entry) {
+        if (entry.first == tid) return false;
+        const auto other = scheduled(entry.first);
+        return other && other->state == 'R';
+    });
+}
+
 void Resting::begin(HomeProcess& process) {
     const Usage used = usage_of_process(process.pid);
     process.rest = std::make_unique<Rest>();
@@ -205,8 +215,7 @@ bool Resting::must_split_for(const HomeProcess& process, const Notification& n) 
     if (home_.detachment.is_under_way()) return false;
     if (ends_rest(n.number, n.args) || installs_filter(n.number, n.args)) return true;
     if (home_.acceptor_files.owner_of(n) || home_.fd_names.concerns(process, n.number, n.args) ||
-        home_.acceptor_files.names_acceptors_file(process, n) ||
-        home_.acceptor_files.may_begin_profile(process, n)) {
+        home_.acceptor_files.may_use_acceptors_file(process, n)) {
         return true;
     }
     if (memory_call_of(n.number) == MemoryCall::map) return may_write_shared(process.pid, n);

@@ -37,6 +37,8 @@ public:
 
     // Whether every process of the session rests, or stays at home for another reason.
     [[nodiscard]] bool all_rest() const;
+    // Whether a thread other than this one runs, as far as can be seen with little effort.
+    [[nodiscard]] bool others_run(pid_t tid) const;
     // A program begins, or the child of one that rests.
     void begin(HomeProcess& process);
     // Whether a process that rests is about to make a call that only a split process can make.

@@ -73,7 +73,7 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
                          const ExecOptions& options, SessionOutputs& outputs, Fd stub_code)
     : home_(std::make_unique<home::Home>(loop, waits, std::move(acceptors), options, outputs,
                                          std::move(stub_code))),
-      follower_(loop) {
+      follower_(loop, [this](pid_t tid) { return home_->resting.others_run(tid); }) {
     events_ = std::make_unique<home::EventStream>(*home_);
     home_->on_wait = [this](pid_t tid, WaitStatus status) { on_wait(tid, status); };
     home_->on_notification = [this](const Notification& n) { on_notification(n); };

@@ -64,18 +64,20 @@ bool is_being_killed(pid_t pid) {
            (std::strtoul(fields[flags].c_str(), nullptr, 10) & (exiting | signaled));
 }
 
-std::optional<int> processor_of(pid_t tid) {
+std::optional<Scheduled> scheduled(pid_t tid) {
     // Read often, so without a stream. Of the fields behind the name none contains a ')'.
-    constexpr int fields_before = 37;  // counted from the name
+    constexpr int processor_field = 37;  // counted from the end of the name
     Fd file(open(fmt::format("/proc/{}/stat", tid).c_str(), O_RDONLY | O_CLOEXEC));
     char text[1024];
     const ssize_t got = file ? read(file.get(), text, sizeof text - 1) : 0;
     if (got <= 0) return std::nullopt;
     text[got] = 0;
     const char* at = std::strrchr(text, ')');
-    for (int i = 0; at && i < fields_before; i++) at = std::strchr(at + 1, ' ');
+    if (!at || at[1] != ' ') return std::nullopt;
+    const char state = at[2];
+    for (int i = 0; at && i < processor_field; i++) at = std::strchr(at + 1, ' ');
     if (!at) return std::nullopt;
-    return std::atoi(at);
+    return Scheduled{state, std::atoi(at)};
 }
 
 uint64_t resident_pages(pid_t pid) {

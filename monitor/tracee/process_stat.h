@@ -26,8 +26,13 @@ std::vector<pid_t> descendants_of(pid_t pid);
 // Whether it has been killed, or its main thread is ending, or it is gone.
 bool is_being_killed(pid_t pid);
 
-// The processor that a thread runs on, or ran on last.
-std::optional<int> processor_of(pid_t tid);
+// How the scheduler sees a thread: its state as in the stat file, and the processor that it runs on
+// or ran on last. nullopt if it is gone.
+struct Scheduled {
+    char state = 'R';
+    int processor = 0;
+};
+std::optional<Scheduled> scheduled(pid_t tid);
 
 // How many pages of its memory are in memory here.
 uint64_t resident_pages(pid_t pid);

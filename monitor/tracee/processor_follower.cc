@@ -15,13 +15,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr uint32_t begins_after = 3;  // events in a row
+constexpr milliseconds begins_within{1};
 constexpr uint32_t window_events = 16;
-constexpr uint32_t most_of_others = 2;                       // in a window
-constexpr milliseconds begins_within{4}, goes_on_within{8};  // for a window
-constexpr uint32_t looks_every = 2;                          // windows
-constexpr uint32_t long_conversation = 16;                   // windows
-constexpr milliseconds shortest_wait{20}, longest_wait{2000};
-constexpr milliseconds quiet_time{5};
+constexpr milliseconds goes_on_within{8};   // for a window
+constexpr uint32_t looks_every = 2;         // windows
+constexpr uint32_t long_conversation = 16;  // windows
+constexpr milliseconds waits_if_not_possible{2}, shortest_wait{20}, longest_wait{2000};
+constexpr milliseconds quiet_time{2};
 
 // Only a privileged thread may stop giving way.
 bool may_stop_giving_way() {
@@ -40,43 +41,51 @@ bool set_policy(int policy) {
 }  // namespace
 
 Conversation::Advice Conversation::on_event(pid_t tid, Time now) {
-    if (tid != tid_ && !follows_ && ++of_others_ > most_of_others) {
-        tid_ = tid;
-        events_ = of_others_ = 0;
-        window_began_ = now;
-        return Advice::go_on;
-    }
-    if (tid != tid_ && follows_) of_others_++;
-    if (++events_ < window_events) return Advice::go_on;
-    const Advice advice = on_window(now);
-    events_ = of_others_ = 0;
-    window_began_ = now;
-    return advice;
-}
-
-Conversation::Advice Conversation::on_window(Time now) {
-    const auto took = now - window_began_;
+    if (tid != tid_) return on_other(tid, now);
+    of_others_ = 0;
+    events_++;
     if (!follows_) {
-        if (took > begins_within || now < waits_until_) return Advice::go_on;
+        if (now - began_ > begins_within) {  // this one begins the next row
+            began_ = now;
+            events_ = 1;
+        }
+        if (events_ < begins_after || now < waits_until_) return Advice::go_on;
         follows_ = true;
-        windows_ = 0;
+        began_ = now;
+        events_ = windows_ = 0;
         return Advice::follow;
     }
-    if (took > goes_on_within || of_others_ > most_of_others) return Advice::leave;
+    if (events_ < window_events) return Advice::go_on;
+    if (now - began_ > goes_on_within) return Advice::leave;
+    began_ = now;
+    events_ = 0;
     return ++windows_ % looks_every == 0 ? Advice::look_again : Advice::go_on;
 }
 
-void Conversation::end(Time now) {
+Conversation::Advice Conversation::on_other(pid_t tid, Time now) {
+    if (follows_ && ++of_others_ < begins_after) return Advice::go_on;
+    const bool leaves = follows_;
+    if (leaves) end(Because::quiet, now);
+    tid_ = tid;
+    began_ = now;
+    events_ = 1;
+    return leaves ? Advice::leave : Advice::go_on;
+}
+
+void Conversation::end(Because why, Time now) {
     if (!std::exchange(follows_, false)) return;
-    wait_ = windows_ >= long_conversation ? milliseconds(0)
-                                          : std::clamp(2 * wait_, shortest_wait, longest_wait);
-    waits_until_ = now + wait_;
+    if (windows_ >= long_conversation) wait_ = milliseconds(0);
+    if (why == Because::slow && windows_ < long_conversation) {
+        wait_ = std::clamp(2 * wait_, shortest_wait, longest_wait);
+        waits_until_ = now + wait_;
+    }
+    if (why == Because::cannot) waits_until_ = now + waits_if_not_possible;
     tid_ = 0;
     events_ = of_others_ = 0;
 }
 
-ProcessorFollower::ProcessorFollower(Loop& loop)
-    : loop_(loop), may_follow_(may_stop_giving_way()) {}
+ProcessorFollower::ProcessorFollower(Loop& loop, std::function<bool(pid_t tid)> others_run)
+    : loop_(loop), others_run_(std::move(others_run)), may_follow_(may_stop_giving_way()) {}
 
 ProcessorFollower::~ProcessorFollower() {
     if (timer_) loop_.cancel(*timer_);
@@ -88,7 +97,7 @@ void ProcessorFollower::on_event(pid_t tid) {
     events_++;
     switch (conversation_.on_event(tid, Clock::now())) {
         case Conversation::Advice::go_on: return;
-        case Conversation::Advice::leave: leave(); return;
+        case Conversation::Advice::leave: end(Conversation::Because::slow); return;
         case Conversation::Advice::follow:
             if (!timer_) look_whether_quiet();
             [[fallthrough]];
@@ -97,24 +106,28 @@ void ProcessorFollower::on_event(pid_t tid) {
 }
 
 void ProcessorFollower::follow(pid_t tid) {
-    const auto processor = processor_of(tid);
-    if (!processor || *processor >= CPU_SETSIZE) return leave();
+    const auto cannot = [this] { end(Conversation::Because::cannot); };
+    const auto where = scheduled(tid);
+    if (!where || where->processor >= CPU_SETSIZE || others_run_(tid)) return cannot();
+    const int processor = where->processor;
     if (!own_processors_) {
         cpu_set_t own;
-        if (sched_getaffinity(0, sizeof own, &own) != 0) return leave();
-        if (!set_policy(SCHED_IDLE | SCHED_RESET_ON_FORK)) return leave();
+        if (sched_getaffinity(0, sizeof own, &own) != 0) return cannot();
+        if (!set_policy(SCHED_IDLE | SCHED_RESET_ON_FORK)) return cannot();
         own_processors_ = own;
     }
-    if (!CPU_ISSET(*processor, &*own_processors_)) return leave();
-    if (std::exchange(processor_, *processor) == *processor) return;
+    if (!CPU_ISSET(processor, &*own_processors_)) return cannot();
+    if (std::exchange(processor_, processor) == processor) return;
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(*processor, &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) leave();
+    CPU_SET(processor, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) cannot();
 }
 
-void ProcessorFollower::leave() {
-    conversation_.end(Clock::now());
+void ProcessorFollower::leave() { end(Conversation::Because::quiet); }
+
+void ProcessorFollower::end(Conversation::Because why) {
+    conversation_.end(why, Clock::now());
     processor_ = -1;
     if (!own_processors_) return;
     set_policy(SCHED_OTHER);

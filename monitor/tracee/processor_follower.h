@@ -11,41 +11,50 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "transport/loop.h"
 
 namespace gpr {
 
-// Decides which thread to follow, by its events: one that has nearly all of them, in quick
-// succession. Pure.
+// Decides which thread to follow, by its events: one that stops again and again, while no other
+// does. Pure.
 class Conversation {
 public:
     using Time = std::chrono::steady_clock::time_point;
 
     enum class Advice { go_on, follow, look_again, leave };
-    // follow: `tid`, from now on. look_again: it may be on another processor by now. leave: the
-    // thread that is followed.
+    // follow: this thread, from now on. look_again: it may be on another processor by now. leave:
+    // the thread that is followed.
     Advice on_event(pid_t tid, Time now);
+    enum class Because {
+        quiet,
+        cannot,  // it is not possible now
+        slow,    // perhaps the processor has other work: it is tried again later, and later still
+    };
     // Nobody is followed any more.
-    void end(Time now);
+    void end(Because why, Time now);
     [[nodiscard]] bool follows() const { return follows_; }
 
 private:
-    Advice on_window(Time now);
+    Advice on_other(pid_t tid, Time now);
 
     pid_t tid_ = 0;
     bool follows_ = false;
-    uint32_t events_ = 0, of_others_ = 0;  // in this window
-    uint32_t windows_ = 0;                 // while it has been followed
-    Time window_began_, waits_until_;
-    std::chrono::milliseconds wait_{0};  // after something that was no long conversation
+    uint32_t events_ = 0;     // of it: in a row, and in this window while it is followed
+    uint32_t of_others_ = 0;  // in a row
+    uint32_t windows_ = 0;    // while it has been followed
+    Time began_;              // the row, or the window
+    Time waits_until_;
+    std::chrono::milliseconds wait_{0};
 };
 
 class ProcessorFollower {
 public:
-    // Of the calling thread. The loop must live longer.
-    explicit ProcessorFollower(Loop& loop);
+    // Of the calling thread. The loop must live longer. others_run: whether threads other than this
+    // one run, whose stops would have to wait for the processor of this one.
+    ProcessorFollower(Loop& loop, std::function<bool(pid_t tid)> others_run);
     ~ProcessorFollower();
     ProcessorFollower(const ProcessorFollower&) = delete;
     ProcessorFollower& operator=(const ProcessorFollower&) = delete;
@@ -58,9 +67,11 @@ public:
 
 private:
     void follow(pid_t tid);
+    void end(Conversation::Because why);
     void look_whether_quiet();
 
     Loop& loop_;
+    const std::function<bool(pid_t tid)> others_run_;
     Conversation conversation_;
     std::optional<cpu_set_t> own_processors_;  // to go back to
     int processor_ = -1;                       // that it keeps to

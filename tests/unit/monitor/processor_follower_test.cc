@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 using namespace gpr;
 using namespace std::chrono_literals;
@@ -50,45 +51,47 @@ int last_of(const cpu_set_t& set) {
 
 }  // namespace
 
-TEST_CASE("processor follower: a thread with quick events is followed") {
+TEST_CASE("processor follower: a thread that stops again and again is followed") {
     Conversation talk;
     Conversation::Time now{1h};
-    CHECK(speak(talk, 7, window - 1, now, 100us) == Advice::go_on);
+    CHECK(speak(talk, 7, 2, now, 100us) == Advice::go_on);
     CHECK_FALSE(talk.follows());
-    CHECK(speak(talk, 7, 5, now, 100us) != Advice::leave);
+    CHECK(speak(talk, 7, 1, now, 100us) == Advice::follow);
+    CHECK(talk.follows());
+    bool looks = false;
+    for (int i = 0; i < 4 * window; i++) {
+        looks |= talk.on_event(7, now += 100us) == Advice::look_again;
+    }
+    CHECK(looks);
     CHECK(talk.follows());
 }
 
-TEST_CASE("processor follower: neither slow threads nor several at once are followed") {
+TEST_CASE("processor follower: neither slow threads nor several in turns are followed") {
     Conversation slow;
     Conversation::Time now{1h};
-    speak(slow, 7, 10 * window, now, 1ms);
+    speak(slow, 7, 10 * window, now, 2ms);
     CHECK_FALSE(slow.follows());
     Conversation several;
     for (int i = 0; i < 10 * window; i++) several.on_event(7 + i % 3, now += 50us);
     CHECK_FALSE(several.follows());
 }
 
-TEST_CASE("processor follower: it is left when others come, or when it is slow") {
+TEST_CASE("processor follower: it goes from one thread to the next, and back") {
     Conversation::Time now{1h};
-    Conversation others;
-    speak(others, 7, 4 * window, now, 100us);
-    REQUIRE(others.follows());
-    bool left = false;
-    for (int i = 0; i < 2 * window && !left; i++) {
-        left = others.on_event(7 + i % 2, now += 100us) == Advice::leave;
-    }
-    CHECK(left);
-    Conversation slow;
-    speak(slow, 7, 4 * window, now, 100us);
-    REQUIRE(slow.follows());
-    for (int i = 0; i < 2 * window && !left; i++) {
-        left = slow.on_event(7, now += 1ms) == Advice::leave;
-    }
-    CHECK(left);
+    Conversation talk;
+    speak(talk, 7, 4, now, 100us);
+    REQUIRE(talk.follows());
+    speak(talk, 8, 1, now, 100us);
+    CHECK(talk.follows());  // one stop of another thread changes nothing
+    speak(talk, 7, 1, now, 100us);
+    speak(talk, 8, 2, now, 100us);
+    CHECK(talk.follows());
+    CHECK(speak(talk, 8, 1, now, 100us) == Advice::leave);
+    CHECK_FALSE(talk.follows());
+    CHECK(speak(talk, 8, 2, now, 100us) == Advice::follow);
 }
 
-TEST_CASE("processor follower: after a short conversation the next one has to wait") {
+TEST_CASE("processor follower: after a slow conversation the next one has to wait") {
     Conversation talk;
     Conversation::Time now{1h};
     std::chrono::microseconds waited{0};
@@ -99,13 +102,17 @@ TEST_CASE("processor follower: after a short conversation the next one has to wa
         const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - began);
         CHECK(took > waited);
         waited = took;
-        talk.end(now);
+        CHECK(speak(talk, 7, window, now, 1ms) == Advice::leave);
+        talk.end(Conversation::Because::slow, now);
     }
     for (int i = 0; i < 100'000 && !talk.follows(); i++) talk.on_event(7, now += 100us);
     speak(talk, 7, 100 * window, now, 100us);
-    talk.end(now);
-    speak(talk, 7, 2 * window, now, 100us);
+    talk.end(Conversation::Because::slow, now);
+    speak(talk, 7, 3, now, 100us);
     CHECK(talk.follows());  // at once, after a long one
+    talk.end(Conversation::Because::quiet, now);
+    speak(talk, 7, 3, now, 100us);
+    CHECK(talk.follows());
 }
 
 TEST_CASE(
@@ -121,7 +128,16 @@ TEST_CASE(
     REQUIRE(waitpid(child, &status, WUNTRACED) == child);
     REQUIRE(WIFSTOPPED(status));
     {
-        ProcessorFollower follower(**loop);
+        bool others_run = true;
+        ProcessorFollower follower(**loop, [&](pid_t tid) {
+            CHECK(tid == child);
+            return others_run;
+        });
+        for (int i = 0; i < 2 * window; i++) follower.on_event(child);
+        const cpu_set_t still = processors_of_this_thread();
+        CHECK(CPU_EQUAL(&before, &still));
+        others_run = false;
+        std::this_thread::sleep_for(5ms);
         for (int i = 0; i < 2 * window; i++) follower.on_event(child);
         const cpu_set_t during = processors_of_this_thread();
         CHECK(CPU_COUNT(&during) == 1);
