@@ -25,6 +25,7 @@
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/forks_in_place.h"
 #include "monitor/home/futexes.h"
+#include "monitor/home/growth.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
 #include "monitor/home/images.h"
@@ -128,6 +129,9 @@ void HomeSession::take_faults() {
     }
     pager.unfilled.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
         home_->faultfds.on_unfilled(fragment.pid(), at, write, static_cast<pid_t>(tid));
+    });
+    pager.faults.on_unknown_fault([this](Fragment& fragment, Address at) {
+        return home_->growth.meets_growth(fragment, at);
     });
     pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(home_->code_faults.code_fault(fragment.shared_from_this(), at, write,
