@@ -6,7 +6,11 @@
 
 #include <algorithm>
 
+#include "syscall/park.h"
+
 namespace gpr {
+
+static_assert(GPR_OWN_HIGH_WORD == stub_high_word);
 
 void FutexNews::use(std::unique_ptr<CallWatch> watch, OnWake on_wake) {
     watch_ = std::move(watch);
