@@ -79,6 +79,7 @@ struct SessionMessage {
     traceOrder @37 :Data;   # home: trace from now on (gpr_trace_order in bpf/); empty: no longer
     traceEvents @38 :Void;  # acceptor; raw: gpr_trace_event, one behind the other
     drain @39 :Void;        # acceptor: it is about to shut down; the session is to leave it
+    futexMove @40 :FutexMove;           # move waiters there, too; or the answer: it is done
   }
 }
 
@@ -398,6 +399,12 @@ struct FutexWake {
   count @2 :Int32;
   bitset @3 :UInt32;
   shared @4 :Bool;   # the waiters did not use FUTEX_PRIVATE_FLAG
+}
+
+# FUTEX_REQUEUE of private words: wake and move so many. Or its answer: how many it were together.
+struct FutexMove {
+  cookie @0 :UInt32; pid @1 :Int32; from @2 :UInt64; to @3 :UInt64; wake @4 :Int32; move @5 :Int32;
+  done @6 :Bool; moved @7 :Int32;
 }
 
 # The pages in which the sender's threads wait for futexes: a set of hashes, see bpf/call_layout.h.

@@ -422,11 +422,8 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
             }
             return;
         case wire::SessionMessage::FUTEX_WOKEN:
-            spawn(home_->futexes.on_futex_wake(frame, node.id));
-            return;
-        case wire::SessionMessage::FUTEX_WAITING:
-            home_->futexes.news().heard(node.id, session.getFutexWaiting());
-            return;
+        case wire::SessionMessage::FUTEX_MOVE:
+        case wire::SessionMessage::FUTEX_WAITING: home_->futexes.on_frame(frame, node.id); return;
         case wire::SessionMessage::MEMORY_POLICY: spawn(home_->affinity.note_policy(frame)); return;
         case wire::SessionMessage::CALL: spawn(home_->calls.serve_call(frame, node.id)); return;
         case wire::SessionMessage::MAPPING:
