@@ -149,6 +149,8 @@ struct SeccompFilter {
 
 # A call that must be made on every node: membarrier(MEMBARRIER_CMD_REGISTER_*), and
 # arch_prctl(ARCH_REQ_XCOMP_PERM). From home also ptrace: monitor/node/debug_traps_wire.h
+# For mbind(2) the arguments are the range's begin and size, then a policy in the format of
+# monitor/tracee/memory_policy.h.
 struct MirroredCall { pid @0 :Int32; number @1 :UInt32; args @2 :List(UInt64); }
 
 struct UnfilledPage {
@@ -283,6 +285,7 @@ struct Crossing {
   # The registers repeat a call that the sender's kernel has interrupted: its restart code, by which
   # a signal that comes before it is repeated ends it, or not (512, 514 or 516); else 0.
   suspended @14 :UInt16;
+  memoryPolicy @15 :List(UInt64);  # to the acceptor: what the program has set; empty: unchanged
 }
 
 struct CallRequest {

@@ -278,11 +278,9 @@ Task<Result<Homecoming::Remains>> Homecoming::take_out(HomeProcess& process, Gro
     auto out = co_await take_threads_out(process, remains.taken);
     if (!out) co_return tl::make_unexpected(out.error());
     if (process.fragment) {
-        const LockOfNew wanted = process.fragment->space.lock_of_new();
-        if (wanted != LockOfNew::none) remains.lock_of_new = MCL_FUTURE;
-        if (wanted == LockOfNew::on_fault) remains.lock_of_new |= MCL_ONFAULT;
+        remains.lock_of_new = process.fragment->space.lock_of_new();
         for (const auto& [begin, m] : process.fragment->space.all()) {
-            if (m.locked) remains.locked.push_back(m.range);
+            if (m.locked) remains.locked.push_back({m.range, m.locked_on_fault});
         }
     }
     for (const auto& [tid, thread] : process.threads) {

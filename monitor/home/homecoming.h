@@ -60,8 +60,8 @@ public:
     // What is still to be undone in it.
     struct Remains {
         Infection::Taken taken;
-        std::vector<Range> locked;
-        int lock_of_new = 0;  // flags for mlockall(2)
+        std::vector<Infection::LockedRange> locked;
+        LockOfNew lock_of_new = LockOfNew::none;
         std::vector<pid_t> helpers;
         GrownStack grown;
     };

@@ -67,6 +67,19 @@ int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
     return -lock.error;
 }
 
+void MemoryCalls::tell_locks(HomeProcess& process) {
+    const AddressSpace& space = process.fragment->space;
+    for (const auto& [begin, m] : space.all()) {
+        if (!m.locked) continue;
+        home_.acceptors.tell(process.pid,
+                             MemoryLock{m.range, true, 0, m.locked_on_fault, std::nullopt});
+    }
+    const LockOfNew of_new = space.lock_of_new();
+    if (of_new != LockOfNew::none) {
+        home_.acceptors.tell(process.pid, MemoryLock{{}, true, 0, false, of_new});
+    }
+}
+
 // For a call that names an address at which the acceptor cannot map anything, in a session whose
 // code runs there; this kernel might allow it to a privileged process. A positive errno or 0.
 int MemoryCalls::place_error(const Notification& n) const {
