@@ -64,6 +64,7 @@ public:
         LockOfNew lock_of_new = LockOfNew::none;
         std::vector<pid_t> helpers;
         GrownStack grown;
+        std::vector<std::pair<Address, int>> growing;  // the lowest page of what grows, protection
     };
     // All threads leave the stub, and are stopped; the helpers end.
     Task<Result<Remains>> take_out(HomeProcess& process, GrownStack grown);

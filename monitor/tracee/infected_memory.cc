@@ -80,6 +80,21 @@ Result<> Infection::unlock(const MemoryState& memory) {
     return {};
 }
 
+Result<> Infection::let_grow(Address page, int prot) {
+    std::array<std::byte, page_size> content{};
+    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    if (!memory.read_exact(page, content.data(), content.size())) {
+        return fail(EIO, "cannot read memory that grows");
+    }
+    constexpr uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN;
+    GPR_CHECK(call(threads_.front(), SYS_mmap,
+                   {page.value, page_size, static_cast<uint64_t>(prot), flags, ~0ULL, 0}));
+    if (!memory.write_exact(page, content.data(), content.size())) {
+        return fail(EIO, "cannot give the program its memory that grows back");
+    }
+    return {};
+}
+
 void Infection::lock_as_before() {
     StoppedThread& main = threads_.front();
     for (const auto& [range, on_fault] : unlocked_) {

@@ -98,6 +98,9 @@ public:
     // Extends the kernel's own stack mapping down to `to` and writes this content at its new lower
     // end.
     Result<> grow_stack(Address to, std::span<const std::byte> content);
+    // Makes the lowest page of memory that grows anew, with this protection: the kernel extends
+    // only what was mapped so.
+    Result<> let_grow(Address page, int prot);
     // Lets the threads' calls with timeouts begin again, each with what is left of its time: the
     // kernel remembers the rest of the time of an interrupted call.
     void renew_waits();
