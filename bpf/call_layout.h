@@ -8,6 +8,9 @@ struct gpr_member {
     __u32 stops_openers;
 };
 
+/* The upper half of the addresses of gpr's own code in a program (syscall/park.h). */
+#define GPR_OWN_HIGH_WORD 0x5500
+
 /* Waiters are counted per page, by a hash of the page number; a summary has 64 bytes. */
 #define GPR_WAITER_BITS 512
 #define GPR_WAITER_WORDS (GPR_WAITER_BITS / 64)

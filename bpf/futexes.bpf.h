@@ -3,7 +3,9 @@
  *
  * A count is raised before the kernel reads the futex word, and lowered after the call. So if the
  * counts are read after the word's page was taken away, they include every thread that may have
- * seen the old word. */
+ * seen the old word.
+ *
+ * Calls of gpr's own code do not count: it wakes for another node, which has told all others. */
 #pragma once
 
 #define SYS_futex 202
@@ -132,7 +134,7 @@ static __always_inline int is_of_futexes(long number) {
 static __always_inline void futex_call_begins(struct task_struct* task, __u32 pid,
                                               struct pt_regs* regs, long number) {
     struct gpr_futex_state* s = the_state();
-    if (!s) return;
+    if (!s || regs->ip >> 32 == GPR_OWN_HIGH_WORD) return;
     switch (number) {
         case SYS_futex: futex_begins(task, s, pid, regs); break;
         case SYS_futex_wait: wait_begins(task, s, waits_at, regs->di); break;

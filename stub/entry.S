@@ -77,4 +77,35 @@ gpr_use_tiles:
     add $64, %rsp
     ret
 
+/* edi: ds, esi: es, edx: GPR_ID_FLAG or 0; usually the thread has all of them already. A segment
+ * that is not empty and may not be read would fault. */
+.globl gpr_take_rest
+gpr_take_rest:
+    mov %ds, %eax
+    cmp %edi, %eax
+    je 2f
+    cmp $3, %edi
+    jbe 1f
+    verr %di
+    jnz 2f
+1:  mov %edi, %ds
+2:  mov %es, %eax
+    cmp %esi, %eax
+    je 4f
+    cmp $3, %esi
+    jbe 3f
+    verr %si
+    jnz 4f
+3:  mov %esi, %es
+4:  pushfq
+    mov (%rsp), %eax
+    xor %edx, %eax
+    and $GPR_ID_FLAG, %eax
+    jz 5f
+    xor %eax, (%rsp)
+    popfq
+    ret
+5:  add $8, %rsp
+    ret
+
 .section .note.GNU-stack, "", @progbits

@@ -48,12 +48,17 @@
 /* A system call number that no kernel has: a seccomp filter always sends it to the supervisor. */
 #define GPR_PARK 0x4770
 
+/* In eflags: a program may change it and so learns that there is CPUID. Neither rt_sigreturn nor
+ * ptrace does. */
+#define GPR_ID_FLAG 0x200000
+
 #ifndef __ASSEMBLER__
 
 enum gpr_op {
     GPR_OP_CALLS = 1,  /* run calls[0..count), park again */
     GPR_OP_RESUME = 2, /* become the program: fs and gs, then rt_sigreturn on the frame */
     GPR_OP_TILES = 3,  /* use an AMX tile once, park again */
+    GPR_OP_REST = 4,   /* take over what no frame restores, park again */
 };
 
 /* Flag in a call's number: it is a call of the program, and has not been made yet. */
@@ -80,7 +85,10 @@ struct gpr_slot {
     uint64_t set_bases; /* for GPR_OP_RESUME: set the bases below */
     uint64_t fs_base;
     uint64_t gs_base;
-    uint64_t frame; /* address of the rt_sigframe */
+    uint64_t frame;   /* address of the rt_sigframe */
+    uint32_t ds, es;  /* these and the next for GPR_OP_RESUME and GPR_OP_REST */
+    uint32_t id_flag; /* GPR_ID_FLAG or 0 */
+    uint32_t unused;
     struct gpr_call calls[GPR_CALLS_MAX];
     uint8_t scratch[1024]; /* structures that calls point to */
 };

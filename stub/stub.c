@@ -18,6 +18,7 @@
 /* In entry.S. A child of clone pops its slot address from its new stack and enters the stub. */
 long gpr_syscall(const struct gpr_call* call);
 void gpr_use_tiles(void);
+void gpr_take_rest(uint32_t ds, uint32_t es, uint32_t id_flag);
 void gpr_sigreturn(uint64_t frame) __attribute__((noreturn));
 
 static long call4(uint64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -57,11 +58,14 @@ __attribute__((noreturn)) void gpr_stub_main(struct gpr_slot* slot) {
             run_calls(slot);
         } else if (slot->op == GPR_OP_TILES) {
             gpr_use_tiles();
+        } else if (slot->op == GPR_OP_REST) {
+            gpr_take_rest(slot->ds, slot->es, slot->id_flag);
         } else if (slot->op == GPR_OP_RESUME) {
             if (slot->set_bases) {
                 call4(NR_ARCH_PRCTL, ARCH_SET_FS, slot->fs_base, 0, 0);
                 call4(NR_ARCH_PRCTL, ARCH_SET_GS, slot->gs_base, 0, 0);
             }
+            gpr_take_rest(slot->ds, slot->es, slot->id_flag);
             gpr_sigreturn(slot->frame);
         }
     }

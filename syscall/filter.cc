@@ -98,8 +98,7 @@ private:
         if (row.number == SYS_rseq && options_.notes_rseq) return notify_;
         if (row.place == Place::refused) return refuse_;
         if (side_ == Side::home) {
-            bool launching =
-                row.number == SYS_sendmsg || row.number == SYS_recvmsg || row.number == SYS_execve;
+            const bool launching = is_of_launcher(row.number);
             bool extra = options_.notify_everything && !launching;
             bool opens = options_.conditions.stops_opens() && row.opens_by_name();
             if (extra || opens || row.home_notify()) return notify_;
@@ -193,6 +192,10 @@ private:
 };
 
 }  // namespace
+
+bool is_of_launcher(uint32_t number) {
+    return number == SYS_sendmsg || number == SYS_recvmsg || number == SYS_execve;
+}
 
 std::vector<sock_filter> acceptor_filter(const FilterOptions& options) {
     return Builder(Side::acceptor, options).build();

@@ -13,6 +13,9 @@
 
 namespace gpr {
 
+// Calls that the launcher makes before its supervisor listens: sendmsg, recvmsg, execve.
+bool is_of_launcher(uint32_t number);
+
 struct FilterOptions {
     // rip >> 32 of the stub's code. At home the stub may make any call, because it makes the
     // program's calls; at an acceptor it may also make those listed in stub_calls.h.
@@ -20,8 +23,7 @@ struct FilterOptions {
     uint32_t fd_base = 1u << 20;   // lowest descriptor of the acceptor,
     uint32_t fd_last = INT32_MAX;  // and highest
     Conditions conditions;
-    // At home: what would be allowed is reported, except for calls that the launcher makes before
-    // its supervisor listens: sendmsg, recvmsg, execve.
+    // At home: what would be allowed is reported, except for the launcher's calls.
     bool notify_everything = false;
     // At home: calls on the acceptor's descriptors, and calls with file names, are reported,
     // because the acceptor may have the file.

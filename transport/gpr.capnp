@@ -79,6 +79,7 @@ struct SessionMessage {
     traceOrder @37 :Data;   # home: trace from now on (gpr_trace_order in bpf/); empty: no longer
     traceEvents @38 :Void;  # acceptor; raw: gpr_trace_event, one behind the other
     drain @39 :Void;        # acceptor: it is about to shut down; the session is to leave it
+    futexMove @40 :FutexMove;           # move waiters there, too; or the answer: it is done
   }
 }
 
@@ -148,6 +149,8 @@ struct SeccompFilter {
 
 # A call that must be made on every node: membarrier(MEMBARRIER_CMD_REGISTER_*), and
 # arch_prctl(ARCH_REQ_XCOMP_PERM). From home also ptrace: monitor/node/debug_traps_wire.h
+# For mbind(2) the arguments are the range's begin and size, then a policy in the format of
+# monitor/tracee/memory_policy.h.
 struct MirroredCall { pid @0 :Int32; number @1 :UInt32; args @2 :List(UInt64); }
 
 struct UnfilledPage {
@@ -282,6 +285,7 @@ struct Crossing {
   # The registers repeat a call that the sender's kernel has interrupted: its restart code, by which
   # a signal that comes before it is repeated ends it, or not (512, 514 or 516); else 0.
   suspended @14 :UInt16;
+  memoryPolicy @15 :List(UInt64);  # to the acceptor: what the program has set; empty: unchanged
 }
 
 struct CallRequest {
@@ -398,6 +402,12 @@ struct FutexWake {
   count @2 :Int32;
   bitset @3 :UInt32;
   shared @4 :Bool;   # the waiters did not use FUTEX_PRIVATE_FLAG
+}
+
+# FUTEX_REQUEUE of private words: wake and move so many. Or its answer: how many it were together.
+struct FutexMove {
+  cookie @0 :UInt32; pid @1 :Int32; from @2 :UInt64; to @3 :UInt64; wake @4 :Int32; move @5 :Int32;
+  done @6 :Bool; moved @7 :Int32;
 }
 
 # The pages in which the sender's threads wait for futexes: a set of hashes, see bpf/call_layout.h.

@@ -82,7 +82,10 @@ Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Not
         }
         may = result == 0;
     }
-    if (!may) {  // the kernel here reports the error
+    if (!may) {                    // the kernel here reports the error
+        Notification of_home = n;  // whose pages stay where they are
+        of_home.args[5] = 0;
+        co_await worker_.forwarding.ask_home(process, thread, of_home, false);
         notifier->let_it_run(n.id);
         co_return;
     }
@@ -90,6 +93,22 @@ Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Not
     int64_t result = co_await fragment->executor().call(SYS_mbind, n.args[0], n.args[1], n.args[2],
                                                         n.args[3], n.args[4], flags);
     notifier->reply_raw(n.id, result);
+}
+
+// This host may lack those NUMA nodes.
+Task<void> Affinity::bind_mapping(std::shared_ptr<Fragment> fragment, std::vector<uint64_t> args) {
+    constexpr size_t before_nodes = 3;  // begin, size, mode
+    constexpr size_t most = before_nodes + most_memory_nodes / 64;
+    if (args.size() <= before_nodes || args.size() > most) co_return;
+    StubThread& executor = fragment->executor();
+    auto guard = co_await executor.lock();
+    auto nodes = std::span(args).subspan(before_nodes);
+    executor.scratch().write(0, std::as_bytes(nodes));
+    std::vector<Call> calls{Call{
+        SYS_mbind,
+        {args[0], args[1], args[2], executor.scratch_address().value, nodes.size() * 64 + 1, 0},
+        0}};
+    co_await executor.run_locked(calls);
 }
 
 // The thread makes the call itself. If this kernel is going to allow it, home is told first.

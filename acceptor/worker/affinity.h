@@ -21,6 +21,8 @@ public:
     Task<void> policy_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // For a new thread, in its stub.
     static Task<void> choose_policy(RemoteThread& thread, MemoryPolicy policy);
+    // The arguments of a MirroredCall of mbind(2).
+    static Task<void> bind_mapping(std::shared_ptr<Fragment> fragment, std::vector<uint64_t> args);
 
 private:
     Task<void> bind_call(RemoteProcess& process, RemoteThread& thread, Notification n);

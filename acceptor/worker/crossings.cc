@@ -310,6 +310,9 @@ Task<void> Crossings::arrive(Frame frame) {
         co_await worker_.mirrors.set_cpu_modes(*thread, CpuModes::from_wire(modes));
     }
     worker_.affinity.choose_cpus(*thread, cpu_mask_of(crossing.getAffinity()));
+    if (crossing.getMemoryPolicy().size() != 0) {
+        co_await Affinity::choose_policy(*thread, memory_policy_of(crossing.getMemoryPolicy()));
+    }
     co_await take_robust_list(stub, thread->host_tid, crossing.getRobustList());
     co_await worker_.standstill.debugged().equip(*thread);
     process = worker_.find_process(crossing.getPid());

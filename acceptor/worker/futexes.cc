@@ -11,7 +11,8 @@
 
 namespace gpr::worker {
 
-Futexes::Futexes(Worker& worker) : worker_(worker), news_(worker.loop) {
+Futexes::Futexes(Worker& worker)
+    : worker_(worker), news_(worker.loop), moves_(worker.loop, worker.pager, news_) {
     news_.add_peer(directory_node, worker.link);
 }
 
@@ -50,6 +51,14 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
     if (is_any_used_at_home(*fragment, words) || (process.mixed && is_pi_call(n.number, n.args))) {
         co_await worker_.crossings.leave_at_call(thread, n);
         co_return;
+    }
+    const auto move = process.mixed ? futex_move_of(n.number, n.args) : std::nullopt;
+    if (move) {
+        auto notifier = process.notifier;
+        std::vector<uint64_t> args(std::begin(n.args), std::end(n.args));
+        const auto result = co_await moves_.make(fragment, pid, *move, std::move(args));
+        if (result) notifier->reply_raw(n.id, *result);
+        if (result || worker_.find_thread(pid, tid) != &thread) co_return;
     }
     std::vector<FutexWakeCall> wakes;
     uint64_t hold = 0;
@@ -97,6 +106,19 @@ Task<void> Futexes::on_futex_wake(Frame frame) {
     if (!process || !process->fragment || process->life == RemoteProcess::Life::ending) co_return;
     std::shared_ptr<Fragment> fragment = process->fragment;
     co_await wake_futex_held(worker_.pager, *fragment, FutexNews::told(wake));
+}
+
+Task<void> Futexes::on_futex_move(Frame frame) {
+    auto move = frame->session().getFutexMove();
+    if (move.getDone()) {
+        moves_.on_answer(move);
+        co_return;
+    }
+    { auto guard = co_await worker_.metadata.lock(); }
+    RemoteProcess* process = worker_.find_process(move.getPid());
+    const bool lives = process && process->life != RemoteProcess::Life::ending;
+    auto fragment = lives ? process->fragment : nullptr;
+    co_await moves_.serve(fragment, frame, worker_.link, directory_node);
 }
 
 }  // namespace gpr::worker

@@ -6,6 +6,7 @@
 
 #include "acceptor/worker/part.h"
 #include "mm/page_protocol.h"
+#include "monitor/node/futex_moves.h"
 #include "monitor/node/futex_news.h"
 
 namespace gpr::worker {
@@ -21,6 +22,7 @@ public:
     void use_at_home(ObjectId object);
     Task<void> futex_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> on_futex_wake(Frame frame);
+    Task<void> on_futex_move(Frame frame);
     void send_futex_wake(RemoteProcess& process, const FutexWakeCall& wake);
 
 private:
@@ -29,6 +31,7 @@ private:
 
     Worker& worker_;
     FutexNews news_;
+    FutexMoves moves_;
     bool watch_tried_ = false;
 };
 

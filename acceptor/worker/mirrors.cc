@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "acceptor/worker/affinity.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/growth.h"
 #include "acceptor/worker/own_signals.h"
@@ -166,6 +167,12 @@ Task<void> Mirrors::make_mirrored(Frame frame) {
     auto call = frame->session().getMirror();
     RemoteProcess* process = worker_.find_process(call.getPid());
     if (!process || !process->fragment || !process->fragment->has_helpers()) co_return;
+    if (call.getNumber() == SYS_mbind) {
+        std::vector<uint64_t> words;
+        for (const uint64_t word : call.getArgs()) words.push_back(word);
+        co_await Affinity::bind_mapping(process->fragment, std::move(words));
+        co_return;
+    }
     if (call.getArgs().size() != 2) co_return;
     const uint64_t args[6] = {call.getArgs()[0], call.getArgs()[1]};
     if (!is_mirrored_call(call.getNumber(), args)) co_return;

@@ -213,6 +213,7 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FORK_BARRIER: spawn(worker_.forks.on_barrier(frame)); return;
         case wire::SessionMessage::PROCESS_FORK: spawn(worker_.forks.fork_process(frame)); return;
         case wire::SessionMessage::FUTEX_WOKEN: spawn(worker_.futexes.on_futex_wake(frame)); return;
+        case wire::SessionMessage::FUTEX_MOVE: spawn(worker_.futexes.on_futex_move(frame)); return;
         case wire::SessionMessage::FD_NAMES: spawn(worker_.names.on_fd_names(frame)); return;
         case wire::SessionMessage::FILES_GONE:
             worker_.names.on_files_gone(session.getFilesGone());

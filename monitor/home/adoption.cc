@@ -18,15 +18,19 @@
 
 namespace gpr::home {
 
-void Adoption::note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory) {
-    for (const MappingFlags& m : memory) {
+void Adoption::note_memory(HomeProcess& process, const MemoryState& memory) {
+    process.marked.lock_new(memory.lock_of_new);
+    process.mapping_policies.clear();
+    for (const MappingFlags& m : memory.mappings) {
         const bool main = m.name == "[stack]";
         if (main) process.stack_used = m.range.begin;
         if (m.grows_down) process.inherited_growing.emplace_back(m.range, main);
+        if (!m.policy.empty()) process.mapping_policies.emplace_back(m.range, m.policy);
         if (!m.locked && !m.not_forked && !m.wiped_on_fork) continue;
         Mapping marked;
         marked.range = m.range;
         marked.locked = m.locked;
+        marked.locked_on_fault = m.locked_on_fault;
         marked.not_forked = m.not_forked;
         marked.wiped_on_fork = m.wiped_on_fork;
         process.marked.map(std::move(marked));
@@ -36,7 +40,7 @@ void Adoption::note_flags(HomeProcess& process, const std::vector<MappingFlags>&
 void Adoption::note_thread(HomeThread& thread, const StoppedThread& was) {
     thread.rseq = was.rseq;
     thread.cpu_modes = was.cpu_modes;
-    thread.memory_policy = was.memory_policy;
+    thread.note_memory_policy(was.memory_policy);
     thread.blocks_trap = was.signal_mask >> (SIGTRAP - 1) & 1;
     if (CpuMask its = cpu_mask_now(was.tid); its != cpu_mask_now(getpid())) {
         thread.affinity = std::move(its);
@@ -66,7 +70,7 @@ void Adoption::add_process(Infection::Taken& taken, bool is_root) {
     process.is_root = is_root;
     process.state = HomeProcess::State::preparing;
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
-    note_flags(process, taken.memory);
+    note_memory(process, taken.memory);
     home_.processes[process.pid] = std::move(made);
     for (const StoppedThread& was : taken.threads) {
         HomeThread& thread = home_.births.add_thread(process, was.tid);
@@ -106,7 +110,9 @@ Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken,
 void Adoption::go_on(HomeProcess& process, const StoppedThread& was) {
     HomeThread* thread = home_.find_thread(process.pid, was.tid);
     if (!thread) return;
-    for (Twin& twin : thread->twins) twin = {twin.filters, {}, true, twin.affinity_told};
+    for (Twin& twin : thread->twins) {
+        twin = {twin.filters, {}, true, twin.affinity_told, twin.policy_told};
+    }
     thread->suspended = suspended_by(was.regs);
     if (was.by_job_control) {
         let_wait_end(was.tid);  // end the call as the stop would have ended it

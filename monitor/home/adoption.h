@@ -18,8 +18,8 @@ public:
     // is_attached is called when the threads of all continue.
     void adopt_all(std::vector<Infection::Taken> taken, const std::function<void()>& is_attached);
 
-    // Records flags of mappings that /proc/PID/maps, which read_layout() reads, does not show.
-    static void note_flags(HomeProcess& process, const std::vector<MappingFlags>& memory);
+    // Records what /proc/PID/maps, which read_layout() reads, does not show.
+    static void note_memory(HomeProcess& process, const MemoryState& memory);
     static void note_thread(HomeThread& thread, const StoppedThread& was);
 
 private:

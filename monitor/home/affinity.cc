@@ -66,9 +66,23 @@ Task<void> Affinity::note_policy(Frame frame) {
     auto set = frame->session().getMemoryPolicy();
     HomeThread* thread = home_.find_thread(set.getPid(), set.getTid());
     if (!thread || !thread->stub) co_return;
-    thread->memory_policy = memory_policy_of(set.getWords());
+    thread->note_memory_policy(memory_policy_of(set.getWords()), thread->node);
     std::shared_ptr<StubThread> stub = thread->stub;
     co_await set_memory_policy(*stub, thread->memory_policy);
+}
+
+void Affinity::tell_mapping_policies(HomeProcess& process) {
+    for (const auto& [range, policy] : std::exchange(process.mapping_policies, {})) {
+        FrameBuilder frame;
+        auto call = frame.session().initMirror();
+        call.setPid(process.pid);
+        call.setNumber(SYS_mbind);
+        auto list = call.initArgs(static_cast<unsigned>(2 + policy.size()));
+        list.set(0, range.begin.value);
+        list.set(1, range.size());
+        for (unsigned i = 0; i < policy.size(); i++) list.set(2 + i, policy[i]);
+        home_.acceptors.send(frame);
+    }
 }
 
 }  // namespace gpr::home

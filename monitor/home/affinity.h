@@ -21,6 +21,8 @@ public:
     void note_affinity(HomeThread& caller, const MarshalledCall& call);
     // A thread at the acceptor has called set_mempolicy there.
     Task<void> note_policy(Frame frame);
+    // Of a process that acceptors have just been told of.
+    void tell_mapping_policies(HomeProcess& process);
     static void look_at_newcomer(HomeThread& first);
 
 private:

@@ -64,6 +64,9 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     if (!std::exchange(twin.affinity_told, true)) {
         crossing.setAffinity({thread.affinity.data(), thread.affinity.size()});
     }
+    if (!std::exchange(twin.policy_told, true)) {
+        crossing.setMemoryPolicy({thread.memory_policy.data(), thread.memory_policy.size()});
+    }
     uint64_t robust = robust_list_of(thread.tid);
     crossing.setRobustList(robust);
     co_await home_.loans.end_loans();

@@ -24,7 +24,7 @@ bool is_in_call(pid_t tid, uint32_t number) {
 
 }  // namespace
 
-Futexes::Futexes(Home& home) : home_(home), news_(home.loop) {
+Futexes::Futexes(Home& home) : home_(home), news_(home.loop), moves_(home.loop, home.pager, news_) {
     home.acceptors.each([this](RemoteNode& node) { news_.add_peer(node.id, node.link); });
 }
 
@@ -55,7 +55,24 @@ void Futexes::futex_call(HomeProcess& process, HomeThread& thread, const Notific
         spawn(futex_call_in_memory(process, thread, n));
         return;
     }
+    if (auto move = futex_move_of(n.number, n.args)) {
+        spawn(move_call(process.pid, process.fragment, *move, n));
+        return;
+    }
     tell_futex_wake(process, n);
+    home_.notifier->let_it_run(n.id);
+}
+
+Task<void> Futexes::move_call(pid_t pid, std::shared_ptr<Fragment> fragment, FutexMove move,
+                              Notification n) {
+    std::vector<uint64_t> args(std::begin(n.args), std::end(n.args));
+    const auto result = co_await moves_.make(fragment, pid, move, std::move(args));
+    if (result) {
+        home_.notifier->reply_raw(n.id, *result);
+        co_return;
+    }
+    HomeProcess* process = home_.find_process(pid);
+    if (process && process->fragment == fragment) tell_futex_wake(*process, n);
     home_.notifier->let_it_run(n.id);
 }
 
@@ -132,6 +149,19 @@ void Futexes::send_futex_wake(HomeProcess& process, const FutexWakeCall& wake) {
     if (process.started_remotely) home_.stats.futex_wakes += news_.tell(process.pid, wake);
 }
 
+void Futexes::on_frame(const Frame& frame, NodeId from) {
+    auto session = frame->session();
+    if (session.isFutexWaiting()) {
+        news_.heard(from, session.getFutexWaiting());
+    } else if (session.isFutexWoken()) {
+        spawn(on_futex_wake(frame, from));
+    } else if (session.getFutexMove().getDone()) {
+        moves_.on_answer(session.getFutexMove());
+    } else {
+        spawn(on_futex_move(frame, from));
+    }
+}
+
 // A thread of that node has made a wake. Waiters at a third node are told from here.
 Task<void> Futexes::on_futex_wake(Frame frame, NodeId from) {
     { auto guard = co_await home_.metadata.lock(); }
@@ -141,6 +171,14 @@ Task<void> Futexes::on_futex_wake(Frame frame, NodeId from) {
     std::shared_ptr<Fragment> fragment = process->fragment;
     if (process->started_remotely) news_.tell(process->pid, FutexNews::told(wake), from);
     co_await wake_futex_held(home_.pager, *fragment, FutexNews::told(wake));
+}
+
+Task<void> Futexes::on_futex_move(Frame frame, NodeId from) {
+    { auto guard = co_await home_.metadata.lock(); }
+    auto move = frame->session().getFutexMove();
+    HomeProcess* process = home_.find_process(move.getPid());
+    auto fragment = process ? process->fragment : nullptr;
+    co_await moves_.serve(fragment, frame, home_.acceptors.at(from).link, from);
 }
 
 }  // namespace gpr::home

@@ -60,6 +60,29 @@ Task<void> Growth::grow_down(HomeProcess& process, HomeThread& thread, siginfo_t
     if (home_.find_thread(fragment->pid(), tid) == &thread) co_await go_on_after(thread, SIGSEGV);
 }
 
+bool Growth::meets_growth(Fragment& fragment, Address at) {
+    const Mapping* above = fragment.space.find_from(at);
+    if (!above || !above->grows_down || above->main_stack) return false;
+    spawn(note_growth(fragment.shared_from_this(), at));
+    return true;
+}
+
+Task<void> Growth::note_growth(std::shared_ptr<Fragment> fragment, Address at) {
+    auto guard = co_await home_.metadata.lock();
+    const Mapping* above = fragment->space.find_from(at);
+    auto maps = read_maps(fragment->pid());
+    const HomeProcess* process = home_.find_process(fragment->pid());
+    const bool lives = process && process->fragment == fragment && maps && above;
+    if (lives && above->grows_down && !above->range.contains(at)) {
+        const Range grown{at, above->range.begin};
+        const bool is_there = std::ranges::any_of(*maps, [&](const MapsEntry& e) {
+            return e.range.contains(grown.begin) && e.range.contains(grown.end);
+        });
+        if (is_there) co_await home_.layouts.changes.note_growth(fragment, grown, above->prot);
+    }
+    fragment->wake({at, at + page_size});
+}
+
 Task<void> Growth::go_on_after(HomeThread& thread, int signal) {
     HomeProcess& process = *thread.process;
     const uint64_t bit = 1ULL << (signal - 1);

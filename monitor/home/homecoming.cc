@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/debugging.h"
 #include "monitor/home/ends.h"
@@ -278,11 +279,14 @@ Task<Result<Homecoming::Remains>> Homecoming::take_out(HomeProcess& process, Gro
     auto out = co_await take_threads_out(process, remains.taken);
     if (!out) co_return tl::make_unexpected(out.error());
     if (process.fragment) {
-        const LockOfNew wanted = process.fragment->space.lock_of_new();
-        if (wanted != LockOfNew::none) remains.lock_of_new = MCL_FUTURE;
-        if (wanted == LockOfNew::on_fault) remains.lock_of_new |= MCL_ONFAULT;
+        remains.lock_of_new = process.fragment->space.lock_of_new();
+        const Mapping* below = nullptr;
         for (const auto& [begin, m] : process.fragment->space.all()) {
-            if (m.locked) remains.locked.push_back(m.range);
+            if (m.locked) remains.locked.push_back({m.range, m.locked_on_fault});
+            const bool goes_on = below && below->grows_down && below->range.end == begin;
+            const bool grows = m.grows_down && !m.main_stack && !goes_on;
+            if (grows) remains.growing.emplace_back(begin, m.prot);
+            below = &m;
         }
     }
     for (const auto& [tid, thread] : process.threads) {
@@ -325,6 +329,10 @@ Result<void> Homecoming::cure(Infection& infection, Remains& remains) {
     auto unmapped = infection.unmap({{GPR_RESERVED_BEGIN}, {GPR_RESERVED_END}});
     infection.renew_waits();
     infection.reap(remains.helpers);
+    for (const auto& [page, prot] : remains.growing) {
+        auto grows = infection.let_grow(page, prot);
+        if (!grows) spdlog::warn("{:#x}: {}", page.value, grows.error().message());
+    }
     infection.lock_again(std::move(remains.locked), remains.lock_of_new);
     const GrownStack& grown = remains.grown;
     if (unmapped && !grown.content.empty()) {

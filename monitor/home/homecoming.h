@@ -60,10 +60,11 @@ public:
     // What is still to be undone in it.
     struct Remains {
         Infection::Taken taken;
-        std::vector<Range> locked;
-        int lock_of_new = 0;  // flags for mlockall(2)
+        std::vector<Infection::LockedRange> locked;
+        LockOfNew lock_of_new = LockOfNew::none;
         std::vector<pid_t> helpers;
         GrownStack grown;
+        std::vector<std::pair<Address, int>> growing;  // the lowest page of what grows, protection
     };
     // All threads leave the stub, and are stopped; the helpers end.
     Task<Result<Remains>> take_out(HomeProcess& process, GrownStack grown);

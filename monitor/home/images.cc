@@ -24,6 +24,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/main_stack.h"
+#include "monitor/home/memory_calls.h"
 #include "monitor/home/memory_limit.h"
 #include "monitor/home/namespaces.h"
 #include "monitor/home/resting.h"
@@ -66,6 +67,21 @@ std::string executable_of(pid_t pid) {
 Task<void> meet_sharers(Home& home, HomeProcess& process) {
     home.contended_memory.share_with(process);
     co_await home.contended_memory.meet_external_sharers(false);
+}
+
+// What has been asked of memory that is in the list now.
+void take_marks(AddressSpace& space, const AddressSpace& marked) {
+    for (const auto& [begin, m] : marked.all()) {
+        if (m.sealed) mark_sealed(space, m.range);
+        if (!m.wiped_on_fork && !m.not_forked && !m.locked) continue;
+        space.for_each(m.range, [&mark = m](Mapping& part) {
+            part.wiped_on_fork = mark.wiped_on_fork;
+            part.not_forked = mark.not_forked;
+            part.locked = mark.locked;
+            part.locked_on_fault = mark.locked_on_fault;
+        });
+    }
+    space.lock_new(marked.lock_of_new());
 }
 
 }  // namespace
@@ -210,6 +226,8 @@ Task<Result<void>> Images::prepare(HomeProcess& process, HomeThread& thread) {
     auto started = co_await start_remotely(process);
     if (!started) co_return started;
     home_.guard_pages.tell_all(process);
+    home_.memory_calls.tell_locks(process);
+    home_.affinity.tell_mapping_policies(process);
     co_await home_.fd_names.watch_all(process, *thread.stub);
     co_await StubEntry::take_mask(thread, context->signal_mask);
     process.state = HomeProcess::State::split;
@@ -270,15 +288,7 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
             fragment.space.map(std::move(part));
         }
     }
-    for (const auto& [begin, m] : process.marked.all()) {
-        if (m.sealed) mark_sealed(fragment.space, m.range);
-        if (!m.wiped_on_fork && !m.not_forked && !m.locked) continue;
-        fragment.space.for_each(m.range, [&mark = m](Mapping& part) {
-            part.wiped_on_fork = mark.wiped_on_fork;
-            part.not_forked = mark.not_forked;
-            part.locked = mark.locked;
-        });
-    }
+    take_marks(fragment.space, process.marked);
     process.marked.clear();
     process.inherited.clear();
     process.inherited_functions.clear();
@@ -314,6 +324,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     start.setAffinity({first->affinity.data(), first->affinity.size()});
     first->note_affinity_told();
     start.setMemoryPolicy({first->memory_policy.data(), first->memory_policy.size()});
+    first->note_policy_told();
     const FilterList& filters = first->filters;
     filters_to_wire(filters, start.initFilters(static_cast<unsigned>(filters.size())));
     auto maps = read_maps(process.pid);
@@ -389,7 +400,9 @@ Task<std::string> Images::started(pid_t pid) {
 
 // Of what acceptors know of the thread, only filters and affinity are still true in a new image.
 void Images::begin_anew(HomeThread& thread, const ThreadContext& context) {
-    for (Twin& twin : thread.twins) twin = {twin.filters, {}, true, twin.affinity_told};
+    for (Twin& twin : thread.twins) {
+        twin = {twin.filters, {}, true, twin.affinity_told, twin.policy_told};
+    }
     thread.blocks_trap = context.signal_mask >> (SIGTRAP - 1) & 1;
 }
 

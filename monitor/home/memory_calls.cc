@@ -56,6 +56,13 @@ std::vector<Range> parts_of_segment(const AddressSpace& space, Address attached)
     return parts;
 }
 
+// The flags of an mmap for a thread elsewhere: locks are noted only, and a page of anonymous memory
+// begins where the thread is. Were it present here as well, it would be a second one.
+uint64_t flags_here(uint64_t flags) {
+    flags &= ~uint64_t{MAP_LOCKED};
+    return flags & MAP_ANONYMOUS ? flags & ~uint64_t{MAP_POPULATE} : flags;
+}
+
 }  // namespace
 
 int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
@@ -65,6 +72,19 @@ int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t numbe
     mark_locked(space, lock);
     home_.acceptors.tell(process.pid, lock);
     return -lock.error;
+}
+
+void MemoryCalls::tell_locks(HomeProcess& process) {
+    const AddressSpace& space = process.fragment->space;
+    for (const auto& [begin, m] : space.all()) {
+        if (!m.locked) continue;
+        home_.acceptors.tell(process.pid,
+                             MemoryLock{m.range, true, 0, m.locked_on_fault, std::nullopt});
+    }
+    const LockOfNew of_new = space.lock_of_new();
+    if (of_new != LockOfNew::none) {
+        home_.acceptors.tell(process.pid, MemoryLock{{}, true, 0, false, of_new});
+    }
 }
 
 // For a call that names an address at which the acceptor cannot map anything, in a session whose
@@ -235,7 +255,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     std::array<uint64_t, 6> args{given[0], given[1], given[2], given[3], given[4], given[5]};
     args[0] = hint_beside_reserved(args.data());
     const bool locks = args[3] & MAP_LOCKED;
-    args[3] &= ~uint64_t{MAP_LOCKED};
+    args[3] = flags_here(args[3]);
     uint64_t flags = args[3];
     if (maps_growing(args.data())) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // monitor/paging/growth.h
     Notification n{};

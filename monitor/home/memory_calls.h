@@ -21,6 +21,8 @@ public:
 
     int64_t lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
                         std::span<const uint64_t, 6> args);
+    // Of a process that acceptors have just been told of.
+    void tell_locks(HomeProcess& process);
     static std::vector<Range> hidden_by(HomeProcess& process, const Notification& n);
     Task<void> save_hidden(HomeProcess& process, Notification n);
     Task<void> memory_call(HomeProcess& process, HomeThread& thread, Notification n);

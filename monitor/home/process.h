@@ -68,6 +68,7 @@ struct Twin {
     CpuModes cpu_modes;
     bool alt_stack_changed = true;  // since it was told
     bool affinity_told = false;
+    bool policy_told = true;  // set_mempolicy(2)
 };
 
 // What a thread has done so far.
@@ -143,7 +144,7 @@ struct HomeThread {
     bool blocks_trap = false;                // whether it blocks SIGTRAP, as far as is known
     OneShot<WaitStatus>* awaited = nullptr;  // somebody waits for its next stop
     std::shared_ptr<ProxyCall> proxy_call;
-    MemoryPolicy memory_policy;  // as set at an acceptor
+    MemoryPolicy memory_policy;  // as set at an acceptor, or before it was attached
     RseqArea rseq;               // as the program has registered it
     SuspendedCall suspended;     // that it was to repeat when it went on here
     // In a process that comes home: it has arrived, and shall continue with this.
@@ -182,6 +183,15 @@ struct HomeThread {
     void note_affinity(CpuMask mask, NodeId known_at = directory_node) {
         affinity = std::move(mask);
         for (size_t i = 0; i < twins.size(); i++) twins[i].affinity_told = i + 1 == known_at;
+    }
+    void note_policy_told() {
+        for (Twin& each : twins) each.policy_told = true;
+    }
+    void note_memory_policy(MemoryPolicy policy, NodeId known_at = directory_node) {
+        memory_policy = std::move(policy);
+        for (size_t i = 0; i < twins.size(); i++) {
+            twins[i].policy_told = memory_policy.empty() || i + 1 == known_at;
+        }
     }
 
 private:
@@ -292,6 +302,8 @@ struct HomeProcess {
     std::vector<std::pair<Range, bool>> inherited_growing;
     // Attributes of mappings that /proc/PID/maps does not show, until it is split.
     AddressSpace marked;
+    // Likewise of mbind(2).
+    std::vector<std::pair<Range, MemoryPolicy>> mapping_policies;
     std::vector<std::shared_ptr<ChangeWindow>> changes;  // of changes made here; by acceptor
     ino_t ipc_at_birth = 0;    // the IPC namespace that its parent had then
     uint64_t break_begin = 0;  // brk: start of the heap

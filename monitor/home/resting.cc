@@ -389,18 +389,16 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
     std::ranges::stable_partition(taken.threads,
                                   [pid](const StoppedThread& one) { return one.tid == pid; });
     if (taken.threads.front().tid != pid) return fail("its main thread has ended");
-    GPR_TRY(auto memory, read_mapping_flags(pid));
-    if (const std::string what = what_stays(memory); !what.empty())
-        return fail("its memory " + what);
+    MemoryState memory;
     Infection infection(std::move(taken));
     infection.serve_calls_by([this] { home_.notifier->poll(); });
     auto prepare = [&]() -> Result<Infection::Taken> {
-        GPR_CHECK(infection.take_thread_state());
-        std::vector<Range> locked;
-        for (const MappingFlags& m : memory) {
-            if (m.locked) locked.push_back(m.range);
+        GPR_TRY(memory, infection.read_memory());
+        if (const std::string what = what_stays(memory.mappings); !what.empty()) {
+            return fail("its memory " + what);
         }
-        GPR_CHECK(infection.unlock(std::move(locked)));
+        GPR_CHECK(infection.take_thread_state());
+        GPR_CHECK(infection.unlock(memory));
         if (!process.listener) GPR_CHECK(infection.install(filter_));
         return infection.hand_over(trace::home_options);
     };
@@ -416,7 +414,7 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         process.listener = std::make_shared<Fd>(std::move(ready->listener));
         home_.filter_notifier->listen(process.listener);
     }
-    Adoption::note_flags(process, memory);
+    Adoption::note_memory(process, memory);
     for (const StoppedThread& was : ready->threads) {
         HomeThread* thread = home_.find_thread(pid, was.tid);
         if (!thread) continue;

@@ -25,6 +25,7 @@
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/forks_in_place.h"
 #include "monitor/home/futexes.h"
+#include "monitor/home/growth.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
 #include "monitor/home/images.h"
@@ -128,6 +129,9 @@ void HomeSession::take_faults() {
     }
     pager.unfilled.on_unfilled([this](Fragment& fragment, Address at, bool write, Tid tid) {
         home_->faultfds.on_unfilled(fragment.pid(), at, write, static_cast<pid_t>(tid));
+    });
+    pager.faults.on_unknown_fault([this](Fragment& fragment, Address at) {
+        return home_->growth.meets_growth(fragment, at);
     });
     pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(home_->code_faults.code_fault(fragment.shared_from_this(), at, write,
@@ -418,11 +422,8 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
             }
             return;
         case wire::SessionMessage::FUTEX_WOKEN:
-            spawn(home_->futexes.on_futex_wake(frame, node.id));
-            return;
-        case wire::SessionMessage::FUTEX_WAITING:
-            home_->futexes.news().heard(node.id, session.getFutexWaiting());
-            return;
+        case wire::SessionMessage::FUTEX_MOVE:
+        case wire::SessionMessage::FUTEX_WAITING: home_->futexes.on_frame(frame, node.id); return;
         case wire::SessionMessage::MEMORY_POLICY: spawn(home_->affinity.note_policy(frame)); return;
         case wire::SessionMessage::CALL: spawn(home_->calls.serve_call(frame, node.id)); return;
         case wire::SessionMessage::MAPPING:

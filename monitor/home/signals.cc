@@ -23,6 +23,7 @@
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/stub_signals.h"
 #include "monitor/tracee/unkillable.h"
+#include "syscall/filter.h"
 
 namespace gpr::home {
 
@@ -105,7 +106,7 @@ void Signals::restart_what_has_not_begun(const HomeThread& thread) {
 // Of calls that may wait: the filter reports those that may be about files of an acceptor.
 bool Signals::is_to_be_reported(const HomeProcess& process, const Row& row,
                                 const std::array<uint64_t, 6>& args) const {
-    if (home_.chaos) return true;
+    if (home_.chaos && !is_of_launcher(row.number)) return true;
     const unsigned fd_base = home_.acceptors.fd_base();
     if (!process.listener || fd_base == 0) return false;
     if (row.opens_by_name()) return true;

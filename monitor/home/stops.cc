@@ -69,6 +69,7 @@ Task<std::optional<ThreadContext>> Stops::capture(HomeThread& thread) {
 Task<Result<void>> Stops::take_out(HomeThread& thread, const ThreadContext& context) {
     const pid_t tid = thread.tid;
     std::shared_ptr<StubThread> stub = thread.stub;
+    co_await stub->prepare(context);
     for (;;) {
         co_await stub->parked();
         if (stub->dead()) co_return fail(ESRCH, "the program ended");
@@ -97,7 +98,7 @@ Task<void> Stops::go_on(HomeThread& thread, const ThreadContext& context) {
         co_return;
     }
     // The stub could lead it there as well, but not so that it stops at its next call.
-    co_await stub->make_room(context);
+    co_await stub->prepare(context);
     bool stands = false;
     while (!stands && !stub->dead() && thread.stub == stub) {
         stands = co_await stand_still(thread);

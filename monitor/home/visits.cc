@@ -109,7 +109,7 @@ Task<void> Visits::visit(HomeThread& thread, ThreadContext context) {
     pid_t tid = thread.tid;
     // A signal that comes now waits until the thread has its own mask.
     thread.node = directory_node;
-    co_await stub->make_room(context);
+    co_await stub->prepare(context);
     if (!co_await home_.stops.stand_still(thread)) co_return;
     thread.twin(thread.last_away).alt_stack_changed = false;  // handlers run at the acceptor
     thread.begin(HomeThread::Business::visit);

@@ -153,18 +153,14 @@ private:
 
     Result<Infection::Taken> take_stopped(Infection& infection) {
         const pid_t pid = infection.pid();
-        GPR_TRY(auto memory, read_mapping_flags(pid));
-        GPR_CHECK(check_memory(pid, memory));
+        GPR_TRY(auto memory, infection.read_memory());
+        GPR_CHECK(check_memory(pid, memory.mappings));
         GPR_CHECK(check_timers(pid));
         GPR_TRY(const bool counts, infection.has_cpu_interval_timer());
         if (counts) return has_cpu_timer(pid);
         GPR_CHECK(descriptors_[pid].begin(pid, fd_base_));
         GPR_CHECK(infection.take_thread_state());
-        std::vector<Range> locked;
-        for (const MappingFlags& m : memory) {
-            if (m.locked) locked.push_back(m.range);
-        }
-        GPR_CHECK(infection.unlock(std::move(locked)));
+        GPR_CHECK(infection.unlock(memory));
         GPR_TRY(Infection::Taken taken, infection.hand_over(trace::home_options));
         taken.memory = std::move(memory);
         return taken;

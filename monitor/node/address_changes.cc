@@ -139,6 +139,17 @@ Task<bool> AddressChanges::grow_down(std::shared_ptr<Fragment> fragment, siginfo
     co_return true;
 }
 
+Task<void> AddressChanges::note_growth(std::shared_ptr<Fragment> fragment, Range range, int prot) {
+    Mapped made;
+    made.mapping.range = range;
+    made.mapping.prot = prot;
+    made.mapping.grows_down = true;
+    made.mapping.registered = true;
+    made.mapping.object = side_.new_object();
+    made.mapping.birth = self_;
+    co_await map(fragment, std::move(made), self_);
+}
+
 std::vector<Mapping> AddressChanges::replace(Fragment& fragment, Mapping mapping) {
     auto replaced = fragment.space.map(std::move(mapping));
     pager_.objects.discard_unmapped(fragment.space, replaced);

@@ -61,6 +61,8 @@ public:
     // Maps what a thread has touched just below memory that grows. False if nothing can be mapped
     // there.
     Task<bool> grow_down(std::shared_ptr<Fragment> fragment, siginfo_t touch);
+    // The kernel itself has extended memory that grows, which it registered with it.
+    Task<void> note_growth(std::shared_ptr<Fragment> fragment, Range range, int prot);
     // To be called for a new mapping. asked: the call wants it locked, whatever mlockall says.
     void lock_new(Fragment& fragment, Range range, bool asked);
 

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 
+#include "syscall/park.h"
+
 namespace gpr {
+
+static_assert(GPR_OWN_HIGH_WORD == stub_high_word);
 
 void FutexNews::use(std::unique_ptr<CallWatch> watch, OnWake on_wake) {
     watch_ = std::move(watch);
@@ -73,12 +77,19 @@ unsigned FutexNews::tell(pid_t name, const FutexWakeCall& wake, std::optional<No
     out.setShared(wake.shared);
     unsigned told = 0;
     for (const Peer& peer : peers_) {
-        bool waits = !peer.waiting || peer.waiting->may_wait(wake.address);
-        if (!waits || peer.node == from) continue;
+        if (!may_wait_at(peer, wake.address) || peer.node == from) continue;
         peer.link->send(frame, Priority::urgent);
         told++;
     }
     return told;
+}
+
+std::vector<Link*> FutexNews::links_to_waiters(uint64_t address, std::optional<NodeId> but) const {
+    std::vector<Link*> links;
+    for (const Peer& peer : peers_) {
+        if (may_wait_at(peer, address) && peer.node != but) links.push_back(peer.link);
+    }
+    return links;
 }
 
 FutexWakeCall FutexNews::told(wire::FutexWake::Reader wake) {

@@ -47,6 +47,9 @@ public:
     // that has sent it to us.
     unsigned tell(pid_t name, const FutexWakeCall& wake, std::optional<NodeId> from = std::nullopt);
     static FutexWakeCall told(wire::FutexWake::Reader wake);
+    // To the peers that may have waiters at this word, except for one.
+    [[nodiscard]] std::vector<Link*> links_to_waiters(uint64_t address,
+                                                      std::optional<NodeId> but) const;
 
     // A peer's summary has arrived.
     void heard(NodeId from, wire::FutexWaiters::Reader waiters);
@@ -63,6 +66,9 @@ private:
     // The waiters at this node's peers, except for one peer.
     [[nodiscard]] WaiterSummary waiting_elsewhere(const Peer* but = nullptr) const;
     void tell_waiters(Peer& peer);
+    [[nodiscard]] static bool may_wait_at(const Peer& peer, uint64_t address) {
+        return !peer.waiting || peer.waiting->may_wait(address);
+    }
 
     Loop& loop_;
     std::vector<Peer> peers_;

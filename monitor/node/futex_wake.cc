@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "base/log.h"
+
 namespace gpr {
 
 namespace {
@@ -129,6 +131,8 @@ bool is_shared_word(Fragment& fragment, Address word) {
 
 Task<void> wake_futex(Fragment& fragment, FutexWakeCall wake) {
     if (!fragment.has_helpers()) co_return;
+    spdlog::trace("futex: wakes {} at {:#x} bits {:#x} for another node", wake.count, wake.address,
+                  wake.bitset);
     StubThread& waker = fragment.waker() ? *fragment.waker() : fragment.executor();
     uint64_t operation = FUTEX_WAKE_BITSET | (wake.shared ? 0 : FUTEX_PRIVATE_FLAG);
     co_await waker.call(SYS_futex, wake.address, operation, static_cast<uint64_t>(wake.count), 0, 0,

@@ -52,7 +52,8 @@ void Faults::on_fault(Fragment& fragment, Address at, bool write, Tid tid) {
         return;
     }
     if (!mapping) {
-        fragment.wake({at, at + page_size});
+        const bool is_met = unknown_fault_ && unknown_fault_(fragment, at);
+        if (!is_met) fragment.wake({at, at + page_size});
         return;
     }
     bool elsewhere = mapping->trapped || mapping->anchored ||

@@ -26,6 +26,9 @@ public:
     // Called for every other fault; if it returns true, the handler above is called as well.
     using AnyFault = std::function<bool(Fragment&, Address at, bool write, Tid tid)>;
     void on_any_fault(AnyFault asks) { any_fault_ = std::move(asks); }
+    // A fault where the list has no mapping. The handler returns whether it wakes the thread.
+    using UnknownFault = std::function<bool(Fragment&, Address at)>;
+    void on_unknown_fault(UnknownFault handler) { unknown_fault_ = std::move(handler); }
 
     // Handles all events of the fragment's userfaultfd.
     void read(Fragment& fragment);
@@ -55,6 +58,7 @@ private:
     Pager& pager_;
     CodeFault code_fault_;
     AnyFault any_fault_;
+    UnknownFault unknown_fault_;
     uint64_t faults_ = 0;
     std::unordered_map<Tid, uint64_t> faulting_;  // since when; emptied when a page arrives
     uint64_t faulting_since_ = 0;                 // when the first of them faulted

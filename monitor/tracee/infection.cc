@@ -2,7 +2,6 @@
 
 #include <asm/prctl.h>
 #include <dirent.h>
-#include <linux/mempolicy.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -37,7 +36,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto get_rseq_request = static_cast<__ptrace_request>(0x420f);
-constexpr uint64_t room_size = 16 * page_size;  // sock_fprog in the first page, then the filter
 // If SIGTRAP were blocked while we single-step, the kernel would reset the program's handler.
 constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 constexpr std::chrono::microseconds between_looks{100}, between_steps{5};
@@ -249,6 +247,7 @@ bool Infection::meets_end_beside(pid_t tid) {
     return ended_;
 }
 
+// A sock_fprog in the first page and then its filter, or whatever a call needs.
 Result<> Infection::open_room() {
     GPR_TRY(const int64_t at,
             call(threads_.front(), SYS_mmap,
@@ -271,7 +270,7 @@ Result<> Infection::take_thread_state() {
             return fail(EIO, "cannot read what the program was told");
         }
         GPR_TRY(thread.cpu_modes, cpu_modes_of(thread, memory));
-        thread.memory_policy = memory_policy_in(thread, memory);
+        thread.memory_policy = memory_policy_in(thread, memory, {});
         GPR_CHECK(forget_rseq(thread));
     }
     close_room();
@@ -289,22 +288,6 @@ Result<CpuModes> Infection::cpu_modes_of(StoppedThread& thread, const RemoteMemo
     const auto works = call(thread, SYS_arch_prctl, {ARCH_GET_CPUID, 0});
     if (works && *works == 0) modes.cpuid = CpuModes::faults;
     return modes;
-}
-
-// Empty also if the kernel knows no policies.
-MemoryPolicy Infection::memory_policy_in(StoppedThread& thread, const RemoteMemory& memory) {
-    struct {
-        uint64_t mode = 0;  // an int
-        std::array<uint64_t, most_memory_nodes / 64> nodes{};
-    } its;
-    const uint64_t nodes_at = room_.value + offsetof(decltype(its), nodes);
-    if (!memory.write_exact(room_, &its, sizeof its)) return {};
-    const auto got =
-        call(thread, SYS_get_mempolicy, {room_.value, nodes_at, most_memory_nodes + 1, 0, 0});
-    if (!got || !memory.read_exact(room_, &its, sizeof its) || its.mode == MPOL_DEFAULT) return {};
-    MemoryPolicy policy{its.mode};
-    policy.insert(policy.end(), its.nodes.begin(), its.nodes.end());
-    return policy;
 }
 
 Result<> Infection::forget_rseq(StoppedThread& thread) {
@@ -333,14 +316,6 @@ Result<bool> Infection::has_cpu_interval_timer() {
     }
     close_room();
     return armed;
-}
-
-Result<> Infection::unlock(std::vector<Range> locked) {
-    if (locked.empty()) return {};
-    // This ends MCL_FUTURE as well.
-    GPR_CHECK(call(threads_.front(), SYS_munlockall, {}));
-    unlocked_ = std::move(locked);
-    return {};
 }
 
 Result<> Infection::install(std::span<const sock_filter> filter, bool has_listener) {
@@ -432,12 +407,7 @@ void Infection::tell_thread_state(StoppedThread& thread) {
 
 void Infection::undo() {
     close_room();
-    for (const Range& range : unlocked_) {
-        (void)call(threads_.front(), SYS_mlock, {range.begin.value, range.size()});
-    }
-    if (lock_of_new_ != 0) {
-        (void)call(threads_.front(), SYS_mlockall, {static_cast<uint64_t>(lock_of_new_)});
-    }
+    lock_as_before();
     for (StoppedThread& thread : threads_) {
         if (thread.tid != 0) tell_thread_state(thread);
     }

@@ -60,9 +60,11 @@ public:
     Result<> take_thread_state();
     // Whether an interval timer on CPU time is armed: setitimer(2), ITIMER_VIRTUAL, ITIMER_PROF.
     Result<bool> has_cpu_interval_timer();
-    // Unlocks what mlock(2) has locked, because locked pages cannot be moved. Locked again on
-    // release.
-    Result<> unlock(std::vector<Range> locked);
+    // Reads what only the kernel knows of its memory, in which nothing may change meanwhile.
+    Result<MemoryState> read_memory();
+    // Unlocks what mlock(2) and mlockall(2) have locked, because locked pages cannot be moved.
+    // Locked again on release.
+    Result<> unlock(const MemoryState& memory);
     // Installs a filter for all threads at once. The process does not keep the listener, if the
     // filter has one.
     Result<> install(std::span<const sock_filter> filter, bool has_listener = true);
@@ -77,7 +79,7 @@ public:
         Fd listener;
         std::chrono::steady_clock::time_point since{};  // when it was stopped
         // Filled in by the caller of hand_over().
-        std::vector<MappingFlags> memory;
+        MemoryState memory;
     };
     Result<Taken> hand_over(long ptrace_options);
     // Undoes what was done to the process. It stays traced, and its threads stay stopped.
@@ -96,15 +98,21 @@ public:
     // Extends the kernel's own stack mapping down to `to` and writes this content at its new lower
     // end.
     Result<> grow_stack(Address to, std::span<const std::byte> content);
+    // Makes the lowest page of memory that grows anew, with this protection: the kernel extends
+    // only what was mapped so.
+    Result<> let_grow(Address page, int prot);
     // Lets the threads' calls with timeouts begin again, each with what is left of its time: the
     // kernel remembers the rest of the time of an interrupted call.
     void renew_waits();
     // Reaps its children that were our helpers and have ended.
     void reap(std::span<const pid_t> children);
-    // future: flags for mlockall(2) about future mappings (MCL_*); 0: none.
-    void lock_again(std::vector<Range> ranges, int future) {
+    struct LockedRange {
+        Range range;
+        bool on_fault = false;
+    };
+    void lock_again(std::vector<LockedRange> ranges, LockOfNew of_new) {
         unlocked_ = std::move(ranges);
-        lock_of_new_ = future;
+        lock_of_new_ = of_new;
     }
 
 private:
@@ -119,9 +127,13 @@ private:
                          std::initializer_list<uint64_t> arguments);
     Result<WaitStatus> await_step(pid_t tid);
     bool meets_end_beside(pid_t tid);
+    static constexpr uint64_t room_size = 16 * page_size;
     Result<> open_room();
     void close_room();
-    MemoryPolicy memory_policy_in(StoppedThread& thread, const RemoteMemory& memory);
+    // at: of the mapping there; 0: of the thread.
+    MemoryPolicy memory_policy_in(StoppedThread& thread, const RemoteMemory& memory, Address at);
+    Result<> read_policies(std::vector<MappingFlags>& mappings);
+    void lock_as_before();
     Result<CpuModes> cpu_modes_of(StoppedThread& thread, const RemoteMemory& memory);
     void tell_thread_state(StoppedThread& thread);
     Result<> renew_wait(StoppedThread& thread);
@@ -135,8 +147,8 @@ private:
     std::vector<StoppedThread> threads_;  // main thread first
     Address syscall_instruction_{};
     Address room_{};  // memory of the process that we use for a while; 0: none
-    std::vector<Range> unlocked_;
-    int lock_of_new_ = 0;
+    std::vector<LockedRange> unlocked_;
+    LockOfNew lock_of_new_ = LockOfNew::none;
     Fd listener_;  // of the filter, once it is installed
     std::function<void()> serve_;
     std::vector<End> ends_;

@@ -71,7 +71,8 @@ bool may_wait_to_open(pid_t tid, const Row& row, const CallArguments& args) {
     auto memory = RemoteMemory::open(tid);
     if (!memory || at < 0) return false;
     const size_t got = memory->read({args[static_cast<size_t>(at)]}, name.data(), name.size());
-    if (strnlen(name.data(), got) == got) return false;
+    // Its page has left since the kernel read it, so the call has begun.
+    if (strnlen(name.data(), got) == got) return true;
     const bool absolute = name.front() == '/';
     const bool from_folder = at == 1 && static_cast<int>(args[0]) != AT_FDCWD;  // openat
     const std::string begin = absolute      ? "root"

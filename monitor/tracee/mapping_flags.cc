@@ -13,6 +13,7 @@ namespace {
 
 void note_flag(MappingFlags& of, const std::string& flag) {
     if (flag == "lo") of.locked = true;
+    if (flag == "lf") of.locked_on_fault = true;
     if (flag == "gd") of.grows_down = true;
     if (flag == "dc") of.not_forked = true;
     if (flag == "wf") of.wiped_on_fork = true;

@@ -69,6 +69,7 @@ void StubThread::on_death() {
 
 void StubThread::capture(pid_t host_tid, user_regs_struct regs) {
     bases_ = {regs.fs_base, regs.gs_base};
+    has_id_flag_ = (regs.eflags & GPR_ID_FLAG) != 0;
     point_at_entry(host_tid, regs);
     if (state_ != State::dead) state_ = State::arriving;
     watch_parks();
@@ -236,6 +237,24 @@ Task<void> StubThread::make_room(const ThreadContext& context) {
     has_tiles_ = co_await give(GPR_OP_TILES);
 }
 
+void StubThread::write_rest(const ThreadContext& context) {
+    const user_regs_struct& r = context.regs;
+    HostileMemory s = slot_memory();
+    s.put(offsetof(gpr_slot, ds), static_cast<uint32_t>(r.ds));
+    s.put(offsetof(gpr_slot, es), static_cast<uint32_t>(r.es));
+    s.put(offsetof(gpr_slot, id_flag), static_cast<uint32_t>(r.eflags & GPR_ID_FLAG));
+}
+
+Task<void> StubThread::prepare(const ThreadContext& context) {
+    co_await make_room(context);
+    const bool flag = (context.regs.eflags & GPR_ID_FLAG) != 0;
+    if (has_id_flag_ == flag) co_return;
+    auto guard = co_await mutex_.lock();
+    write_rest(context);
+    const bool alive = co_await give(GPR_OP_REST);
+    if (alive) has_id_flag_ = flag;
+}
+
 Task<bool> StubThread::resume(const ThreadContext& context) {
     co_await make_room(context);
     auto guard = co_await mutex_.lock();
@@ -250,6 +269,8 @@ Task<bool> StubThread::resume(const ThreadContext& context) {
     s.put(offsetof(gpr_slot, fs_base), bases.first);
     s.put(offsetof(gpr_slot, gs_base), bases.second);
     s.put(offsetof(gpr_slot, frame), address);
+    write_rest(context);
+    has_id_flag_.reset();
     bool alive = co_await give(GPR_OP_RESUME);
     co_return alive;
 }

@@ -64,8 +64,9 @@ public:
     Task<bool> take_fd(int fd, int number);
     // The same, replacing what `number`, which may be 0, refers to. Returns the kernel's result.
     Task<int64_t> put_fd(int fd, int number, bool closes_on_exec);
-    // Lets the kernel allocate room for AMX tiles if the context has any.
-    Task<void> make_room(const ThreadContext& context);
+    // Before become(): what only the thread itself can do for the context. The kernel allocates
+    // room for AMX tiles if it has any, and the flag of CPUID becomes the context's.
+    Task<void> prepare(const ThreadContext& context);
     // Makes the thread leave the stub and continue as the program. False if it died.
     Task<bool> resume(const ThreadContext& context);
     // Redirects a thread that is in a ptrace stop with these registers to the stub's entry and
@@ -74,7 +75,8 @@ public:
 
     // Waits until the thread has parked, or died.
     Task<void> parked();
-    // The same as resume(), but by ptrace, for a thread that has parked and was then stopped.
+    // The same as resume(), but by ptrace, for a thread that has parked and was then stopped. Only
+    // complete after prepare().
     void become(pid_t host_tid, const ThreadContext& context);
 
     [[nodiscard]] bool in_stub() const { return state_ != State::in_program; }
@@ -95,6 +97,8 @@ private:
     enum class State { arriving, parked, ordered, working, in_program, dead };
 
     Task<bool> give(uint32_t op);
+    Task<void> make_room(const ThreadContext& context);
+    void write_rest(const ThreadContext& context);
     void send();
     void note_parked();
     // Hears when it parks on its futex.
@@ -118,6 +122,7 @@ private:
     bool calls_given_ = false;
     bool taken_back_ = false;
     bool has_tiles_ = false;                              // the kernel has allocated room for them
+    std::optional<bool> has_id_flag_;                     // the flag of CPUID, while in the stub
     std::optional<std::pair<uint64_t, uint64_t>> bases_;  // fs and gs, while it is in the stub
     uint32_t parks_ = 0;                                  // that we have heard of
     Watch park_;
