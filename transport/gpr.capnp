@@ -80,6 +80,7 @@ struct SessionMessage {
     traceEvents @38 :Void;  # acceptor; raw: gpr_trace_event, one behind the other
     drain @39 :Void;        # acceptor: it is about to shut down; the session is to leave it
     futexMove @40 :FutexMove;           # move waiters there, too; or the answer: it is done
+    timersHere @41 :Int32;  # acceptor: this process has timers of CPU time there, or had some
   }
 }
 

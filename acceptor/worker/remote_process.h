@@ -162,6 +162,7 @@ struct RemoteProcess {
     // Bits of the signals with a handler that is known to be without SA_RESETHAND.
     uint64_t lasting_handlers = 0;
     bool has_timers = false;           // on CPU-time clocks, made here
+    bool timers_told = false;          // home knows of them, or of interval timers
     std::set<int> timers_named_by_id;  // made without a sigevent, so si_value is their id
     uint64_t pending_timers = 0;       // signals left to the next image: bit n-1 is signal n
     unsigned fd_base = 0;              // first of its descriptors here; 0: it has none

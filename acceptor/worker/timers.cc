@@ -6,6 +6,7 @@
 
 #include <array>
 #include <csignal>
+#include <utility>
 
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/interval_timer.h"
@@ -61,11 +62,21 @@ Task<void> Timers::interval_timer_call(RemoteProcess& process, RemoteThread& thr
     if (n.args[0] == ITIMER_REAL || process.mixed) {
         co_await worker_.forwarding.forward(process, thread, n);
     } else {
+        if (n.number == SYS_setitimer) tell_home(process);
         process.notifier->let_it_run(n.id);
     }
 }
 
+// Before the first is made: a process with such timers cannot come home.
+void Timers::tell_home(RemoteProcess& process) {
+    if (std::exchange(process.timers_told, true)) return;
+    FrameBuilder frame;
+    frame.session().setTimersHere(process.pid);
+    worker_.link.send(frame, Priority::urgent);
+}
+
 Task<int64_t> Timers::create_timer(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    tell_home(process);
     std::shared_ptr<Fragment> fragment = process.fragment;
     clockid_t clock = clock_for_thread(static_cast<clockid_t>(n.args[0]), thread.tid);
     sigevent event{};

@@ -25,6 +25,7 @@ public:
     static Task<void> set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers);
 
 private:
+    void tell_home(RemoteProcess& process);
     Task<int64_t> create_timer(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<int64_t> use_timer(RemoteProcess& process, Notification n);
 

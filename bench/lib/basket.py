@@ -74,10 +74,17 @@ BASKET = [
     Row("perl", "perl -e '$s += $_ ** 0.5 for 1 .. 6e6; print $s'", computes=True),
     Row("python3 loop", "python3 -c 'print(sum(i * i % 7 for i in range(12_000_000)))'",
         computes=True),
-    Row("import numpy", "python3 -c 'import numpy'", module="numpy"),
-    Row("numpy", "python3 -c 'import numpy as n; a = n.random.rand(700, 700); "
+    Row("import numpy", "{python} -c 'import numpy'", module="numpy"),
+    Row("numpy", "{python} -c 'import numpy as n; a = n.random.rand(700, 700); "
         "print(sum((a @ a).trace() > 0 for _ in range(30)))'", computes=True, module="numpy",
         library="*numpy*"),
+    Row("scipy", "{python} -c 'import numpy as n, scipy.linalg as l; "
+        "a = n.random.rand(900, 900); print(sum(abs(l.svdvals(a)[0]) > 0 for _ in range(4)))'",
+        computes=True, module="scipy"),
+    Row("scikit-learn", "{python} -c 'from sklearn.ensemble import RandomForestClassifier as R; "
+        "from sklearn.datasets import make_classification as m; "
+        "x, y = m(3000, 30, random_state=1); print(R(60, random_state=1).fit(x, y).score(x, y))'",
+        computes=True, module="sklearn"),
     Row("sort", "sort -n text | md5sum", TEXT),
     Row("awk", "awk '{s[$1 % 1000] += $3} END {for (k in s) t += s[k]; print t}' text", TEXT),
     Row("xz -6", "xz -6 -T1 -c data | wc -c", BYTES.replace("24000000", "4000000"), computes=True,

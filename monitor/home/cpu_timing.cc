@@ -131,6 +131,10 @@ Task<void> CpuTiming::send_pending_timers(HomeProcess& process) {
     }
 }
 
+void CpuTiming::note_timers_away(pid_t pid) {
+    if (HomeProcess* process = home_.find_process(pid)) process->has_timers_away = true;
+}
+
 // What the program would read from this clock.
 Task<uint64_t> CpuTiming::cpu_clock(pid_t pid, CpuClock clock) {
     HomeProcess* process = home_.find_process(pid);

@@ -31,6 +31,8 @@ public:
     Task<void> timer_call_here(HomeThread& thread, Notification n);
     void note_timer_in_bounce(const HomeThread& thread, const ForwardedCall& call);
     void watch_cpu_limit(HomeProcess& process);
+    // Such a process cannot come home: Homecoming::can_leave().
+    void note_timers_away(pid_t pid);
     static void name_cpu_timer(const HomeThread& thread, int signal);
 
 private:

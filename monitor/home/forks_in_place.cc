@@ -70,6 +70,11 @@ Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragm
     }
 }
 
+void ForksInPlace::on_copied(RemoteNode& node, wire::ProcessStarted::Reader copied) {
+    const auto waits = node.forking.find(copied.getPid());
+    if (waits != node.forking.end()) waits->second->done.set(copied.getError());
+}
+
 Task<void> ForksInPlace::on_barrier(Frame frame) {
     { auto guard = co_await home_.metadata.lock(); }
     auto it = barriers_.find(frame->session().getForkBarrier().getPid());

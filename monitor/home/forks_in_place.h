@@ -21,6 +21,8 @@ struct ThreadContext;
 
 namespace gpr::home {
 
+struct RemoteNode;
+
 struct ForkResult {
     int64_t pid = 0;  // or the kernel's error
     int32_t pidfd = -1;
@@ -33,6 +35,7 @@ public:
     [[nodiscard]] bool copies_in_place(const HomeThread& thread,
                                        wire::CallRequest::Reader call) const;
     Task<void> on_barrier(Frame frame);
+    static void on_copied(RemoteNode& node, wire::ProcessStarted::Reader copied);
     Task<void> fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame, Birth birth);
     Task<void> start_copy(HomeThread& thread, ThreadContext context,
                           std::shared_ptr<ForkedMemory> memory);

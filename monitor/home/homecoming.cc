@@ -184,9 +184,9 @@ Result<void> Homecoming::can_leave(const HomeProcess& process) const {
         return fail(fmt::format("process {} shares its memory with another one (clone, CLONE_VM)",
                                 process.pid));
     }
-    if (!process.cpu_timers.clocks().empty()) {
-        return fail(fmt::format(
-            "process {} has a timer or a limit on CPU time, which is watched here", process.pid));
+    if (!process.cpu_timers.clocks().empty() || process.has_timers_away) {
+        return fail(fmt::format("process {} has a timer or a limit on CPU time, which gpr watches",
+                                process.pid));
     }
     if (home_.faultfds.has_any(process.pid)) {
         return fail(fmt::format("process {} has a userfaultfd, which is gpr's", process.pid));

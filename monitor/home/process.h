@@ -346,6 +346,7 @@ struct HomeProcess {
     Usage used_by_children;                 // by children that it has waited for, and theirs
     std::map<pid_t, Usage> ended_children;  // by children that it has not waited for
     CpuTimers cpu_timers;
+    bool has_timers_away = false;  // an acceptor's kernel has some as well, or had
     uint64_t cpu_timers_turn = 0;  // identifies the coroutine that runs them
     // Timer signals that were pending at acceptors at exec: bit n-1 is signal n.
     uint64_t pending_timers = 0;

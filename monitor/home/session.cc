@@ -11,6 +11,7 @@
 #include "monitor/home/children.h"
 #include "monitor/home/code_faults.h"
 #include "monitor/home/contended_memory.h"
+#include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/debugging.h"
 #include "monitor/home/detachment.h"
@@ -403,13 +404,9 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
             home_->ends.on_process_gone(node, session.getProcessGone());
             return;
         case wire::SessionMessage::DRAIN: home_->detachment.on_drain(node); return;
-        case wire::SessionMessage::PROCESS_FORKED: {
-            auto it = node.forking.find(session.getProcessForked().getPid());
-            if (it != node.forking.end()) {
-                it->second->done.set(session.getProcessForked().getError());
-            }
+        case wire::SessionMessage::PROCESS_FORKED:
+            home::ForksInPlace::on_copied(node, session.getProcessForked());
             return;
-        }
         case wire::SessionMessage::FORK_BARRIER:
             spawn(home_->forks_in_place.on_barrier(frame));
             return;
@@ -432,6 +429,9 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
         case wire::SessionMessage::SIGNAL: home_->signals.on_remote_signal(frame, node.id); return;
         case wire::SessionMessage::PROFILE:
             home_->acceptor_files.use_profile(node, session.getProfile());
+            return;
+        case wire::SessionMessage::TIMERS_HERE:
+            home_->cpu_timing.note_timers_away(session.getTimersHere());
             return;
         case wire::SessionMessage::USAGE_ANSWER:
             home_->remote_usage.on_usage_answer(session.getUsageAnswer());
