@@ -145,7 +145,10 @@ Task<Result<void>> Detachment::detach_all() {
     }
     is_under_way_ = false;
     if (!result) co_return result;
-    if (!home_.processes.empty()) co_return co_await detach_all();  // born meanwhile
+    if (!home_.processes.empty()) {  // born meanwhile, or its end has begun and is to be heard of
+        co_await home_.loop.sleep(looks_every);
+        co_return co_await detach_all();
+    }
     end_session();
     co_return result;
 }

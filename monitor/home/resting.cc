@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -104,6 +105,9 @@ std::string name_of_call(uint32_t number) {
 
 }  // namespace
 
+Resting::Resting(Home& home)
+    : home_(home), follower_(home.loop, [this](pid_t tid) { return others_run(tid); }) {}
+
 // Where a process goes that rests no longer.
 RemoteNode& Resting::acceptor() const { return home_.acceptors.at(home_.policy.begins_at()); }
 
@@ -117,6 +121,18 @@ bool Resting::all_rest() const {
     });
 }
 
+void Resting::follow(const HomeThread& thread, WaitStatus status) {
+    // Who waits for the end of a thread may look whether anything is left of it, so that is not
+    // left lying while others run.
+    const bool ends = status.ended() ||
+                      (status.kind == WaitStatus::Kind::event && status.value == PTRACE_EVENT_EXIT);
+    const bool one_of_several = ends && thread.tid != thread.process->pid;
+    // Where something is split, others need this processor as well.
+    if (one_of_several || home_.supervised_threads() != 0) return follower_.leave();
+    if (!status.ended()) follower_.on_event(thread.tid);
+}
+
+// As far as can be seen with little effort.
 bool Resting::others_run(pid_t tid) const {
     constexpr size_t most_looked_at = 16;
     if (home_.threads.size() > most_looked_at) return true;

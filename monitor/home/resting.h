@@ -21,6 +21,7 @@
 #include "monitor/rules/away_cost.h"
 #include "monitor/tracee/context_raw.h"
 #include "monitor/tracee/infection.h"
+#include "monitor/tracee/processor_follower.h"
 #include "monitor/tracee/waits.h"
 #include "transport/loop.h"
 
@@ -30,15 +31,15 @@ struct RemoteNode;
 
 class Resting {
 public:
-    explicit Resting(Home& home) : home_(home) {}
+    explicit Resting(Home& home);
 
     // home_filter(), for processes that are split.
     void set_filter(std::vector<sock_filter> filter) { filter_ = std::move(filter); }
 
     // Whether every process of the session rests, or stays at home for another reason.
     [[nodiscard]] bool all_rest() const;
-    // Whether a thread other than this one runs, as far as can be seen with little effort.
-    [[nodiscard]] bool others_run(pid_t tid) const;
+    // The thread has stopped: docs/decisions/0066-supervisors-follow.md
+    void follow(const HomeThread& thread, WaitStatus status);
     // A program begins, or the child of one that rests.
     void begin(HomeProcess& process);
     // Whether a process that rests is about to make a call that only a split process can make.
@@ -59,6 +60,7 @@ public:
 private:
     using Stopped = std::map<pid_t, ThreadContext>;
 
+    [[nodiscard]] bool others_run(pid_t tid) const;
     void later(const HomeProcess& process, std::chrono::milliseconds pause,
                std::function<void(HomeProcess&)> what);
     void look_later(HomeProcess& process, std::chrono::milliseconds pause);
@@ -79,6 +81,7 @@ private:
     AwayCost cost_;
     Returns returns_{home_, cost_};
     RestingUsage usage_{home_};
+    ProcessorFollower follower_;
     uint64_t rests_ = 0;  // how many have begun
 };
 

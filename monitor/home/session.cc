@@ -74,8 +74,7 @@ void on_end(home::Home& home, home::EventStream& events, HomeThread& thread, Wai
 HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
                          const ExecOptions& options, SessionOutputs& outputs, Fd stub_code)
     : home_(std::make_unique<home::Home>(loop, waits, std::move(acceptors), options, outputs,
-                                         std::move(stub_code))),
-      follower_(loop, [this](pid_t tid) { return home_->resting.others_run(tid); }) {
+                                         std::move(stub_code))) {
     events_ = std::make_unique<home::EventStream>(*home_);
     home_->on_wait = [this](pid_t tid, WaitStatus status) { on_wait(tid, status); };
     home_->on_notification = [this](const Notification& n) { on_notification(n); };
@@ -219,16 +218,11 @@ void HomeSession::listen(HomeProcess& process, Fd listener) {
     home_->filter_notifier->listen(process.listener);
 }
 
-// Where something is split, others need this processor as well.
-void HomeSession::note_stopped(pid_t tid) {
-    home_->supervised_threads() == 0 ? follower_.on_event(tid) : follower_.leave();
-}
-
 void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     auto it = home_->threads.find(tid);
     if (it == home_->threads.end() || home_->debugging.takes_stop(tid, status)) return;
     HomeThread& thread = *it->second;
-    if (!status.ended()) note_stopped(tid);
+    home_->resting.follow(thread, status);
     if (home_->call_stops && status.kind == WaitStatus::Kind::syscall_stop) {
         home_->call_stops->on_call_stop(tid);  // whoever waits for another stop still gets that
         return;
@@ -320,7 +314,6 @@ void HomeSession::on_notification(const Notification& n) {
     HomeThread& thread = *it->second;
     HomeProcess& process = *thread.process;
     if (n.number != gpr_park_number) {
-        note_stopped(n.tid);
         events_->note_call(thread, n.number, n.args, n.instruction_pointer);
         on_call(thread, n);
         return;

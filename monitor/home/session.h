@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "monitor/home/acceptors.h"
 #include "monitor/tracee/infection.h"
-#include "monitor/tracee/processor_follower.h"
 
 namespace gpr {
 
@@ -82,7 +81,6 @@ private:
     void hear(home::RemoteNode& node);
     void take_faults();
     void on_wait(pid_t tid, WaitStatus status);
-    void note_stopped(pid_t tid);
     void on_event(HomeThread& thread, int event);
     void on_filter_stop(HomeThread& thread);
     void on_notification(const Notification& n);
@@ -93,7 +91,6 @@ private:
 
     std::unique_ptr<home::Home> home_;
     std::unique_ptr<home::EventStream> events_;
-    ProcessorFollower follower_;
 };
 
 }  // namespace gpr
