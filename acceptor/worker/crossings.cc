@@ -255,14 +255,19 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     worker_.link.send(frame, gpr::Priority::urgent);
 }
 
+// No mapping of the program's is there.
+bool Crossings::is_in_vdso(const RemoteThread& thread) {
+    auto regs = trace::registers(thread.host_tid);
+    return regs && !is_in_call(*regs) && !thread.process->fragment->space.find({regs->rip});
+}
+
 Task<void> Crossings::come_home(RemoteThread& thread, bool gets_signal) {
     const pid_t host_tid = thread.host_tid;
     auto context = capture_context(host_tid);
     if (!context) co_return;
-    // It may be on its way out of the stub, or in this kernel's vdso: stands_in_vdso().
+    // It may be on its way out of the stub.
     const bool in_stub = context->regs.rip >> 32 == GPR_STUB_HIGH_WORD;
-    const bool in_vdso = !gets_signal && !is_in_call(context->regs) &&
-                         !thread.process->fragment->space.find({context->regs.rip});
+    const bool in_vdso = !gets_signal && is_in_vdso(thread);
     if (in_stub || in_vdso || has_fault_pending(host_tid)) {
         trace::resume(host_tid);
         worker_.loop.after(looks_again_in, [this, host_tid] {

@@ -30,6 +30,9 @@ public:
                               const Notification& n);
     Task<void> leave_at_call(RemoteThread& thread, Notification n, bool by_gravity = false);
     Task<void> arrive(Frame frame);
+    // Whether a stopped thread is in this kernel's vdso, from where it must not leave:
+    // stands_in_vdso().
+    static bool is_in_vdso(const RemoteThread& thread);
     // A thread of a process that goes home has stopped. gets_signal: before a signal, which it will
     // get at home.
     Task<void> come_home(RemoteThread& thread, bool gets_signal = false);

@@ -24,6 +24,7 @@
 #include "monitor/tracee/filter_notifier.h"
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/signal_action.h"
+#include "monitor/tracee/vdso_exit.h"
 #include "monitor/tracee/waits.h"
 #include "syscall/marshal.h"
 
@@ -62,6 +63,7 @@ struct RemoteThread {
     OwnSignal own_signal;
     std::optional<HandledSignal> passed;     // by home; this kernel is to deliver it
     std::optional<HandledSignal> beginning;  // its handler is about to start
+    std::optional<VdsoExit> vdso_exit;       // a signal waits until it has left the vdso
     bool awaits_others = false;  // stopped at the handler until home has sent the other signals
     uint64_t notification = 0;   // of the forwarded call it waits in; 0: none
     std::unique_ptr<MarshalledCall> call;      // what was sent to home for it

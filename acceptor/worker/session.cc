@@ -90,6 +90,11 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
         std::exchange(thread->awaited, nullptr)->set(status);
         if (!status.ended()) return;
     }
+    if (thread && gpr::worker::Signals::leaves_vdso(*thread, status)) {
+        // The interrupt of who waits for a stop may have been one of these.
+        if (!thread->vdso_exit && thread->process->stops()) trace::interrupt(host_tid);
+        return;
+    }
     switch (status.kind) {
         case WaitStatus::Kind::exited:
         case WaitStatus::Kind::killed: worker_.ends.on_end(host_tid, status); return;

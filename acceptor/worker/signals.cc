@@ -226,6 +226,10 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
         return;
     }
     if (postpone_signal(thread, signal)) return;
+    if (VdsoExit::may_wait(signal) && !process.debugged && Crossings::is_in_vdso(thread)) {
+        thread.vdso_exit.emplace(thread.host_tid, signal);
+        return;
+    }
     restart_what_has_not_begun(process, thread);
     if (has_handler(process.host_pid, signal)) {
         interrupt_suspended(thread.host_tid, thread.suspended);
@@ -264,6 +268,15 @@ void Signals::on_signal_stop(RemoteProcess& process, RemoteThread& thread, int s
     }
     thread.dying = true;
     tell_of_signal(process.pid, thread.tid, {*info, 0}, News::fatal);
+}
+
+bool Signals::leaves_vdso(RemoteThread& thread, WaitStatus status) {
+    if (!thread.vdso_exit) return false;
+    const bool is_there = !status.ended() && Crossings::is_in_vdso(thread);
+    auto progress = thread.vdso_exit->on_stop(status, is_there);
+    if (progress == VdsoExit::Progress::steps) return true;
+    thread.vdso_exit.reset();
+    return progress == VdsoExit::Progress::left;
 }
 
 // Handlers must not run in the stub. True if the signal stays pending until the program's mask is

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "acceptor/worker/part.h"
+#include "monitor/tracee/waits.h"
 
 namespace gpr {
 struct HandledSignal;
@@ -33,6 +34,8 @@ public:
 
     Task<void> signal_from_home(Frame frame);
     void on_signal_stop(RemoteProcess& process, RemoteThread& thread, int signal);
+    // True if the stop is one of those that a thread makes on its way out of the vdso: VdsoExit.
+    static bool leaves_vdso(RemoteThread& thread, WaitStatus status);
     bool handler_begun(RemoteProcess& process, RemoteThread& thread);
     // Whether a signal has ended the thread's latest call at home after that had begun.
     void note_interrupted(const RemoteThread& thread, bool interrupted);
