@@ -18,7 +18,8 @@ bool VdsoExit::may_wait(int signal) { return !(bit(signal) & of_instructions); }
 
 // A signal that is blocked when it is handed back to its thread becomes pending again as it was.
 VdsoExit::VdsoExit(pid_t tid, int signal) : tid_(tid), mask_(trace::signal_mask(tid)) {
-    trace::set_signal_mask(tid, ~of_instructions | mask_);
+    // The trap of a step must not be blocked: the kernel would forget the program's handler of it.
+    trace::set_signal_mask(tid, ~of_instructions | (mask_ & ~bit(SIGTRAP)));
     trace::single_step(tid, signal);
 }
 
