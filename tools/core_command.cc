@@ -1,5 +1,6 @@
 // `gpr core PID`: a core file of a process of a session, which goes on.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -130,8 +131,15 @@ private:
     uint64_t written_ = 0;
 };
 
+// Pages of acceptors may be on their way; a link that brings none is given up earlier.
+constexpr int patience_ms = 20'000;
+
 Result<> read_all(int from, std::span<char> bytes) {
     while (!bytes.empty()) {
+        pollfd session{from, POLLIN, 0};
+        if (poll(&session, 1, patience_ms) == 0) {
+            return fail(session_is_mute(from, patience_ms / 1000));
+        }
         const ssize_t got = recv(from, bytes.data(), bytes.size(), 0);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return fail("the session ended before the core file was complete");

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "monitor/launch/attachable.h"
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "tools/commands.h"
 #include "tools/process_number.h"
@@ -34,7 +35,7 @@ const CommandSpec& detach_spec() {
 
 namespace {
 
-constexpr int patience_ms = 20'000;
+constexpr int patience_ms = 20'000, between_looks_ms = 1'000;
 constexpr std::chrono::seconds patience_of_exec{30};
 
 // The monitor of a program that `gpr exec` started ignores the signals that would end the program.
@@ -58,7 +59,16 @@ Result<> detach(pid_t pid) {
     }
     // The monitor exits when it has detached.
     pollfd ends{watched.get(), POLLIN, 0};
-    if (poll(&ends, 1, patience_ms) == 1) return {};
+    for (int waited_ms = 0; waited_ms < patience_ms; waited_ms += between_looks_ms) {
+        if (poll(&ends, 1, between_looks_ms) == 1) return {};
+        // It loses its acceptor if it is stopped for longer.
+        const auto its = scheduled(monitor);
+        if (!its || (its->state != 'T' && its->state != 't')) continue;
+        return fail(fmt::format(
+            "process {0} is not detached: its 'gpr attach', process {1}, is stopped; continue it "
+            "with 'kill -CONT {1}', and it detaches",
+            pid, monitor));
+    }
     return fail(
         fmt::format("process {} is not detached after {} s; its 'gpr attach' (process {}) says why",
                     pid, patience_ms / 1000, monitor));

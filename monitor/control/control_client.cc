@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/file_text.h"
 #include "base/terminal_text.h"
+#include "monitor/tracee/process_stat.h"
 
 namespace gpr {
 
@@ -21,13 +24,6 @@ constexpr size_t most_answer_bytes = 64 << 20;
 // For stopping a process for a debugger; the session itself gives up somewhat earlier.
 constexpr std::chrono::seconds patience_for_stop{20};
 constexpr size_t most_line_bytes = 4096;
-
-std::string mute_text(std::chrono::seconds patience) {
-    return fmt::format(
-        "the session did not answer within {} s; see whether its monitor is stopped, or its link "
-        "is cut",
-        patience.count());
-}
 
 bool becomes_ready(int fd, short events, Clock::time_point until) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
@@ -47,7 +43,7 @@ Result<std::string> receive_all(int fd, std::chrono::seconds patience) {
     std::array<char, 65536> bytes{};
     while (text.size() < most_answer_bytes) {
         if (!becomes_ready(fd, POLLIN, until)) {
-            return fail(mute_text(patience));
+            return fail(session_is_mute(fd, patience.count()));
         }
         const ssize_t got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
         if (got == 0) return text;
@@ -65,7 +61,9 @@ Result<std::string> receive_line(int fd) {
     const auto until = Clock::now() + patience_for_stop;
     std::string text;
     while (!text.ends_with('\n') && text.size() < most_line_bytes) {
-        if (!becomes_ready(fd, POLLIN, until)) return fail(mute_text(patience_for_stop));
+        if (!becomes_ready(fd, POLLIN, until)) {
+            return fail(session_is_mute(fd, patience_for_stop.count()));
+        }
         char byte = 0;
         const ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
         if (got == 0) break;
@@ -90,7 +88,37 @@ Result<nlohmann::json> understood(const std::string& text) {
     return answer;
 }
 
+// Whoever listens on the socket is the session's monitor, and so is who traces its program.
+pid_t listener_of(int connection) {
+    ucred listener{};
+    socklen_t size = sizeof listener;
+    const int got = getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &listener, &size);
+    return got == 0 ? listener.pid : 0;
+}
+
+pid_t tracer_of(pid_t program) {
+    constexpr std::string_view key = "\nTracerPid:\t";
+    const std::string status = text_of(fmt::format("/proc/{}/status", program));
+    const size_t at = status.find(key);
+    return at == std::string::npos ? 0 : std::atoi(&status[at + key.size()]);
+}
+
 }  // namespace
+
+std::string session_is_mute(int connection, int64_t seconds, pid_t program) {
+    const pid_t monitor = connection < 0 ? tracer_of(program) : listener_of(connection);
+    const auto its = scheduled(monitor);
+    if (its && (its->state == 'T' || its->state == 't')) {
+        return fmt::format(
+            "the session did not answer within {0} s: its monitor, process {1}, is stopped; "
+            "continue it with 'kill -CONT {1}'",
+            seconds, monitor);
+    }
+    return fmt::format(
+        "the session did not answer within {} s; see whether its monitor is stopped, or its link "
+        "is cut",
+        seconds);
+}
 
 std::vector<ControlClient> ControlClient::find(bool everybody) {
     std::vector<ControlClient> found;
@@ -168,7 +196,9 @@ Result<Fd> ControlClient::begin(const nlohmann::json& request) const {
 Result<Fd> ControlClient::send_request(const nlohmann::json& request,
                                        std::chrono::seconds patience) const {
     auto connected = connect(patience);
-    if (!connected && connected.error().code == EAGAIN) return fail(mute_text(patience));
+    if (!connected && connected.error().code == EAGAIN) {
+        return fail(session_is_mute(-1, patience.count(), pid()));
+    }
     GPR_TRY(Fd fd, std::move(connected));
     GPR_CHECK(send_all(fd.get(), request.dump() + "\n"));
     return fd;

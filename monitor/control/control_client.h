@@ -14,6 +14,10 @@
 
 namespace gpr {
 
+// Why the session on the other end of this connection has said nothing for so long, and what to do.
+// program: a process of the session, if there is no connection (-1).
+std::string session_is_mute(int connection, int64_t seconds, pid_t program = 0);
+
 // A session's socket. The session itself decides what it answers: root gets answers from other
 // users' programs.
 class ControlClient {
