@@ -115,6 +115,26 @@ Task<Result<std::vector<pid_t>>> Detachment::bring_all_to_rest(Returns::Until fo
 
 // Ends the session.
 Task<Result<void>> Detachment::detach_all() {
+    auto until = Clock::now() + patience;
+    for (;;) {
+        const size_t before = left_.size();
+        auto result = co_await detach_those_here();
+        if (!result) co_return result;
+        if (home_.processes.empty()) break;
+        // Born meanwhile, or its end has begun and is to be heard of.
+        if (left_.size() != before) until = Clock::now() + patience;
+        if (Clock::now() > until) {
+            co_return fail(
+                fmt::format("process {} neither leaves nor ends", home_.processes.begin()->first));
+        }
+        co_await home_.loop.sleep(looks_every);
+    }
+    end_session();
+    co_return Result<void>{};
+}
+
+// All of them, or none.
+Task<Result<void>> Detachment::detach_those_here() {
     is_under_way_ = true;
     co_await split_children();
     for (const auto& [pid, process] : home_.processes) {
@@ -144,12 +164,6 @@ Task<Result<void>> Detachment::detach_all() {
         if (!left && home_.find_process(pid) == process) give_up(*process, left.error());
     }
     is_under_way_ = false;
-    if (!result) co_return result;
-    if (!home_.processes.empty()) {  // born meanwhile, or its end has begun and is to be heard of
-        co_await home_.loop.sleep(looks_every);
-        co_return co_await detach_all();
-    }
-    end_session();
     co_return result;
 }
 
@@ -235,6 +249,7 @@ Task<Result<void>> Detachment::gather(HomeProcess& process) {
     while (process.state == HomeProcess::State::preparing) {
         co_await home_.loop.sleep(looks_every);
         if (home_.find_process(pid) != &process) co_return Result<void>{};
+        if (Clock::now() > until) co_return fail(fmt::format("process {} does not stop", pid));
     }
     auto possible = home_.homecoming.can_leave(process);
     if (possible) possible = goes_on(process);

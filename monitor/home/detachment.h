@@ -43,6 +43,7 @@ public:
 
 private:
     Task<Result<void>> detach_all();
+    Task<Result<void>> detach_those_here();
     Task<Result<void>> rest_for_good();
     Task<Result<std::vector<pid_t>>> bring_all_to_rest(Returns::Until until);
     Task<void> split_children();
