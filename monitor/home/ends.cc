@@ -260,6 +260,8 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
     auto first = process.threads.find(process.pid);
     bool first_ends = first == process.threads.end() || first->second->ends();
     bool last = !process.executing && !process.finished && (all_end ? first_ends : !others);
+    // Or it is we who end it, of a process that goes on.
+    if (is_helper && process.state == HomeProcess::State::ending) last = false;
     if (last) {
         process.finished = true;
         Usage used = usage_of_process(process.pid);

@@ -34,10 +34,10 @@ constexpr uint64_t most_at_once = 256 * page_size;  // of a file that is mapped 
 
 // The file that the process mapped here originally; null if it cannot be opened, and the copy
 // stays.
-std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
+std::shared_ptr<Fd> file_of(const HomeProcess& process, pid_t tid, const Mapping& m) {
     auto copied = process.copied_files.find(m.object);
     if (copied == process.copied_files.end()) return nullptr;
-    const std::string path = fmt::format("/proc/{}/root{}", process.pid, copied->second.path);
+    const std::string path = fmt::format("/proc/{}/root{}", tid, copied->second.path);
     Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     struct stat its {};
     const bool same = file && fstat(file.get(), &its) == 0 && its.st_ino == copied->second.inode &&
@@ -45,20 +45,22 @@ std::shared_ptr<Fd> file_of(const HomeProcess& process, const Mapping& m) {
     return same ? std::make_shared<Fd>(std::move(file)) : nullptr;
 }
 
-// The stub of a thread that is in its stub; null if no thread is. The main one's first: other
-// threads may have descriptor tables of their own (unshare(2)).
-std::shared_ptr<StubThread> some_stub(const HomeProcess& process) {
+bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.ends(); }
+
+// A thread that is in its stub; null if no thread is. The main one first: other threads may have
+// descriptor tables of their own (unshare(2)). It may have ended, and then /proc tells of the
+// others only.
+HomeThread* thread_in_stub(const HomeProcess& process) {
+    auto is_there = [](const HomeThread& thread) {
+        return is_of_program(thread) && thread.stub && thread.goes_on_with;
+    };
     const auto main = process.threads.find(process.pid);
-    if (main != process.threads.end() && main->second->stub && main->second->goes_on_with) {
-        return main->second->stub;
-    }
+    if (main != process.threads.end() && is_there(*main->second)) return main->second;
     for (const auto& [tid, thread] : process.threads) {
-        if (!thread->helper && thread->stub && thread->goes_on_with) return thread->stub;
+        if (is_there(*thread)) return thread;
     }
     return nullptr;
 }
-
-bool is_of_program(const HomeThread& thread) { return !thread.helper && !thread.ends(); }
 
 }  // namespace
 
@@ -239,10 +241,12 @@ Task<Result<void>> Homecoming::end_helpers(HomeProcess& process) {
 
 Task<Result<void>> Homecoming::take_threads_out(HomeProcess& process, Infection::Taken& taken) {
     const pid_t pid = process.pid;
-    std::vector<pid_t> tids{pid};
+    std::vector<pid_t> tids;
     for (const auto& [tid, thread] : process.threads) {
-        if (tid != pid && is_of_program(*thread)) tids.push_back(tid);
+        if (is_of_program(*thread)) tids.push_back(tid);
     }
+    std::ranges::stable_partition(tids, [pid](pid_t tid) { return tid == pid; });
+    if (tids.empty()) co_return fail(ESRCH, "the process ends");
     for (const pid_t tid : tids) {
         HomeThread* thread = home_.find_thread(pid, tid);
         if (!thread || !thread->goes_on_with) co_return fail(ESRCH, "the process ends");
@@ -344,10 +348,11 @@ Result<void> Homecoming::cure(Infection& infection, Remains& remains) {
 // Unmaps the unused part of the main stack: natively nothing is mapped there until it is used.
 Task<Homecoming::GrownStack> Homecoming::take_stack_room(HomeProcess& process) {
     GrownStack grown;
-    std::shared_ptr<StubThread> stub = some_stub(process);
-    if (!stub) co_return grown;
+    const HomeThread* thread = thread_in_stub(process);
+    if (!thread) co_return grown;
+    std::shared_ptr<StubThread> stub = thread->stub;
     std::shared_ptr<Fragment> fragment = process.fragment;
-    auto maps = read_maps(process.pid);
+    auto maps = read_maps(thread->tid);
     if (!maps) co_return grown;
     auto stack = std::ranges::find(*maps, "[stack]", &MapsEntry::name);
     if (stack == maps->end()) co_return grown;
@@ -367,15 +372,17 @@ Task<Homecoming::GrownStack> Homecoming::take_stack_room(HomeProcess& process) {
 
 Task<Result<void>> Homecoming::show_files_again(HomeProcess& process) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    std::shared_ptr<StubThread> stub = some_stub(process);
-    if (!stub) co_return fail("the process ends");
+    HomeThread* thread = thread_in_stub(process);
+    if (!thread) co_return fail("the process ends");
+    const pid_t tid = thread->tid;
+    std::shared_ptr<StubThread> stub = thread->stub;
     const RoomForDescriptors room(process.pid);
     std::vector<Mapping> copies;
     for (const auto& [begin, m] : fragment->space.all()) {
         const bool copy = m.file && m.backing == Backing::anonymous && !m.shared;
         if (!copy) continue;
         copies.push_back(m);
-        if (!m.content) copies.back().content = file_of(process, m);
+        if (!m.content) copies.back().content = file_of(process, tid, m);
         if (!copies.back().content) copies.pop_back();
     }
     for (Mapping& m : copies) {
@@ -396,7 +403,8 @@ Task<Result<void>> Homecoming::show_file_again(HomeProcess& process, StubThread&
     std::shared_ptr<Fragment> fragment = process.fragment;
     const uint64_t pages = m.range.size() / page_size;
     auto copy = fragment->peek(m.range.begin, pages);
-    const int number = free_descriptor(process.pid);
+    const HomeThread* thread = thread_in_stub(process);
+    const int number = free_descriptor(thread ? thread->tid : process.pid);
     bool given = co_await stub.take_fd(m.content->get(), number);
     if (!given) co_return fail("the process does not take its file again");
     int64_t mapped = co_await stub.call(

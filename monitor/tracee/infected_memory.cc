@@ -82,7 +82,7 @@ Result<> Infection::unlock(const MemoryState& memory) {
 
 Result<> Infection::let_grow(Address page, int prot) {
     std::array<std::byte, page_size> content{};
-    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    GPR_TRY(const auto memory, RemoteMemory::open(threads_.front().tid));
     if (!memory.read_exact(page, content.data(), content.size())) {
         return fail(EIO, "cannot read memory that grows");
     }

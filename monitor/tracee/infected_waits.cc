@@ -37,11 +37,11 @@ void Infection::renew_waits() {
 Result<> Infection::renew_wait(StoppedThread& thread) {
     GPR_CHECK(open_room());
     user_regs_struct begins = thread.regs;
-    if (const auto limit = limit_of_restarted(pid_, thread.regs)) {
+    if (const auto limit = limit_of_restarted(thread.tid, thread.regs)) {
         const auto left = std::max(0ns, *thread.waits_since + limit->length - steady_clock::now());
         const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
         const timespec time{seconds.count(), (left - seconds).count()};
-        GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+        GPR_TRY(const auto memory, RemoteMemory::open(threads_.front().tid));
         if (limit->in_memory && !memory.write_exact(room_, &time, sizeof time)) {
             return fail(EIO, "cannot tell the program how long it has to wait");
         }

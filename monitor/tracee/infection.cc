@@ -174,9 +174,10 @@ Result<> Infection::await_stop(StoppedThread& thread, steady_clock::time_point u
     return {};
 }
 
+// The main thread may have ended, and then its memory has gone with it.
 Result<> Infection::prepare_calls() {
-    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
-    GPR_TRY(const auto maps, read_maps(pid_));
+    GPR_TRY(const auto memory, RemoteMemory::open(threads_.front().tid));
+    GPR_TRY(const auto maps, read_maps(threads_.front().tid));
     GPR_TRY(syscall_instruction_, find_syscall_instruction(maps, memory));
     return {};
 }
@@ -386,7 +387,7 @@ void Infection::reap(std::span<const pid_t> children) {
 // A stack grows only by a fault, such as that of a system call that writes there.
 Result<> Infection::grow_stack(Address to, std::span<const std::byte> content) {
     GPR_CHECK(call(threads_.front(), SYS_clock_gettime, {CLOCK_MONOTONIC, to.value}));
-    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
+    GPR_TRY(const auto memory, RemoteMemory::open(threads_.front().tid));
     if (!memory.write_exact(to, content.data(), content.size())) {
         return fail(EIO, "cannot give the program its stack back");
     }
