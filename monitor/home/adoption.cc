@@ -70,6 +70,7 @@ void Adoption::add_process(Infection::Taken& taken, bool is_root) {
     process.is_root = is_root;
     process.state = HomeProcess::State::preparing;
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
+    process.files_limit = taken.files_limit;
     note_memory(process, taken.memory);
     home_.processes[process.pid] = std::move(made);
     for (const StoppedThread& was : taken.threads) {

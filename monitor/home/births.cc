@@ -162,6 +162,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     child.fault_actions = parents.fault_actions;
     child.restarting_signals = parents.restarting_signals;
     child.names_watched = parents.names_watched;
+    child.files_limit = parents.files_limit;
     child.stops_waits = parents.stops_waits;
     child.listener = parents.listener;
     // Acceptors know of forks that they ask for, but would learn of a vfork child only at its end.

@@ -72,6 +72,7 @@ Task<Result<void>> Detachment::rest_for_good() {
     is_under_way_ = false;
     if (!home) co_return tl::make_unexpected(home.error());
     home_.policy.let_all_rest();
+    for (const auto& [pid, process] : home_.processes) process->files_limit.restore(pid);
     home_.futexes.stop_watching();
     home_.acceptors.note_lost();
     home_.acceptors.close("the program goes on at its initiator");
@@ -80,6 +81,10 @@ Task<Result<void>> Detachment::rest_for_good() {
 
 Task<Result<std::vector<pid_t>>> Detachment::begin_move() {
     if (is_under_way_) co_return fail("the session is leaving its acceptor");
+    for (const auto& [pid, process] : home_.processes) {
+        auto possible = process->files_limit.check(pid);
+        if (!possible) co_return tl::make_unexpected(possible.error());
+    }
     auto home = co_await bring_all_to_rest(Returns::Until::needed_again);
     if (!home) is_under_way_ = false;
     co_return home;
@@ -87,6 +92,8 @@ Task<Result<std::vector<pid_t>>> Detachment::begin_move() {
 
 void Detachment::end_move(const std::vector<pid_t>& were_away) {
     is_under_way_ = false;
+    // After a detach they had as many files as before.
+    for (const auto& [pid, process] : home_.processes) process->files_limit.lower_again(pid);
     for (const pid_t pid : were_away) spawn(home_.resting.split(pid, "moves"));
 }
 
@@ -292,6 +299,7 @@ Task<Result<void>> Detachment::leave(HomeProcess& process, Homecoming::GrownStac
     if (!out) co_return tl::make_unexpected(out.error());
     Homecoming::Remains& remains = *out;
     left_.push_back(process.pid);
+    process.files_limit.restore(process.pid);
     forget(process);
     // The session has forgotten the process. The destructor of `cured` restores what was changed in
     // the process and releases it.

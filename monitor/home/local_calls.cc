@@ -79,6 +79,16 @@ void LocalCalls::local_call(HomeProcess& process, HomeThread& thread, const Noti
     if (!is_answered(process, thread, n)) home_.notifier->let_it_run(n.id);
 }
 
+namespace {
+
+// The main thread's clear_child_tid, of a process that was attached, until the thread crosses.
+bool is_known_there(const HomeProcess& process, const HomeThread& thread) {
+    return process.started_remotely && !process.new_image && thread.tid == process.pid &&
+           thread.counts.departures == 0;
+}
+
+}  // namespace
+
 bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Notification& n) {
     Home& h = home_;
     const Row* row = find_row(n.number);
@@ -114,6 +124,7 @@ bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Not
             return leave(process, thread);
         case process_state:
             if (static_cast<int>(n.args[0]) != PR_GET_TID_ADDRESS) return false;
+            if (is_known_there(process, thread)) return leave(process, thread);
             if (thread.clear_tid != 0 || h.stats.crossings == 0) return false;
             return leave(process, thread);
         case alt_stack: thread.note_alt_stack_changed(); return false;

@@ -23,6 +23,7 @@
 #include "monitor/tracee/cpu_mask.h"
 #include "monitor/tracee/cpu_modes.h"
 #include "monitor/tracee/cpu_timers.h"
+#include "monitor/tracee/files_limit.h"
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/requeued_signals.h"
 #include "monitor/tracee/resumed_wait.h"
@@ -321,6 +322,7 @@ struct HomeProcess {
     uint64_t to_reset = 0;
     std::unique_ptr<AsyncMutex> actions;  // held while home's kernel is told of a disposition
     std::map<int, rlimit> memory_limits;  // by resource, as the program has set them
+    FilesLimit files_limit;               // as it was before the session
     bool started_remotely = false;
     // fd_names.h: the names that acceptors know, by number; and the numbers that filters watch.
     std::map<int, uint64_t> names_told;

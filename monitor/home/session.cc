@@ -192,6 +192,10 @@ void HomeSession::start_resting(pid_t root, std::vector<sock_filter> filter) {
     begin(root).stops_waits = true;
 }
 
+void HomeSession::note_files_limit(const FilesLimit& before) {
+    for (const auto& [pid, process] : home_->processes) process->files_limit = before;
+}
+
 void HomeSession::await_debugger() {
     for (const auto& [pid, process] : home_->processes) {
         home_->debugging.await_debugger(*process);

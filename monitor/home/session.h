@@ -18,6 +18,7 @@ namespace gpr {
 class CallWatch;
 class DirectoryRecord;
 class Error;
+class FilesLimit;
 class Loop;
 class ReceivedFrame;
 class SessionOutputs;
@@ -50,6 +51,9 @@ public:
     // The same if processes rest at first: root has resting_filter(), and `filter` is for processes
     // that are split later.
     void start_resting(pid_t root, std::vector<sock_filter> filter);
+    // After start(): the program's limit of open files, which is lowered while acceptors have
+    // descriptors.
+    void note_files_limit(const FilesLimit& before);
     // After start(): the program waits for a debugger before its first instruction.
     void await_debugger();
     // The same for processes that run already, of which the first is the program. is_attached is

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -11,8 +10,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -58,38 +55,6 @@ Result<> check_cpus(const std::vector<SessionHost::Peer>& peers) {
     return {};
 }
 
-// Lowers the process's limit of open files, so that it gets no descriptor number of an acceptor.
-class DescriptorsBelow {
-public:
-    Result<> begin(pid_t pid, int fd_base) {
-        if (fd_base == 0 || prlimit(pid, RLIMIT_NOFILE, nullptr, &before_) != 0) return {};
-        std::error_code gone;
-        const std::string folder = fmt::format("/proc/{}/fd", pid);
-        for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
-            if (std::atoi(entry.path().filename().c_str()) < fd_base) continue;
-            return fail(fmt::format(
-                "process {} has a descriptor {}, and from {} on they are the acceptor's; allow "
-                "more open files there (ulimit -n)",
-                pid, entry.path().filename().string(), fd_base));
-        }
-        now_ = before_;
-        now_.rlim_cur = std::min(before_.rlim_cur, static_cast<rlim_t>(fd_base));
-        if (prlimit(pid, RLIMIT_NOFILE, &now_, nullptr) == 0) pid_ = pid;
-        return {};
-    }
-    // For a process that continues without us: restores the limit, unless the program has changed
-    // it.
-    void end() {
-        rlimit its{};
-        if (pid_ == 0 || prlimit(pid_, RLIMIT_NOFILE, nullptr, &its) != 0) return;
-        if (its.rlim_cur == now_.rlim_cur) prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr);
-    }
-
-private:
-    pid_t pid_ = 0;
-    rlimit before_{}, now_{};
-};
-
 // Takes a process that runs, and its descendants.
 class Takeover {
 public:
@@ -113,13 +78,6 @@ public:
             }
         }
         return all;
-    }
-
-    // For processes that continue without us.
-    void release(const std::vector<pid_t>& pids) {
-        for (const pid_t pid : pids) {
-            if (auto its = descriptors_.find(pid); its != descriptors_.end()) its->second.end();
-        }
     }
 
 private:
@@ -158,16 +116,18 @@ private:
         GPR_CHECK(check_timers(pid));
         GPR_TRY(const bool counts, infection.has_cpu_interval_timer());
         if (counts) return has_cpu_timer(pid);
-        GPR_CHECK(descriptors_[pid].begin(pid, fd_base_));
+        const FilesLimit files = FilesLimit::of(pid, static_cast<rlim_t>(fd_base_));
+        GPR_CHECK(files.check(pid));
         GPR_CHECK(infection.take_thread_state());
         GPR_CHECK(infection.unlock(memory));
         GPR_TRY(Infection::Taken taken, infection.hand_over(trace::home_options));
         taken.memory = std::move(memory);
+        files.lower(pid);
+        taken.files_limit = files;
         return taken;
     }
 
     const int fd_base_;
-    std::map<pid_t, DescriptorsBelow> descriptors_;
 };
 
 constexpr std::array signals_to_detach{SIGINT, SIGTERM, SIGHUP};
@@ -220,15 +180,10 @@ int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& 
     session.report_by_stops(home_filter_for(options, (*host)->fd_base(), (*host)->watches_calls()));
     Takeover takeover((*host)->fd_base());
     auto taken = takeover.take(pid, [&](const std::string& line) { outputs->tell(line); });
-    if (!taken) {
-        takeover.release({pid});
-        return refuse("cannot attach: " + taken.error().message());
-    }
+    if (!taken) return refuse("cannot attach: " + taken.error().message());
     session.adopt(std::move(*taken), [&] { is_attached(outputs->user().fd()); });
     const Watch wish = detach_on_signals(**host, *outputs);
-    const int status = (*host)->run();
-    takeover.release(session.detached());
-    return status;
+    return (*host)->run();
 }
 
 }  // namespace gpr

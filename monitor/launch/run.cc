@@ -20,6 +20,7 @@
 #include "monitor/node/process_names.h"
 #include "monitor/rules/device_variables.h"
 #include "monitor/rules/split_policy.h"
+#include "monitor/tracee/files_limit.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/resting_filter.h"
 
@@ -183,6 +184,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
         if (!traced) return give_up(traced.error().message());
     }
     Launch launch{(*host)->fd_base(), (*host)->watches_calls()};
+    const auto files = FilesLimit::of(program, static_cast<rlim_t>(launch.fd_base));
     tunables->copy(launch.tunables, sizeof launch.tunables - 1);
     if (!send_word(channel, Word::ready) || !send_packet(channel, launch) ||
         !send_text(channel, variables)) {
@@ -201,6 +203,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
         if (!listener) return give_up("cannot take over the seccomp listener");
         session.start(program, std::move(listener));
     }
+    session.note_files_limit(files);
     if (gdb.is_wanted()) session.await_debugger();
     send_word(channel, Word::go);
     close(channel);

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "monitor/tracee/cpu_modes.h"
+#include "monitor/tracee/files_limit.h"
 #include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/remote_memory_raw.h"
@@ -80,6 +81,7 @@ public:
         std::chrono::steady_clock::time_point since{};  // when it was stopped
         // Filled in by the caller of hand_over().
         MemoryState memory;
+        FilesLimit files_limit;
     };
     Result<Taken> hand_over(long ptrace_options);
     // Undoes what was done to the process. It stays traced, and its threads stay stopped.
