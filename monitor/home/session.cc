@@ -346,6 +346,7 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     // Unsplit children report calls, and so do threads of split processes at home.
     if (home_->memory_gate.holds(thread, n)) return;
     if (home_->debugging.tracing().calls.on_notification(thread, n)) return;
+    if (!thread.helper && home_->debugging.tracing().waits.on_notification(thread, n)) return;
     if (process.shares_memory_with && home::VforkChildren::changes_memory(n) &&
         home_->vfork_children.owner_of_memory(process)) {
         spawn(home_->vfork_children.memory_call(process.pid, n));

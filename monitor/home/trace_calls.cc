@@ -206,6 +206,13 @@ bool TraceCalls::on_notification(const HomeThread& thread, const Notification& n
         spawn(call_without_untraced(thread.process->pid, n));
         return true;
     }
+    const bool has_none = thread.process->cannot_be_traced || !thread.process->fragment;
+    if (n.number == SYS_clone && traces_its_parent(n.args[0]) && !has_none) {
+        trace::interrupt(n.tid);
+        home_.notifier->reply_raw(n.id, -trace::restart_nointr);
+        make_caller_ready(thread.process->pid, false);
+        return true;
+    }
     if (n.number != SYS_ptrace) return false;
     if (is_of_others(n.args[0], static_cast<pid_t>(n.args[1]))) return false;
     spawn(serve_notified(thread.process->pid, n));
@@ -291,7 +298,6 @@ Task<int64_t> TraceCalls::trace_me(pid_t pid, pid_t tid) {
 // Whoever traces or is traced, and is not where it can be, comes home for good. Returns 0, an
 // error, or that the caller is to call again, from home.
 Task<int64_t> TraceCalls::prepare(pid_t caller, pid_t tracer, pid_t tracee) {
-    if (home_.policy.mixed()) co_return -EPERM;  // home's filter reports waits, and lets them run
     for (const pid_t pid : {tracee, tracer}) {
         HomeProcess* process = home_.find_process(pid);
         if (!process) co_return -ESRCH;
@@ -371,8 +377,7 @@ Task<bool> TraceCalls::make_ready(pid_t pid, bool as_tracer) {
 
 bool TraceCalls::brings_home_for_clone(HomeThread& thread, uint64_t flags) {
     HomeProcess& process = *thread.process;
-    const bool mixed = home_.policy.mixed() && !home_.call_stops;
-    if (!traces_its_parent(flags) || process.cannot_be_traced || mixed) return false;
+    if (!traces_its_parent(flags) || process.cannot_be_traced) return false;
     home_.calls.reply(thread, -trace::restart_nointr);
     make_caller_ready(process.pid, false);
     return true;
@@ -380,7 +385,8 @@ bool TraceCalls::brings_home_for_clone(HomeThread& thread, uint64_t flags) {
 
 // One whose waits we see: by a filter, or because all of it has gone.
 bool TraceCalls::may_be_tracer(const HomeProcess& process) const {
-    if (!process.fragment) return is_at_home(process) && process.stops_waits;
+    const bool reports_waits = process.listener && home_.policy.mixed();
+    if (!process.fragment) return is_at_home(process) && (process.stops_waits || reports_waits);
     return process.state == HomeProcess::State::split;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/file_text.h"
+#include "monitor/home/crossings.h"
 #include "monitor/home/debugging.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
@@ -84,6 +85,22 @@ bool put(const RemoteMemory& memory, uint64_t at, const Value& value) {
     return at == 0 || memory.write_exact({at}, &value, sizeof value);
 }
 
+// Whether the kernel knows a process that is waited for, beside tracees that are no children.
+bool has_child(const HomeProcess& process, const WaitCall& call) {
+    if (call.which == WaitCall::Which::one) return false;
+    return std::ranges::any_of(process.threads, [&](const auto& entry) {
+        return !text_of(fmt::format("/proc/{}/task/{}/children", process.pid, entry.first)).empty();
+    });
+}
+
+// The thread has been interrupted before its call.
+void pause_instead(pid_t tid, user_regs_struct regs) {
+    regs.rip -= call_bytes;
+    regs.rax = SYS_pause;
+    regs.orig_rax = ~0UL;
+    trace::set_registers(tid, regs);
+}
+
 }  // namespace
 
 bool TraceWaits::on_call(HomeThread& thread, user_regs_struct regs) {
@@ -100,10 +117,7 @@ bool TraceWaits::on_call(HomeThread& thread, user_regs_struct regs) {
         trace::resume(thread.tid);
         return true;
     }
-    // The kernel knows only children of the process.
-    const bool unknown = std::ranges::any_of(tracees, [&](const Tracee* tracee) {
-        return tracee->end_is_ours() && call->selects(*tracee, thread.tid);
-    });
+    const bool unknown = !knows_all(pid, thread, *call);
     waiting_[thread.tid] = {.process = pid, .call = *call, .until_exit = unknown};
     if (unknown) {
         trace::resume_to_call(thread.tid);
@@ -113,19 +127,68 @@ bool TraceWaits::on_call(HomeThread& thread, user_regs_struct regs) {
     return true;
 }
 
-// The registers are of a thread that stands before the call, or has been interrupted in it.
-bool TraceWaits::answer(HomeThread& thread, user_regs_struct& regs, const WaitCall& call) {
+// A thread of a split process leaves for the acceptor, from where it asks once more.
+bool TraceWaits::on_notification(HomeThread& thread, const Notification& n) {
+    HomeProcess& process = *thread.process;
+    if (home_.call_stops) return false;
+    waiting_.erase(n.tid);
+    const auto call = ptrace::wait_call(process.pid, n.number, n.args);
+    if (!call) return false;
+    waiting_[n.tid] = {.process = process.pid, .call = *call};
+    if (home_.debugging.tracing().tracees_of(process.pid).empty()) return false;
+    if (process.fragment) {
+        waiting_.erase(n.tid);
+        spawn(home_.crossings.leave_at_call(process, thread, thread.last_away, true));
+        return true;
+    }
+    const auto told = tell(thread, *call);
+    const bool unknown =
+        !told && !knows_all(process.pid, thread, *call) && !has_child(process, *call);
+    if (told) {
+        waiting_.erase(n.tid);
+        home_.notifier->reply_raw(n.id, *told);
+    } else if (unknown && call->returns_at_once()) {
+        waiting_.erase(n.tid);
+        auto memory = RemoteMemory::open(process.pid);
+        if (memory && call->with_info) put(*memory, call->status_at, siginfo_t{});
+        home_.notifier->reply_raw(n.id, 0);
+    } else if (unknown) {
+        waiting_[n.tid].to_pause = true;
+        trace::interrupt(n.tid);
+        home_.notifier->reply_raw(n.id, -trace::restart_nointr);
+    } else {
+        home_.notifier->let_it_run(n.id);
+    }
+    return true;
+}
+
+// The kernel knows only children of the process.
+bool TraceWaits::knows_all(pid_t process, const HomeThread& thread, const WaitCall& call) const {
+    const std::vector<Tracee*> tracees = home_.debugging.tracing().tracees_of(process);
+    return std::ranges::none_of(tracees, [&](const Tracee* tracee) {
+        return tracee->end_is_ours() && call.selects(*tracee, thread.tid);
+    });
+}
+
+std::optional<int64_t> TraceWaits::tell(const HomeThread& thread, const WaitCall& call) {
     for (Tracee* tracee : home_.debugging.tracing().tracees_of(thread.process->pid)) {
         if (!call.takes(*tracee, thread.tid)) continue;
         const bool written = write_news(thread.process->pid, call, *tracee);
-        const long result = written ? (call.with_info ? 0 : tracee->tid) : -EFAULT;
-        regs.rax = static_cast<uint64_t>(result);
-        regs.orig_rax = ~0UL;
-        trace::set_registers(thread.tid, regs);
+        const int64_t result = written ? (call.with_info ? 0 : tracee->tid) : -EFAULT;
         if (!call.leaves_it()) take(*tracee);
-        return true;
+        return result;
     }
-    return false;
+    return std::nullopt;
+}
+
+// The registers are of a thread that stands before the call, or has been interrupted in it.
+bool TraceWaits::answer(HomeThread& thread, user_regs_struct& regs, const WaitCall& call) {
+    const auto told = tell(thread, call);
+    if (!told) return false;
+    regs.rax = static_cast<uint64_t>(*told);
+    regs.orig_rax = ~0UL;
+    trace::set_registers(thread.tid, regs);
+    return true;
 }
 
 void TraceWaits::take(Tracee& tracee) {
@@ -147,7 +210,6 @@ void TraceWaits::wake_for(const Tracee& tracee) {
         for (const auto& [tid, thread] : tracers->threads) {
             if (thread->remote()) spawn(wake_away(tracee.tid, tracers->pid, tid));
         }
-        return;
     }
     for (auto& [tid, waiting] : waiting_) {
         if (waiting.process != tracee.tracers_process || waiting.interrupted) continue;
@@ -170,6 +232,18 @@ bool TraceWaits::takes_stop(HomeThread& thread, WaitStatus status) {
         on_made(thread, waiting, *regs);
         return true;
     }
+    if (waiting.to_pause && status.kind == WaitStatus::Kind::trap_stop) {
+        waiting.to_pause = waiting.interrupted = false;
+        const bool before = static_cast<long>(regs->rax) == -trace::restart_nointr;
+        if (before && answer(thread, *regs, waiting.call)) {  // there is news meanwhile
+            waiting_.erase(it);
+        } else if (before) {
+            pause_instead(thread.tid, *regs);
+            waiting.paused = true;
+        }
+        trace::resume(thread.tid);
+        return true;
+    }
     if (waiting.paused) {
         const bool in_pause = regs->orig_rax == SYS_pause && is_interrupted(*regs);
         const bool before = in_program(*regs) && regs->rax == SYS_pause;
@@ -185,7 +259,8 @@ bool TraceWaits::takes_stop(HomeThread& thread, WaitStatus status) {
     waiting_.erase(it);
     if (status.kind != WaitStatus::Kind::trap_stop || !was.interrupted) return false;
     const bool in_call = regs->orig_rax == was.call.number && is_interrupted(*regs);
-    if (!in_call || !answer(thread, *regs, was.call)) {
+    const bool asks_again = thread.process->fragment != nullptr;  // on_notification()
+    if (!in_call || asks_again || !answer(thread, *regs, was.call)) {
         if (!in_call) home_.signals.go_on_waiting(thread);
         // Otherwise the kernel lets it call again.
     }

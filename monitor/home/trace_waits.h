@@ -28,6 +28,8 @@ public:
 
     // The filter has stopped the thread before such a call. False: it makes the call as always.
     bool on_call(HomeThread& thread, user_regs_struct regs);
+    // The same where code runs on several nodes, and the filter reports such calls.
+    bool on_notification(HomeThread& thread, const Notification& n);
     // A thread that may be in such a call has stopped. True: it has been resumed.
     bool takes_stop(HomeThread& thread, WaitStatus status);
     // The same for a tracer at an acceptor. Nothing: the call is made as always.
@@ -48,11 +50,16 @@ private:
         ptrace::WaitCall call;
         bool until_exit = false;  // it stops when the kernel has made the call
         bool paused = false;      // it is in pause(2) instead
+        bool to_pause = false;    // it is about to stop before the call, to make that one
         bool interrupted = false;
     };
 
     void take(ptrace::Tracee& tracee);
+    // What the call returns, if there is something to tell.
+    std::optional<int64_t> tell(const HomeThread& thread, const ptrace::WaitCall& call);
     bool answer(HomeThread& thread, user_regs_struct& regs, const ptrace::WaitCall& call);
+    [[nodiscard]] bool knows_all(pid_t process, const HomeThread& thread,
+                                 const ptrace::WaitCall& call) const;
     [[nodiscard]] bool write_news(pid_t process, const ptrace::WaitCall& call,
                                   const ptrace::Tracee& tracee) const;
     Task<bool> put_away(std::shared_ptr<Fragment> fragment, ptrace::WaitCall call,
