@@ -127,7 +127,8 @@ Task<json> SessionControl::move(json asked) {
     auto moved = co_await move_(name.get<std::string>(), address.get<std::string>(),
                                 token.get<std::string>());
     if (!moved) co_return json{{"error", moved.error().message()}};
-    co_return json{{"moved", address}};
+    // What was attached is about to be detached from here, and attached again.
+    co_return json{{"moved", address}, {"follows", home_.options.attaches}};
 }
 
 // Registers and memory, if the kernel would let this user's debugger read them.

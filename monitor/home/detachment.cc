@@ -81,6 +81,9 @@ Task<Result<void>> Detachment::rest_for_good() {
 
 Task<Result<std::vector<pid_t>>> Detachment::begin_move() {
     if (is_under_way_) co_return fail("the session is leaving its acceptor");
+    if (!home_.acceptors.reachable() && !SplitPolicy(home_.options.rules).rests()) {
+        co_return fail("the program has come home for good, and its split rules hold no more");
+    }
     for (const auto& [pid, process] : home_.processes) {
         auto possible = process->files_limit.check(pid);
         if (!possible) co_return tl::make_unexpected(possible.error());

@@ -109,7 +109,9 @@ Resting::Resting(Home& home)
     : home_(home), follower_(home.loop, [this](pid_t tid) { return others_run(tid); }) {}
 
 // Where a process goes that rests no longer.
-RemoteNode& Resting::acceptor() const { return home_.acceptors.at(home_.policy.begins_at()); }
+RemoteNode& Resting::acceptor() const {
+    return home_.acceptors.at(std::max<NodeId>(1, home_.policy.begins_at()));
+}
 
 bool Resting::all_rest() const {
     return std::ranges::all_of(home_.processes, [](const auto& entry) {
@@ -440,6 +442,23 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
     return {};
 }
 
+// As those of a process that has been attached: adoption.h.
+Task<void> Resting::go_on_here(HomeProcess& process, const Stopped& stopped) {
+    const pid_t pid = process.pid;
+    HomeThread& main = *process.threads.at(pid);
+    auto back = co_await home_.stops.take_out(main, stopped.at(pid));
+    if (!back || home_.find_process(pid) != &process) co_return;
+    for (const auto& [tid, context] : stopped) {
+        HomeThread* thread = home_.find_thread(pid, tid);
+        if (!thread) continue;
+        for (Twin& twin : thread->twins)
+            twin = {twin.filters, {}, true, twin.affinity_told, twin.policy_told};
+        thread->suspended = suspended_by(context.regs);
+        home_.signals.go_on_waiting(*thread);
+        trace::resume(tid);
+    }
+}
+
 // Each of its threads goes, the main one last.
 Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
     const pid_t pid = process.pid;
@@ -457,6 +476,8 @@ Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
         home_.failures.could_not_split(pid, prepared.error());
         co_return;
     }
+    // Where its code is decides which threads go.
+    if (home_.policy.mixed()) co_return co_await go_on_here(process, stopped);
     for (auto& [tid, context] : stopped) {
         HomeThread* thread = home_.find_thread(pid, tid);
         if (!thread) continue;

@@ -75,6 +75,7 @@ private:
     Task<std::optional<WaitStatus>> stop_in_time(HomeThread& thread, Clock::time_point until);
     Result<void> prepare_threads(HomeProcess& process, const Stopped& stopped);
     Task<void> send_away(HomeProcess& process, Stopped stopped);
+    Task<void> go_on_here(HomeProcess& process, const Stopped& stopped);
 
     Home& home_;
     std::vector<sock_filter> filter_;

@@ -156,6 +156,8 @@ void HomeSession::watch_futexes(std::unique_ptr<CallWatch> watch) {
 
 home::Home& HomeSession::state() { return *home_; }
 
+const std::vector<pid_t>& HomeSession::detached() const { return home_->detachment.left(); }
+
 const std::string& HomeSession::failure() const { return home_->failures.reason(); }
 
 bool HomeSession::waits_for_pages() const { return home_->pager.faults.faulting() > 0; }
@@ -214,8 +216,6 @@ void HomeSession::detach(std::function<void(const Result<>&)> done) {
         tell(result);
     }(*home_, std::move(done)));
 }
-
-const std::vector<pid_t>& HomeSession::detached() const { return home_->detachment.left(); }
 
 void HomeSession::listen(HomeProcess& process, Fd listener) {
     process.listener = std::make_shared<Fd>(std::move(listener));

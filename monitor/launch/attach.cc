@@ -58,7 +58,9 @@ Result<> check_cpus(const std::vector<SessionHost::Peer>& peers) {
 // Takes a process that runs, and its descendants.
 class Takeover {
 public:
-    explicit Takeover(int fd_base) : fd_base_(fd_base) {}
+    // family: of the process, beside its descendants.
+    Takeover(int fd_base, std::vector<pid_t> family)
+        : fd_base_(fd_base), family_(std::move(family)) {}
 
     // The process itself comes first. It is left unchanged if it cannot be taken. A descendant that
     // cannot runs on as it is, and `tell` says why.
@@ -87,10 +89,12 @@ private:
     }
 
     // Until none is left that has begun meanwhile: who is stopped makes no children.
-    static Result<std::vector<Infection>> stop(pid_t root, const Tell& tell) {
+    Result<std::vector<Infection>> stop(pid_t root, const Tell& tell) const {
         std::vector<Infection> stopped;
         std::set<pid_t> seen;
-        for (std::vector<pid_t> next{root}; !next.empty(); next = descendants_of(root)) {
+        std::vector<pid_t> next{root};
+        next.insert(next.end(), family_.begin(), family_.end());
+        for (; !next.empty(); next = descendants_of(root)) {
             std::erase_if(next, [&](pid_t pid) { return !seen.insert(pid).second; });
             if (next.empty()) break;
             for (const pid_t pid : next) {
@@ -128,6 +132,7 @@ private:
     }
 
     const int fd_base_;
+    const std::vector<pid_t> family_;
 };
 
 constexpr std::array signals_to_detach{SIGINT, SIGTERM, SIGHUP};
@@ -153,17 +158,17 @@ Watch detach_on_signals(SessionHost& host, SessionOutputs& outputs) {
     });
 }
 
-}  // namespace
+// The processes that are attached, and where they go on.
+struct Place {
+    std::optional<SessionHost::Move> next;  // nullopt: natively
+    std::vector<pid_t> family;
+};
 
-int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& start_local,
-               const std::function<void(int messages)>& is_attached) {
-    if (auto possible = check_attachable(pid); !possible) {
-        return refuse("cannot attach: " + possible.error().message());
-    }
-    auto outputs = SessionOutputs::open(options);
-    if (!outputs) return refuse(outputs.error().message());
-    prctl(PR_SET_NAME, monitor_process_name);
-    if (auto begun = outputs->begin(); !begun) return refuse(begun.error().message());
+// Until all of it is detached. Returns the exit status.
+int attach_to(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& start_local,
+              SessionOutputs& session_outputs, Place& place,
+              const std::function<void(int messages)>& is_attached) {
+    SessionOutputs* outputs = &session_outputs;
     auto host = SessionHost::prepare(options, *outputs, start_local, pid, command_name(pid));
     if (!host) return refuse(host.error().message());
     if (auto alike = check_cpus((*host)->peers()); !alike) {
@@ -178,12 +183,36 @@ int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& 
     block_signals_to_detach(set);
     HomeSession& session = (*host)->session();
     session.report_by_stops(home_filter_for(options, (*host)->fd_base(), (*host)->watches_calls()));
-    Takeover takeover((*host)->fd_base());
+    Takeover takeover((*host)->fd_base(), std::move(place.family));
     auto taken = takeover.take(pid, [&](const std::string& line) { outputs->tell(line); });
     if (!taken) return refuse("cannot attach: " + taken.error().message());
     session.adopt(std::move(*taken), [&] { is_attached(outputs->user().fd()); });
     const Watch wish = detach_on_signals(**host, *outputs);
-    return (*host)->run();
+    const int status = (*host)->run();
+    place = {(*host)->next(), session.detached()};
+    return status;
+}
+
+}  // namespace
+
+int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& start_local,
+               const std::function<void(int messages)>& is_attached) {
+    if (auto possible = check_attachable(pid); !possible) {
+        return refuse("cannot attach: " + possible.error().message());
+    }
+    auto outputs = SessionOutputs::open(options);
+    if (!outputs) return refuse(outputs.error().message());
+    prctl(PR_SET_NAME, monitor_process_name);
+    if (auto begun = outputs->begin(); !begun) return refuse(begun.error().message());
+    Place place;
+    int status = attach_to(options, pid, start_local, *outputs, place, is_attached);
+    for (ExecOptions moved = options; status == 0 && place.next;) {
+        moved.acceptors = {place.next->to};
+        if (!place.next->token_file.empty()) moved.token_file = place.next->token_file;
+        if (kill(pid, 0) != 0) break;  // it has ended
+        status = attach_to(moved, pid, start_local, *outputs, place, [](int) {});
+    }
+    return status;
 }
 
 }  // namespace gpr

@@ -144,17 +144,9 @@ Result<> SessionHost::can_move(const EstablishedAcceptor& to) const {
 Task<Result<>> SessionHost::move(Move move) {
     if (moves_) co_return fail("the session moves already");
     if (options_.acceptors.size() != 1) co_return fail("the session has several acceptors");
-    if (!SplitPolicy(options_.rules, options_.attaches).rests()) {
-        co_return fail(
-            "only what 'gpr exec' began without split rules can move; 'gpr detach' it, and "
-            "'gpr attach' it to the other acceptor");
-    }
+    if (options_.attaches) co_return co_await leave_for(std::move(move));
     moves_ = true;
-    ExecOptions wanted = options_;
-    wanted.acceptors = {move.to};
-    if (!move.token_file.empty()) wanted.token_file = move.token_file;
-    Greeting greeting(*loop_, std::move(wanted), id_, program_);
-    auto connected = co_await greeting.outcome();
+    auto connected = co_await greet(move);
     Result<> possible = connected ? can_move(*connected) : tl::make_unexpected(connected.error());
     if (possible) {
         const auto began = Clock::now();
@@ -170,6 +162,37 @@ Task<Result<>> SessionHost::move(Move move) {
         }
     }
     moves_ = false;
+    co_return possible;
+}
+
+Task<Result<EstablishedAcceptor>> SessionHost::greet(const Move& to) {
+    ExecOptions wanted = options_;
+    wanted.acceptors = {to.to};
+    if (!to.token_file.empty()) wanted.token_file = to.token_file;
+    Greeting greeting(*loop_, std::move(wanted), id_, program_);
+    auto connected = co_await greeting.outcome();
+    co_return connected;
+}
+
+// What was attached is detached, and attached again: nothing of a session is left in it meanwhile.
+Task<Result<>> SessionHost::leave_for(Move to) {
+    moves_ = true;
+    const auto connected = co_await greet(to);
+    Result<> possible = connected ? can_move(*connected) : tl::make_unexpected(connected.error());
+    if (possible) {
+        next_ = std::move(to);
+        constexpr std::chrono::milliseconds until_told{20};  // for who has asked, over this loop
+        loop_->after(until_told, [this] {
+            session_->detach([this](const Result<>& done) {
+                if (done) return;
+                next_.reset();
+                moves_ = false;
+                outputs_.tell("cannot move: " + done.error().message());
+            });
+        });
+    } else {
+        moves_ = false;
+    }
     co_return possible;
 }
 

@@ -62,6 +62,8 @@ public:
         std::string token_file;  // empty: the session's own
     };
     Task<Result<>> move(Move move);
+    // Where the program goes on that this session has detached for that.
+    [[nodiscard]] const std::optional<Move>& next() const { return next_; }
     // From now on what happens goes to this socket, from which the order is read.
     Result<> trace_to(Fd reader);
     HomeSession& session() { return *session_; }
@@ -76,6 +78,8 @@ private:
 
     std::unique_ptr<Progress> progress_of(Link& link);
     Result<> can_move(const EstablishedAcceptor& to) const;
+    Task<Result<EstablishedAcceptor>> greet(const Move& to);
+    Task<Result<>> leave_for(Move to);
     void take_over(EstablishedAcceptor connected, const Move& move);
 
     ExecOptions options_;
@@ -83,6 +87,7 @@ private:
     pid_t program_ = 0;
     std::string id_;  // of the session, for its acceptors
     bool moves_ = false;
+    std::optional<Move> next_;
     std::optional<MetricsServer> metrics_;  // until the session runs
     std::optional<GdbEntry> gdb_;
     std::vector<Peer> peers_;
