@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -39,6 +40,8 @@ constexpr auto get_rseq_request = static_cast<__ptrace_request>(0x420f);
 // If SIGTRAP were blocked while we single-step, the kernel would reset the program's handler.
 constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 constexpr std::chrono::microseconds between_looks{100}, between_steps{5};
+// Most calls return within some microseconds, in which no timer fires.
+constexpr unsigned looks_without_sleep = 300;
 constexpr std::chrono::seconds longest_call{5};  // none of the calls waits for another process
 
 std::vector<pid_t> threads_of(pid_t pid) {
@@ -214,9 +217,13 @@ Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
 // While we wait we must answer calls that the filter reports, because nothing else does yet.
 Result<WaitStatus> Infection::await_step(pid_t tid) {
     const auto until = steady_clock::now() + longest_call;
-    for (;;) {
+    for (unsigned looks = 0;; looks++) {
         int status = 0;
         const pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+        if (got == 0 && looks < looks_without_sleep && !serve_ && !listener_) {
+            sched_yield();
+            continue;
+        }
         if (got == 0 && steady_clock::now() > until) {
             return fail(ETIMEDOUT, fmt::format("thread {} of process {} does not come back from a "
                                                "system call that gpr makes in it",
