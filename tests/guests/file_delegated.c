@@ -227,6 +227,7 @@ static void start_changer(void) {
     CHECK_EQ(pipe(orders), 0);
     CHECK_EQ(pipe(answers), 0);
     if (fork() > 0) return;
+    CHECK_EQ(close(orders[1]), 0);  // it ends with its parent
     char what;
     while (read(orders[0], &what, 1) == 1 && what != 'q') {
         change(what);
