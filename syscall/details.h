@@ -54,6 +54,19 @@ struct MaskPlace {
     bool in_pair = false;  // the argument points to a pair of pointer and size
 };
 
+// What the call means for a file that home has delegated to an acceptor: DelegatedCall.
+enum class OnDelegated : uint8_t {
+    gives_back,  // if one of its descriptors is that file's
+    gives_back_all,
+    keeps,  // uses neither the file's offset, nor makes another descriptor of it
+    reads,
+    seeks,
+    status,     // fstat(2)
+    status_at,  // fstatat(2)
+    ioctl,
+    fcntl,
+};
+
 struct Details {
     MemoryCall memory = MemoryCall::none;
     Transfer transfer{};
@@ -61,6 +74,7 @@ struct Details {
     LimitPlaces limit{};
     TimerPlaces timer{};
     MaskPlace mask{};
+    OnDelegated on_delegated = OnDelegated::gives_back;
     uint32_t fills_most = 0;  // bytes, whatever room the call is given; 0: it depends
 };
 

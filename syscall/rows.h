@@ -39,6 +39,9 @@ inline constexpr Trait maps = Trait::home_notify | Trait::maps_memory | told;
 
 constexpr Details changes_memory(MemoryCall call) { return {.memory = call}; }
 
+inline constexpr Details keeps_delegated{.on_delegated = OnDelegated::keeps};
+inline constexpr Details gives_back_all{.on_delegated = OnDelegated::gives_back_all};
+
 // Struct sizes of the x86-64 ABI; tests/unit/syscall compares them with the headers.
 inline constexpr uint16_t stat_size = 144;
 inline constexpr uint16_t statx_size = 256;

@@ -14,7 +14,8 @@ constexpr Row table[] = {
     {44, "sendto", fd_owner, full, blocks, {fd, in_n(2), num, num, narrow(in_n(5)), num}},
     {45, "recvfrom", fd_owner, full, blocks,
      {fd, out_n(2), num, num, sized_by(5), address_length}},
-    {46, "sendmsg", fd_owner, full, blocks, {fd, msghdr_in, num}, "", {there::send_message}},
+    {46, "sendmsg", fd_owner, full, blocks, {fd, msghdr_in, num}, "", {there::send_message},
+     gives_back_all},
     {47, "recvmsg", fd_owner, full, blocks | opens, {fd, msghdr_out, num}},
     {48, "shutdown", fd_owner, full, plain, {fd, num}},
     {49, "bind", fd_owner, full, plain, {fd, narrow(in_n(2)), num}},
@@ -31,7 +32,8 @@ constexpr Row table[] = {
      {fd, raw, num, num, inout(timespec_size, Returned::always)},
      "the message vector uses the program's memory through coherence"},
     {307, "sendmmsg", fd_owner, full, blocks, {fd, raw, num, num},
-     "the message vector uses the program's memory through coherence", {there::send_message}},
+     "the message vector uses the program's memory through coherence", {there::send_message},
+     gives_back_all},
 };
 // clang-format on
 

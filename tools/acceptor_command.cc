@@ -33,6 +33,7 @@ constexpr std::string_view acceptor_notes =
     "sessions end with it, or leave it: --drain.";
 
 constexpr std::string_view pretended_vdso = "vdso";
+constexpr std::string_view pretended_delegation = "delegation";
 constexpr std::chrono::seconds longest_drain{std::chrono::hours(24)};
 
 namespace fs = std::filesystem;
@@ -105,10 +106,11 @@ const CommandSpec& acceptor_spec() {
             log_level_setting,
             plain_setting,
             config_setting,
-            for_diagnosis(with_details(
-                {"pretend-without", SettingKind::list, "NAME",
-                 "behave as if the CPU lacked this feature; 'vdso': as another kernel"},
-                details::pretend_without)),
+            for_diagnosis(
+                with_details({"pretend-without", SettingKind::list, "NAME",
+                              "behave as if the CPU lacked this feature; 'vdso': as another "
+                              "kernel; 'delegation': never answer for files of the initiator"},
+                             details::pretend_without)),
         },
         false,
         0,
@@ -143,7 +145,8 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     options.pretend_without = settings.list("pretend-without");
     for (const std::string& name : options.pretend_without) {
         CpuDescription any;
-        if (name != pretended_vdso && !hide_feature(any, name)) {
+        const bool is_ours = name == pretended_vdso || name == pretended_delegation;
+        if (!is_ours && !hide_feature(any, name)) {
             return fail(fmt::format("--pretend-without knows no CPU feature '{}'", name));
         }
     }
@@ -218,8 +221,11 @@ int serve_session_main(const Words&) {
     // The daemon has opened it, too. A session can run without a log.
     static_cast<void>(start_logging(options.log_file, options.log_level));
     const auto& without = options.pretend_without;
-    WorkerOptions worker{std::ranges::find(without, pretended_vdso) != without.end(),
-                         options.drain_s != 0, nullptr};
+    auto lacks = [&](std::string_view name) {
+        return std::ranges::find(without, name) != without.end();
+    };
+    WorkerOptions worker{lacks(pretended_vdso), options.drain_s != 0, !lacks(pretended_delegation),
+                         nullptr};
     std::optional<SharedTally> tally;
     if (session->tally) {
         auto mapped = SharedTally::map(std::move(session->tally));

@@ -19,4 +19,6 @@ struct NodeCounts {
   callsNative @5 :UInt64;   # those that the worker saw and made there
   callsFdOwner @6 :UInt64;  # on files of the acceptor, by a name at home or for a mapping
   callsByRule @7 :UInt64;   # those that a rule of Hello.calls has decided
+  callsDelegated @8 :UInt64;  # about files of home, answered there
+  filesDelegated @9 :UInt64;  # how many such files
 }

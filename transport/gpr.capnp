@@ -18,6 +18,7 @@ $Cxx.namespace("gpr::wire");
 
 using Handshake = import "handshake.capnp";
 using Counts = import "counts.capnp";
+using Files = import "files.capnp";
 
 struct Frame {
   union {
@@ -66,11 +67,11 @@ struct SessionMessage {
     profile @24 :ProfileUse;            # acceptor: a profile on standby is now in force
     usageQuestion @25 :UsageQuestion;   # home: what has been used there?
     usageAnswer @26 :UsageAnswer;
-    fdNames @27 :FdNames;
-    filesGone @28 :FilesGone;           # home: no descriptor there is a name of them any more
-    heir @29 :Heir;
-    keptCall @30 :KeptCall;
-    keptDone @31 :KeptDone;
+    fdNames @27 :Files.FdNames;
+    filesGone @28 :Files.FilesGone;           # home: no descriptor there is a name of them any more
+    heir @29 :Files.Heir;
+    keptCall @30 :Files.KeptCall;
+    keptDone @31 :Files.KeptDone;
     layout @32 :Layout;                 # home: mappings of the process that begins next
     memoryPolicy @33 :MemoryPolicy;     # acceptor: the thread has set it there
     homecoming @34 :Homecoming;         # home: all threads of the process are to come home
@@ -80,21 +81,10 @@ struct SessionMessage {
     traceEvents @38 :Void;  # acceptor; raw: gpr_trace_event, one behind the other
     drain @39 :Void;        # acceptor: it is about to shut down; the session is to leave it
     futexMove @40 :FutexMove;           # move waiters there, too; or the answer: it is done
+    fileReturn @42 :Files.FileReturn;   # home: give back a file; acceptor: here it is
     timersHere @41 :Int32;  # acceptor: this process has timers of CPU time there, or had some
   }
 }
-
-# Home's descriptors that are names of open files of the acceptor (monitor/home/fd_names.h). `file`
-# is the acceptor's number for the file, which is never 0.
-struct FdName { number @0 :Int32; file @1 :UInt64; }
-struct FdNames { pid @0 :Int32; names @1 :List(FdName); }  # home, before a thread that uses them
-struct FilesGone { files @0 :List(UInt64); }
-# Home: a thread there has forked. The child inherits the acceptor's descriptors of its parent.
-struct Heir { parent @0 :Int32; child @1 :Int32; }
-# Home: a process without a fragment there calls close, close_range, dup2, dup3 or fcntl on
-# descriptors that the acceptor keeps for it.
-struct KeptCall { cookie @0 :UInt32; pid @1 :Int32; number @2 :UInt32; args @3 :List(UInt64); }
-struct KeptDone { cookie @0 :UInt32; result @1 :Int64; file @2 :UInt64; }  # of dup2: needs a name
 
 struct Freeze { pid @0 :Int32; on @1 :Bool; number @2 :UInt32; }  # false: let them run
 struct ProfileUse { name @0 :Text; path @1 :Text; }  # the path that the program used
@@ -309,6 +299,7 @@ struct CallRequest {
   file @13 :UInt64;        # for dup2 and dup3: the acceptor's file that gets a name; 0: home's. For
                            # epoll_ctl: not 0 if the file to be watched is the acceptor's
   waited @14 :UInt64;      # for answers since the last call that said so, in ns
+  mayDelegate @15 :Bool;   # if it opens a file, the acceptor will answer for that
 }
 
 struct CallReply {
@@ -317,8 +308,10 @@ struct CallReply {
   result @2 :Int64;        # the kernel's own, including restart codes
   signal @3 :Data;         # siginfo of the signal that interrupted it; deliver it before returning
   serial @4 :UInt32;       # of that signal, see SignalDelivery; 0: no signal
-  names @5 :List(FdName);  # not empty: not made, as it uses these names: decide again who makes it
+  # not empty: not made, as it uses these names: decide again who makes it
+  names @5 :List(Files.FdName);
   elsewhere @6 :Bool;      # not made: the thread must go home, as a third node makes the call
+  delegation @7 :Files.Delegation;  # of the file that the call has opened
 }
 
 struct MappingChange {

@@ -8,6 +8,7 @@
 #include "acceptor/worker/clones.h"
 #include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
+#include "acceptor/worker/delegations.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/epolls.h"
 #include "acceptor/worker/files.h"
@@ -46,6 +47,10 @@ Task<void> Calls::handle_call(RemoteProcess& process, RemoteThread& thread, Noti
     if (ClosedNumbers::is_about_one(process, n)) {
         process.notifier->reply_error(n.id, EBADF);
         co_return;
+    }
+    if (!process.delegated.empty()) {
+        bool answered = co_await worker_.delegations.answer(process, thread, n);
+        if (answered) co_return;
     }
     if (is_told_unasked(n.number)) {
         bool may = co_await may_change(process, n);

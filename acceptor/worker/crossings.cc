@@ -4,6 +4,7 @@
 
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/closed_numbers.h"
+#include "acceptor/worker/delegations.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/mirrors.h"
@@ -203,6 +204,7 @@ Task<void> Crossings::leave_at_call(RemoteThread& thread, Notification n, bool b
 Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& context, bool visit,
                                 bool by_gravity) {
     ClosedNumbers::forget(*thread.process);
+    worker_.delegations.give_back_all(*thread.process);
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();
     crossing.setPid(thread.process->pid);

@@ -11,6 +11,7 @@
 #include "acceptor/worker/advice.h"
 #include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
+#include "acceptor/worker/delegations.h"
 #include "acceptor/worker/forks.h"
 #include "acceptor/worker/masks.h"
 #include "acceptor/worker/names.h"
@@ -189,8 +190,6 @@ void Forwarding::give_answer(RemoteThread& thread, uint64_t id, int64_t result) 
     thread.process->notifier->reply_raw(id, result);
 }
 
-// Marshals the call with the memory that it needs, fetching missing pages. nullopt: *met_shared was
-// set.
 Task<std::optional<Marshalled>> Forwarding::marshal_here(RemoteProcess& process,
                                                          const Notification& n, bool wants_reply,
                                                          bool* met_shared) {
@@ -239,6 +238,7 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
     call.setNoReply(!wants_reply);
     call.setWait(wait);
     call.setFile(file);
+    call.setMayDelegate(wants_reply && !task && worker_.delegations.wants(process, thread, n));
     call.setRepeatable(wants_reply && !task && thread.where() != RemoteThread::Where::held);
     if (task) {
         describe_task(call, *task);
@@ -289,7 +289,6 @@ Task<int64_t> Forwarding::ask_prepared(RemoteThread& thread, const MarshalledCal
     co_return result;
 }
 
-// Writes the answer's data to where the call wanted it. Returns the call's result.
 Task<int64_t> Forwarding::write_answer(Fragment& fragment, const MarshalledCall& sent,
                                        const std::vector<std::byte>& out, int64_t result) {
     auto scattered = scatter(sent, out);
@@ -315,6 +314,7 @@ Task<void> Forwarding::call_done(Frame frame) {
     thread->answered_elsewhere = done.getElsewhere();
     if (auto note = std::exchange(thread->on_answer, nullptr)) note(done.getResult());
     thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
+    if (done.hasDelegation()) worker_.delegations.note(*thread, done, thread->answer_bytes);
     thread->answer->set(done.getResult());
 }
 

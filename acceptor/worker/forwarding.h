@@ -39,16 +39,20 @@ public:
                                std::vector<std::byte>& answer);
     Task<void> call_done(Frame frame);
 
+    // Marshals the call with the memory that it needs, fetching missing pages. nullopt: *met_shared
+    // was set.
+    Task<std::optional<Marshalled>> marshal_here(RemoteProcess& process, const Notification& n,
+                                                 bool wants_reply, bool* met_shared);
+    // Writes an answer's data to where the call wanted it. Returns the call's result.
+    Task<int64_t> write_answer(Fragment& fragment, const MarshalledCall& sent,
+                               const std::vector<std::byte>& out, int64_t result);
+
     // A number for a wait at home, by which it can be interrupted.
     uint32_t next_wait();
     void interrupt_at_home(const RemoteThread& thread, uint32_t wait);
 
 private:
     Task<int64_t> answer_to(RemoteThread& thread, FrameBuilder& frame);
-    Task<std::optional<Marshalled>> marshal_here(RemoteProcess& process, const Notification& n,
-                                                 bool wants_reply, bool* met_shared);
-    Task<int64_t> write_answer(Fragment& fragment, const MarshalledCall& sent,
-                               const std::vector<std::byte>& out, int64_t result);
 
     Worker& worker_;
     uint32_t last_wait_ = 0;

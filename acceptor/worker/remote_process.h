@@ -30,6 +30,7 @@
 
 namespace gpr {
 
+class DelegatedFile;
 struct RemoteProcess;
 
 // A signal that home has passed on, or (serial 0) that was raised here.
@@ -185,7 +186,8 @@ struct RemoteProcess {
     std::vector<std::shared_ptr<Fd>> sources;
     std::unique_ptr<AsyncMutex> naming;  // held while the descriptor table changes
     ClosedRange closed;
-    bool mixed = false;  // program code runs at home, too
+    std::map<int, std::shared_ptr<DelegatedFile>> delegated;  // by descriptor: Delegations
+    bool mixed = false;                                       // program code runs at home, too
     // RLIMIT_AS or _DATA is set: home decides whether there may be more.
     bool limits_memory = false;
     bool gravity = false;               // threads go home by gravity

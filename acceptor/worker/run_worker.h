@@ -11,6 +11,7 @@ class SharedTally;
 struct WorkerOptions {
     bool unlike_vdso = false;      // never use this kernel's vdso in place of home's
     bool drains = false;           // at the first SIGTERM home is asked to leave
+    bool delegates = true;         // answer for files of home that it delegates
     SharedTally* tally = nullptr;  // what the daemon shows of the session, if anybody looks
 };
 

@@ -12,6 +12,7 @@
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/calls.h"
 #include "acceptor/worker/crossings.h"
+#include "acceptor/worker/delegations.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/forks.h"
@@ -43,6 +44,7 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     worker_.on_notification = [this](const Notification& n) { on_notification(n); };
     worker_.link.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     worker_.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
+    if (!options.delegates) worker_.delegations.turn_off();
     if (options.tally) worker_.observations.keep(*options.tally);
     worker_.pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(worker_.crossings.code_fault(fragment.shared_from_this(), at, write,
@@ -223,6 +225,7 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FILES_GONE:
             worker_.names.on_files_gone(session.getFilesGone());
             return;
+        case wire::SessionMessage::FILE_RETURN: worker_.delegations.on_recall(frame); return;
         case wire::SessionMessage::HEIR: worker_.inheritance.on_heir(session.getHeir()); return;
         case wire::SessionMessage::KEPT_CALL:
             worker_.inheritance.on_kept_call(session.getKeptCall());

@@ -7,6 +7,7 @@
 #include "acceptor/worker/clones.h"
 #include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
+#include "acceptor/worker/delegations.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/epolls.h"
 #include "acceptor/worker/file_mappings.h"
@@ -70,6 +71,7 @@ struct Worker::Parts {
     Files files{worker, PathRules(peer.paths, peer.root_links)};
     Names names{worker};
     ClosedNumbers closed_numbers{worker};
+    Delegations delegations{worker};
     Polls polls{worker};
     Epolls epolls{worker};
     Selects selects{worker};
@@ -126,6 +128,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       files(parts_->files),
       names(parts_->names),
       closed_numbers(parts_->closed_numbers),
+      delegations(parts_->delegations),
       polls(parts_->polls),
       epolls(parts_->epolls),
       selects(parts_->selects),

@@ -30,6 +30,7 @@ class Calls;
 class Clones;
 class ClosedNumbers;
 class Crossings;
+class Delegations;
 class Ends;
 class Epolls;
 class FileMappings;
@@ -120,6 +121,7 @@ public:
     Files& files;
     Names& names;
     ClosedNumbers& closed_numbers;
+    Delegations& delegations;
     Polls& polls;
     Epolls& epolls;
     Selects& selects;

@@ -15,6 +15,7 @@
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/debugging.h"
+#include "monitor/home/delegations.h"
 #include "monitor/home/faultfds.h"
 #include "monitor/home/fd_names.h"
 #include "monitor/home/file_copies.h"
@@ -132,6 +133,12 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
     }
     SyscallArguments args{};
     for (unsigned i = 0; i < arguments_of_call; i++) args[i] = call.getArgs()[i];
+    const Delegations::Served serves{process.pid, call.getNumber(), args};
+    const Delegations::Service service(home_.delegations.served(), serves);
+    co_await home_.delegations.before_call(process.pid, call.getNumber(), args);
+    if (home_.find_thread(call.getPid(), call.getTid()) != thread || thread->stub->dead()) {
+        co_return;
+    }
     if (installs_filter(call.getNumber(), args.data())) {
         co_await home_.filters.install_for(process, *thread, call.getNumber(), args);
         co_return;
@@ -310,11 +317,13 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     co_await home_.shared_memory.after_use(call.use);
     co_await home_.contended_memory.meet_external_sharers(false);
     if (call.shadow->dead()) co_return;
+    auto opened = co_await home_.delegations.offer(process, thread, call);
+    if (call.shadow->dead()) co_return;
     if (!call.sizes.empty()) co_await home_.truncation.after_truncation(std::move(call.sizes));
     guard.release();
     co_await home_.fd_names.after_call(process, call);
     if (call.shadow->dead()) co_return;
-    reply(thread, call.made.result, out);
+    reply(thread, call.made.result, out, opened.get());
 }
 
 // Fetches the memory that the call uses, and notes what must be known before it is made.
@@ -399,6 +408,8 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
             }
         } else {
             co_await shadow.run_locked(calls);
+            const bool tries_again = calls[0].result == -EAGAIN && call.opens_by_name();
+            if (tries_again) co_await home_.delegations.open_again(shadow, calls);
         }
         call.made.result = calls[0].result;
         if (thread.resumed_wait) {
@@ -463,7 +474,8 @@ Task<void> Calls::interrupt_call(Frame frame) {
     }
 }
 
-void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out) {
+void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out,
+                  const OfferedFile* opened) {
     // Nobody waits any more: the thread has ended, or its id belongs to a new image.
     if (!thread.remote() || !thread.stub || thread.stub->dead()) return;
     thread.wait = 0;
@@ -480,6 +492,7 @@ void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte>
         done.setSerial(thread.passed->serial);
     }
     if (!out.empty()) frame.add_raw(out);
+    if (opened) opened->put(done.initDelegation(), frame);
     home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 

@@ -15,13 +15,17 @@ struct ForwardedCall;
 
 namespace gpr::home {
 
+struct OfferedFile;
+
 class Calls {
 public:
     explicit Calls(Home& home) : home_(home) {}
 
     Task<void> serve_call(Frame frame, NodeId from);
     Task<void> interrupt_call(Frame frame);
-    void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {});
+    // opened: a file that is delegated from now on.
+    void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {},
+               const OfferedFile* opened = nullptr);
 
     void send_elsewhere(HomeThread& thread);
 

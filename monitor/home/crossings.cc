@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 
 #include "base/log.h"
+#include "monitor/home/delegations.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
 #include "monitor/home/loans.h"
@@ -143,6 +144,8 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     auto crossing = frame->session().getCrossing();
     HomeThread* thread = home_.find_thread(crossing.getPid(), crossing.getTid());
     if (!thread || !thread->stub || thread->node != from) co_return;
+    co_await home_.delegations.end_all(thread->process->pid);
+    if (home_.find_thread(crossing.getPid(), crossing.getTid()) != thread) co_return;
     Link& link = home_.acceptors.at(from).link;
     Result<ThreadContext> sent = context_of(*frame);
     if (!sent) {

@@ -11,6 +11,7 @@
 #include "monitor/home/births.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/debugging.h"
+#include "monitor/home/delegations.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
@@ -138,6 +139,7 @@ void Ends::on_end(HomeThread& thread) {
     std::shared_ptr<HomeProcess> gone = std::move(home_.processes[pid]);
     home_.processes.erase(pid);
     home_.crossings.forget_places(pid);
+    home_.delegations.forget(pid);
     home_.loop.after(std::chrono::seconds(1), [gone] {});
     if (home_.processes.empty()) {
         home_.acceptors.close("the program has ended");

@@ -14,6 +14,7 @@ Result<ForwardedCall> ForwardedCall::parse(ReceivedFrame& frame) {
     call.row = find_row(call.number);
     call.repeatable = request.getRepeatable();
     call.wants_reply = !request.getNoReply();
+    call.may_delegate = request.getMayDelegate();
     call.file = request.getFile();
     call.made.number = call.number;
     std::copy(call.given.begin(), call.given.end(), call.made.args);

@@ -26,6 +26,7 @@ struct ForwardedCall {
     std::optional<MarshalledCall> marshalled;
     bool repeatable = false;
     bool wants_reply = true;
+    bool may_delegate = false;  // the file that it opens
     uint64_t file = 0;  // the acceptor's file that dup2 or dup3 shall give a name: fd_names.h
 
     // What to change right before the call is made, or after it.

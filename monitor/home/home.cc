@@ -16,6 +16,7 @@
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/debugging.h"
+#include "monitor/home/delegations.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/ends.h"
 #include "monitor/home/failures.h"
@@ -112,6 +113,7 @@ struct Home::Parts {
     Aio aio{home};
     // Files and descriptors.
     AcceptorFiles acceptor_files{home};
+    Delegations delegations{home};
     FdNames fd_names{home};
     KeptCalls kept_calls{home};
     ProcFiles proc_files{home};
@@ -185,6 +187,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       futexes(parts_->futexes),
       aio(parts_->aio),
       acceptor_files(parts_->acceptor_files),
+      delegations(parts_->delegations),
       fd_names(parts_->fd_names),
       kept_calls(parts_->kept_calls),
       proc_files(parts_->proc_files),

@@ -46,6 +46,7 @@ class CpuTiming;
 class Crossings;
 class CoreDumps;
 class Debugging;
+class Delegations;
 class Detachment;
 class Homecoming;
 class Ends;
@@ -180,6 +181,7 @@ public:
     Aio& aio;
     // Files and descriptors.
     AcceptorFiles& acceptor_files;
+    Delegations& delegations;
     FdNames& fd_names;
     KeptCalls& kept_calls;
     ProcFiles& proc_files;

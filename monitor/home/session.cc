@@ -14,6 +14,7 @@
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/debugging.h"
+#include "monitor/home/delegations.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/directory_record.h"
 #include "monitor/home/ends.h"
@@ -102,6 +103,7 @@ HomeSession::~HomeSession() = default;
 void HomeSession::hear(home::RemoteNode& node) {
     node.link.on_frame([this, &node](ReceivedFrame&& f) { on_frame(node, std::move(f)); });
     node.link.on_drained([this] { home_->pager.on_drained(); });
+    node.link.before_frame([this] { home_->delegations.look_for_changes(); });
     node.link.on_closed([this, &node](const Error& reason) { on_link_closed(node, reason); });
 }
 
@@ -441,6 +443,9 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
         case wire::SessionMessage::KEPT_DONE:
             home_->kept_calls.on_done(session.getKeptDone());
             return;
+        case wire::SessionMessage::FILE_RETURN:
+            home_->delegations.on_return(session.getFileReturn());
+            return;
         case wire::SessionMessage::UNFILLED: {
             auto page = session.getUnfilled();
             home_->faultfds.on_unfilled(page.getPid(), {page.getAddress()}, page.getWrite(),
@@ -481,6 +486,7 @@ void HomeSession::on_link_closed(const home::RemoteNode& node, const Error& reas
     if (&home_->acceptors.at(node.id) != &node) return;  // another is in its place
     const bool has_left = !home_->acceptors.reachable();
     home_->acceptors.note_lost();
+    home_->delegations.forget_all();
     home_->remote_usage.on_link_closed();
     home_->observations.on_link_closed();
     home_->kept_calls.on_link_closed();

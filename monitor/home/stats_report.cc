@@ -12,7 +12,7 @@ namespace gpr {
 
 namespace {
 
-constexpr int json_version = 3;
+constexpr int json_version = 4;
 
 double seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -142,8 +142,13 @@ std::string StatsReport::words() const {
          [&](const Acceptor& each) { return pages(each.pages.pages_in); });
     line("received over the link", megabytes(received),
          [](const Acceptor& each) { return megabytes(each.bytes_out); });
-    text += fmt::format("gpr: {}, {} carried home\n", counted(crossings, "crossing"),
+    text += fmt::format("gpr: {}, {} carried home", counted(crossings, "crossing"),
                         counted(calls.home, "system call"));
+    if (calls.delegated > 0) {
+        text += fmt::format(", {} about {} answered there", grouped(calls.delegated),
+                            counted(calls.delegations, "file"));
+    }
+    text += '\n';
     if (rested && crossings == 0) {
         text +=
             "gpr: all of it ran at home: nothing computed for long, or needed what an acceptor "
@@ -190,7 +195,9 @@ std::string StatsReport::json() const {
                         {{"native", calls.native},
                          {"fd_owner", calls.fd_owner},
                          {"by_rule", calls.by_rule},
+                         {"delegated", calls.delegated},
                          {"home", calls.home}}},
+                       {"delegated_files", calls.delegations},
                        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
                        {"nodes", nodes},
                        {"advice", advice()}};

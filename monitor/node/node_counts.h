@@ -13,15 +13,19 @@ namespace gpr {
 // System calls of the program that a worker saw, by who made them.
 struct CallCounts {
     uint64_t home = 0;
-    uint64_t native = 0;    // by the thread there
-    uint64_t fd_owner = 0;  // there, on files of the acceptor: by a name at home or for a mapping
-    uint64_t by_rule = 0;   // by the thread there, because a rule says so
+    uint64_t native = 0;     // by the thread there
+    uint64_t fd_owner = 0;   // there, on files of the acceptor: by a name at home or for a mapping
+    uint64_t by_rule = 0;    // by the thread there, because a rule says so
+    uint64_t delegated = 0;  // by nobody: the worker answered for a file of home
+    uint64_t delegations = 0;  // no calls: how many such files there were
 
     CallCounts& operator+=(const CallCounts& other) {
         home += other.home;
         native += other.native;
         fd_owner += other.fd_owner;
         by_rule += other.by_rule;
+        delegated += other.delegated;
+        delegations += other.delegations;
         return *this;
     }
 };
@@ -46,12 +50,15 @@ inline void counts_to_wire(const NodeCounts& counts, wire::NodeCounts::Builder t
     to.setCallsNative(counts.calls.native);
     to.setCallsFdOwner(counts.calls.fd_owner);
     to.setCallsByRule(counts.calls.by_rule);
+    to.setCallsDelegated(counts.calls.delegated);
+    to.setFilesDelegated(counts.calls.delegations);
 }
 
 inline NodeCounts counts_from_wire(wire::NodeCounts::Reader from) {
     return {
         {from.getFaults(), from.getPagesIn(), from.getPagesOut(), from.getWaitedNs()},
-        {from.getCallsHome(), from.getCallsNative(), from.getCallsFdOwner(), from.getCallsByRule()},
+        {from.getCallsHome(), from.getCallsNative(), from.getCallsFdOwner(), from.getCallsByRule(),
+         from.getCallsDelegated(), from.getFilesDelegated()},
     };
 }
 

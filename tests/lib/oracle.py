@@ -67,7 +67,7 @@ def _file_differences(expected: dict[str, str], got: dict[str, str]) -> list[str
 def stats_values(stats: dict) -> dict[str, float]:
     """Flat numbers that a case may bound: crossings, home_calls, node1_pages_in, ..."""
     values = {"crossings": stats["crossings"], "wall_s": stats["wall_s"]}
-    for kind in ("native", "fd_owner", "home"):
+    for kind in ("native", "fd_owner", "home", "delegated"):
         values[f"{kind}_calls"] = stats["syscalls"][kind]
     for node in stats["nodes"]:
         for key, value in node.items():

@@ -1,0 +1,51 @@
+// An open file of home for which this node answers: what is known of it, and where the next read
+// begins. Pure: knows no process and no link.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gpr {
+
+class DelegatedFile {
+public:
+    // content: what the file begins with.
+    DelegatedFile(uint64_t id, const struct stat& status, std::vector<std::byte> content)
+        : id_(id), status_(status), content_(std::move(content)) {}
+
+    [[nodiscard]] uint64_t id() const { return id_; }
+    [[nodiscard]] const struct stat& status() const { return status_; }
+    [[nodiscard]] uint64_t offset() const { return offset_; }
+    void advance(uint64_t bytes) { offset_ += bytes; }
+
+    // lseek(2). nullopt: home has to answer.
+    std::optional<int64_t> seek(int64_t by, int whence);
+
+    // What a read of `most` bytes returns, as far as the end of the file. nullopt: not all of it is
+    // known; missing() says what to ask home for.
+    [[nodiscard]] std::optional<std::span<const std::byte>> content(uint64_t at,
+                                                                    uint64_t most) const;
+    struct Part {
+        uint64_t at = 0, bytes = 0;
+    };
+    // The part that is to be fetched for such a read. Without bytes: it is too large.
+    [[nodiscard]] Part missing(uint64_t at, uint64_t most) const;
+    // The part has come. False: it is shorter than the file is.
+    bool keep(Part part, std::vector<std::byte> bytes);
+
+private:
+    [[nodiscard]] uint64_t size() const { return static_cast<uint64_t>(status_.st_size); }
+
+    uint64_t id_;
+    struct stat status_;
+    uint64_t offset_ = 0;
+    uint64_t kept_at_ = 0;  // where content_ begins in the file
+    std::vector<std::byte> content_;
+};
+
+}  // namespace gpr

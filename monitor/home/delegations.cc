@@ -1,0 +1,380 @@
+#include "monitor/home/delegations.h"
+
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "monitor/home/forwarded_call.h"
+#include "monitor/home/home.h"
+#include "syscall/delegated_call.h"
+
+namespace gpr::home {
+
+namespace {
+
+constexpr size_t most_files = 256;            // of the session
+constexpr int64_t whole_content = 128 << 10;  // bytes; of a larger file its head is sent
+constexpr int64_t head_content = 16 << 10;
+
+// File systems of this host whose content only changes by this kernel, and whose leases see that.
+// Not overlayfs: a shared mapping of its files keeps only the file below open.
+bool is_local(int fd) {
+    constexpr long xfs = 0x58465342;
+    struct statfs of {};
+    if (fstatfs(fd, &of) != 0) return false;
+    const long types[] = {EXT4_SUPER_MAGIC, xfs, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC};
+    return std::ranges::find(types, of.f_type) != std::end(types);
+}
+
+bool is_plain_reader(int fd) {
+    constexpr int harmless = O_NOATIME | O_NOFOLLOW | O_NONBLOCK | 0100000;  // O_LARGEFILE
+    const int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & ~harmless) == O_RDONLY;
+}
+
+bool holds_lease(int fd) { return fcntl(fd, F_GETLEASE) == F_RDLCK; }
+
+Fd descriptor_of(pid_t pid, int number) {
+    const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!process) return {};
+    return Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+}
+
+}  // namespace
+
+void OfferedFile::put(wire::Delegation::Builder to, FrameBuilder& frame) const {
+    to.setId(id);
+    to.setStatus({reinterpret_cast<const uint8_t*>(&status), sizeof status});
+    to.setContent(static_cast<uint32_t>(content.size()));
+    if (!content.empty()) frame.add_raw(content);
+}
+
+// Inotify watches; one inode has one watch, however often it is delegated.
+class Delegations::Watched {
+public:
+    Watched() : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {}
+
+    [[nodiscard]] int fd() const { return fd_.get(); }
+    [[nodiscard]] bool empty() const { return uses_.empty(); }
+    int add(int file) {
+        const std::string link = "/proc/self/fd/" + std::to_string(file);
+        // Opening with O_RDONLY | O_TRUNC changes content and breaks no lease: IN_MODIFY.
+        constexpr uint32_t changes = IN_ATTRIB | IN_MOVE_SELF | IN_MODIFY;
+        const int watch = inotify_add_watch(fd_.get(), link.c_str(), changes);
+        if (watch >= 0) uses_[watch]++;
+        return watch;
+    }
+    void remove(int watch) {
+        auto it = uses_.find(watch);
+        if (it == uses_.end() || --it->second > 0) return;
+        uses_.erase(it);
+        inotify_rm_watch(fd_.get(), watch);
+    }
+    // The watches that have seen something. -1: perhaps all, as the queue was full.
+    std::vector<int> take_changed() {
+        std::vector<int> changed;
+        alignas(inotify_event) std::array<char, 4096> events;
+        for (;;) {
+            const ssize_t got = ::read(fd_.get(), events.data(), events.size());
+            if (got <= 0) return changed;
+            for (size_t at = 0; at < static_cast<size_t>(got);) {
+                const auto* event = reinterpret_cast<const inotify_event*>(events.data() + at);
+                if (!(event->mask & IN_IGNORED)) changed.push_back(event->wd);
+                at += sizeof *event + event->len;
+            }
+        }
+    }
+
+private:
+    Fd fd_;
+    std::map<int, int> uses_;
+};
+
+struct Delegations::Held {
+    enum class State : uint8_t { prepared, spoilt, given, recalled };
+
+    Held(Watched& all, Fd its) : watched(all), file(std::move(its)) {}
+    ~Held() {
+        if (watch >= 0) watched.remove(watch);
+        if (!leased) return;
+        fcntl(file.get(), F_SETLEASE, F_UNLCK);
+        fcntl(file.get(), F_SETOWN, 0);  // as the program left it
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+    Watched& watched;
+    Fd file;  // the program's own open file
+    uint64_t id = 0;
+    NodeId node = directory_node;
+    int watch = -1;
+    bool leased = false;
+    State state = State::prepared;
+};
+
+Delegations::Delegations(Home& home)
+    : home_(home), watched_(std::make_unique<Watched>()), changed_(home.loop) {
+    sigset_t broken;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGIO);
+    pthread_sigmask(SIG_BLOCK, &broken, nullptr);
+    breaks_ = Fd(signalfd(-1, &broken, SFD_CLOEXEC | SFD_NONBLOCK));
+    is_off_ = !breaks_ || watched_->fd() < 0;
+    if (is_off_) return;
+    break_watch_ = home.loop.watch(breaks_.get(), POLLIN, [this](uint32_t) { on_break(); });
+    change_watch_ = home.loop.watch(watched_->fd(), POLLIN, [this](uint32_t) { recall_changed(); });
+}
+
+Delegations::~Delegations() = default;
+
+Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments args) {
+    const bool of_anybody = number == SYS_pidfd_getfd;
+    auto conflicts = [&](pid_t owner, int descriptor) {
+        return (of_anybody || owner == pid) && needs_back(number, args.data(), descriptor);
+    };
+    auto closes = [&] { return of_anybody ? !closing_.empty() : closing_.contains(pid); };
+    while (recall_if(conflicts) || closes()) co_await changed_.wait();
+}
+
+Task<void> Delegations::open_again(StubThread& shadow, std::vector<gpr::Call>& call) {
+    if (files_.empty()) co_return;
+    auto any = [](pid_t, int) { return true; };
+    while (recall_if(any)) co_await changed_.wait();
+    if (!shadow.dead()) co_await shadow.run_locked(call);
+}
+
+Task<void> Delegations::end_all(pid_t pid) {
+    auto is_its = [pid](pid_t owner, int) { return owner == pid; };
+    while (recall_if(is_its) || closing_.contains(pid)) co_await changed_.wait();
+}
+
+// A file that is only being prepared is not given. Nothing may be erased here: this may be called
+// while another recall is being sent.
+void Delegations::recall(pid_t pid, int number, Held& held) {
+    if (held.state == Held::State::prepared) held.state = Held::State::spoilt;
+    if (held.state != Held::State::given) return;
+    held.state = Held::State::recalled;
+    FrameBuilder frame;
+    auto wanted = frame.session().initFileReturn();
+    wanted.setPid(pid);
+    wanted.setNumber(number);
+    wanted.setId(held.id);
+    home_.acceptors.at(held.node).link.send(frame, Priority::urgent);
+}
+
+// Whether some of those have to come back first.
+bool Delegations::recall_if(const std::function<bool(pid_t pid, int number)>& is_it) {
+    bool awaits = false;
+    for (auto& [pid, files] : files_) {
+        for (auto& [number, held] : files) {
+            if (!is_it(pid, number)) continue;
+            recall(pid, number, *held);
+            awaits = awaits || held->state == Held::State::recalled;
+        }
+    }
+    return awaits;
+}
+
+void Delegations::recall_held(const std::function<bool(const Held&)>& is_it) {
+    for (auto& [pid, files] : files_) {
+        for (auto& [number, held] : files) {
+            if (is_it(*held)) recall(pid, number, *held);
+        }
+    }
+}
+
+// Somebody wants to write to a file. The kernel says only once that this is so of several.
+void Delegations::on_break() {
+    signalfd_siginfo taken{};
+    while (::read(breaks_.get(), &taken, sizeof taken) > 0) {
+    }
+    recall_held([](const Held& held) { return !holds_lease(held.file.get()); });
+}
+
+void Delegations::look_for_changes() {
+    if (!watched_->empty()) recall_changed();
+}
+
+void Delegations::recall_changed() {
+    const std::vector<int> changed = watched_->take_changed();
+    if (changed.empty()) return;
+    auto has_changed = [&](const Held& held) {
+        return std::ranges::any_of(changed, [&](int w) { return w < 0 || w == held.watch; });
+    };
+    recall_held(has_changed);
+}
+
+void Delegations::on_return(wire::FileReturn::Reader back) {
+    Held* held = find(back.getPid(), back.getNumber(), back.getId());
+    if (!held) return;
+    const bool closed = back.getOffset() == file_is_closed;
+    if (!closed && back.getOffset() != offset_is_unchanged) {
+        lseek(held->file.get(), static_cast<off_t>(back.getOffset()), SEEK_SET);
+    }
+    files_[back.getPid()].erase(back.getNumber());
+    changed_.notify_all();
+    if (closed) spawn(close(back.getPid(), back.getNumber()));
+}
+
+// The shadow of any thread can do it. That of the caller is idle, unless its next call waits for
+// this.
+Task<void> Delegations::close(pid_t pid, int number) {
+    closing_[pid]++;
+    while (std::shared_ptr<StubThread> stub = idle_shadow(pid)) {
+        const int64_t result = co_await stub->call(SYS_close, static_cast<uint64_t>(number));
+        if (result != thread_gone) break;
+    }
+    if (--closing_[pid] == 0) closing_.erase(pid);
+    changed_.notify_all();
+}
+
+std::shared_ptr<StubThread> Delegations::idle_shadow(pid_t pid) const {
+    const HomeProcess* process = home_.find_process(pid);
+    std::shared_ptr<StubThread> any;
+    if (!process) return any;
+    for (const auto& [tid, thread] : process->threads) {
+        const bool is_shadow = !thread->helper && thread->remote() && thread->stub;
+        if (!is_shadow || !thread->stub->in_stub() || thread->stub->dead()) continue;
+        any = thread->stub;
+        if (!any->working()) break;
+    }
+    return any;
+}
+
+void Delegations::forget(pid_t pid) {
+    if (files_.erase(pid) > 0) changed_.notify_all();
+}
+
+void Delegations::forget_all() {
+    files_.clear();
+    changed_.notify_all();
+}
+
+Delegations::Held* Delegations::find(pid_t pid, int number, uint64_t id) {
+    auto its = files_.find(pid);
+    if (its == files_.end()) return nullptr;
+    auto it = its->second.find(number);
+    const bool known = it != its->second.end() && it->second->id == id;
+    return known && it->second->state >= Held::State::given ? it->second.get() : nullptr;
+}
+
+bool Delegations::shares_descriptors(pid_t pid) const {
+    return std::ranges::any_of(home_.processes, [&](const auto& other) {
+        return other.first != pid && syscall(SYS_kcmp, pid, other.first, KCMP_FILES, 0, 0) == 0;
+    });
+}
+
+// Whether only threads at this acceptor could use the descriptor now.
+bool Delegations::may_offer(const HomeProcess& process, const HomeThread& thread,
+                            int number) const {
+    if (process.state != HomeProcess::State::split || process.comes_home || process.forks > 0 ||
+        process.executing || process.group_exit || process.debugged || !thread.filters.empty()) {
+        return false;
+    }
+    auto is_there = [&](const auto& entry) {
+        const HomeThread& one = *entry.second;
+        return one.helper || (one.node == thread.node && !one.is_in(HomeThread::Business::visit) &&
+                              !one.is_in(HomeThread::Business::departure));
+    };
+    if (!std::ranges::all_of(process.threads, is_there)) return false;
+    return std::ranges::none_of(served_, [&](const Served& call) {
+        const bool concerns = call.pid == process.pid || call.number == SYS_pidfd_getfd;
+        return concerns && needs_back(call.number, call.args.data(), number);
+    });
+}
+
+// The position of every open file is shown in /proc/PID/fdinfo: from now on it is always home's.
+void Delegations::note_special_file(int fd) {
+    struct statfs of {};
+    if (fstatfs(fd, &of) != 0 || of.f_type != PROC_SUPER_MAGIC) return;
+    std::array<char, 256> path{};
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    if (readlink(link.c_str(), path.data(), path.size() - 1) <= 0) return;
+    if (std::string_view(path.data()).find("/fdinfo") != std::string_view::npos) is_off_ = true;
+}
+
+std::unique_ptr<Delegations::Held> Delegations::take(const HomeProcess& process, NodeId node,
+                                                     int number) {
+    auto held = std::make_unique<Held>(*watched_, descriptor_of(process.pid, number));
+    const int fd = held->file.get();
+    struct stat status {};
+    if (fd < 0 || fstat(fd, &status) != 0) return nullptr;
+    if (!S_ISREG(status.st_mode) || !is_local(fd)) {
+        note_special_file(fd);
+        return nullptr;
+    }
+    // Who has made a memfd, or other memory without a name, does not count as a writer of it.
+    if (status.st_nlink == 0) return nullptr;
+    if (!is_plain_reader(fd) || shares_descriptors(process.pid)) return nullptr;
+    held->leased = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+    if (!held->leased) return nullptr;
+    held->watch = watched_->add(fd);
+    if (held->watch < 0) return nullptr;
+    held->id = ++last_id_;
+    held->node = node;
+    return held;
+}
+
+Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, HomeThread& thread,
+                                                      const ForwardedCall& call) {
+    const pid_t pid = process.pid;
+    const int number = static_cast<int>(call.made.result);
+    size_t all = 0;
+    for (const auto& [owner, files] : files_) all += files.size();
+    if (!call.may_delegate || !call.opens_by_name() || call.made.result < 0) co_return nullptr;
+    if (is_off_ || all >= most_files || !may_offer(process, thread, number)) co_return nullptr;
+    auto held = take(process, thread.node, number);
+    if (is_off_) {  // it has just been turned off
+        auto any = [](pid_t, int) { return true; };
+        while (recall_if(any)) co_await changed_.wait();
+    }
+    if (!held) co_return nullptr;
+    auto offered = std::make_unique<OfferedFile>();
+    offered->id = held->id;
+    const int fd = held->file.get();
+    files_[pid][number] = std::move(held);
+    struct stat status {};
+    fstat(fd, &status);
+    const int64_t wanted = status.st_size <= whole_content ? status.st_size : head_content;
+    if (wanted > 0) {
+        const Address bounce = Mailbox::bounce_address(call.shadow->slot());
+        std::vector<gpr::Call> calls{
+            {SYS_pread64,
+             {static_cast<uint64_t>(number), bounce.value, static_cast<uint64_t>(wanted), 0}}};
+        co_await call.shadow->run_locked(calls);
+        if (!call.shadow->dead() && calls[0].result == wanted) {
+            offered->content.resize(static_cast<size_t>(wanted));
+            call.shadow->bounce().read(0, offered->content);
+        }
+    }
+    // It is gone if meanwhile anything happened for which it would have been recalled.
+    look_for_changes();
+    auto its = files_.find(pid);
+    auto at = its == files_.end() ? Files::iterator() : its->second.find(number);
+    if (its == files_.end() || at == its->second.end() || at->second->id != offered->id) {
+        co_return nullptr;
+    }
+    Held& still = *at->second;
+    const bool holds = still.state == Held::State::prepared && !call.shadow->dead() &&
+                       may_offer(process, thread, number) && holds_lease(still.file.get()) &&
+                       lseek(still.file.get(), 0, SEEK_CUR) == 0 &&
+                       fstat(still.file.get(), &offered->status) == 0;
+    if (!holds) {
+        its->second.erase(at);
+        co_return nullptr;
+    }
+    still.state = Held::State::given;
+    co_return offered;
+}
+
+}  // namespace gpr::home

@@ -1,0 +1,71 @@
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "acceptor/worker/delegated_file.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+using namespace gpr;
+
+namespace {
+
+std::vector<std::byte> bytes(size_t count, int first = 0) {
+    std::vector<std::byte> made(count);
+    for (size_t i = 0; i < count; i++)
+        made[i] = static_cast<std::byte>(first + static_cast<int>(i));
+    return made;
+}
+
+DelegatedFile file(int64_t size, std::vector<std::byte> content) {
+    struct stat status {};
+    status.st_size = size;
+    return {7, status, std::move(content)};
+}
+
+}  // namespace
+
+TEST_CASE("reads end where the file ends") {
+    DelegatedFile whole = file(10, bytes(10));
+    REQUIRE(whole.content(0, 4));
+    CHECK(whole.content(0, 4)->size() == 4);
+    CHECK(whole.content(8, 100)->size() == 2);
+    CHECK((*whole.content(8, 100))[0] == std::byte{8});
+    CHECK(whole.content(10, 1)->empty());
+    CHECK(whole.content(1'000'000, 1)->empty());
+    CHECK(file(0, {}).content(0, 100)->empty());
+}
+
+TEST_CASE("what is not known is asked for, and never cut short") {
+    DelegatedFile large = file(1 << 20, bytes(100));
+    CHECK(large.content(0, 100));
+    CHECK_FALSE(large.content(0, 101));
+    CHECK_FALSE(large.content(99, 2));
+    const auto part = large.missing(90, 20);  // goes on from what is known
+    CHECK(part.at == 90);
+    CHECK(part.bytes == 512 << 10);
+    CHECK_FALSE(large.keep(part, bytes(5)));
+    CHECK(large.keep(part, bytes(part.bytes)));
+    CHECK(large.content(90, 20)->size() == 20);
+    CHECK_FALSE(large.content(89, 1));
+    CHECK(large.missing(900'000, 10).bytes == 128 << 10);  // somewhere else
+    CHECK(large.missing((1 << 20) - 5, 10).bytes == 5);    // near the end
+    CHECK(large.missing(0, (512 << 10) + 1).bytes == 0);   // home shall make such a call
+}
+
+TEST_CASE("lseek") {
+    DelegatedFile some = file(100, {});
+    CHECK(some.seek(0, SEEK_END) == 100);
+    CHECK(some.seek(-30, SEEK_CUR) == 70);
+    some.advance(5);
+    CHECK(some.seek(0, SEEK_CUR) == 75);
+    CHECK(some.seek(-76, SEEK_CUR) == -EINVAL);
+    CHECK(some.offset() == 75);
+    CHECK(some.seek(500, SEEK_SET) == 500);  // beyond the end
+    CHECK_FALSE(some.seek(0, SEEK_DATA));
+    CHECK_FALSE(some.seek(0, SEEK_HOLE));
+    CHECK_FALSE(some.seek(0, 99));
+    CHECK_FALSE(some.seek(INT64_MAX, SEEK_CUR));
+    CHECK_FALSE(some.seek(INT64_MIN, SEEK_CUR));
+    CHECK(some.offset() == 500);
+}

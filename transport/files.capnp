@@ -1,0 +1,26 @@
+# Descriptors and open files that two nodes have to do with: parts of the messages of gpr.capnp.
+@0xd1b7a3405e9c62f8;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("gpr::wire");
+
+# Home's descriptors that are names of open files of the acceptor (monitor/home/fd_names.h). `file`
+# is the acceptor's number for the file, which is never 0.
+struct FdName { number @0 :Int32; file @1 :UInt64; }
+struct FdNames { pid @0 :Int32; names @1 :List(FdName); }  # home, before a thread that uses them
+struct FilesGone { files @0 :List(UInt64); }
+# Home: a thread there has forked. The child inherits the acceptor's descriptors of its parent.
+struct Heir { parent @0 :Int32; child @1 :Int32; }
+# Home: a process without a fragment there calls close, close_range, dup2, dup3 or fcntl on
+# descriptors that the acceptor keeps for it.
+struct KeptCall { cookie @0 :UInt32; pid @1 :Int32; number @2 :UInt32; args @3 :List(UInt64); }
+struct KeptDone { cookie @0 :UInt32; result @1 :Int64; file @2 :UInt64; }  # of dup2: needs a name
+
+# An open file of home that the acceptor answers for (monitor/home/delegations.h). `number` is its
+# descriptor, `id` is never used again. The acceptor's answer has the file's offset.
+struct Delegation {
+  id @0 :UInt64;
+  status @1 :Data;      # struct stat
+  content @2 :UInt32;   # so many bytes of the raw part, the last, are what the file begins with
+}
+struct FileReturn { pid @0 :Int32; number @1 :Int32; id @2 :UInt64; offset @3 :UInt64; }
