@@ -70,6 +70,14 @@ Task<AsyncMutex::Guard> ForksInPlace::hold_still(std::shared_ptr<Fragment> fragm
     }
 }
 
+void ForksInPlace::on_frozen(const RemoteNode& node, wire::Freeze::Reader frozen) {
+    HomeProcess* process = home_.find_process(frozen.getPid());
+    if (!process) return;
+    const bool is_last = frozen.getNumber() == process->freezes;
+    if (process->forks > 0 && is_last) process->frozen_at.insert(node.id);
+    home_.remote_changed.notify_all();
+}
+
 void ForksInPlace::on_copied(RemoteNode& node, wire::ProcessStarted::Reader copied) {
     const auto waits = node.forking.find(copied.getPid());
     if (waits != node.forking.end()) waits->second->done.set(copied.getError());

@@ -35,6 +35,7 @@ public:
     [[nodiscard]] bool copies_in_place(const HomeThread& thread,
                                        wire::CallRequest::Reader call) const;
     Task<void> on_barrier(Frame frame);
+    void on_frozen(const RemoteNode& node, wire::Freeze::Reader frozen);
     static void on_copied(RemoteNode& node, wire::ProcessStarted::Reader copied);
     Task<void> fork_in_place(HomeProcess& process, HomeThread& thread, Frame frame, Birth birth);
     Task<void> start_copy(HomeThread& thread, ThreadContext context,

@@ -412,11 +412,7 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
             return;
         case wire::SessionMessage::CROSSING: spawn(home_->crossings.arrive(frame, node.id)); return;
         case wire::SessionMessage::FREEZE:
-            if (HomeProcess* process = home_->find_process(session.getFreeze().getPid())) {
-                bool is_last = session.getFreeze().getNumber() == process->freezes;
-                if (process->forks > 0 && is_last) process->frozen_at.insert(node.id);
-                home_->remote_changed.notify_all();
-            }
+            home_->forks_in_place.on_frozen(node, session.getFreeze());
             return;
         case wire::SessionMessage::FUTEX_WOKEN:
         case wire::SessionMessage::FUTEX_MOVE:
