@@ -138,9 +138,14 @@ Delegations::Delegations(Home& home)
 Delegations::~Delegations() = default;
 
 Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments args) {
-    const bool of_anybody = number == SYS_pidfd_getfd;
+    // Who watches files sees reading, too, and home reads in advance.
+    const bool watches =
+        number == SYS_inotify_init || number == SYS_inotify_init1 || number == SYS_fanotify_init;
+    is_off_ = is_off_ || watches;
+    const bool of_anybody = watches || number == SYS_pidfd_getfd;
     auto conflicts = [&](pid_t owner, int descriptor) {
-        return (of_anybody || owner == pid) && needs_back(number, args.data(), descriptor);
+        return watches ||
+               ((of_anybody || owner == pid) && needs_back(number, args.data(), descriptor));
     };
     auto closes = [&] { return of_anybody ? !closing_.empty() : closing_.contains(pid); };
     while (recall_if(conflicts) || closes()) co_await changed_.wait();

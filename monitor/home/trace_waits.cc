@@ -214,6 +214,9 @@ void TraceWaits::wake_for(const Tracee& tracee) {
     for (auto& [tid, waiting] : waiting_) {
         if (waiting.process != tracee.tracers_process || waiting.interrupted) continue;
         if (!waiting.call.takes(tracee, tid)) continue;
+        const HomeThread* thread = home_.find_thread(waiting.process, tid);
+        const bool has_left = thread && thread->stub && thread->stub->in_stub();
+        if (!thread || thread->remote() || has_left) continue;  // it is woken there
         const uint64_t number = waiting.paused ? SYS_pause : waiting.call.number;
         if (!may_be_in(tid, number)) continue;
         waiting.interrupted = true;
