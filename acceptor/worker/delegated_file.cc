@@ -22,6 +22,7 @@ std::optional<int64_t> DelegatedFile::seek(int64_t by, int whence) {
         case SEEK_END: from = static_cast<int64_t>(size()); break;
         default: return std::nullopt;
     }
+    if (from > most_offset) return std::nullopt;
     const int64_t to = from + by;
     if (to < 0) return -EINVAL;
     if (to > most_offset) return std::nullopt;

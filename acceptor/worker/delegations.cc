@@ -88,6 +88,10 @@ void Delegations::note(RemoteThread& thread, wire::CallReply::Reader reply,
         return;
     }
     std::memcpy(&status, status_bytes.begin(), sizeof status);
+    if (!S_ISREG(status.st_mode) || status.st_size < 0) {
+        worker_.link.close("it delegates what is not a regular file");
+        return;
+    }
     const auto begin = raw.end() - static_cast<ptrdiff_t>(delegation.getContent());
     std::vector<std::byte> content(begin, raw.end());
     raw.erase(begin, raw.end());

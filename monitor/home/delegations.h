@@ -116,7 +116,7 @@ private:
     std::map<pid_t, Files> files_;  // which use it to their end
     std::map<pid_t, int> closing_;  // how many descriptors, by process
     uint64_t last_id_ = 0;
-    bool is_off_ = false;  // somebody looks at offsets from outside
+    bool is_off_ = false;  // somebody looks at offsets, or watches reading
     Fd breaks_;            // a signalfd
     Watch break_watch_, change_watch_;
     Signal changed_;

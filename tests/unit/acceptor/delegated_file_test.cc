@@ -69,3 +69,10 @@ TEST_CASE("lseek") {
     CHECK_FALSE(some.seek(INT64_MIN, SEEK_CUR));
     CHECK(some.offset() == 500);
 }
+
+TEST_CASE("lseek from the end of the largest file there can be is left to home") {
+    DelegatedFile some = file(INT64_MAX, {});
+    CHECK_FALSE(some.seek(1, SEEK_END));
+    CHECK_FALSE(some.seek(0, SEEK_END));
+    CHECK(some.offset() == 0);
+}
