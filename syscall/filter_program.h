@@ -31,7 +31,7 @@ public:
     // Loads a 32-bit word of struct seccomp_data and continues at `next`.
     Label load(uint32_t offset, Label next);
     Label mask(uint32_t bits, Label next);
-    // `condition` is BPF_JEQ, BPF_JGE or BPF_JGT.
+    // `condition` is BPF_JEQ, BPF_JGE, BPF_JGT or BPF_JSET.
     Label branch(uint16_t condition, uint32_t value, Label yes, Label no);
 
     // By an argument's low half, masked: the kernel looks at no more of most.

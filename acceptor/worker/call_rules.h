@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "acceptor/worker/part.h"
-#include "base/address.h"
 #include "base/remote_call.h"
 
 namespace gpr::worker {
@@ -22,11 +21,9 @@ public:
 
     bool made_by_rule(const RemoteProcess& process, const Notification& n);
     Task<void> send_message_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    Task<void> pin_call(RemoteProcess& process, RemoteThread& thread, Notification n);
 
 private:
     Task<int> sends_foreign_fds(RemoteProcess& process, Notification n);
-    Task<std::vector<Range>> ranges_to_pin(RemoteProcess& process, Notification n);
 
     Worker& worker_;
     std::vector<RemoteCall> rules_;

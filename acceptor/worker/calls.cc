@@ -9,6 +9,7 @@
 #include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/delegations.h"
+#include "acceptor/worker/device_memory.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/epolls.h"
 #include "acceptor/worker/files.h"
@@ -103,12 +104,12 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
         }
         case cpu_state: co_await w.mirrors.arch_prctl_call(process, thread, n); co_return;
         case suspend: co_await w.masks.suspend_call(process, thread, n); co_return;
-        case ioctl: co_await ioctl_call(process, thread, n); co_return;
+        case ioctl: co_await w.device_memory.ioctl_call(process, thread, n); co_return;
         case close_range: co_await w.files.close_range_call(process, thread, n); co_return;
         case wait: co_await w.polls.wait_call(process, thread, n); co_return;
         case select: co_await w.selects.select_call(process, thread, n); co_return;
         case send_message: co_await w.call_rules.send_message_call(process, thread, n); co_return;
-        case pin: co_await w.call_rules.pin_call(process, thread, n); co_return;
+        case pin: co_await w.device_memory.pin_call(process, thread, n); co_return;
         case epoll_control: co_await w.epolls.epoll_control(process, thread, n); co_return;
         case close: co_await reuse_call(process, thread, n, n.args[0]); co_return;
         case duplicate: co_await reuse_call(process, thread, n, n.args[1]); co_return;
@@ -132,14 +133,6 @@ Task<void> Calls::make_other_call(RemoteProcess& process, RemoteThread& thread, 
     const Row* row = worker_.files.has_rules() ? find_row(n.number) : nullptr;
     if (row && row->path_argument() >= 0) {
         co_await worker_.files.path_call(process, thread, n, n.args[row->path_argument()]);
-    } else {
-        co_await worker_.forwarding.forward(process, thread, n);
-    }
-}
-
-Task<void> Calls::ioctl_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    if (has_fd_here(process, n.args[0])) {
-        process.notifier->let_it_run(n.id);
     } else {
         co_await worker_.forwarding.forward(process, thread, n);
     }

@@ -18,7 +18,6 @@ private:
     Task<bool> may_change(RemoteProcess& process, Notification n);
     Task<void> make_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     Task<void> make_other_call(RemoteProcess& process, RemoteThread& thread, Notification n);
-    Task<void> ioctl_call(RemoteProcess& process, RemoteThread& thread, Notification n);
     // For a call that closes the descriptor `number`, or gives the number to another file.
     Task<void> reuse_call(RemoteProcess& process, RemoteThread& thread, Notification n,
                           uint64_t number);

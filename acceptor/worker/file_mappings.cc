@@ -19,6 +19,8 @@ namespace gpr::worker {
 
 namespace {
 
+// What /proc/PID/maps shows for shared memory without a file.
+constexpr const char* of_no_file = "/dev/zero (deleted)";
 constexpr const char* cannot_copy = "cannot copy the program's private file memory";
 
 // The kernel maps io_uring's rings at the highest place with room (io_uring_get_unmapped_area), so
@@ -91,7 +93,7 @@ std::vector<std::shared_ptr<Fd>> FileMappings::sources_of(const RemoteProcess& p
     return sources;
 }
 
-// Maps a file of this host. A private mapping is like any memory born here, except that its pages
+// Maps a file of this host, or shared memory for its devices. A private mapping is like any memory born here, except that its pages
 // have content from the start; anything else can be used only here.
 Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     worker_.counts.fd_owner++;
@@ -103,10 +105,11 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
         process.notifier->reply_error(n.id, at.error() == no_room ? ENOMEM : at.error());
         co_return;
     }
-    int fd = static_cast<int>(n.args[4]);
+    const bool has_file = !(n.args[3] & MAP_ANONYMOUS);
+    int fd = has_file ? static_cast<int>(n.args[4]) : -1;
     std::string link = fmt::format("/proc/{}/fd/{}", process.host_pid, fd);
     struct stat status = {};
-    bool regular = stat(link.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    bool regular = has_file && stat(link.c_str(), &status) == 0 && S_ISREG(status.st_mode);
     constexpr uint64_t placing = MAP_FIXED | MAP_FIXED_NOREPLACE;
     Mapped made;
     Mapping& m = made.mapping = private_mapping(n.args, pages_of(at->value, n.args[1]));
@@ -143,7 +146,7 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     }
     const Range range = m.range;
     std::error_code ignored;
-    made.path = std::filesystem::read_symlink(link, ignored).string();
+    made.path = has_file ? std::filesystem::read_symlink(link, ignored).string() : of_no_file;
     AddressChanges& changes = worker_.mapping_changes.changes;
     co_await changes.map(fragment, std::move(made), worker_.self);
     changes.lock_new(*fragment, range, false);

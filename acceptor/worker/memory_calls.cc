@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "acceptor/worker/device_memory.h"
 #include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/mapping_changes.h"
@@ -38,7 +39,12 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
     uint64_t flags = n.args[3];
     bool private_anonymous = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE &&
                              !(flags & (MAP_HUGETLB | MAP_GROWSDOWN));
-    if (!(flags & MAP_ANONYMOUS) && has_fd_here(process, n.args[4])) {
+    bool shared_anonymous = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_SHARED &&
+                            !(flags & (MAP_HUGETLB | MAP_GROWSDOWN));
+    bool is_here = flags & MAP_ANONYMOUS
+                       ? shared_anonymous && DeviceMemory::may_be_pinned_by(process)
+                       : has_fd_here(process, n.args[4]);
+    if (is_here) {
         co_await worker_.file_mappings.map_file(process, n);
         co_return;
     }

@@ -8,6 +8,7 @@
 #include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/delegations.h"
+#include "acceptor/worker/device_memory.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/epolls.h"
 #include "acceptor/worker/file_mappings.h"
@@ -72,6 +73,7 @@ struct Worker::Parts {
     Names names{worker};
     ClosedNumbers closed_numbers{worker};
     Delegations delegations{worker};
+    DeviceMemory device_memory{worker};
     Polls polls{worker};
     Epolls epolls{worker};
     Selects selects{worker};
@@ -129,6 +131,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       names(parts_->names),
       closed_numbers(parts_->closed_numbers),
       delegations(parts_->delegations),
+      device_memory(parts_->device_memory),
       polls(parts_->polls),
       epolls(parts_->epolls),
       selects(parts_->selects),

@@ -31,6 +31,7 @@ class Clones;
 class ClosedNumbers;
 class Crossings;
 class Delegations;
+class DeviceMemory;
 class Ends;
 class Epolls;
 class FileMappings;
@@ -122,6 +123,7 @@ public:
     Names& names;
     ClosedNumbers& closed_numbers;
     Delegations& delegations;
+    DeviceMemory& device_memory;
     Polls& polls;
     Epolls& epolls;
     Selects& selects;

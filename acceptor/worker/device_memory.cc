@@ -1,0 +1,193 @@
+#include "acceptor/worker/device_memory.h"
+
+#include <asm/ioctl.h>
+#include <linux/if_xdp.h>
+#include <linux/io_uring.h>
+#include <linux/major.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/worker.h"
+#include "base/log.h"
+#include "monitor/node/refusals.h"
+
+namespace gpr::worker {
+
+namespace {
+
+// After this time a call has pinned its pages, or has failed.
+constexpr std::chrono::milliseconds pinned_in{20};
+constexpr uint64_t most_buffers = 1 << 14;        // IORING_MAX_REG_BUFFERS
+constexpr uint64_t most_held_bytes = 4ULL << 30;  // the lengths are whatever the program says
+constexpr size_t most_argument_bytes = 512;
+
+template <class T>
+std::span<std::byte> bytes_of(std::vector<T>& list) {
+    return std::as_writable_bytes(std::span(list));
+}
+
+bool may_pin(const struct stat& file) {
+    if (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode) || S_ISFIFO(file.st_mode)) return false;
+    return !S_ISCHR(file.st_mode) || major(file.st_rdev) != MEM_MAJOR;
+}
+
+// The private memory that begins at `at`, as far as one may write it; empty if there is none.
+Range pinnable_from(AddressSpace& space, Address at) {
+    Range found{at, at};
+    for (const Mapping* m = space.find(at); m; m = space.find(found.end)) {
+        const bool usable = !m->shared && !m->anchored && (m->prot & PROT_WRITE) &&
+                            m->backing == Backing::anonymous;
+        if (!usable) break;
+        found.end = m->range.end;
+    }
+    return found;
+}
+
+// Which memory a request may be about: its layout is unknown, so a word that is the address of a
+// page is taken for the memory's begin, and the largest other word that could be for its size, or
+// for its last byte's offset.
+std::vector<Range> named_memory(AddressSpace& space, std::span<const uint64_t> words) {
+    std::vector<Range> ranges;
+    for (uint64_t word : words) {
+        if (word == 0 || word % page_size != 0 || word >= user_space_end) continue;
+        const Range memory = pinnable_from(space, {word});
+        uint64_t size = 0;
+        for (uint64_t other : words) {
+            for (uint64_t length : {other, other & UINT32_MAX, other >> 32}) {
+                if (length <= memory.size()) size = std::max(size, length);
+            }
+        }
+        size = std::min(size, most_held_bytes);
+        if (size != 0) ranges.push_back({memory.begin, Address{word + size}.page_end()});
+    }
+    return ranges;
+}
+
+}  // namespace
+
+bool DeviceMemory::may_be_pinned_by(const RemoteProcess& process) {
+    if (process.fd_base == 0) return false;
+    std::error_code error;
+    const std::filesystem::path folder = fmt::format("/proc/{}/fd", process.host_pid);
+    for (std::filesystem::directory_iterator at(folder, error), end; at != end && !error;
+         at.increment(error)) {
+        const std::string name = at->path().filename().string();
+        unsigned number = 0;
+        std::from_chars(name.data(), name.data() + name.size(), number);
+        struct stat file = {};
+        if (has_fd_here(process, number) && stat(at->path().c_str(), &file) == 0 && may_pin(file))
+            return true;
+    }
+    return false;
+}
+
+Task<void> DeviceMemory::pin_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (!has_fd_here(process, n.args[0])) {
+        bool registers = n.number == SYS_io_uring_register && registers_buffers(n.args[1]);
+        if (registers) {  // home's kernel would pin what it has now
+            process.notifier->reply_error(n.id, EOPNOTSUPP);
+            co_return;
+        }
+        co_await worker_.forwarding.forward(process, thread, n);
+        co_return;
+    }
+    std::vector<Range> ranges = co_await ranges_to_pin(process, n);
+    co_await run_with(process, thread, n, std::move(ranges));
+}
+
+// What a driver is asked to pin (cudaHostRegister, V4L2_MEMORY_USERPTR and others).
+Task<void> DeviceMemory::ioctl_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
+    if (!has_fd_here(process, n.args[0])) {
+        co_await worker_.forwarding.forward(process, thread, n);
+        co_return;
+    }
+    std::vector<Range> ranges = co_await ranges_in_argument(process, n);
+    co_await run_with(process, thread, n, std::move(ranges));
+}
+
+// Makes the call here. While the kernel pins pages under the mmap lock it does not wait for missing
+// ones, but fails with EFAULT; so they are present before.
+Task<void> DeviceMemory::run_with(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                  std::vector<Range> ranges) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto notifier = process.notifier;
+    for (Range range : ranges) {
+        spdlog::debug("tid {}: {:#x}+{:#x} is to be pinned", thread.tid, range.begin.value,
+                      range.size());
+        co_await worker_.pager.supply.make_resident(*fragment, range, Access::write);
+    }
+    uint64_t held = 0;
+    if (!ranges.empty()) {
+        held = co_await worker_.pager.supply.hold(*fragment, std::move(ranges), Access::write);
+    }
+    worker_.counts.fd_owner++;
+    notifier->let_it_run(n.id);
+    if (held != 0) {
+        worker_.loop.after(pinned_in, [this, held] { worker_.pager.supply.release(held); });
+    }
+}
+
+Task<std::vector<Range>> DeviceMemory::ranges_in_argument(RemoteProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    const size_t size = std::min<size_t>(_IOC_SIZE(n.args[1]), most_argument_bytes);
+    std::vector<uint64_t> words(size / sizeof(uint64_t));
+    if (words.empty() || !co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(words)))
+        co_return std::vector<Range>{};
+    co_return named_memory(fragment->space, words);
+}
+
+Task<std::vector<Range>> DeviceMemory::ranges_to_pin(RemoteProcess& process, Notification n) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    std::vector<iovec> buffers;
+    uint64_t list = 0, count = 0;
+    const auto operation = ring_operation(n.args[1]);
+    if (n.number == SYS_setsockopt) {
+        std::vector<xdp_umem_reg> area(1);
+        auto first_fields = bytes_of(area).first(2 * sizeof(uint64_t));
+        bool registers = n.args[1] == SOL_XDP && n.args[2] == XDP_UMEM_REG;
+        if (registers && co_await worker_.pager.memory.read(*fragment, {n.args[3]}, first_fields)) {
+            buffers.push_back({reinterpret_cast<void*>(area[0].addr), area[0].len});
+        }
+    } else if (operation == IORING_REGISTER_BUFFERS) {
+        list = n.args[2], count = n.args[3];
+    } else if (operation == IORING_REGISTER_BUFFERS2) {
+        std::vector<io_uring_rsrc_register> wanted(1);
+        if (co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
+            list = wanted[0].data, count = wanted[0].nr;
+        }
+    } else if (operation == IORING_REGISTER_BUFFERS_UPDATE) {
+        std::vector<io_uring_rsrc_update2> wanted(1);
+        if (co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(wanted))) {
+            list = wanted[0].data, count = wanted[0].nr;
+        }
+    }
+    if (list != 0 && count != 0 && count <= most_buffers) {
+        std::vector<iovec> found(count);
+        if (co_await worker_.pager.memory.read(*fragment, {list}, bytes_of(found)))
+            buffers = std::move(found);
+    }
+    std::vector<Range> ranges;
+    uint64_t left = most_held_bytes;
+    for (const iovec& buffer : buffers) {
+        uint64_t begin = reinterpret_cast<uint64_t>(buffer.iov_base);
+        if (begin == 0 || buffer.iov_len == 0 || buffer.iov_len > left || begin >= user_space_end) {
+            continue;
+        }
+        left -= buffer.iov_len;
+        ranges.push_back({{begin & page_mask}, Address{begin + buffer.iov_len}.page_end()});
+    }
+    co_return ranges;
+}
+
+}  // namespace gpr::worker

@@ -1,0 +1,33 @@
+// Memory of the program that devices of this host use: it must be here, and stay, before a call
+// that lets a device pin it. docs/decisions/0070-memory-for-devices.md
+#pragma once
+
+#include <vector>
+
+#include "acceptor/worker/part.h"
+#include "base/address.h"
+
+namespace gpr::worker {
+
+class DeviceMemory {
+public:
+    explicit DeviceMemory(Worker& worker) : worker_(worker) {}
+
+    // Whether the process has something open here that may pin memory. While it has, new shared
+    // memory is this host's alone: shared objects could not be taken from a device.
+    static bool may_be_pinned_by(const RemoteProcess& process);
+
+    // io_uring_register and setsockopt.
+    Task<void> pin_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+    Task<void> ioctl_call(RemoteProcess& process, RemoteThread& thread, Notification n);
+
+private:
+    Task<void> run_with(RemoteProcess& process, RemoteThread& thread, Notification n,
+                        std::vector<Range> ranges);
+    Task<std::vector<Range>> ranges_to_pin(RemoteProcess& process, Notification n);
+    Task<std::vector<Range>> ranges_in_argument(RemoteProcess& process, Notification n);
+
+    Worker& worker_;
+};
+
+}  // namespace gpr::worker
