@@ -14,10 +14,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 
 #include "acceptor/worker/forwarding.h"
+#include "acceptor/worker/named_memory.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/refusals.h"
@@ -40,38 +40,6 @@ std::span<std::byte> bytes_of(std::vector<T>& list) {
 bool may_pin(const struct stat& file) {
     if (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode) || S_ISFIFO(file.st_mode)) return false;
     return !S_ISCHR(file.st_mode) || major(file.st_rdev) != MEM_MAJOR;
-}
-
-// The private memory that begins at `at`, as far as one may write it; empty if there is none.
-Range pinnable_from(AddressSpace& space, Address at) {
-    Range found{at, at};
-    for (const Mapping* m = space.find(at); m; m = space.find(found.end)) {
-        const bool usable = !m->shared && !m->anchored && (m->prot & PROT_WRITE) &&
-                            m->backing == Backing::anonymous;
-        if (!usable) break;
-        found.end = m->range.end;
-    }
-    return found;
-}
-
-// Which memory a request may be about: its layout is unknown, so a word that is the address of a
-// page is taken for the memory's begin, and the largest other word that could be for its size, or
-// for its last byte's offset.
-std::vector<Range> named_memory(AddressSpace& space, std::span<const uint64_t> words) {
-    std::vector<Range> ranges;
-    for (uint64_t word : words) {
-        if (word == 0 || word % page_size != 0 || word >= user_space_end) continue;
-        const Range memory = pinnable_from(space, {word});
-        uint64_t size = 0;
-        for (uint64_t other : words) {
-            for (uint64_t length : {other, other & UINT32_MAX, other >> 32}) {
-                if (length <= memory.size()) size = std::max(size, length);
-            }
-        }
-        size = std::min(size, most_held_bytes);
-        if (size != 0) ranges.push_back({memory.begin, Address{word + size}.page_end()});
-    }
-    return ranges;
 }
 
 }  // namespace
@@ -142,9 +110,10 @@ Task<std::vector<Range>> DeviceMemory::ranges_in_argument(RemoteProcess& process
     std::shared_ptr<Fragment> fragment = process.fragment;
     const size_t size = std::min<size_t>(_IOC_SIZE(n.args[1]), most_argument_bytes);
     std::vector<uint64_t> words(size / sizeof(uint64_t));
-    if (words.empty() || !co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(words)))
+    if (words.empty() ||
+        !co_await worker_.pager.memory.read(*fragment, {n.args[2]}, bytes_of(words)))
         co_return std::vector<Range>{};
-    co_return named_memory(fragment->space, words);
+    co_return named_memory(fragment->space, words, most_held_bytes);
 }
 
 Task<std::vector<Range>> DeviceMemory::ranges_to_pin(RemoteProcess& process, Notification n) {

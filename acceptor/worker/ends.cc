@@ -172,7 +172,20 @@ Task<void> Ends::end_process(Frame frame) {
     bool wakes = has_list && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
     if (worker_.find_process(pid) != process) co_return;
+    if (process->fragment) co_await end_page_mover(*process);
+    if (worker_.find_process(pid) != process) co_return;
     end_now(*process);
+}
+
+// The page mover is a process with the program's memory. Were it the last to go, drivers would see
+// their mappings and files released by a process that has not opened them.
+Task<void> Ends::end_page_mover(RemoteProcess& process) {
+    bool maps_devices = false;
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    for (const auto& [begin, m] : fragment->space.all()) maps_devices = maps_devices || m.anchored;
+    if (!maps_devices || !fragment->has_helpers() || process.page_mover_host_tid <= 0) co_return;
+    kill(process.page_mover_host_tid, SIGKILL);
+    while (!fragment->page_mover().dead()) co_await worker_.stopped.wait();
 }
 
 Task<void> Ends::bring_robust_lists(RemoteProcess& process) {
@@ -225,7 +238,10 @@ void Ends::on_end(pid_t host_tid, WaitStatus status) {
             if (fragment) fragment->retire(*dying->stub);
         });
     } else if (process.fragment && process.fragment->has_helpers()) {
-        if (host_tid == process.page_mover_host_tid) process.fragment->page_mover().on_death();
+        if (host_tid == process.page_mover_host_tid) {
+            process.fragment->page_mover().on_death();
+            worker_.stopped.notify_all();
+        }
         if (host_tid == process.executor_host_tid) process.fragment->executor().on_death();
         if (host_tid == process.waker_host_tid) process.fragment->waker()->on_death();
     }

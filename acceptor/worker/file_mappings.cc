@@ -93,8 +93,9 @@ std::vector<std::shared_ptr<Fd>> FileMappings::sources_of(const RemoteProcess& p
     return sources;
 }
 
-// Maps a file of this host, or shared memory for its devices. A private mapping is like any memory born here, except that its pages
-// have content from the start; anything else can be used only here.
+// Maps a file of this host, or shared memory for its devices. A private mapping is like any memory
+// born here, except that its pages have content from the start; anything else can be used only
+// here.
 Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     worker_.counts.fd_owner++;
     auto guard = co_await worker_.metadata.lock();

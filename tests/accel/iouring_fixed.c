@@ -1,6 +1,6 @@
 // io_uring with registered buffers: the kernel writes to their frames while another thread uses the
-// rest of the same pages. iouring_fixed FILE|memfd|pair ROUNDS [show]. A page that left under a
-// transfer, or was copied before it ended, shows as a wrong byte.
+// rest of the same pages. iouring_fixed FILE|memfd|pair ROUNDS [show|shared|forks]. A page that
+// left under a transfer, or was copied before it ended, shows as a wrong byte.
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, HALF = PAGE / 2, PAGES = 16, FILE_PAGES = 64 };
@@ -149,10 +150,13 @@ int main(int count, char** words) {
         fd = open(words[1], O_RDONLY | O_CLOEXEC);
         need(fd >= 0, words[1]);
     }
-    buffers = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    need(buffers != MAP_FAILED, "mmap");
     struct io_uring ring;
     must(io_uring_queue_init(2 * PAGES, &ring, 0), "io_uring_queue_init");
+    const char* more = count > 3 ? words[3] : "";
+    int forks = strcmp(more, "forks") == 0;
+    int sharing = forks || strcmp(more, "shared") == 0 ? MAP_SHARED : MAP_PRIVATE;
+    buffers = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
+    need(buffers != MAP_FAILED, "mmap");
     struct iovec whole = {buffers, PAGES * PAGE};
     must(io_uring_register_buffers(&ring, &whole, 1), "io_uring_register_buffers");
     pthread_t neighbour;
@@ -164,7 +168,17 @@ int main(int count, char** words) {
     }
     done = 1;
     pthread_join(neighbour, NULL);
-    if (count > 3) {
+    if (forks) {
+        pid_t child = fork();
+        if (child == 0) {
+            buffers[0] = 'c';
+            _exit(0);
+        }
+        need(child > 0 && waitpid(child, NULL, 0) == child, "fork");
+        printf("its child wrote %c\n", buffers[0]);
+        fflush(stdout);
+    }
+    if (strcmp(more, "show") == 0) {
         memcpy(buffers, "held\n", 5);
         usleep(20000);  // a thread that only visits the acceptor is free to go
         show();
