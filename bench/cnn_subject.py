@@ -1,0 +1,100 @@
+"""The networks of VMware's table of Project Radium, trained with PyTorch on images of CIFAR's size
+that lie in pinned memory: images a second, for three sizes of batches.
+Prints as gpu_subject.py does.
+cnn_subject.py [cuda|cpu] [SECONDS for each]"""
+
+import sys
+import time
+
+begun = time.monotonic()
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+DEVICE = sys.argv[1] if len(sys.argv) > 1 else "cuda"
+SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
+WARM_UP = 5  # steps
+DEPTHS = (20, 32, 56, 110)
+BATCHES = (32, 128, 512)
+
+
+class Block(nn.Module):
+    """Version 2: normalization and activation come before each convolution."""
+
+    def __init__(self, inputs: int, outputs: int):
+        super().__init__()
+        stride = 1 if inputs == outputs else 2
+        self.before = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
+        self.path = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(outputs), nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False))
+        self.shortcut = nn.Conv2d(inputs, outputs, 1, 2, bias=False) if stride == 2 else None
+
+    def forward(self, x):
+        y = self.before(x)
+        return self.path(y) + (self.shortcut(y) if self.shortcut else x)
+
+
+def resnet(depth: int) -> nn.Module:
+    each = (depth - 2) // 6
+    widths = [16] * (each + 1) + [32] * each + [64] * each
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, 1, 1, bias=False), *map(Block, widths, widths[1:]), nn.BatchNorm2d(64),
+        nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+def alexnet() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 5, 1, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.LocalResponseNorm(9),
+        nn.Conv2d(64, 64, 5, 1, 2), nn.ReLU(), nn.LocalResponseNorm(9), nn.MaxPool2d(3, 2, 1),
+        nn.Flatten(), nn.Linear(64 * 64, 384), nn.ReLU(), nn.Linear(384, 192), nn.ReLU(),
+        nn.Linear(192, 10))
+
+
+def wait() -> None:
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+def images_a_second(net: nn.Module, size: int) -> float:
+    net.to(DEVICE).train()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    loss_of = nn.CrossEntropyLoss()
+    images, labels = torch.randn(size, 3, 32, 32), torch.randint(10, (size,))
+    if DEVICE == "cuda":
+        images, labels = images.pin_memory(), labels.pin_memory()
+
+    def step() -> None:
+        x, y = images.to(DEVICE, non_blocking=True), labels.to(DEVICE, non_blocking=True)
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(net(x), y).backward()
+        optimizer.step()
+
+    for _ in range(WARM_UP):
+        step()
+    wait()
+    start, steps = time.monotonic(), 0
+    while time.monotonic() < start + SECONDS:
+        step()
+        steps += 1
+        if steps % 8 == 0:
+            wait()
+    wait()
+    return steps * size / (time.monotonic() - start)
+
+
+def main() -> None:
+    print("import_torch", f"{time.monotonic() - begun:.4g}", "s", flush=True)
+    torch.manual_seed(1)
+    nets = {"AlexNet": alexnet} | {f"ResNet-{depth}": lambda depth=depth: resnet(depth)
+                                   for depth in DEPTHS}
+    for name, make in nets.items():
+        for size in BATCHES:
+            net = make()
+            print("=", name, sum(p.numel() for p in net.parameters()), flush=True)
+            rate = images_a_second(net, size)
+            print(f"{name},_batch_{size}", f"{rate:.5g}", "images/s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
