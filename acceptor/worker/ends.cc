@@ -15,6 +15,7 @@
 #include "acceptor/worker/inheritance.h"
 #include "acceptor/worker/observations.h"
 #include "acceptor/worker/process_end.h"
+#include "acceptor/worker/wait_here.h"
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/exit_hold.h"
@@ -172,14 +173,16 @@ Task<void> Ends::end_process(Frame frame) {
     bool wakes = has_list && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
     if (worker_.find_process(pid) != process) co_return;
-    if (process->fragment) co_await end_page_mover(*process);
+    if (process->fragment) co_await let_go_of_devices(*process);
     if (worker_.find_process(pid) != process) co_return;
     end_now(*process);
 }
 
-// The page mover is a process with the program's memory. Were it the last to go, drivers would see
-// their mappings and files released by a process that has not opened them.
-Task<void> Ends::end_page_mover(RemoteProcess& process) {
+// Drivers expect that the process which has opened a device is the last that has it. We may have
+// its descriptors as well, and the page mover, which is a process with the program's memory, has
+// its mappings.
+Task<void> Ends::let_go_of_devices(RemoteProcess& process) {
+    for (WaitHere* wait : *process.waits_here) wait->let_go();
     bool maps_devices = false;
     std::shared_ptr<Fragment> fragment = process.fragment;
     for (const auto& [begin, m] : fragment->space.all()) maps_devices = maps_devices || m.anchored;

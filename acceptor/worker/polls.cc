@@ -46,7 +46,7 @@ public:
     Task<int64_t> put_ready(int64_t) override {
         ::poll(set_.data(), set_.size(), 0);
         for (pollfd& entry : set_) {
-            if (entry.fd < 0) entry.revents = POLLNVAL;
+            if (entry.fd < 0 && !copies_.empty()) entry.revents = POLLNVAL;
         }
         if (!co_await put_again()) co_return -EFAULT;
         co_return std::count_if(set_.begin(), set_.end(),
@@ -59,6 +59,11 @@ public:
             if (!co_await pager_.memory.write(*fragment_, {at}, revents)) co_return false;
         }
         co_return true;
+    }
+    void let_go() override {
+        WaitHere::let_go();
+        copies_.clear();
+        for (pollfd& entry : set_) entry = {-1, 0, 0};
     }
     Notification without_wait(int64_t) const override {
         return call_like(call_, SYS_poll, {call_.args[0], call_.args[1], 0});
@@ -160,6 +165,15 @@ Task<void> Polls::wait_call(RemoteProcess& process, RemoteThread& thread, Notifi
 // Like ask_home(), for a call that waits for something here as well.
 Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Notification n,
                               WaitHere& here) {
+    const auto waits = process.waits_here;  // the process may be gone at the end
+    waits->insert(&here);
+    int64_t result = co_await wait_for_both(process, thread, n, here);
+    waits->erase(&here);
+    co_return result;
+}
+
+Task<int64_t> Polls::wait_for_both(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                   WaitHere& here) {
     for (;;) {
         int64_t ours = co_await here.put_ready(0);
         if (ours < 0) co_return ours;
@@ -172,19 +186,18 @@ Task<int64_t> Polls::ask_both(RemoteProcess& process, RemoteThread& thread, Noti
         }
         uint32_t wait = worker_.forwarding.next_wait();
         bool ended = false;
-        std::vector<Watch> watches;
         for (const pollfd& p : here.watched()) {
             if (p.fd < 0) continue;
             auto events = static_cast<uint32_t>(p.events | POLLERR | POLLHUP);
-            watches.push_back(worker_.loop.watch(p.fd, events, [&, this](uint32_t) {
+            here.watches.push_back(worker_.loop.watch(p.fd, events, [&, this](uint32_t) {
                 // A descriptor that is ready would be reported repeatedly until home has answered.
-                watches.clear();
+                here.watches.clear();
                 if (!std::exchange(ended, true)) worker_.forwarding.interrupt_at_home(thread, wait);
             }));
         }
         int64_t result =
             co_await worker_.forwarding.ask_home(process, thread, n, true, nullptr, nullptr, wait);
-        watches.clear();
+        here.watches.clear();
         if (result == thread_gone && thread.stub->dead()) co_return result;
         bool in_vain = ended && !thread.answer_signal && result == -EINTR;
         if (result < 0 && !in_vain) co_return result;

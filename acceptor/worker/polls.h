@@ -20,6 +20,8 @@ public:
                            WaitHere& here);
 
 private:
+    Task<int64_t> wait_for_both(RemoteProcess& process, RemoteThread& thread, Notification n,
+                                WaitHere& here);
     Task<std::unique_ptr<WaitHere>> wait_here(RemoteProcess& process, Notification n,
                                               bool& all_ours);
 

@@ -32,6 +32,9 @@ namespace gpr {
 
 class DelegatedFile;
 struct RemoteProcess;
+namespace worker {
+class WaitHere;
+}  // namespace worker
 
 // A signal that home has passed on, or (serial 0) that was raised here.
 struct HandledSignal {
@@ -174,6 +177,9 @@ struct RemoteProcess {
         int fd = -1;                  // in the process
         std::shared_ptr<Fd> watched;  // our copy of it
     };
+    // Waits of its threads for descriptors of both nodes.
+    std::shared_ptr<std::set<worker::WaitHere*>> waits_here =
+        std::make_shared<std::set<worker::WaitHere*>>();
     std::map<int, Epoll> epolls;  // what epoll descriptors of home watch here, by their number
     // Names, by number: monitor/home/fd_names.h.
     struct Name {

@@ -8,6 +8,7 @@
 
 #include "base/task.h"
 #include "monitor/tracee/notifier.h"
+#include "transport/loop.h"
 
 namespace gpr::worker {
 
@@ -24,6 +25,11 @@ public:
     virtual Notification without_wait(int64_t ours) const = 0;
     // Writes what was put last once more, in case home's part has overwritten it.
     virtual Task<bool> put_again() { co_return true; }
+    // Closes its copies of the program's descriptors, as the process ends: drivers expect that the
+    // last one is the process's own. Nothing is ready any more.
+    virtual void let_go() { watches.clear(); }
+
+    std::vector<Watch> watches;  // of watched(), while it waits
 };
 
 }  // namespace gpr::worker
