@@ -4,7 +4,7 @@ namespace gpr {
 using namespace rows;
 namespace {
 
-constexpr const char* numa = "placement applies to the node where the thread runs";
+constexpr const char* numa = "pages that it moves are those of the node where the thread runs";
 
 // clang-format off
 constexpr const char* lock = "home counts and allows it, but pages are not locked";
@@ -42,10 +42,10 @@ constexpr Row table[] = {
     {216, "remap_file_pages", coherent, full, maps, {num, num, num, num, num}, "",
      {there::forward, here::memory},
      changes_memory(MemoryCall::remap_file)},
-    {237, "mbind", coherent, partial, plain, {num, num, num, raw, num, num}, numa,
-     {there::memory_policy, here::let_run}},
+    {237, "mbind", coherent, partial, notify | split_only, {num, num, num, raw, num, num}, numa,
+     {there::memory_policy, here::memory_policy}},
     {238, "set_mempolicy", coherent, partial, notify | split_only, {num, raw, num}, numa,
-     {there::memory_policy, here::let_run}},
+     {there::memory_policy, here::memory_policy}},
     {239, "get_mempolicy", native, partial, plain, {raw, raw, num, num, num}, numa},
     {256, "migrate_pages", home, partial, plain, {num, num, raw, raw}, "moves home's pages"},
     {279, "move_pages", home, partial, plain, {num, num, raw, raw, raw, num},

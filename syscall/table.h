@@ -111,6 +111,7 @@ enum class AtHome : uint8_t {
     lock,
     mask,
     memory,
+    memory_policy,
     no_key,
     process_state,
     residence,

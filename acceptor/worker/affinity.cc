@@ -99,15 +99,14 @@ Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Not
 Task<void> Affinity::bind_mapping(std::shared_ptr<Fragment> fragment, std::vector<uint64_t> args) {
     constexpr size_t before_nodes = 3;  // begin, size, mode
     constexpr size_t most = before_nodes + most_memory_nodes / 64;
-    if (args.size() <= before_nodes || args.size() > most) co_return;
+    if (args.size() < before_nodes || args.size() > most) co_return;
     StubThread& executor = fragment->executor();
     auto guard = co_await executor.lock();
     auto nodes = std::span(args).subspan(before_nodes);
     executor.scratch().write(0, std::as_bytes(nodes));
-    std::vector<Call> calls{Call{
-        SYS_mbind,
-        {args[0], args[1], args[2], executor.scratch_address().value, nodes.size() * 64 + 1, 0},
-        0}};
+    const uint64_t at = nodes.empty() ? 0 : executor.scratch_address().value;
+    const uint64_t max_node = nodes.empty() ? 0 : nodes.size() * 64 + 1;
+    std::vector<Call> calls{Call{SYS_mbind, {args[0], args[1], args[2], at, max_node, 0}, 0}};
     co_await executor.run_locked(calls);
 }
 

@@ -1,11 +1,14 @@
 #include "monitor/home/affinity.h"
 
+#include <linux/mempolicy.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 
 #include "monitor/home/crossings.h"
+#include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/node/address_plan.h"
 #include "syscall/marshal.h"
 
 namespace gpr::home {
@@ -53,11 +56,81 @@ void Affinity::look_at_newcomer(HomeThread& first) {
     if (!now.empty() && now != before) first.affinity = std::move(now);
 }
 
-// A thread at an acceptor has called sched_setaffinity, for itself or for another thread.
-void Affinity::note_affinity(HomeThread& caller, const MarshalledCall& call) {
-    HomeThread* target = thread_named(caller, call.args[0]);
-    if (!target || call.in_bytes.empty()) return;
-    target->note_affinity(cpu_mask_of(std::span(call.in_bytes)), target->node);
+bool Affinity::policy_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
+    if (n.number == SYS_set_mempolicy) {
+        spawn(set_policy(process.fragment, thread.tid, n));
+        return true;
+    }
+    if (n.args[5] & MPOL_MF_MOVE_ALL) return false;  // a privilege of the caller's
+    spawn(bind(process.fragment, process.pid, n));
+    return true;
+}
+
+// Empty if the kernel will report an error.
+Task<MemoryPolicy> Affinity::asked_policy(Fragment& fragment, uint64_t mode, uint64_t at,
+                                          uint64_t max_node) {
+    const uint64_t told = at == 0 ? 0 : nodes_told(max_node);
+    MemoryPolicy policy(1 + (told + 63) / 64);
+    policy[0] = mode & UINT32_MAX;
+    auto nodes = std::span(policy).subspan(1);
+    auto bytes = std::as_writable_bytes(nodes);
+    if (!nodes.empty() && !co_await home_.pager.memory.read(fragment, {at}, bytes))
+        co_return MemoryPolicy{};
+    if (told % 64 != 0) nodes.back() &= (uint64_t{1} << told % 64) - 1;
+    if (max_node > most_nodes_told || !has_only_known(nodes)) co_return MemoryPolicy{};
+    policy.resize(std::min(policy.size(), 1 + most_memory_nodes / 64));
+    co_return policy;
+}
+
+// The executor tries the call, and the thread makes it. Acceptors learn of it at the next crossing.
+Task<void> Affinity::set_policy(std::shared_ptr<Fragment> fragment, pid_t tid, Notification n) {
+    MemoryPolicy policy = co_await asked_policy(*fragment, n.args[0], n.args[1], n.args[2]);
+    int64_t result = -EINVAL;
+    const MemoryPolicy none{MPOL_DEFAULT};
+    if (!policy.empty()) {
+        result = co_await set_memory_policy(fragment->executor(), policy);
+        co_await set_memory_policy(fragment->executor(), none);
+    }
+    auto thread = home_.threads.find(tid);
+    if (thread == home_.threads.end()) co_return;
+    if (result == 0) thread->second->note_memory_policy(std::move(policy));
+    home_.notifier->let_it_run(n.id);
+}
+
+Task<void> Affinity::bind(std::shared_ptr<Fragment> fragment, pid_t pid, Notification n) {
+    MemoryPolicy policy = co_await asked_policy(*fragment, n.args[2], n.args[3], n.args[4]);
+    const int64_t result = co_await fragment->executor().call(
+        SYS_mbind, n.args[0], n.args[1], n.args[2], n.args[3], n.args[4], n.args[5]);
+    HomeProcess* process = home_.find_process(pid);
+    if (!process || process->fragment != fragment) co_return;
+    if (result == 0 && !policy.empty()) {
+        const Range range{{n.args[0]}, {n.args[0] + whole_pages(n.args[1])}};
+        process->mapping_policies.emplace_back(range, std::move(policy));
+        tell_mapping_policies(*process);
+    }
+    home_.notifier->reply_raw(n.id, result);
+}
+
+void Affinity::note_made(const HomeProcess& process, HomeThread& caller,
+                         const ForwardedCall& call) {
+    if (call.number == SYS_mbind && home_.acceptors.are_several()) {
+        spawn(note_bind(process.fragment, process.pid, caller.node, call.given));
+    }
+    if (call.number != SYS_sched_setaffinity) return;
+    HomeThread* target = thread_named(caller, call.marshalled->args[0]);
+    if (!target || call.marshalled->in_bytes.empty()) return;
+    target->note_affinity(cpu_mask_of(std::span(call.marshalled->in_bytes)), target->node);
+}
+
+// The acceptor `known_at` sets the policy itself.
+Task<void> Affinity::note_bind(std::shared_ptr<Fragment> fragment, pid_t pid, NodeId known_at,
+                               SyscallArguments args) {
+    MemoryPolicy policy = co_await asked_policy(*fragment, args[2], args[3], args[4]);
+    HomeProcess* process = home_.find_process(pid);
+    if (policy.empty() || !process || process->fragment != fragment) co_return;
+    const Range range{{args[0]}, {args[0] + whole_pages(args[1])}};
+    process->mapping_policies.emplace_back(range, std::move(policy));
+    tell_mapping_policies(*process, known_at);
 }
 
 // Sets the policy in this kernel as well, because children and new images begin here. This host may
@@ -71,7 +144,7 @@ Task<void> Affinity::note_policy(Frame frame) {
     co_await set_memory_policy(*stub, thread->memory_policy);
 }
 
-void Affinity::tell_mapping_policies(HomeProcess& process) {
+void Affinity::tell_mapping_policies(HomeProcess& process, NodeId from) {
     for (const auto& [range, policy] : std::exchange(process.mapping_policies, {})) {
         FrameBuilder frame;
         auto call = frame.session().initMirror();
@@ -81,7 +154,7 @@ void Affinity::tell_mapping_policies(HomeProcess& process) {
         list.set(0, range.begin.value);
         list.set(1, range.size());
         for (unsigned i = 0; i < policy.size(); i++) list.set(2 + i, policy[i]);
-        home_.acceptors.send(frame);
+        home_.acceptors.send(frame, from);
     }
 }
 

@@ -112,6 +112,7 @@ bool LocalCalls::is_answered(HomeProcess& process, HomeThread& thread, const Not
         case mask: spawn(h.trap_state.mask_call(process, thread, n)); return true;
         case handler_return: spawn(h.trap_state.handler_return(process, thread, n)); return true;
         case affinity: h.affinity.affinity_call(process, thread, n); return true;
+        case memory_policy: return h.affinity.policy_call(process, thread, n);
         case tid_address:
             // After a crossing the acceptor's kernel may have another address.
             if (h.stats.crossings > 0) return leave(process, thread);
